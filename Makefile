@@ -1,0 +1,49 @@
+# Two commands matter: `make lab` opens the course, `make test` checks everything. Both set up what they need.
+# PYTHON picks the interpreter that makes the virtual environment (3.10 or newer; 3.11 for the pictures without `dot`).
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
+JOBS   ?= 2
+
+.PHONY: lab test lint types spell unit notebooks build clean
+
+lab: $(VENV)/.course
+	$(BIN)/minikv lab
+
+test: lint types spell unit notebooks
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+spell: $(VENV)/.dev
+	$(BIN)/codespell
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope
+
+# Strict nbval: every output of every notebook is run again and compared.
+notebooks: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope --nbval notebooks
+
+build: $(VENV)/.dev
+	$(BIN)/python notebooks/build.py
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.course: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e '.[course]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	touch $@ $(VENV)/.course

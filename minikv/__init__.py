@@ -1,0 +1,39 @@
+"""minikv: how LLM serving engines manage their KV cache, small enough to read and fast enough to use.
+
+Everything that a learner meets can be imported from here. Nothing is imported until it is asked for, so that
+`import minikv` needs neither torch nor a widget.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from minikv.errors import InvariantError, LockError, OutOfPages
+    from minikv.pools import BitmaskPool, FreeListPool, PageTable, QueuePool, SlotPool, page_slots, slot_pages
+    from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
+    from minikv.tokens import PackedTokens, common_prefix, pack
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "minikv.errors": "InvariantError LockError OutOfPages",
+    "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
+    "minikv.prefix": "Handle Insertion Match PrefixCache RadixCache",
+    "minikv.tokens": "PackedTokens common_prefix pack",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'minikv' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,7 @@
+"""`python -m minikv` is the command `minikv`."""
+
+import sys
+
+from minikv.cli import main
+
+sys.exit(main())

@@ -1,0 +1,172 @@
+"""The command `minikv`: open the course, look after the installation, replay a trace."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from minikv import __version__
+from minikv.errors import OutOfPages
+from minikv.measure.replay import Replay, replay
+from minikv.measure.traces import TraceError, read_trace
+from minikv.prefix.eviction import POLICIES
+from minikv.prefix.radix import EVICT_BY, RadixCache
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 0 done, 1 something is wrong, 2 the call is wrong.
+
+    >>> main(["replay", "no_such_file.jsonl"])
+    2
+    """
+    parser = _parser()
+    options, rest = parser.parse_known_args(argv)
+    if rest and options.command != "lab":
+        parser.error(f"unknown arguments: {' '.join(rest)}")
+    options.rest = rest
+    try:
+        return int(options.run(options))
+    except KeyboardInterrupt:
+        return _complain("interrupted", 130)
+    except BrokenPipeError:  # the reader of our output has gone; nothing is left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="minikv", description="How LLM serving engines manage their KV cache.")
+    parser.add_argument("--version", action="version", version=f"minikv {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    lab = commands.add_parser("lab", help="open the course in JupyterLab (further options go to JupyterLab)")
+    lab.set_defaults(run=_lab)
+
+    doctor = commands.add_parser("doctor", help="what is installed, what is missing, what to do")
+    doctor.set_defaults(run=_doctor)
+
+    run = commands.add_parser("replay", help="send a Mooncake trace through the radix cache")
+    run.add_argument("trace", help="a .jsonl file, or - for standard input")
+    run.add_argument("--capacity", type=_positive, metavar="N", help="blocks to hold; without it nothing is evicted")
+    run.add_argument("--page-size", type=_positive, default=1, metavar="P", help="blocks in a page (default 1)")
+    run.add_argument("--evict-by", choices=EVICT_BY, default="node", help="evict whole nodes, or pages off their end")
+    run.add_argument("--policy", choices=sorted(POLICIES), default="lru", help="who is evicted first")
+    run.add_argument("--json", action="store_true", help="print one JSON object")
+    run.set_defaults(run=_replay)
+    return parser
+
+
+def _positive(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def _complain(what: str, status: int) -> int:
+    print(f"minikv: {what}", file=sys.stderr)
+    return status
+
+
+# -- replay -------------------------------------------------------------------------------------------------------
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
+    cache = RadixCache(options.page_size, options.policy, options.evict_by)
+    name = "standard input" if options.trace == "-" else options.trace
+    start = time.perf_counter()
+    try:
+        with _open_trace(options.trace) as lines:
+            requests = tqdm(
+                read_trace(lines, name), unit=" requests", disable=None, leave=False
+            )  # quiet off a terminal
+            result = replay(requests, cache, options.capacity)
+    except OSError as error:
+        return _complain(f"cannot read {name}: {error.strerror}", 2)
+    except TraceError as error:
+        return _complain(str(error), 1)
+    except OutOfPages as error:
+        return _complain(f"{name}: {error}", 1)
+    _report(result, time.perf_counter() - start, as_json=options.json)
+    return 0
+
+
+@contextlib.contextmanager
+def _open_trace(path: str) -> Iterator[BinaryIO]:
+    if path == "-":
+        yield sys.stdin.buffer
+    else:
+        with open(path, "rb") as file:
+            yield file
+
+
+def _report(result: Replay, seconds: float, as_json: bool) -> None:
+    row = {
+        "requests": result.requests,
+        "blocks": result.blocks,
+        "hits": result.hits,
+        "hit_rate": round(result.hit_rate, 6),
+        "evicted": result.evicted,
+        "peak_size": result.peak_size,
+        "uncached_requests": result.uncached_requests,
+        "requests_per_second": round(result.requests / seconds, 1),
+    }
+    if as_json:
+        print(json.dumps(row))
+        return
+    shown = {**row, "hit_rate": f"{result.hit_rate:.6f}", "requests_per_second": round(result.requests / seconds)}
+    for key, value in shown.items():
+        print(f"{key.replace('_', ' '):<20} {value:>12,}" if isinstance(value, int) else f"{key:<20} {value:>12}")
+
+
+# -- lab and doctor -----------------------------------------------------------------------------------------------
+
+
+def find_notebooks() -> Path | None:
+    """The folder with the chapters: in the current folder, or beside the package in a checkout; `None` if neither.
+
+    >>> find_notebooks().name
+    'notebooks'
+    """
+    for root in (Path.cwd(), Path(__file__).resolve().parent.parent):
+        if (root / "notebooks" / "00_start_here.ipynb").exists():
+            return root / "notebooks"
+    return None
+
+
+def _lab(options: argparse.Namespace) -> int:
+    notebooks = find_notebooks()
+    if notebooks is None:
+        return _complain("there is no notebooks/00_start_here.ipynb here: run it in a checkout of the course", 2)
+    if importlib.util.find_spec("jupyterlab") is None:
+        return _complain("JupyterLab is not installed: pip install 'minikv[course]', or use `make lab`", 2)
+    quiet = ["--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    where = [f"--ServerApp.root_dir={notebooks}", "--LabApp.default_url=/lab/tree/00_start_here.ipynb"]
+    return subprocess.call([sys.executable, "-m", "jupyter", "lab", *where, *quiet, *options.rest])
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from minikv.doctor import examine
+
+    findings = examine()
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        print(f"{finding.mark} {finding.name:<{width}}  {finding.found}")
+        if finding.advice:
+            print(f"  {'':<{width}}  -> {finding.advice}")
+    broken = [finding.name for finding in findings if finding.mark == "✗"]
+    print(f"\n{'Missing: ' + ', '.join(broken) if broken else 'Everything that the course needs is here.'}")
+    return 1 if broken else 0

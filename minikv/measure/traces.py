@@ -1,0 +1,76 @@
+"""Traces of real requests, in Mooncake's format: one JSON object a line.
+
+    {"timestamp": 27000, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2, 13, 14]}
+
+`hash_ids` has one id for each block of the prompt (512 tokens there); two prompts share an id exactly where they
+share everything up to the end of that block. So a block id serves as a token, and a prefix of ids as a prefix.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from minikv.tokens import TOKEN_LIMIT, PackedTokens, integers, pack
+
+_NUMBERS = ("timestamp", "input_length", "output_length")
+
+
+class TraceError(ValueError):
+    """A line of a trace that is no request; the message says where and why."""
+
+
+class TraceRequest(NamedTuple):
+    """One request of a trace: when it came (ms), its lengths in tokens, and its prompt's blocks, packed."""
+
+    timestamp: float
+    input_length: int
+    output_length: int
+    blocks: PackedTokens
+
+
+def read_trace(lines: Iterable[bytes | str], name: str = "trace") -> Iterator[TraceRequest]:
+    """Read a trace line by line, holding one line at a time; blank lines are passed over.
+
+    Raises `TraceError` with `name`, the line's number and the reason at the first line that is no request.
+
+    >>> line = '{"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}'
+    >>> next(read_trace([line])).blocks
+    PackedTokens([0, 1])
+    >>> list(read_trace([line, "{}"], name="t.jsonl"))
+    Traceback (most recent call last):
+    minikv.measure.traces.TraceError: t.jsonl, line 2: there is no timestamp
+    """
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield _parse(line)
+        except json.JSONDecodeError as error:
+            raise TraceError(f"{name}, line {number}: no JSON, {error.msg} at column {error.colno}") from None
+        except UnicodeDecodeError as error:
+            raise TraceError(f"{name}, line {number}: no UTF-8, {error.reason} at byte {error.start + 1}") from None
+        except RecursionError:
+            raise TraceError(f"{name}, line {number}: no request, nested too deeply") from None
+        except (TypeError, ValueError) as error:
+            raise TraceError(f"{name}, line {number}: {error}") from None
+
+
+def _parse(line: bytes | str) -> TraceRequest:
+    entry: Any = json.loads(line)
+    if not isinstance(entry, dict):
+        raise ValueError(f"expected an object, got {line.strip()[:40]!r}")
+    for key in (*_NUMBERS, "hash_ids"):
+        if key not in entry:
+            raise ValueError(f"there is no {key}")
+    for key in _NUMBERS:
+        value = entry[key]
+        whole = isinstance(value, int) or (key == "timestamp" and isinstance(value, float))
+        if not whole or isinstance(value, bool) or not value >= 0:
+            raise ValueError(f"{key} is {value!r}: expected a number of at least 0")
+    ids = entry["hash_ids"]
+    if not isinstance(ids, list):
+        raise ValueError(f"hash_ids is {ids!r}: expected a list of block ids")
+    integers(ids, "hash_ids", "a block id is an integer in [0, 2**32)", TOKEN_LIMIT)
+    return TraceRequest(entry["timestamp"], entry["input_length"], entry["output_length"], pack(ids))

@@ -1,0 +1,80 @@
+"""What every pool promises, and the checks that all of them make before they change anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from minikv.errors import InvariantError, OutOfPages, whole_number
+from minikv.tokens import integers
+
+Ids = npt.NDArray[np.int32]
+IN_USE = -1  # marks a page that is not free in a pool's own arrays; never handed out
+
+
+class SlotPool(Protocol):
+    """What every pool here promises; each promise has a test in `tests/test_pools.py`."""
+
+    size: int
+
+    @property
+    def num_free(self) -> int:
+        """Pages that `alloc` could give now."""
+
+    def alloc(self, num_pages: int) -> Ids:
+        """Take `num_pages` free pages, or none: `OutOfPages` if there are fewer."""
+
+    def free(self, pages: Any) -> None:
+        """Give pages back, all or none: `ValueError` for a page that is free already, foreign, or given twice."""
+
+    def is_free(self, page: int) -> bool:
+        """Whether `page` is free."""
+
+    def check(self) -> None:
+        """Recompute everything from scratch; raise `InvariantError` on the first difference."""
+
+
+def pool_size(size: int) -> int:
+    """`size` as an int of at least 1, or the error that says so."""
+    return whole_number("size", size, 1, "a pool holds at least 1 page")
+
+
+def request(num_pages: int, free: int) -> int:
+    """`num_pages` as an int, or `OutOfPages` when only `free` are there."""
+    count = whole_number("num_pages", num_pages, 0, "alloc takes 0 pages or more")
+    if count > free:
+        raise OutOfPages(needed=count, free=free)
+    return count
+
+
+def page_id(page: int, size: int) -> int:
+    """`page` as an int in [0, size), or the error that names it."""
+    number = whole_number("page", page, 0, f"this pool has pages 0 to {size - 1}")
+    if number >= size:
+        raise ValueError(f"page is {number}: this pool has pages 0 to {size - 1}")
+    return number
+
+
+def page_ids(pages: Any, size: int) -> npt.NDArray[np.intp]:
+    """`pages` as an index array of ids in [0, size), or the error that names the first foreign one.
+
+    >>> page_ids([3, 4], 4)
+    Traceback (most recent call last):
+    ValueError: pages[1] is 4: this pool has pages 0 to 3
+    """
+    return integers(pages, "pages", f"this pool has pages 0 to {size - 1}", size).astype(np.intp, copy=False)
+
+
+def refuse_free(ids: npt.NDArray[np.intp], is_free: Callable[[int], bool]) -> NoReturn:
+    """Raise the error that names the first of `ids` that cannot be freed."""
+    seen: set[int] = set()
+    for i, page in enumerate(ids.tolist()):
+        if is_free(page):
+            raise ValueError(f"cannot free pages[{i}]: page {page} is free already")
+        if page in seen:
+            raise ValueError(f"cannot free pages[{i}]: page {page} is given twice")
+        seen.add(page)
+    raise InvariantError(f"pages {ids.tolist()} could not be freed, but each of them is in use")

@@ -1,0 +1,151 @@
+"""The page table: for each running request a row, and in it the slots of its tokens in order.
+
+Attention reads keys and values through it: token `i` of the request in row `r` lies in slot `table[r, i]`.
+
+           token  0   1   2   3   4
+    row 0        [8] [9] [2] [ ] [ ]       length 3: the rest of the row means nothing yet
+    row 1        [8] [9] [5] [6] [ ]       length 4: shares slots 8 and 9 with row 0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from minikv.errors import InvariantError, whole_number
+from minikv.pools.contract import Ids
+from minikv.pools.free_list import FreeListPool
+from minikv.tokens import integers
+
+_UNUSED = -1  # in a cell past a row's length: never a slot, so that reading it by mistake cannot look right
+
+
+class PageTable:
+    """Rows of slots, `num_rows` requests of at most `max_length` tokens each.
+
+    `open` gives a row, `append` and `write` fill it, `slots` reads it, `close` takes it back and returns its slots.
+
+    >>> table = PageTable(num_rows=2, max_length=4)
+    >>> row = table.open(); table.append(row, [8, 9]); table.append(row, [2])
+    >>> table.length(row), table.slots(row).tolist()
+    (3, [8, 9, 2])
+    >>> table.append(row, [3, 4])
+    Traceback (most recent call last):
+    ValueError: cannot append 2 slots to row 0 of length 3: a row holds at most 4
+    >>> table.close(row).tolist()
+    [8, 9, 2]
+    """
+
+    def __init__(self, num_rows: int, max_length: int):
+        self.num_rows = whole_number("num_rows", num_rows, 1, "a page table has at least 1 row")
+        self.max_length = whole_number("max_length", max_length, 1, "a row holds at least 1 slot")
+        self._rows = FreeListPool(self.num_rows)
+        self._table = np.full((self.num_rows, self.max_length), _UNUSED, np.int32)
+        self._lengths = [0] * self.num_rows
+
+    @property
+    def num_free(self) -> int:
+        """Rows that `open` could give now."""
+        return self._rows.num_free
+
+    def open(self) -> int:
+        """Take an empty row; `OutOfPages` when all are taken."""
+        return int(self._rows.alloc(1)[0])
+
+    def close(self, row: int) -> Ids:
+        """Give `row` back and return the slots that were in it."""
+        slots = self.slots(row)
+        self._table[row, : len(slots)] = _UNUSED
+        self._lengths[row] = 0
+        self._rows.free([row])
+        return slots
+
+    def append(self, row: int, slots: Any) -> None:
+        """Write `slots` after the last one of `row`: all of them or, if they do not fit, none."""
+        length, values = self.length(row), _slots(slots)
+        if length + len(values) > self.max_length:
+            what = f"cannot append {len(values)} slots to row {row} of length {length}"
+            raise ValueError(f"{what}: a row holds at most {self.max_length}")
+        self._table[row, length : length + len(values)] = values
+        self._lengths[row] = length + len(values)
+
+    def write(self, row: int, start: int, slots: Any) -> None:
+        """Replace the slots of `row` from token `start` on; only tokens that the row already has."""
+        length, values = self.length(row), _slots(slots)
+        first = whole_number("start", start, 0, "tokens count from 0")
+        if first + len(values) > length:
+            raise ValueError(
+                f"cannot write tokens {first} to {first + len(values) - 1} of row {row}: its length is {length}"
+            )
+        self._table[row, first : first + len(values)] = values
+
+    def slots(self, row: int) -> Ids:
+        """A copy of the slots in `row`, int32, one a token."""
+        return self._table[row, : self.length(row)].copy()
+
+    def length(self, row: int) -> int:
+        """The number of tokens in `row`; `ValueError` if the row is not open."""
+        if self._rows.is_free(row):
+            raise ValueError(f"row {row} is not open")
+        return self._lengths[row]
+
+    def is_open(self, row: int) -> bool:
+        """Whether `row` is taken."""
+        return not self._rows.is_free(row)
+
+    def as_array(self) -> npt.NDArray[np.int32]:
+        """The whole table as a kernel reads it, (num_rows, max_length), read only; -1 past a row's length."""
+        view = self._table.view()
+        view.flags.writeable = False
+        return view
+
+    def check(self) -> None:
+        """Cells before a row's length are slots, cells after it are unused, and closed rows are empty."""
+        self._rows.check()
+        for row in range(self.num_rows):
+            length = self._lengths[row]
+            if not self.is_open(row) and length:
+                raise InvariantError(f"PageTable: row {row} is closed, but its length is {length}")
+            if (self._table[row, :length] < 0).any() or (self._table[row, length:] != _UNUSED).any():
+                raise InvariantError(
+                    f"PageTable: row {row} has length {length}, but its cells are {self._table[row].tolist()}"
+                )
+
+    def __repr__(self) -> str:
+        return f"PageTable({self.num_rows - self.num_free} of {self.num_rows} rows open, max_length={self.max_length})"
+
+
+def page_slots(pages: Any, page_size: int) -> Ids:
+    """The slots of whole pages, in order: page p has slots p*page_size to (p+1)*page_size - 1.
+
+    >>> page_slots([2, 0], page_size=3).tolist()
+    [6, 7, 8, 0, 1, 2]
+    """
+    size = whole_number("page_size", page_size, 1, "a page holds at least 1 slot")
+    ids = integers(pages, "pages", f"a page of {size} slots is an integer in [0, {2**31 // size})", 2**31 // size)
+    within = np.arange(size, dtype=np.int32)
+    slots: Ids = np.add.outer(ids.astype(np.int32) * np.int32(size), within).ravel()
+    return slots
+
+
+def slot_pages(slots: Any, page_size: int) -> Ids:
+    """The pages that `slots` fill, in order; `ValueError` unless they are whole pages, each from its first slot on.
+
+    >>> slot_pages([6, 7, 8, 0, 1, 2], page_size=3).tolist()
+    [2, 0]
+    """
+    size = whole_number("page_size", page_size, 1, "a page holds at least 1 slot")
+    values = _slots(slots)
+    if len(values) % size:
+        raise ValueError(f"{len(values)} slots are not whole pages of {size}")
+    pages = values[::size] // size
+    wrong = np.flatnonzero(page_slots(pages, size) != values)
+    if len(wrong):
+        raise ValueError(f"slots[{wrong[0]}] is {values[wrong[0]]}: pages of {size} slots are contiguous and aligned")
+    return pages
+
+
+def _slots(slots: Any) -> Ids:
+    return integers(slots, "slots", "a slot is an integer in [0, 2**31)", 2**31).astype(np.int32, copy=False)

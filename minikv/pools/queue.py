@@ -1,0 +1,100 @@
+"""The pool as a linked queue: the order in which pages were freed is the order in which they are reused."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from minikv.errors import InvariantError
+from minikv.pools.contract import IN_USE, Ids, page_id, page_ids, pool_size, refuse_free, request
+
+
+class QueuePool:
+    """A queue of free pages, linked in place: freed pages wait at the end, and any page can leave from the middle.
+
+    Why not a `deque`: a page in the queue may still hold a cached prefix, and when somebody asks for that prefix,
+    `take(page)` must pull it out, which a deque does in O(size). So the queue's order is an eviction order: free a
+    request's pages last page first, and the end of its prefix is reused before the beginning. After vLLM's
+    `FreeKVCacheBlockQueue`; here membership is checked, so a double free cannot bend the links.
+
+    >>> pool = QueuePool(4)
+    >>> pages = pool.alloc(3); pool.free(pages[::-1]); list(pool)
+    [3, 2, 1, 0]
+    >>> pool.take(1); pool.alloc(3).tolist()
+    [3, 2, 0]
+    """
+
+    def __init__(self, size: int):
+        self.size = pool_size(size)
+        self._num_free = self.size
+        ring = self.size + 1  # the last entry is the queue's own mark: its next is the head, its previous the tail
+        self._next = array("i", [*range(1, ring), 0])
+        self._previous = array("i", [self.size, *range(ring - 1)])
+
+    @property
+    def num_free(self) -> int:
+        """Pages that `alloc` could give now."""
+        return self._num_free
+
+    def alloc(self, num_pages: int) -> Ids:
+        """Take `num_pages` pages from the head of the queue, or none (`OutOfPages`)."""
+        pages = np.empty(request(num_pages, self._num_free), np.int32)
+        for i in range(len(pages)):
+            pages[i] = head = self._next[self.size]
+            self._unlink(head)
+        return pages
+
+    def take(self, page: int) -> None:
+        """Take this very page out of the queue, in O(1); `ValueError` if it is in use."""
+        page = page_id(page, self.size)
+        if not self.is_free(page):
+            raise ValueError(f"cannot take page {page}: it is in use")
+        self._unlink(page)
+
+    def free(self, pages: Any) -> None:
+        """Append pages to the end of the queue in the given order, all or none."""
+        ids = page_ids(pages, self.size)
+        if len(set(ids.tolist())) < len(ids) or any(map(self.is_free, ids.tolist())):
+            refuse_free(ids, self.is_free)
+        mark = self.size
+        for page in ids.tolist():
+            tail = self._previous[mark]
+            self._next[tail], self._previous[page] = page, tail
+            self._next[page], self._previous[mark] = mark, page
+        self._num_free += len(ids)
+
+    def is_free(self, page: int) -> bool:
+        """Whether `page` is in the queue."""
+        return bool(self._next[page_id(page, self.size)] != IN_USE)
+
+    def __iter__(self) -> Iterator[int]:
+        """The free pages in the order in which `alloc` would hand them out."""
+        page = self._next[self.size]
+        while page != self.size:
+            yield page
+            page = self._next[page]
+
+    def check(self) -> None:
+        """Walking forward visits `num_free` pages, each linked back to the one before it."""
+        before, seen = self.size, 0
+        while (page := self._next[before]) != self.size:
+            if page == IN_USE or self._previous[page] != before or seen >= self.size:
+                raise InvariantError(
+                    f"QueuePool: after page {before} comes {page}, whose previous page is {self._previous[page]}"
+                )
+            before, seen = page, seen + 1
+        linked = sum(link != IN_USE for link in self._next[: self.size])
+        if not seen == linked == self._num_free or self._previous[self.size] != before:
+            raise InvariantError(f"QueuePool: {seen} pages in the queue, {linked} linked, num_free is {self._num_free}")
+
+    def _unlink(self, page: int) -> None:
+        before, after = self._previous[page], self._next[page]
+        self._next[before], self._previous[after] = after, before
+        self._next[page] = self._previous[page] = IN_USE
+        self._num_free -= 1
+
+    def __repr__(self) -> str:
+        return f"QueuePool({self.num_free} of {self.size} free)"

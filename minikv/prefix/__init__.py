@@ -1,0 +1,6 @@
+"""Which slots hold which prefix: one contract, and the indexes that keep it."""
+
+from minikv.prefix.contract import Handle, Insertion, Match, PrefixCache
+from minikv.prefix.radix import RadixCache
+
+__all__ = ["Handle", "Insertion", "Match", "PrefixCache", "RadixCache"]

@@ -1,0 +1,173 @@
+"""The contract of every prefix cache: five verbs, three sizes, and what they promise.
+
+A prefix cache answers one question: which slots already hold the keys and values of the longest prefix of this
+prompt? It keeps book only. It never touches a tensor of keys and values, and it does not own the pool that slots
+come from: what it no longer wants it hands back, and the caller frees it.
+
+One request, in the order that is safe:
+
+    match_prefix -> lock -> make room (evict) -> compute -> insert -> free the duplicates and the tail -> unlock
+
+    tokens [0, match.length)       the tree's slots, locked
+           [.., prefix_length)     computed twice: the tree keeps its own slots, free ours
+           [.., insertion.length)  our slots, which are the tree's from now on
+           [.., len(tokens))       the unaligned tail: still ours
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from minikv.tokens import TokensLike, integers
+
+SLOT_LIMIT = 2**31
+_SLOT = ("a slot is an integer in [0, 2**31)", SLOT_LIMIT)
+Slots = npt.NDArray[np.int32]
+SlotsLike = Union[Sequence[int], "array[int]", Any]
+
+
+class Handle:
+    """A place in a prefix cache: the end of a matched or inserted prefix, and what `lock` and `unlock` take.
+
+    It stays good when nodes above it split. It goes stale, and `lock` says so, when its node is evicted or trimmed
+    or the cache is reset; a locked handle cannot go stale. `length` counts tokens from the root.
+    """
+
+    __slots__ = ("epoch", "length", "namespace", "node")
+
+    def __init__(self, epoch: object, node: Any, length: int, namespace: Hashable):
+        self.epoch, self.node, self.length, self.namespace = epoch, node, length, namespace
+
+    def __repr__(self) -> str:
+        return f"Handle(length={self.length})"
+
+
+class Match:
+    """What `match_prefix` found: `length` tokens are cached in `slots` (int32, one a token, in order).
+
+    The slots are the caller's own copy, but the tokens in them stay put only while `handle` is locked.
+
+    >>> from minikv import RadixCache
+    >>> cache = RadixCache()
+    >>> _ = cache.insert([1, 2, 3], [7, 8, 9])
+    >>> cache.match_prefix([1, 2, 5])
+    Match(length=2, slots=[7, 8])
+    """
+
+    __slots__ = ("handle", "length", "slots")
+
+    def __init__(self, length: int, slots: Slots, handle: Handle):
+        self.length, self.slots, self.handle = length, slots, handle
+
+    def __repr__(self) -> str:
+        return f"Match(length={self.length}, slots={brief(self.slots)})"
+
+
+class Insertion:
+    """What `insert` did: `prefix_length` tokens were there already, `length` are stored now (whole pages).
+
+    The caller frees its duplicates `slots[:prefix_length]` (less what it got from the cache itself) and its
+    unaligned tail `slots[length:]`.
+
+    >>> from minikv import RadixCache
+    >>> cache = RadixCache(page_size=2)
+    >>> cache.insert([1, 2, 3], [4, 5, 6])
+    Insertion(prefix_length=0, length=2)
+    """
+
+    __slots__ = ("handle", "length", "prefix_length")
+
+    def __init__(self, prefix_length: int, length: int, handle: Handle):
+        self.prefix_length, self.length, self.handle = prefix_length, length, handle
+
+    def __repr__(self) -> str:
+        return f"Insertion(prefix_length={self.prefix_length}, length={self.length})"
+
+
+class PrefixCache(Protocol):
+    """What every index here promises; thirteen rules, each with a test in `tests/test_contract.py`.
+
+    1. Tokens are one-dimensional integers in [0, 2**32), slots in [0, 2**31); bad input changes nothing.
+    2. Keys are copied in: changing the caller's buffer later changes nothing.
+    3. `match_prefix` gives the longest cached page-aligned prefix; it may split a node, it changes no content or size.
+    4. `insert` stores whole pages; tokens already there keep *their* slots. `start` continues from a locked handle.
+    5. A split changes no size, no lock and nobody's handle.
+    6. `lock` protects the path to the root, `unlock` replays exactly that, locks nest; anything else is a `LockError`.
+    7. Sizes are exact after every operation, in O(1).
+    8. Recency is a logical clock: last match, insert or unlock; a parent is never older than its child.
+    9. `evict(n)` frees unlocked leaves, least recent first, until n tokens are free or nothing is left.
+    10. A `namespace` isolates: equal tokens in two namespaces never match.
+    11. `reset` forgets everything, or raises `LockError` while anything is locked.
+    12. `check` recomputes everything from scratch and raises `InvariantError`.
+    13. Deterministic: same operations, same ids, same order, same picture.
+    """
+
+    page_size: int
+
+    @property
+    def evictable_size(self) -> int:
+        """Tokens that `evict` could free now."""
+
+    @property
+    def protected_size(self) -> int:
+        """Tokens held by locks."""
+
+    @property
+    def total_size(self) -> int:
+        """Tokens cached: evictable + protected."""
+
+    def match_prefix(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
+        """The longest cached prefix of `tokens`."""
+
+    def insert(
+        self, tokens: TokensLike, slots: SlotsLike, *, namespace: Hashable = None, start: Handle | None = None
+    ) -> Insertion:
+        """Cache `tokens`, whose keys and values lie in `slots`."""
+
+    def lock(self, handle: Handle) -> None:
+        """Protect everything from the root to `handle` from eviction."""
+
+    def unlock(self, handle: Handle) -> None:
+        """Give back one lock that `lock` took on this handle."""
+
+    def evict(self, num_tokens: int) -> Slots:
+        """Free at least `num_tokens` tokens, or all that can be freed, and return their slots."""
+
+    def reset(self) -> None:
+        """Forget everything, or raise `LockError` while anything is locked."""
+
+    def check(self) -> None:
+        """Recompute every size, link, order and lock from scratch; raise `InvariantError` on the first difference."""
+
+
+def pack_slots(slots: SlotsLike, num_tokens: int, skip: int = 0) -> array[int]:
+    """Copy `slots[skip:]` into an `array('i')`; there must be one slot for each of `num_tokens` tokens.
+
+    >>> pack_slots(range(5), 5, skip=2)
+    array('i', [2, 3, 4])
+    >>> pack_slots([4, -1], 2)
+    Traceback (most recent call last):
+    ValueError: slots[1] is -1: a slot is an integer in [0, 2**31)
+    """
+    if not hasattr(slots, "__len__") or len(slots) != num_tokens:
+        size = f"{len(slots)} slots" if hasattr(slots, "__len__") else f"slots are a {type(slots).__name__}"
+        raise ValueError(f"{size} for {num_tokens} tokens: expected one slot for each token")
+    values = integers(slots[skip:] if skip else slots, f"slots[{skip}:]" if skip else "slots", *_SLOT)
+    packed = array("i")
+    packed.frombytes(values.astype(np.int32, copy=False).tobytes())
+    return packed
+
+
+def brief(values: Any, most: int = 8) -> str:
+    """The first few of many numbers, for a repr: `[1, 2, 3, ... 900 in all]`.
+
+    >>> brief(range(900), 3)
+    '[0, 1, 2, ... 900 in all]'
+    """
+    shown = ", ".join(str(int(value)) for value in values[:most])
+    return f"[{shown}, ... {len(values)} in all]" if len(values) > most else f"[{shown}]"

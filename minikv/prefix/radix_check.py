@@ -1,0 +1,133 @@
+"""The radix tree's own audit: everything it keeps up to date, recomputed from scratch.
+
+Separate from `radix.py` so that the tree stays short, and so that the audit shares no code with what it audits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from minikv.errors import InvariantError
+from minikv.tokens import TOKEN_BYTES
+
+if TYPE_CHECKING:
+    from minikv.prefix.radix import RadixCache
+    from minikv.prefix.radix_node import RadixNode
+
+
+def check_radix(cache: RadixCache) -> None:
+    """Raise `InvariantError` for the first fact of `cache` that does not agree with the tree itself.
+
+    >>> from minikv import RadixCache
+    >>> cache = RadixCache()
+    >>> node = cache.insert([1, 2], [0, 1]).handle.node
+    >>> node.ref_count = 3
+    >>> check_radix(cache)
+    Traceback (most recent call last):
+    minikv.errors.InvariantError: node 1: ref_count is 3, but the locks on its path make 0
+    """
+    nodes = list(cache.nodes())
+    for node in nodes:
+        _check_edge(cache, node)
+    _check_roots(cache)
+    _check_ids(cache, nodes)
+    _check_locks(cache, nodes)
+    _check_order(cache, nodes)
+    _check_sizes(cache, nodes)
+
+
+def _require(true: bool, what: str) -> None:
+    if not true:
+        raise InvariantError(what)
+
+
+def _check_edge(cache: RadixCache, node: RadixNode) -> None:
+    """Links, page alignment and lengths of one node, seen from its parent."""
+    name, length, parent = f"node {node.id}", len(node.key) // TOKEN_BYTES, node.parent
+    _require(parent is not None, f"{name}: reachable from a root, but its parent is None")
+    assert parent is not None
+    first_page = node.key[: TOKEN_BYTES * cache.page_size]
+    _require(
+        parent.children.get(first_page) is node, f"{name}: its parent {parent.id} does not list it under its first page"
+    )
+    _require(
+        length > 0 and length % cache.page_size == 0,
+        f"{name}: {length} tokens on its edge are not whole pages of {cache.page_size}",
+    )
+    _require(len(node.slots) == length, f"{name}: {len(node.slots)} slots for {length} tokens")
+    _require(
+        node.end == parent.end + length,
+        f"{name}: ends at {node.end}, but its parent ends at {parent.end} and its edge has {length} tokens",
+    )
+
+
+def _check_roots(cache: RadixCache) -> None:
+    for namespace, root in cache.roots.items():
+        _require(root.end == 0 and not root.key and root.parent is None, f"root of {namespace!r}: not a root")
+        _require(bool(root.children) or namespace is None, f"root of {namespace!r}: kept, but it holds nothing")
+
+
+def _check_ids(cache: RadixCache, nodes: list[RadixNode]) -> None:
+    ids = [node.id for node in nodes] + [root.id for root in cache.roots.values()]
+    _require(len(set(ids)) == len(ids), f"{len(ids)} nodes share {len(set(ids))} ids")
+    _require(max(ids) < cache._next_id, f"node {max(ids)}: the next id to give out is {cache._next_id}")
+
+
+def _check_locks(cache: RadixCache, nodes: list[RadixNode]) -> None:
+    """A node's `ref_count` is the number of locks on handles at or below it."""
+    expected: dict[int, int] = {}
+    for handle, count in cache._held.items():
+        node = handle.node
+        _require(node.end == handle.length, f"node {node.id}: ends at {node.end}, its locked handle at {handle.length}")
+        while node.parent is not None:
+            expected[node.id] = expected.get(node.id, 0) + count
+            node = node.parent
+    for node in nodes:
+        locks = expected.pop(node.id, 0)
+        _require(
+            node.ref_count == locks,
+            f"node {node.id}: ref_count is {node.ref_count}, but the locks on its path make {locks}",
+        )
+    _require(not expected, f"locked nodes {sorted(expected)} are not in the tree")
+
+
+def _check_order(cache: RadixCache, nodes: list[RadixNode]) -> None:
+    """The eviction order holds exactly the unlocked nodes, oldest first, children before their parents."""
+    place = {node.id: i for i, node in enumerate(cache._order)}
+    unlocked = {node.id for node in nodes if not node.ref_count}
+    for node in nodes:
+        there = "in" if node.id in place else "not in"
+        _require(
+            (node.id in place) == (node.id in unlocked),
+            f"node {node.id}: ref_count {node.ref_count}, {there} the eviction order",
+        )
+        parent = node.parent
+        if parent is not None and parent.id in place and node.id in place:
+            _require(
+                place[parent.id] > place[node.id] and parent.last_used >= node.last_used,
+                f"node {node.id}: used at {node.last_used}, later than its parent {parent.id} at {parent.last_used}",
+            )
+    _require(
+        len(place) == len(unlocked), f"{len(place)} nodes in the eviction order, {len(unlocked)} unlocked in the tree"
+    )
+    if cache.policy == "lru":
+        before = 0
+        for node in cache._order:
+            _require(
+                before <= node.last_used <= cache._clock,
+                f"node {node.id}: used at {node.last_used}, but it stands after {before}",
+            )
+            before = node.last_used
+
+
+def _check_sizes(cache: RadixCache, nodes: list[RadixNode]) -> None:
+    evictable = sum(len(node.slots) for node in nodes if not node.ref_count)
+    protected = sum(len(node.slots) for node in nodes if node.ref_count)
+    _require(
+        cache.evictable_size == evictable,
+        f"evictable_size is {cache.evictable_size}, the unlocked nodes hold {evictable} tokens",
+    )
+    _require(
+        cache.protected_size == protected,
+        f"protected_size is {cache.protected_size}, the locked nodes hold {protected} tokens",
+    )

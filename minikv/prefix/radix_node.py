@@ -1,0 +1,54 @@
+"""A node of the radix tree: what it holds, and how to visit all of them."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterable, Iterator
+
+from minikv.prefix.contract import brief
+from minikv.tokens import PackedTokens
+
+
+class RadixNode:
+    """One edge of the tree and the node at its end: `tokens`, their `slots`, and how many locks pass through.
+
+    `end` is the depth in tokens at which the edge ends, `last_used` the clock's reading at its last use.
+    """
+
+    __slots__ = ("children", "end", "id", "key", "last_used", "newer", "older", "parent", "ref_count", "slots")
+
+    def __init__(self, node_id: int, key: bytes, slots: array[int], parent: RadixNode | None, end: int):
+        self.id, self.key, self.slots, self.parent, self.end = node_id, key, slots, parent, end
+        self.children: dict[bytes, RadixNode] = {}
+        self.ref_count = self.last_used = 0
+        self.older: object = None
+        self.newer: object = None
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens on this edge, as a list of ints."""
+        return PackedTokens(self.key).tolist()
+
+    def __repr__(self) -> str:
+        held = f"tokens={brief(self.tokens)}, slots={brief(self.slots)}"
+        return f"RadixNode(id={self.id}, {held}, ref_count={self.ref_count})"
+
+
+class RadixRoot(RadixNode):
+    """Where the prompts of one namespace begin; it holds no tokens and is never evicted by name."""
+
+    __slots__ = ("namespace",)
+
+    def __init__(self, node_id: int, namespace: Hashable):
+        super().__init__(node_id, b"", array("i"), None, 0)
+        self.namespace = namespace
+
+
+def below(roots: Iterable[RadixNode]) -> Iterator[RadixNode]:
+    """Every node below `roots`, parents before children, siblings in the order in which they came."""
+    stack = list(roots)[::-1]
+    while stack:
+        node = stack.pop()
+        if node.parent is not None:
+            yield node
+        stack.extend(reversed(node.children.values()))

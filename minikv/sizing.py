@@ -1,0 +1,264 @@
+"""How many bytes a token's keys and values take, and how many pages of them fit.
+
+Everything is a whole number of bytes, of one rank of a tensor-parallel group, and equals `tensor.nbytes` of what an
+engine allocates (`kv_tensors` lists the tensors; a test adds them up). The weights and the activations are the
+caller's to subtract. Layers that keep less than all tokens (sliding windows) are counted as if they kept all.
+
+    bytes per token = layers x (K and V) x KV heads on this rank x (head size x bytes per number + scale)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from minikv.assets import asset
+from minikv.errors import whole_number
+
+DTYPE_BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
+SCALE_BYTES = {"int8": 4, "int4": 4}  # one fp32 scale for each token, KV head, and K or V
+_TORCH_DTYPE = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8_e4m3fn", "int8": "int8"}
+
+
+@dataclass(frozen=True)
+class KVShape:
+    """The part of a model's shape that decides the size of its KV cache.
+
+    Multi-head attention has as many KV heads as query heads, grouped-query attention fewer, multi-query attention
+    one. Multi-head latent attention (DeepSeek) keeps one vector of `latent_dim` numbers a token instead of K and V.
+
+    >>> KVShape(num_layers=32, num_kv_heads=8, head_dim=128, num_heads=32).attention
+    'GQA'
+    >>> KVShape(num_layers=61, latent_dim=512 + 64, num_heads=128).attention
+    'MLA'
+    """
+
+    num_layers: int
+    num_kv_heads: int = 0
+    head_dim: int = 0
+    v_head_dim: int | None = None
+    latent_dim: int | None = None
+    num_heads: int | None = None
+
+    def __post_init__(self) -> None:
+        whole_number("num_layers", self.num_layers, 1, "a model has at least 1 layer")
+        if self.latent_dim is not None:
+            whole_number("latent_dim", self.latent_dim, 1, "a latent vector has at least 1 number")
+            if self.num_kv_heads or self.head_dim or self.v_head_dim is not None:
+                raise ValueError(
+                    f"latent_dim is {self.latent_dim}, so num_kv_heads, head_dim and v_head_dim stay unset"
+                )
+        else:
+            whole_number("num_kv_heads", self.num_kv_heads, 1, "attention has at least 1 KV head")
+            whole_number("head_dim", self.head_dim, 1, "a head has at least 1 number")
+            if self.v_head_dim is not None:
+                whole_number("v_head_dim", self.v_head_dim, 1, "a head has at least 1 number")
+        if self.num_heads is not None:
+            whole_number("num_heads", self.num_heads, 1, "attention has at least 1 head")
+            if self.num_kv_heads and self.num_heads % self.num_kv_heads:
+                raise ValueError(
+                    f"num_heads is {self.num_heads}: it must be a multiple of num_kv_heads {self.num_kv_heads}"
+                )
+
+    @property
+    def attention(self) -> str:
+        """MHA, GQA, MQA or MLA."""
+        if self.latent_dim is not None:
+            return "MLA"
+        if self.num_kv_heads == self.num_heads:
+            return "MHA"
+        return "MQA" if self.num_kv_heads == 1 else "GQA"
+
+    @classmethod
+    def from_config(cls, source: Mapping[str, Any] | str | PathLike[str]) -> KVShape:
+        """Read the shape from a Hugging Face `config.json`: a dict, a file, a folder with one, or a name we ship.
+
+        Knows the Llama, Qwen, Mistral, Gemma and DeepSeek (V2, V3) families; multimodal configs by `text_config`.
+
+        >>> KVShape.from_config("deepseek-v3").latent_dim
+        576
+        >>> KVShape.from_config({"num_hidden_layers": 2})
+        Traceback (most recent call last):
+        ValueError: the config has no num_attention_heads: it does not look like a decoder's config.json
+        """
+        config, name = _read_config(source)
+        config = config.get("text_config") or config
+
+        def need(key: str) -> int:
+            if config.get(key) is None:
+                raise ValueError(f"{name} has no {key}: it does not look like a decoder's config.json")
+            return whole_number(f"{key} in {name}", config[key], 1, "a size is at least 1")
+
+        layers, heads = need("num_hidden_layers"), need("num_attention_heads")
+        if config.get("kv_lora_rank") is not None:
+            return cls(layers, latent_dim=need("kv_lora_rank") + need("qk_rope_head_dim"), num_heads=heads)
+        kv_heads = heads if config.get("num_key_value_heads") is None else need("num_key_value_heads")
+        if config.get("head_dim") is not None:
+            return cls(layers, kv_heads, need("head_dim"), num_heads=heads)
+        if need("hidden_size") % heads:
+            raise ValueError(f"hidden_size {config['hidden_size']} in {name} is no multiple of its {heads} heads")
+        return cls(layers, kv_heads, need("hidden_size") // heads, num_heads=heads)
+
+
+def _read_config(source: Any) -> tuple[Mapping[str, Any], str]:
+    if isinstance(source, Mapping):
+        return source, "the config"
+    path = Path(source)
+    if path.is_dir():
+        path /= "config.json"
+    if not path.exists() and path.parent == Path() and path.suffix != ".json":
+        path = asset(f"configs/{source}.json")
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path.name} is no JSON, line {error.lineno}: {error.msg}") from None
+    if not isinstance(config, dict):
+        raise ValueError(f"{path.name} holds a {type(config).__name__}: expected an object")
+    return config, path.name
+
+
+class TensorPlan(NamedTuple):
+    """One tensor that an engine would allocate: its `name`, `shape` and torch `dtype`, one row a slot."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def kv_heads_per_rank(num_kv_heads: int, tp: int = 1) -> int:
+    """The KV heads on each of `tp` ranks: split evenly, or one on each when there are more ranks than heads.
+
+    >>> [kv_heads_per_rank(8, tp) for tp in (1, 2, 8, 16)]
+    [8, 4, 1, 1]
+    >>> kv_heads_per_rank(8, 3)
+    Traceback (most recent call last):
+    ValueError: 8 KV heads do not divide among 3 ranks: one must be a multiple of the other
+    """
+    heads = whole_number("num_kv_heads", num_kv_heads, 1, "attention has at least 1 KV head")
+    ranks = whole_number("tp", tp, 1, "a tensor-parallel group has at least 1 rank")
+    if heads % ranks and ranks % heads:
+        raise ValueError(f"{heads} KV heads do not divide among {ranks} ranks: one must be a multiple of the other")
+    return max(1, heads // ranks)
+
+
+def kv_tensors(
+    shape: KVShape, num_pages: int, page_size: int = 1, dtype: str = "bf16", tp: int = 1
+) -> list[TensorPlan]:
+    """The tensors of the whole cache on one rank: (slots, layers, KV heads, numbers), and scales where there are any.
+
+    Numbers of four bits lie two to a byte. In latent attention there is one tensor, and every rank has all of it.
+
+    >>> for plan in kv_tensors(KVShape(2, num_kv_heads=4, head_dim=8), num_pages=3, page_size=16, dtype="int4", tp=2):
+    ...     print(plan.name, plan.shape, plan.dtype)
+    k (48, 2, 2, 4) uint8
+    v (48, 2, 2, 4) uint8
+    k_scale (48, 2, 2) float32
+    v_scale (48, 2, 2) float32
+    """
+    slots = whole_number("num_pages", num_pages, 0, "0 pages or more") * _page_size(page_size)
+    if dtype not in DTYPE_BITS:
+        raise ValueError(f"dtype is {dtype!r}: expected one of {', '.join(DTYPE_BITS)}")
+    ranks = whole_number("tp", tp, 1, "a tensor-parallel group has at least 1 rank")
+    if shape.num_heads is not None and shape.num_heads % ranks:
+        raise ValueError(f"{shape.num_heads} query heads do not divide among {ranks} ranks")
+    if shape.latent_dim is not None:
+        heads, sizes = 1, {"latent": shape.latent_dim}
+    else:
+        heads = kv_heads_per_rank(shape.num_kv_heads, ranks)
+        sizes = {"k": shape.head_dim, "v": shape.v_head_dim or shape.head_dim}
+    plans = []
+    for name, numbers in sizes.items():
+        if numbers * DTYPE_BITS[dtype] % 8:
+            raise ValueError(f"{numbers} numbers of {dtype} are not whole bytes")
+        packed = numbers * DTYPE_BITS[dtype] // 8 if dtype == "int4" else numbers
+        plans.append(TensorPlan(name, (slots, shape.num_layers, heads, packed), _TORCH_DTYPE.get(dtype, "uint8")))
+    if dtype in SCALE_BYTES:
+        plans += [TensorPlan(f"{name}_scale", (slots, shape.num_layers, heads), "float32") for name in sizes]
+    return plans
+
+
+_ITEM_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1, "int8": 1, "uint8": 1}
+
+
+def bytes_per_page(shape: KVShape, page_size: int = 1, dtype: str = "bf16", tp: int = 1) -> int:
+    """The bytes that one page of `page_size` tokens takes on one rank.
+
+    >>> bytes_per_page(KVShape.from_config("llama-3.1-8b"), page_size=16)
+    2097152
+    """
+    total = 0
+    for plan in kv_tensors(shape, 1, page_size, dtype, tp):
+        count = 1
+        for extent in plan.shape:
+            count *= extent
+        total += count * _ITEM_BYTES[plan.dtype]
+    return total
+
+
+def bytes_per_token(shape: KVShape, dtype: str = "bf16", tp: int = 1) -> int:
+    """The bytes that one token's keys and values take on one rank.
+
+    >>> bytes_per_token(KVShape.from_config("llama-3.1-8b")), bytes_per_token(KVShape.from_config("deepseek-v3"))
+    (131072, 70272)
+    """
+    return bytes_per_page(shape, 1, dtype, tp)
+
+
+def kv_budget(memory_bytes: int, weight_bytes: int, utilization: float = 0.9) -> int:
+    """The bytes left for the cache: the used share of the device's memory, less the weights; whole bytes.
+
+    >>> kv_budget(80 * 1024**3, weight_bytes=8_030_261_248 * 2)
+    61248888832
+    """
+    memory = whole_number("memory_bytes", memory_bytes, 1, "a device has at least 1 byte")
+    weights = whole_number("weight_bytes", weight_bytes, 0, "weights take 0 bytes or more")
+    if not 0 < utilization <= 1:
+        raise ValueError(f"utilization is {utilization}: it is a share of the memory in (0, 1]")
+    budget = int(memory * utilization) - weights
+    if budget < 0:
+        raise ValueError(f"the weights take {weights} bytes, but only {int(memory * utilization)} may be used")
+    return budget
+
+
+def pages_that_fit(budget_bytes: int, page_bytes: int) -> int:
+    """How many whole pages fit in a budget; what is left over is less than a page.
+
+    >>> pages_that_fit(1_000_000, 2**16)
+    15
+    """
+    budget = whole_number("budget_bytes", budget_bytes, 0, "a budget is 0 bytes or more")
+    return budget // whole_number("page_bytes", page_bytes, 1, "a page takes at least 1 byte")
+
+
+class PageWaste(NamedTuple):
+    """What whole pages cost: `pages` taken, `tokens` in them, `wasted` slots that no token is in."""
+
+    pages: int
+    tokens: int
+    wasted: int
+
+    @property
+    def fraction(self) -> float:
+        """The share of all slots taken that is wasted; 0 when none is taken."""
+        return self.wasted / (self.tokens + self.wasted) if self.pages else 0.0
+
+
+def page_waste(lengths: Iterable[int], page_size: int) -> PageWaste:
+    """The internal fragmentation of sequences of the given lengths (in tokens), each in whole pages of its own.
+
+    >>> page_waste([1, 16, 17], page_size=16)
+    PageWaste(pages=4, tokens=34, wasted=30)
+    """
+    size, pages, tokens = _page_size(page_size), 0, 0
+    for i, length in enumerate(lengths):
+        number = whole_number(f"lengths[{i}]", length, 0, "a sequence has 0 tokens or more")
+        pages, tokens = pages + -(-number // size), tokens + number
+    return PageWaste(pages, tokens, pages * size - tokens)
+
+
+def _page_size(page_size: int) -> int:
+    return whole_number("page_size", page_size, 1, "a page holds at least 1 token")

@@ -1,0 +1,211 @@
+"""One packed form for tokens, and one comparison.
+
+A prefix cache compares long runs of token ids all day. As Python lists, a comparison costs a Python step for each
+token; packed four bytes to a token, the same comparison is a single `memcmp`. This module packs, unpacks and
+compares. It does not tokenise text, and it knows nothing of trees.
+
+    tokens   [7, 8, 9]
+    packed   07 00 00 00  08 00 00 00  09 00 00 00        (this machine's byte order)
+"""
+
+from __future__ import annotations
+
+import operator
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NoReturn, SupportsIndex, Union, overload
+
+import numpy as np
+
+TOKEN_BYTES = 4
+TOKEN_LIMIT = 2 ** (8 * TOKEN_BYTES)
+_CODE: Final = "I"  # four bytes wherever CPython runs
+_TOKEN = ("tokens", "a token is an integer in [0, 2**32)", TOKEN_LIMIT)
+
+
+class PackedTokens(Sequence[int]):
+    """Token ids packed into immutable bytes, four to a token; behaves as a sequence of ints.
+
+    Made by `pack`. `data` is the bytes; `len`, indexing and slicing count in tokens.
+
+    >>> key = pack([7, 8, 9])
+    >>> len(key), key[1], key[:-1]
+    (3, 8, PackedTokens([7, 8]))
+    """
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes):
+        if len(data) % TOKEN_BYTES:
+            raise ValueError(f"{len(data)} bytes are not whole tokens of {TOKEN_BYTES} bytes")
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data) // TOKEN_BYTES
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> PackedTokens: ...
+    def __getitem__(self, at: Any) -> Any:
+        if not isinstance(at, slice):
+            return memoryview(self.data).cast(_CODE)[at]
+        start, stop, step = at.indices(len(self))
+        if step != 1:
+            return pack(self.tolist()[at])
+        return PackedTokens(self.data[start * TOKEN_BYTES : stop * TOKEN_BYTES])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(memoryview(self.data).cast(_CODE))
+
+    def __eq__(self, other: object) -> bool:
+        return self.data == other.data if isinstance(other, PackedTokens) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.data)
+
+    def tolist(self) -> list[int]:
+        """The token ids as a list of Python ints.
+
+        >>> pack((1, 2)).tolist()
+        [1, 2]
+        """
+        return memoryview(self.data).cast(_CODE).tolist()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self[:8].tolist()))
+        more = f", ... {len(self)} in all" if len(self) > 8 else ""
+        return f"PackedTokens([{shown}{more}])"
+
+
+TokensLike = Union[PackedTokens, Sequence[int], "array[int]", Any]
+
+
+def pack(tokens: TokensLike) -> PackedTokens:
+    """Pack a one-dimensional sequence of token ids in [0, 2**32) into `PackedTokens`, copying them.
+
+    Takes a list, tuple, range, `array`, numpy array, torch tensor (any device), bytes (byte values as token ids) or
+    what `pack` itself returned (given back as it is, so a caller converts once). Raises `TypeError` for what is not
+    a sequence of integers and `ValueError` for a value or a shape that does not fit; both name the first bad value.
+
+    >>> pack([1, 2, 3]) == pack(range(1, 4))
+    True
+    >>> pack([5, -1])
+    Traceback (most recent call last):
+    ValueError: tokens[1] is -1: a token is an integer in [0, 2**32)
+    """
+    if type(tokens) is PackedTokens:
+        return tokens
+    if isinstance(tokens, (list, tuple, range, array)):
+        return PackedTokens(_pack_items(tokens))
+    if isinstance(tokens, str):
+        raise TypeError(f"tokens are the string {tokens[:20]!r}: a token is an integer, so tokenise the text first")
+    if isinstance(tokens, (bytes, bytearray)):
+        return PackedTokens(np.frombuffer(tokens, np.uint8).astype(np.uint32).tobytes())
+    if hasattr(tokens, "__array__") or isinstance(tokens, memoryview):
+        return PackedTokens(_pack_array(to_numpy(tokens, "tokens")))
+    if isinstance(tokens, Sequence):
+        return PackedTokens(_pack_items(list(tokens)))
+    raise TypeError(f"tokens are a {type(tokens).__name__}: expected a one-dimensional sequence of integers")
+
+
+def to_numpy(values: Any, name: str) -> np.ndarray[Any, Any]:
+    """A one-dimensional numpy view of an array-like `values` (a tensor leaves its device), or an error naming `name`.
+
+    >>> to_numpy(memoryview(b"ab"), "tokens").tolist()
+    [97, 98]
+    >>> to_numpy(np.zeros((2, 3)), "tokens")
+    Traceback (most recent call last):
+    ValueError: tokens have shape (2, 3): expected one dimension
+    """
+    if hasattr(values, "detach"):  # a torch tensor, without importing torch
+        try:
+            values = values.detach().cpu().numpy()
+        except TypeError:
+            raise TypeError(f"{name} are a tensor of {values.dtype}: expected integers") from None
+    found: np.ndarray[Any, Any] = np.asarray(values)
+    if found.ndim != 1:
+        raise ValueError(f"{name} have shape {found.shape}: expected one dimension")
+    return found
+
+
+def integers(values: Any, name: str, rule: str, limit: int) -> np.ndarray[Any, Any]:
+    """`values` as a one-dimensional integer array, all in [0, limit); the error names the first that is not.
+
+    Takes what `pack` takes, but for text and bytes. The array may share the caller's memory.
+
+    >>> integers([4, -1], "slots", "a slot is an integer in [0, 2**31)", 2**31)
+    Traceback (most recent call last):
+    ValueError: slots[1] is -1: a slot is an integer in [0, 2**31)
+    """
+    if isinstance(values, (list, tuple, range)):
+        try:
+            found = np.frombuffer(array("q", values), np.int64)
+        except (TypeError, OverflowError):
+            refuse(values, name, rule, limit)
+    elif isinstance(values, (array, memoryview)) or hasattr(values, "__array__"):
+        found = to_numpy(values, name)
+    else:
+        raise TypeError(f"{name} are a {type(values).__name__}: expected a one-dimensional sequence of integers")
+    if found.size and (found.dtype.kind not in "iu" or not 0 <= int(found.min()) <= int(found.max()) < limit):
+        refuse(found.tolist(), name, rule, limit)
+    return found
+
+
+def refuse(values: Sequence[Any], name: str, rule: str, limit: int) -> NoReturn:
+    """Raise the error that names the first of `values` that is no integer in [0, limit).
+
+    >>> refuse([1, 2.5], "tokens", "a token is an integer in [0, 2**32)", TOKEN_LIMIT)
+    Traceback (most recent call last):
+    TypeError: tokens[1] is 2.5 (float): a token is an integer in [0, 2**32)
+    """
+    for i, value in enumerate(values):
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"{name}[{i}] is {value!r} ({type(value).__name__}): {rule}")
+        if not 0 <= operator.index(value) < limit:
+            raise ValueError(f"{name}[{i}] is {value!r}: {rule}")
+    raise TypeError(f"{name} are a {type(values).__name__} that cannot be packed: {rule}")
+
+
+def _pack_array(values: np.ndarray[Any, Any]) -> bytes:
+    if values.size and values.dtype.kind not in "iu":
+        return _pack_items(values.tolist()) if values.dtype.kind == "O" else refuse(values.tolist(), *_TOKEN)
+    if values.size and values.dtype != np.uint32 and not 0 <= int(values.min()) <= int(values.max()) < TOKEN_LIMIT:
+        refuse(values.tolist(), *_TOKEN)
+    return values.astype(np.uint32, copy=False).tobytes()
+
+
+def _pack_items(tokens: Any) -> bytes:
+    try:
+        return array(_CODE, tokens).tobytes()
+    except (TypeError, OverflowError):
+        refuse(tokens, *_TOKEN)
+
+
+def common_prefix(a: TokensLike, b: TokensLike) -> int:
+    """The number of leading tokens on which `a` and `b` agree.
+
+    >>> common_prefix([1, 2, 3, 4], [1, 2, 9])
+    2
+    """
+    first, second = pack(a).data, pack(b).data
+    return common_bytes(first, second, 0, len(second), TOKEN_BYTES) // TOKEN_BYTES
+
+
+def common_bytes(edge: bytes, data: bytes, at: int, end: int, step: int) -> int:
+    """How many bytes of `edge` agree with `data[at:end]`, in whole steps of `step` bytes.
+
+    A binary search whose every probe is one memcmp and looks only at bytes not yet known to agree, so that the
+    whole search reads the edge about twice. `step` is the page in bytes: the answer never cuts a page.
+
+    >>> common_bytes(b"aabbcc", b"xxaabbzz", 2, 8, 2)
+    4
+    """
+    low, high = 0, min(len(edge), end - at) // step
+    while low < high:
+        middle = (low + high + 1) // 2
+        if data.startswith(edge[low * step : middle * step], at + low * step):
+            low = middle
+        else:
+            high = middle - 1
+    return low * step
