@@ -46,9 +46,8 @@ class RadixRoot(RadixNode):
 
 def below(roots: Iterable[RadixNode]) -> Iterator[RadixNode]:
     """Every node below `roots`, parents before children, siblings in the order in which they came."""
-    stack = list(roots)[::-1]
+    stack = [child for root in roots for child in root.children.values()][::-1]
     while stack:
         node = stack.pop()
-        if node.parent is not None:
-            yield node
+        yield node
         stack.extend(reversed(node.children.values()))

@@ -1,0 +1,149 @@
+"""The naive prefix cache: a dictionary of all cached prefixes, page by page, and nothing clever.
+
+It keeps the whole contract by looking everything up from scratch, so it is the model that every index is driven
+against. A page is the key `(namespace, tokens up to its end)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minikv.errors import LockError
+from minikv.prefix.contract import Handle, Insertion, Match, pack_slots
+from minikv.tokens import pack
+
+Key = tuple[Any, tuple[int, ...]]
+
+
+class Page:
+    """One cached page: its slots, the clock at its last use, and a number that no other page ever had."""
+
+    def __init__(self, slots: list[int], birth: int):
+        self.slots, self.birth, self.last_used = slots, birth, 0
+
+
+class NaiveCache:
+    """Keeps the rules of `PrefixCache` the slow way; `ends` remembers where nodes end, for whole-node eviction."""
+
+    def __init__(self, page_size: int = 1, evict_by: str = "node"):
+        self.page_size, self.evict_by = page_size, evict_by
+        self._clear()
+
+    def _clear(self) -> None:
+        self.epoch = object()
+        self.pages: dict[Key, Page] = {}
+        self.ends: set[Key] = set()
+        self.held: dict[Handle, int] = {}
+        self.clock = self.births = 0
+
+    def path(self, namespace: Any, tokens: tuple[int, ...]) -> list[Key]:
+        return [(namespace, tokens[:end]) for end in range(self.page_size, len(tokens) + 1, self.page_size)]
+
+    def locked(self, key: Key) -> bool:
+        return any(
+            handle.namespace == key[0] and handle.node[0][: len(key[1])] == key[1] and handle.length >= len(key[1])
+            for handle in self.held
+        )
+
+    @property
+    def evictable_size(self) -> int:
+        return self.page_size * sum(not self.locked(key) for key in self.pages)
+
+    @property
+    def protected_size(self) -> int:
+        return self.page_size * sum(self.locked(key) for key in self.pages)
+
+    @property
+    def total_size(self) -> int:
+        return self.page_size * len(self.pages)
+
+    def cached_path(self, namespace: Any, tokens: tuple[int, ...]) -> list[Key]:
+        found = []
+        for key in self.path(namespace, tokens):
+            if key not in self.pages:
+                break
+            found.append(key)
+        return found
+
+    def handle(self, namespace: Any, path: list[Key]) -> Handle:
+        tokens = path[-1][1] if path else ()
+        if path:
+            self.ends.add(path[-1])
+        return Handle(self.epoch, (tokens, self.pages[path[-1]].birth if path else 0), len(tokens), namespace)
+
+    def touch(self, path: list[Key]) -> None:
+        self.clock += 1
+        for key in path:
+            self.pages[key].last_used = self.clock
+
+    def match_prefix(self, tokens: Any, *, namespace: Any = None) -> Match:
+        path = self.cached_path(namespace, tuple(pack(tokens).tolist()))
+        self.touch(path)
+        slots = [slot for key in path for slot in self.pages[key].slots]
+        return Match(len(slots), np.array(slots, np.int32), self.handle(namespace, path))
+
+    def insert(self, tokens: Any, slots: Any, *, namespace: Any = None, start: Handle | None = None) -> Insertion:
+        tokens = tuple(pack(tokens).tolist())
+        hash(namespace)
+        if start is not None:
+            self.check_start(start, tokens, namespace)
+        new = pack_slots(slots, len(tokens)).tolist()
+        there = self.cached_path(namespace, tokens)
+        path = self.path(namespace, tokens)
+        if there and len(path) > len(there):
+            self.ends.add(there[-1])
+        for i, key in enumerate(path[len(there) :], start=len(there)):
+            self.births += 1
+            self.pages[key] = Page(new[i * self.page_size : (i + 1) * self.page_size], self.births)
+        self.touch(path)
+        return Insertion(len(there) * self.page_size, len(path) * self.page_size, self.handle(namespace, path))
+
+    def check_start(self, start: Handle, tokens: tuple[int, ...], namespace: Any) -> None:
+        if start.epoch is not self.epoch or start not in self.held:
+            raise LockError("start is not locked here")
+        if start.namespace != namespace or tokens[: start.length] != start.node[0]:
+            raise ValueError("start is not a prefix of the tokens")
+
+    def lock(self, handle: Handle) -> None:
+        tokens, birth = handle.node
+        page = self.pages.get((handle.namespace, tokens))
+        if handle.epoch is not self.epoch or (handle.length and (page is None or page.birth != birth)):
+            raise LockError("stale")
+        self.held[handle] = self.held.get(handle, 0) + 1
+
+    def unlock(self, handle: Handle) -> None:
+        if handle.epoch is not self.epoch or handle not in self.held:
+            raise LockError("not locked")
+        self.held[handle] -= 1
+        if not self.held[handle]:
+            del self.held[handle]
+        self.touch(self.path(handle.namespace, handle.node[0]))
+
+    def evict(self, num_tokens: int) -> np.ndarray:
+        freed: list[int] = []
+        while len(freed) < num_tokens and (leaves := self.unlocked_leaves()):
+            key = min(leaves, key=lambda leaf: self.pages[leaf].last_used)
+            self.ends.discard(key)
+            node = self.pages.pop(key).slots
+            parent = (key[0], key[1][: -self.page_size])
+            while self.evict_by == "node" and parent in self.pages and parent not in self.ends:
+                node = self.pages.pop(parent).slots + node
+                parent = (parent[0], parent[1][: -self.page_size])
+            freed += node
+            if parent in self.pages:
+                self.ends.add(parent)
+        return np.array(freed, np.int32)
+
+    def unlocked_leaves(self) -> list[Key]:
+        inner = {(namespace, tokens[: -self.page_size]) for namespace, tokens in self.pages}
+        return [key for key in self.pages if key not in inner and not self.locked(key)]
+
+    def reset(self) -> None:
+        if self.held:
+            raise LockError("locked")
+        self._clear()
+
+    def check(self) -> None:
+        """Nothing to check: there is no second copy of any fact."""

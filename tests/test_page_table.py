@@ -1,0 +1,100 @@
+"""The page table: rows open and close, grow and are rewritten, and never hold what is not theirs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv import InvariantError, OutOfPages, PageTable, page_slots, slot_pages
+
+
+def test_a_row_grows_is_rewritten_and_closes():
+    table = PageTable(2, 5)
+    row = table.open()
+    table.append(row, [4, 5, 6])
+    table.append(row, np.array([7]))
+    table.write(row, 1, [50, 60])
+    assert table.slots(row).tolist() == [4, 50, 60, 7]
+    assert table.as_array().tolist() == [[4, 50, 60, 7, -1], [-1] * 5]
+    assert table.close(row).tolist() == [4, 50, 60, 7]
+    assert table.as_array().tolist() == [[-1] * 5] * 2
+    table.check()
+
+
+def test_one_slot_for_many_tokens_is_not_broadcast():
+    """N3: a torch row takes one slot for seven tokens without a word. A row here takes what it is given, once."""
+    table = PageTable(1, 7)
+    row = table.open()
+    table.append(row, [3])
+    assert table.length(row) == 1
+
+
+def test_unused_cells_are_no_slot():
+    """N19: the notebook fills its page table with zeros, and zero is a slot that can be allocated."""
+    assert (PageTable(2, 3).as_array() == -1).all()
+
+
+def test_what_does_not_fit_changes_nothing():
+    table = PageTable(1, 3)
+    row = table.open()
+    table.append(row, [1, 2])
+    for wrong in (
+        lambda: table.append(row, [3, 4]),
+        lambda: table.write(row, 1, [8, 9]),
+        lambda: table.write(row, -1, [8]),
+        lambda: table.append(row, [-5]),
+        lambda: table.append(1, [1]),
+    ):
+        with pytest.raises(ValueError, match=r"row|start is -1|slots|page is 1"):
+            wrong()
+    assert table.slots(row).tolist() == [1, 2]
+    table.check()
+
+
+def test_rows_run_out_and_come_back():
+    table = PageTable(2, 2)
+    rows = [table.open(), table.open()]
+    with pytest.raises(OutOfPages):
+        table.open()
+    table.close(rows[0])
+    assert table.open() == rows[0]
+    assert table.num_free == 0
+
+
+def test_a_closed_row_cannot_be_used():
+    table = PageTable(1, 2)
+    for use in (table.slots, table.close, table.length, lambda row: table.append(row, [1])):
+        with pytest.raises(ValueError, match="row 0 is not open"):
+            use(0)
+
+
+def test_the_view_cannot_be_written():
+    with pytest.raises(ValueError, match="read-only"):
+        PageTable(1, 1).as_array()[0, 0] = 5
+
+
+def test_check_finds_a_cell_out_of_place():
+    table = PageTable(1, 3)
+    table._table[0, 2] = 7
+    with pytest.raises(InvariantError, match="row 0 has length 0"):
+        table.check()
+    table._lengths[0] = 3
+    with pytest.raises(InvariantError, match="row 0 is closed"):
+        table.check()
+
+
+@given(st.lists(st.integers(0, 1000)), st.integers(1, 64))
+def test_pages_become_slots_and_back(pages, page_size):
+    slots = page_slots(pages, page_size)
+    assert slots.tolist() == [page * page_size + i for page in pages for i in range(page_size)]
+    assert slot_pages(slots, page_size).tolist() == pages
+
+
+@pytest.mark.parametrize(
+    ("slots", "names"), [([0, 1, 2], "3 slots"), ([1, 2], r"slots\[0\] is 1"), ([2, 4], r"slots\[1\] is 4")]
+)
+def test_slots_that_are_not_whole_pages_are_refused(slots, names):
+    with pytest.raises(ValueError, match=names):
+        slot_pages(slots, 2)

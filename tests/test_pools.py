@@ -1,0 +1,231 @@
+"""The promises that all pools make, each pool against a set, and what the originals do wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv import BitmaskPool, FreeListPool, InvariantError, OutOfPages, QueuePool
+
+POOLS = [FreeListPool, BitmaskPool, QueuePool]
+every_pool = pytest.mark.parametrize("make", POOLS, ids=lambda pool: pool.__name__)
+
+
+def state(pool):
+    return pool.num_free, [pool.is_free(page) for page in range(pool.size)]
+
+
+@every_pool
+def test_every_page_is_handed_out_once(make):
+    pool = make(200)
+    pages = [*pool.alloc(150).tolist(), *pool.alloc(50).tolist()]
+    assert sorted(pages) == list(range(200))
+    assert pages[:3] == [0, 1, 2]
+    assert pool.num_free == 0
+    pool.check()
+
+
+@every_pool
+def test_pages_are_int32_and_the_callers_own(make):
+    pool = make(4)
+    pages = pool.alloc(2)
+    assert pages.dtype == np.int32
+    pages[:] = 3
+    pool.check()
+    assert not pool.is_free(0)
+    assert pool.is_free(3)
+
+
+@every_pool
+def test_alloc_gives_all_or_nothing(make):
+    """N3: with one slot left, the notebook's allocate broadcasts it: seven tokens, one slot, no error."""
+    pool = make(8)
+    pool.alloc(7)
+    before = state(pool)
+    with pytest.raises(OutOfPages, match="7 needed, but only 1 free") as caught:
+        pool.alloc(7)
+    assert (caught.value.needed, caught.value.free) == (7, 1)
+    assert state(pool) == before
+    assert len(pool.alloc(0)) == 0
+    pool.check()
+
+
+@every_pool
+@pytest.mark.parametrize(
+    ("pages", "names"),
+    [
+        ([1, 5], r"pages\[1\]: page 5 is free already"),  # N3c: the notebook hands out 11 slots of 8 after this
+        ([1, 2, 1], r"pages\[2\]: page 1 is given twice"),
+        ([0, 9], r"pages\[1\] is 9"),  # A6: AstrAI's free(9) in a pool of 4 fails much later, with an IndexError
+        ([0, -1], r"pages\[1\] is -1"),
+    ],
+)
+def test_a_wrong_free_is_named_and_frees_nothing(make, pages, names):
+    """V2: vLLM's queue takes a block twice, counts 4 of 3 and loses two; AstrAI's bitmask says nothing."""
+    pool = make(8)
+    pool.alloc(4)
+    before = state(pool)
+    with pytest.raises(ValueError, match=names):
+        pool.free(pages)
+    assert state(pool) == before
+    pool.check()
+    pool.free([0, 1, 2, 3])
+    assert pool.num_free == 8
+
+
+@every_pool
+@pytest.mark.parametrize(
+    "pages", [[1.5], ["1"], "12", None, 3, {1}, np.array([0.5]), [[1]], np.zeros((1, 1), int), b"\1"], ids=repr
+)
+def test_only_page_ids_can_be_freed(make, pages):
+    pool = make(4)
+    pool.alloc(4)
+    with pytest.raises((TypeError, ValueError), match="pages"):
+        pool.free(pages)
+    assert pool.num_free == 0
+
+
+@every_pool
+def test_any_sequence_of_ids_can_be_freed(make):
+    torch = pytest.importorskip("torch")
+    pool = make(8)
+    pool.alloc(8)
+    for pages in ([0], (1,), range(2, 3), np.array([3]), torch.tensor([4]), [np.int64(5)], []):
+        pool.free(pages)
+    assert [pool.is_free(page) for page in range(8)] == [True] * 6 + [False] * 2
+
+
+@every_pool
+@pytest.mark.parametrize(("size", "error"), [(0, ValueError), (-1, ValueError), (2.0, TypeError), (None, TypeError)])
+def test_a_pool_of_nothing_is_refused(make, size, error):
+    """V1: FreeKVCacheBlockQueue([]) is an IndexError about a list."""
+    with pytest.raises(error, match=f"size is {size!r}"):
+        make(size)
+
+
+@every_pool
+@pytest.mark.parametrize("count", [-1, 1.0, "2", None])
+def test_alloc_wants_a_whole_number(make, count):
+    with pytest.raises((TypeError, ValueError), match=f"num_pages is {count!r}"):
+        make(4).alloc(count)
+
+
+@every_pool
+@pytest.mark.parametrize("page", [-1, 4, 1.0])
+def test_a_foreign_page_is_neither_free_nor_in_use(make, page):
+    with pytest.raises((TypeError, ValueError), match="page is"):
+        make(4).is_free(page)
+
+
+@every_pool
+@given(st.data())
+def test_a_pool_behaves_as_a_set(make, data):
+    size = data.draw(st.integers(1, 150))
+    pool, used = make(size), set()
+    for _ in range(data.draw(st.integers(0, 12))):
+        if data.draw(st.booleans()):
+            count = data.draw(st.integers(0, size))
+            if count > size - len(used):
+                with pytest.raises(OutOfPages):
+                    pool.alloc(count)
+            else:
+                pages = pool.alloc(count).tolist()
+                assert len(set(pages)) == count
+                assert not used.intersection(pages)
+                used.update(pages)
+        elif used:
+            pages = data.draw(st.lists(st.sampled_from(sorted(used)), unique=True))
+            pool.free(pages)
+            used.difference_update(pages)
+        pool.check()
+        assert pool.num_free == size - len(used)
+        assert {page for page in range(size) if not pool.is_free(page)} == used
+
+
+def test_a_stack_reuses_what_was_freed_last():
+    pool = FreeListPool(6)
+    pool.alloc(4)
+    pool.free([2, 0])
+    assert pool.alloc(3).tolist() == [2, 0, 4]
+
+
+def test_a_version_counts_how_often_a_page_was_handed_out():
+    pool = BitmaskPool(2)
+    assert pool.version(0) == 0
+    for expected in (1, 2):
+        pool.alloc(1)
+        assert pool.version(0) == expected
+        pool.free([0])
+    pool.occupy(0)
+    assert (pool.version(0), pool.is_free(0), pool.num_free) == (2, False, 1)
+
+
+def test_occupying_a_page_in_use_is_refused():
+    """A6: AstrAI's occupy flips the bit, so it *frees* a page in use, and the next alloc gives it a second owner."""
+    pool = BitmaskPool(2)
+    pool.alloc(1)
+    with pytest.raises(ValueError, match="page 0: it is in use"):
+        pool.occupy(0)
+    assert state(pool) == (1, [False, True])
+
+
+def test_a_bitmask_gives_the_lowest_page_at_any_size():
+    pool = BitmaskPool(64**2 + 5)
+    pool.alloc(pool.size)
+    pool.free([4100, 70, 4000])
+    assert pool.alloc(3).tolist() == [70, 4000, 4100]
+    pool.check()
+
+
+def test_a_page_leaves_a_queue_from_anywhere():
+    pool = QueuePool(5)
+    for page in (2, 0, 4):
+        pool.take(page)
+    assert list(pool) == [1, 3]
+    pool.check()
+    with pytest.raises(ValueError, match="cannot take page 2"):  # V3: in vLLM the count goes wrong in silence
+        pool.take(2)
+    pool.free([4, 2])
+    assert list(pool) == [1, 3, 4, 2]
+    assert pool.alloc(4).tolist() == [1, 3, 4, 2]
+    assert list(pool) == []
+    pool.check()
+
+
+def test_a_queue_reuses_the_end_of_a_prefix_before_its_beginning():
+    """Freed head first, taking one page back kills the whole chain; freed tail first, its beginning survives."""
+    pool = QueuePool(3)
+    chain = pool.alloc(3)
+    pool.free(chain[::-1])
+    pool.alloc(1)
+    assert pool.is_free(0)
+    assert not pool.is_free(2)
+
+
+def test_reprs_are_short():
+    """V4: printing one of vLLM's early blocks prints all that it is linked to, and ends in a RecursionError."""
+    assert [repr(make(2000)) for make in POOLS] == [f"{make.__name__}(2000 of 2000 free)" for make in POOLS]
+
+
+CORRUPTIONS = [
+    (FreeListPool, lambda pool: setattr(pool, "_top", 2)),
+    (FreeListPool, lambda pool: pool._stack.__setitem__(0, 0)),
+    (FreeListPool, lambda pool: pool._mark.__setitem__(3, -1)),
+    (BitmaskPool, lambda pool: setattr(pool, "_num_free", 2)),
+    (BitmaskPool, lambda pool: pool._levels[0].__setitem__(0, 0b11110)),
+    (QueuePool, lambda pool: setattr(pool, "_num_free", 2)),
+    (QueuePool, lambda pool: pool._next.__setitem__(2, 1)),
+    (QueuePool, lambda pool: pool._previous.__setitem__(3, 1)),
+]
+
+
+@pytest.mark.parametrize(("make", "corrupt"), CORRUPTIONS)
+def test_check_finds_a_corruption(make, corrupt):
+    pool = make(4)
+    pool.alloc(1)
+    pool.check()
+    corrupt(pool)
+    with pytest.raises(InvariantError, match=make.__name__):
+        pool.check()

@@ -1,0 +1,144 @@
+"""What is the radix tree's own: its nodes, its audit, its order and its cost, beyond the contract."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv import InvariantError, RadixCache, pack
+from minikv.prefix.eviction import LeastRecentlyUsed
+
+
+def small_tree():
+    """root - [1 2] - {[3 4], [5]}, with [5] locked, and [7] beside; ids 3, 1, 2, 4."""
+    cache = RadixCache()
+    cache.insert([1, 2, 3, 4], range(4))
+    held = cache.insert([1, 2, 5], range(3)).handle
+    cache.insert([7], [9])
+    cache.lock(held)
+    return cache, {tuple(node.tokens): node for node in cache.nodes()}
+
+
+def test_nodes_come_parents_first_with_ids_in_the_order_of_their_making():
+    cache, nodes = small_tree()
+    assert [(node.id, node.tokens, node.end, node.ref_count) for node in cache.nodes()] == [
+        (2, [1, 2], 2, 1),
+        (1, [3, 4], 4, 0),
+        (3, [5], 3, 1),
+        (4, [7], 1, 0),
+    ]
+    assert repr(nodes[7,]) == "RadixNode(id=4, tokens=[7], slots=[9], ref_count=0)"
+    assert repr(cache.root) == "RadixNode(id=0, tokens=[], slots=[], ref_count=0)"
+
+
+def test_a_long_node_has_a_short_repr():
+    cache = RadixCache()
+    node = cache.insert(range(5000), range(5000)).handle.node
+    assert len(repr(node)) < 150
+
+
+@pytest.mark.parametrize("setting", [{"page_size": 0}, {"page_size": -4}, {"policy": "newest"}, {"evict_by": "token"}])
+def test_a_wrong_setting_is_named(setting):
+    ((name, value),) = setting.items()
+    with pytest.raises(ValueError, match=f"{name} is {value!r}"):
+        RadixCache(**setting)
+
+
+def test_a_page_size_is_a_whole_number():
+    for wrong in (1.0, "1", None, True):
+        with pytest.raises(TypeError, match="page_size is"):
+            RadixCache(wrong)
+
+
+CORRUPTIONS = {
+    "ref_count is 5": lambda cache, nodes: setattr(nodes[5,], "ref_count", 5),
+    "ends at 9": lambda cache, nodes: setattr(nodes[7,], "end", 9),
+    "1 slots for 2 tokens": lambda cache, nodes: nodes[3, 4].slots.pop(),
+    "its parent is None": lambda cache, nodes: setattr(nodes[7,], "parent", None),
+    "does not list it": lambda cache, nodes: setattr(nodes[3, 4], "parent", nodes[5,]),
+    "evictable_size is 4": lambda cache, nodes: setattr(cache, "_evictable", 4),
+    "protected_size is 0": lambda cache, nodes: setattr(cache, "_protected", 0),
+    "not in the eviction order": lambda cache, nodes: cache._order.remove(nodes[7,]),
+    "in the eviction order": lambda cache, nodes: cache._order.add(nodes[5,]),
+    "stands after": lambda cache, nodes: cache._order.touch(nodes[3, 4]),
+    "share 4 ids": lambda cache, nodes: setattr(nodes[7,], "id", 2),
+    "next id to give out is 3": lambda cache, nodes: setattr(cache, "_next_id", 3),
+    "not whole pages": lambda cache, nodes: setattr(nodes[7,], "key", b""),
+    "kept, but it holds nothing": lambda cache, nodes: cache._new_root("lora"),
+}
+
+
+@pytest.mark.parametrize("message", CORRUPTIONS)
+def test_check_finds(message):
+    cache, nodes = small_tree()
+    cache.check()
+    CORRUPTIONS[message](cache, nodes)
+    with pytest.raises(InvariantError, match=r"node |root of |_size is |nodes ") as caught:
+        cache.check()
+    assert message in str(caught.value) or message in {"does not list it", "not whole pages"}
+
+
+def test_a_tree_3_000_nodes_deep_needs_no_recursion():
+    cache = RadixCache()
+    tokens = pack(range(3000))
+    for length in range(1, 3001):
+        cache.insert(tokens[:length], range(length))
+    handle = cache.match_prefix(tokens).handle
+    cache.lock(handle)
+    cache.check()
+    cache.unlock(handle)
+    assert len(cache.evict(3000)) == 3000
+
+
+def test_evicting_never_scans(monkeypatch):
+    """Evicting k of n leaves asks the order k times, whatever n is."""
+    asked = []
+    first = LeastRecentlyUsed.first
+    monkeypatch.setattr(LeastRecentlyUsed, "first", lambda self: asked.append(1) or first(self))
+    for n in (10, 1000):
+        cache = RadixCache()
+        for i in range(n):
+            cache.insert([i, i], [2 * i, 2 * i + 1])
+        monkeypatch.setattr(LeastRecentlyUsed, "__iter__", None)
+        asked.clear()
+        assert len(cache.evict(6)) == 6
+        assert len(asked) == 3
+        monkeypatch.undo()
+        monkeypatch.setattr(LeastRecentlyUsed, "first", lambda self: asked.append(1) or first(self))
+
+
+def test_an_evicted_namespace_leaves_nothing_behind():
+    cache = RadixCache()
+    for i in range(100):
+        cache.match_prefix([1], namespace=f"asked {i}")
+        cache.insert([1], [i], namespace=f"tenant {i}")
+    assert len(cache.roots) == 101
+    cache.evict(100)
+    assert list(cache.roots) == [None]
+    cache.check()
+
+
+def test_an_empty_handle_of_a_namespace_that_went_away_still_starts_an_insert():
+    cache = RadixCache()
+    handle = cache.match_prefix([1, 2], namespace="lora").handle
+    cache.lock(handle)
+    cache.insert([5], [5], namespace="lora")
+    cache.evict(1)
+    cache.insert([1, 2], [0, 1], namespace="lora", start=handle)
+    assert cache.match_prefix([1, 2], namespace="lora").length == 2
+    cache.unlock(handle)
+    cache.check()
+
+
+@given(st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=6), min_size=1, max_size=12))
+def test_the_ring_holds_children_before_their_parents(prompts):
+    cache = RadixCache()
+    for prompt in prompts:
+        cache.insert(prompt, range(len(prompt)))
+        cache.match_prefix(prompt[::-1])
+    order = list(cache._order)
+    assert all(older.last_used <= newer.last_used for older, newer in pairwise(order))
+    assert all(order.index(node) < order.index(node.parent) for node in order if node.parent is not cache.root)

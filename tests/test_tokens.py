@@ -1,0 +1,85 @@
+"""Packing tokens, unpacking them, and finding where two keys part."""
+
+from __future__ import annotations
+
+from array import array
+from collections import deque
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv import PackedTokens, common_prefix, pack
+from minikv.tokens import TOKEN_BYTES, common_bytes
+
+TOKENS = st.lists(st.integers(0, 2**32 - 1), max_size=50)
+
+
+@given(TOKENS)
+def test_packing_loses_nothing(tokens):
+    key = pack(tokens)
+    assert key.tolist() == list(key) == tokens
+    assert len(key) == len(tokens)
+    assert len(key.data) == TOKEN_BYTES * len(tokens)
+
+
+@given(TOKENS)
+def test_every_form_packs_to_the_same_bytes(tokens):
+    forms = [
+        tuple(tokens),
+        array("Q", tokens),
+        np.array(tokens, np.uint64),
+        memoryview(array("L", tokens)),
+        deque(tokens),
+    ]
+    assert {pack(form).data for form in forms} == {pack(tokens).data}
+
+
+@given(TOKENS, st.integers(-60, 60), st.integers(-60, 60))
+def test_slices_of_a_key_are_keys_of_slices(tokens, start, stop):
+    assert pack(tokens)[start:stop] == pack(tokens[start:stop])
+    assert pack(tokens)[::-1] == pack(tokens[::-1])
+
+
+def test_a_packed_key_is_packed_already():
+    key = pack([1, 2])
+    assert pack(key) is key
+
+
+def test_a_key_behaves_as_a_sequence_of_ints():
+    key = pack([5, 6])
+    assert (key[-1], list(key), 6 in key, key == pack([5, 6]), key == [5, 6]) == (6, [5, 6], True, True, False)
+    assert len({key, pack([5, 6])}) == 1
+    assert repr(pack(range(20))) == "PackedTokens([0, 1, 2, 3, 4, 5, 6, 7, ... 20 in all])"
+    with pytest.raises(IndexError):
+        key[2]
+    with pytest.raises(ValueError, match="3 bytes are not whole tokens"):
+        PackedTokens(b"abc")
+
+
+def test_an_empty_array_of_floats_holds_no_bad_token():
+    assert len(pack(np.array([]))) == 0
+
+
+def test_a_tensor_of_a_kind_numpy_does_not_have_is_named():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match="bfloat16"):
+        pack(torch.zeros(2, dtype=torch.bfloat16))
+    with pytest.raises(ValueError, match=r"shape \(\)"):
+        pack(torch.tensor(3))
+
+
+@given(TOKENS, TOKENS, TOKENS)
+def test_common_prefix_is_where_a_python_loop_would_stop(shared, a, b):
+    a, b = shared + a, shared + b
+    expected = next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+    assert common_prefix(a, b) == expected
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40), st.integers(1, 8), st.integers(0, 5))
+def test_common_bytes_counts_whole_steps_within_the_window(edge, data, step, at):
+    end = len(data)
+    window = data[at:end]
+    same = next((i for i, (x, y) in enumerate(zip(edge, window)) if x != y), min(len(edge), len(window)))
+    assert common_bytes(edge, data, min(at, end), end, step) == same // step * step
