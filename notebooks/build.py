@@ -1,0 +1,1 @@
+"""Build the notebooks from their sources."""
