@@ -10,17 +10,34 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from minikv.assets import asset
     from minikv.errors import InvariantError, LockError, OutOfPages
     from minikv.pools import BitmaskPool, FreeListPool, PageTable, QueuePool, SlotPool, page_slots, slot_pages
     from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
+    from minikv.show import Picture, Player, beside, draw, play
+    from minikv.sizing import (
+        KVShape,
+        PageWaste,
+        bytes_per_page,
+        bytes_per_token,
+        kv_budget,
+        kv_heads_per_rank,
+        kv_tensors,
+        page_waste,
+        pages_that_fit,
+    )
     from minikv.tokens import PackedTokens, common_prefix, pack
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match PrefixCache RadixCache",
+    "minikv.show": "Picture Player beside draw play",
+    "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
+    "page_waste pages_that_fit",
     "minikv.tokens": "PackedTokens common_prefix pack",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -1,0 +1,219 @@
+"""`check` an answer and see the smallest case on which it fails; `progress` over the whole course.
+
+Each chapter's exercises are in `minikv/learn/chNN.py`: a reference, hand-picked cases, a Hypothesis strategy for more,
+and the wrong answers that people give, each with the hint that helps. An exercise's id is the same in the notebook,
+here and in the tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypothesis.strategies import SearchStrategy
+
+from minikv.learn.judge import Difference, Outcome, arguments, differ, run, smallest
+
+CHAPTERS = range(4)
+NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong answer that people give, and the `hint` for those who gave it."""
+
+    answer: Any
+    hint: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A function or a class to write, judged by comparing it with `reference` on cases.
+
+    A case is a tuple of arguments, or for a class a `Script`, after each step of which the attribute `observe` is
+    compared as well. `strategy` makes more cases than the hand-picked `cases`.
+    """
+
+    id: str
+    name: str
+    reference: Callable[..., Any]
+    cases: Sequence[Any]
+    hint: str
+    strategy: SearchStrategy[Any] | None = None
+    wrong: Sequence[Wrong] = ()
+    observe: str | None = None
+
+    def judge(self, answer: Any) -> tuple[str, str, Difference | None]:
+        """The mark for `answer`, what to say about it, and where it parts from the reference."""
+        differs: dict[str, Difference] = {}
+
+        def parts(case: Any) -> bool:
+            found = differ(answer, self.reference, case, self.name, self.observe)
+            if found is not None:
+                differs[repr(case)] = found
+            return found is not None
+
+        case = smallest(parts, self.cases, self.strategy)
+        if case is None:
+            return RIGHT, "right on every case tried", None
+        found = differs[repr(case)]
+        if not found.got.attempted:
+            return NOT_ATTEMPTED, "not attempted yet", None
+        return WRONG, f"{found}. Hint: {self._hint_for(answer, case)}", found
+
+    def _hint_for(self, answer: Any, case: Any) -> str:
+        """The hint of the stored wrong answer that does what `answer` does, here and on every hand-picked case."""
+        same_here = [w for w in self.wrong if differ(answer, w.answer, case, self.name, self.observe) is None]
+        for wrong in same_here:
+            if not any(differ(answer, wrong.answer, other, self.name, self.observe) for other in self.cases):
+                return wrong.hint
+        return same_here[0].hint if same_here else self.hint
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """A bug to find: the answer returns a case (a tuple of arguments, or a `Script`) on which `careless` is wrong."""
+
+    id: str
+    name: str
+    careless: Callable[..., Any]
+    reference: Callable[..., Any]
+    hint: str
+    example: Any
+    wrong: Sequence[Wrong] = ()
+    observe: str | None = None
+
+    def judge(self, answer: Any) -> tuple[str, str, Difference | None]:
+        """The mark for the case that `answer()` returns, and what both sides do on it."""
+        given = run(answer, ())
+        if not given.attempted:
+            return NOT_ATTEMPTED, "not attempted yet", None
+        what, found = self._try(given)
+        if found is not None:
+            return RIGHT, f"bug found: {found}", None
+        hint = next((w.hint for w in self.wrong if _same_case(given, run(w.answer, ()))), self.hint)
+        return WRONG, f"{what}. Hint: {hint}", None
+
+    def _try(self, given: Outcome) -> tuple[str, Difference | None]:
+        case, shape = given.value, type(self.example)
+        if given.error is not None:
+            return f"your code ended in {given}", None
+        if not isinstance(case, shape):
+            wanted = "a tuple of arguments" if shape is tuple else "a Script of operations"
+            return f"got {given}, expected {wanted}", None
+        if shape is tuple:
+            wanted_outcome = run(self.reference, case)
+            if wanted_outcome.error is not None:
+                return f"{self.name}{arguments(case)} is no valid call: {wanted_outcome.error}", None
+        found = differ(self.careless, self.reference, case, self.name, self.observe)
+        written = f"{self.name}{case!r}" if not isinstance(case, tuple) else self.name + arguments(case)
+        return f"on {written} the careless one does no harm", found
+
+
+def _same_case(one: Outcome, other: Outcome) -> bool:
+    return repr(one.value) == repr(other.value) and type(one.error) is type(other.error)
+
+
+def check(exercise: str, answer: Any) -> None:
+    """Judge `answer` to an exercise, named as in the notebook ("1.1 pages_needed"), and print one line; never raises.
+
+    The line is ⬜ not attempted, ❌ with the smallest failing case and a hint, or ✅. Where a structure went wrong, it
+    is drawn beside the expected one, at the step where they part.
+
+    >>> def pages_needed(num_tokens, page_size):
+    ...     return num_tokens // page_size
+    >>> check("1.1 pages_needed", pages_needed)
+    ❌ 1.1 pages_needed(1, 16) gave 0, expected 1. Hint: a page that is begun is a whole page: round up, not down
+    """
+    try:
+        found = find_exercise(exercise)
+    except LookupError as error:
+        print(f"{WRONG} {error}")
+        return
+    mark, words, difference = found.judge(answer)
+    link = " " if mark == WRONG and words.startswith(found.name) else f" {found.name}: "
+    print(f"{mark} {found.id}{link}{words}")
+    if mark != NOT_ATTEMPTED:
+        _remember(found.id, mark)
+    if difference is not None and difference.yours is not None:
+        _show_both(difference)
+
+
+def find_exercise(name: str) -> Exercise | Hunt:
+    """The exercise whose id is the first word of `name`; `LookupError` says which there are.
+
+    >>> find_exercise("1.1 pages_needed").name
+    'pages_needed'
+    """
+    wanted = name.split()[0] if name.split() else name
+    known = [exercise for chapter in CHAPTERS for exercise in exercises_of(chapter)]
+    for exercise in known:
+        if exercise.id == wanted:
+            return exercise
+    raise LookupError(f"there is no exercise {wanted!r}; there are {', '.join(e.id for e in known)}")
+
+
+def exercises_of(chapter: int) -> Sequence[Exercise | Hunt]:
+    """The exercises of a chapter, in order.
+
+    >>> [exercise.id for exercise in exercises_of(1)]
+    ['1.1', '1.2', '1.3']
+    """
+    found: Sequence[Exercise | Hunt] = importlib.import_module(f"minikv.learn.ch{chapter:02d}").EXERCISES
+    return found
+
+
+def _show_both(difference: Difference) -> None:
+    """Draw what the answer made beside what was expected; if it cannot be drawn, the words were enough."""
+    from minikv.show import beside, draw
+
+    with contextlib.suppress(Exception):
+        picture = beside(draw(difference.yours), draw(difference.reference))
+        print("yours beside expected:")
+        try:
+            from IPython.display import display
+        except ImportError:
+            print(picture)
+        else:
+            display(picture)
+
+
+# -- the record ---------------------------------------------------------------------------------------------------
+
+
+def _record() -> Path:
+    return Path(os.environ.get("MINIKV_PROGRESS") or Path.home() / ".minikv" / "progress.json")
+
+
+def _recall() -> dict[str, str]:
+    try:
+        marks = json.loads(_record().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {k: v for k, v in marks.items() if v in (WRONG, RIGHT)} if isinstance(marks, dict) else {}
+
+
+def _remember(exercise: str, mark: str) -> None:
+    with contextlib.suppress(OSError):  # a read-only home: the line was printed, only the record is missing
+        _record().parent.mkdir(parents=True, exist_ok=True)
+        marks = json.dumps({**_recall(), exercise: mark}, ensure_ascii=False, indent=1, sort_keys=True)
+        _record().write_text(marks + "\n", encoding="utf-8")
+
+
+def progress(chapters: Iterable[int] = CHAPTERS) -> None:
+    """Print for each chapter the exercises that are solved (✅), tried (❌) and not tried (⬜), from the last `check`s.
+
+    The record is the file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names.
+    """
+    marks, solved, total = _recall(), 0, 0
+    for chapter in chapters:
+        row = [(exercise.id, marks.get(exercise.id, NOT_ATTEMPTED)) for exercise in exercises_of(chapter)]
+        solved, total = solved + sum(mark == RIGHT for _, mark in row), total + len(row)
+        print(f"chapter {chapter:02d}   " + "   ".join(f"{mark} {name}" for name, mark in row))
+    print(f"{solved} of {total} solved")

@@ -1,0 +1,182 @@
+"""What a picture of a tree is made from: a plain copy of its nodes, taken once.
+
+Works on anything that looks like a tree of prefixes: a node needs `children` (a dict or a sequence), and may have
+`tokens`, `slots` (or `slot`) and `ref_count`. So a learner's own nodes are drawn as ours are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MARKS = ("matched", "locked", "new", "evicted")
+
+
+@dataclass
+class NodeView:
+    """One node as it was: `label` says its tokens, `marks` what to point out; `parent` is its place in the list."""
+
+    label: str
+    parent: int | None
+    tokens: list[Any] = field(default_factory=list)
+    slots: list[int] = field(default_factory=list)
+    ref_count: int = 0
+    marks: list[str] = field(default_factory=list)
+    id: int | None = None
+
+    @property
+    def notes(self) -> list[str]:
+        """The lines below the tokens: slots, locks, marks; what the picture and the text twin both say."""
+        notes = [f"slot{'s' if len(self.slots) > 1 else ''} {ranges(self.slots)}"] if self.slots else []
+        if self.ref_count or "locked" in self.marks:
+            notes.append(f"locked ×{self.ref_count}" if self.ref_count else "locked")
+        return notes + [mark for mark in self.marks if mark != "locked"]
+
+
+def snapshot(tree: Any, marked: Mapping[str, Any], label: Callable[[list[Any]], str] | None = None) -> list[NodeView]:
+    """Copy the nodes of `tree` (a cache with `roots`, or a root node), parents first, children in token order.
+
+    `marked` has, for each name in `MARKS`, the nodes to mark: nodes, or matches, insertions and handles, which stand
+    for the whole path to them. `label` turns a node's tokens into what is written on it.
+
+    >>> from minikv import RadixCache
+    >>> cache = RadixCache()
+    >>> _ = cache.insert([1, 2, 3], [4, 5, 6])
+    >>> [view.label for view in snapshot(cache, {})]
+    ['root', '[1 2 3]']
+    """
+    wanted = {mark: {id(node) for node in _nodes_of(what)} for mark, what in marked.items() if what is not None}
+    views: list[NodeView] = []
+    seen: set[int] = set()
+    stack: list[tuple[Any, Any, int | None]] = []
+    stack.extend((root, name, None) for name, root in reversed(list(_roots(tree))))
+    while stack:
+        node, key, parent = stack.pop()
+        if id(node) in seen:  # a broken tree with a loop or a shared child: say so, and go on
+            views.append(NodeView("seen above", parent))
+            continue
+        seen.add(id(node))
+        views.append(_view(node, key, parent, label, [mark for mark in MARKS if id(node) in wanted.get(mark, ())]))
+        here = len(views) - 1
+        children = sorted(_children(node), key=lambda pair: [_order(token) for token in _tokens(*pair)])
+        stack.extend((child, key, here) for child, key in reversed(children))
+    return views
+
+
+def _roots(tree: Any) -> Iterator[tuple[str, Any]]:
+    roots = getattr(tree, "roots", None)
+    if isinstance(roots, Mapping):
+        for namespace, root in roots.items():
+            yield ("root" if namespace is None else f"root of {namespace!r}"), root
+    elif hasattr(tree, "children"):
+        yield "root", tree
+    elif hasattr(tree, "root"):
+        yield "root", tree.root
+    else:
+        raise TypeError(f"cannot draw a {type(tree).__name__}: it has no roots, no root and no children")
+
+
+def _view(node: Any, key: Any, parent: int | None, label: Any, marks: list[str]) -> NodeView:
+    tokens = [] if parent is None else _tokens(node, key)
+    slots = getattr(node, "slots", None)
+    if slots is None:
+        slot = getattr(node, "slot", None)
+        slots = [] if slot is None else [slot]
+    text = key if parent is None else (label(tokens) if label else f"[{shorten(tokens)}]")
+    locks = 0 if parent is None else int(getattr(node, "ref_count", 0) or 0)
+    number = getattr(node, "id", None)
+    return NodeView(text, parent, tokens, [int(s) for s in plain(slots)], locks, marks, number)
+
+
+def _children(node: Any) -> list[tuple[Any, Any]]:
+    children = getattr(node, "children", None) or ()
+    if isinstance(children, Mapping):
+        return [(child, key) for key, child in children.items()]
+    return [(child, None) for child in children]
+
+
+def _tokens(node: Any, key: Any) -> list[Any]:
+    tokens = getattr(node, "tokens", None)
+    if tokens is not None:
+        return plain(tokens)
+    return plain(key) if isinstance(key, (tuple, list)) else [key]
+
+
+def plain(values: Any) -> list[Any]:
+    """`values` as a list: of an array or a tensor by `tolist`, of anything else by iterating.
+
+    >>> plain(range(3))
+    [0, 1, 2]
+    """
+    found = values.tolist() if hasattr(values, "tolist") else list(values)
+    return found if isinstance(found, list) else [found]
+
+
+def _order(token: Any) -> tuple[int, Any]:
+    """Sort numbers before text, so that any mixture of keys has an order."""
+    return (0, token) if isinstance(token, (int, float)) else (1, str(token))
+
+
+def _nodes_of(what: Any) -> Iterator[Any]:
+    """The nodes that `what` stands for: itself, or the path to the root of a match, an insertion or a handle."""
+    what = getattr(what, "handle", what)
+    if hasattr(what, "node"):
+        node = what.node
+        while getattr(node, "parent", None) is not None:
+            yield node
+            node = node.parent
+    elif hasattr(what, "children"):
+        yield what
+    elif isinstance(what, Iterable):
+        for one in what:
+            yield from _nodes_of(one)
+    else:
+        raise TypeError(f"cannot mark a {type(what).__name__}: expected nodes, matches, insertions or handles")
+
+
+def shorten(tokens: list[Any], most: int = 8) -> str:
+    """The first tokens of many: `1 2 3 … 40 in all`.
+
+    >>> shorten(list(range(40)), most=3)
+    '0 1 2 … 40 in all'
+    """
+    shown = " ".join(map(str, tokens[:most]))
+    return f"{shown} … {len(tokens)} in all" if len(tokens) > most else shown
+
+
+def ranges(numbers: list[int], most: int = 4) -> str:
+    """Numbers as runs, in their order: `0-3 7`; after `most` runs only how many there are.
+
+    >>> ranges([0, 1, 2, 3, 7])
+    '0-3 7'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    shown = " ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs[:most])
+    return shown if len(runs) <= most else f"{shown} … {len(numbers)} in all"
+
+
+def tree_text(views: list[NodeView]) -> str:
+    """The text twin: the same nodes, marks and numbers, drawn with lines.
+
+    >>> print(tree_text([NodeView("root", None), NodeView("[1]", 0, slots=[5]), NodeView("[2]", 0, marks=["new"])]))
+    root
+    ├─ [1] · slot 5
+    └─ [2] · new
+    """
+    last = {view.parent: i for i, view in enumerate(views)}
+    lines, bars = [], [""] * len(views)
+    for i, view in enumerate(views):
+        words = " · ".join([view.label, *view.notes])
+        if view.parent is None:
+            lines.append(words)
+            continue
+        end = last[view.parent] == i
+        lines.append(f"{bars[view.parent]}{'└─ ' if end else '├─ '}{words}")
+        bars[i] = bars[view.parent] + ("   " if end else "│  ")
+    return "\n".join(lines)
