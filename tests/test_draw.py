@@ -1,0 +1,218 @@
+"""Pictures say the same in lines and in words, are the same every time, and draw what a learner made."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+
+from minikv import BitmaskPool, FreeListPool, PageTable, QueuePool, RadixCache, beside, draw, play
+from minikv.show import render
+from minikv.show.draw import svg_size
+
+
+def a_cache():
+    cache = RadixCache()
+    cache.insert([1, 2, 3, 4], range(4))
+    cache.lock(cache.insert([1, 2, 5], [0, 1, 8]).handle)
+    cache.insert([7], [9], namespace='tenant "B" <&>')
+    return cache
+
+
+def words_in(svg):
+    return [unescape(text).replace("\xa0", " ") for text in re.findall(r"<text[^>]*>([^<]*)</text>", svg)]
+
+
+def test_a_tree_and_its_text_twin():
+    cache = a_cache()
+    picture = draw(cache, matched=cache.match_prefix([1, 2, 3, 9]), new=cache.insert([6], [5]))
+    assert str(picture).splitlines() == [
+        "root",
+        "├─ [1 2] · slots 0-1 · locked ×1 · matched",
+        "│  ├─ [3] · slot 2 · matched",
+        "│  │  └─ [4] · slot 3",
+        "│  └─ [5] · slot 8 · locked ×1",
+        "└─ [6] · slot 5 · new",
+        "root of 'tenant \"B\" <&>'",
+        "└─ [7] · slot 9",
+    ]
+
+
+def test_every_word_of_the_text_is_in_the_picture():
+    cache = a_cache()
+    picture = draw(cache, matched=cache.match_prefix([1, 2, 3, 9]), evicted=cache.insert([6], [5]))
+    drawn = words_in(picture.svg)
+    for line in picture.text.splitlines():
+        for word in re.sub(r"^[│├└─ ]+", "", line).split(" · "):
+            assert word in drawn, word
+
+
+def test_marks_differ_in_shape_and_word_not_only_in_colour():
+    looks = {}
+    for mark in ("matched", "new", "evicted", "locked"):
+        cache = RadixCache()
+        handle = cache.insert([1], [0]).handle
+        if mark == "locked":
+            cache.lock(handle)
+        picture = draw(cache, **{mark: handle})
+        assert any(word.startswith(mark) for word in words_in(picture.svg))
+        without_colour = re.sub(r"#[0-9a-f]{6}", "", picture.svg)
+        looks[mark] = re.sub(r"<text.*?</text>", "", without_colour), picture.svg.count("<polygon")
+    assert len({shape for shape, _ in looks.values()}) == 4
+
+
+def test_a_picture_does_not_change_when_the_object_does():
+    cache = a_cache()
+    picture = draw(cache)
+    text, svg = picture.text, picture.svg
+    cache.insert([8, 8], [20, 21])
+    assert (picture.text, picture.svg) == (text, svg)
+
+
+def test_the_same_operations_make_the_same_bytes():
+    one, other = draw(a_cache()), draw(a_cache())
+    assert one.svg == other.svg
+    assert one.png == other.png
+
+
+class Mine:
+    """A learner's node with nothing but children."""
+
+    def __init__(self, **fields):
+        self.children = {}
+        self.__dict__.update(fields)
+
+
+def test_a_learners_own_nodes_are_drawn():
+    torch = pytest.importorskip("torch")
+    root = Mine()
+    root.children[1] = Mine(tokens=torch.tensor([1, 2]), slots=torch.tensor([4, 5]), ref_count=2)
+    root.children[9] = Mine(tokens=[9], slots=[7])
+    root.children[3] = Mine()
+    assert draw(root, new=root.children[9]).text.splitlines() == [
+        "root",
+        "├─ [1 2] · slots 4-5 · locked ×2",
+        "├─ [3]",
+        "└─ [9] · slot 7 · new",
+    ]
+
+
+def test_children_may_be_a_list_and_keys_may_be_mixed():
+    root = Mine(children=[Mine(tokens=["b"]), Mine(tokens=[3]), Mine(tokens=[]), Mine(tokens=["a"])])
+    assert [line[3:] for line in draw(root).text.splitlines()[1:]] == ["[]", "[3]", "[a]", "[b]"]
+
+
+def test_a_broken_tree_with_a_loop_is_drawn_and_not_followed_forever():
+    root = Mine()
+    root.children[1] = child = Mine(tokens=[1])
+    child.children[2] = root
+    assert draw(root).text.splitlines()[-1].strip() == "└─ seen above"
+    assert draw(root).svg
+
+
+def test_a_deep_tree_needs_no_recursion():
+    root = node = Mine()
+    for i in range(3000):
+        node.children[i] = node = Mine(tokens=[i])
+    assert len(draw(root).text.splitlines()) == 3001
+
+
+def test_long_nodes_and_scattered_slots_are_shortened():
+    cache = RadixCache()
+    cache.insert(range(100), range(0, 200, 2))
+    assert draw(cache).text.endswith("[0 1 2 3 4 5 6 7 … 100 in all] · slots 0 2 4 6 … 100 in all")
+
+
+def test_labels_may_hold_anything():
+    cache = RadixCache()
+    cache.insert(b'a\\n"<b>&\n{|}', range(11))
+    for label in (lambda tokens: bytes(tokens).decode(), lambda tokens: "\\N \\G {a|b} <i>"):
+        picture = draw(cache, label=label)
+        assert picture.png[:4] == b"\x89PNG"
+    assert "\\N \\G {a|b} <i>" in words_in(picture.svg)
+
+
+@pytest.mark.parametrize("make", [FreeListPool, BitmaskPool, QueuePool])
+def test_a_pool_and_its_text_twin(make):
+    pool = make(20)
+    pool.alloc(5)
+    picture = draw(pool, new=[3], locked=[4], evicted=[17], matched=[0])
+    assert picture.text.splitlines() == [
+        f"{make.__name__}: 15 of 20 free",
+        "  0  m##nl...........",
+        " 16  .e..    # in use  . free  m matched  l locked  n new  e evicted",
+    ]
+    drawn = words_in(picture.svg)
+    assert {str(page) for page in range(20)} <= set(drawn)
+    assert {"free", "in use", "matched", "locked", "new", "evicted"} <= set(drawn)
+
+
+def test_a_page_table_and_its_text_twin():
+    table = PageTable(3, 4)
+    table.append(table.open(), [10, 11])
+    table.append(table.open(), [10])
+    picture = draw(table, matched=[10])
+    assert picture.text.splitlines() == [
+        "PageTable: 2 of 3 rows open",
+        "row 0  10m  11   -   -",
+        "row 1  10m   -   -   -",
+        "row 2  (closed)",
+        "m matched",
+    ]
+    assert "closed" in words_in(picture.svg)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "tree", [1]])
+def test_what_cannot_be_drawn_is_named(wrong):
+    with pytest.raises(TypeError, match=f"cannot draw a {type(wrong).__name__}"):
+        draw(wrong)
+    with pytest.raises(TypeError, match="cannot mark a int"):
+        draw(RadixCache(), matched=3)
+
+
+def test_a_notebook_gets_a_picture_of_twice_the_pixels_and_the_text():
+    data, metadata = draw(a_cache())._repr_mimebundle_()
+    assert set(data) == {"image/png", "text/plain"}
+    width, height = svg_size(draw(a_cache()).svg)
+    assert metadata["image/png"] == {"width": round(width), "height": round(height)}
+
+
+def test_without_graphviz_the_text_stands_alone_and_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("minikv.show.draw.dot_to_svg", lambda dot: None)
+    data, _ = draw(a_cache())._repr_mimebundle_()
+    assert set(data) == {"text/plain"}
+    assert data["text/plain"].endswith(render.HOW_TO_GET_PICTURES)
+    assert "<pre>root" in play([("one", draw(a_cache()))]).frames[0]
+
+
+def test_dot_does_where_webassembly_is_missing(monkeypatch, tmp_path):
+    program = tmp_path / "dot"
+    program.write_text(
+        '#!/bin/sh\ncat > /dev/null\necho \'<?xml?><svg width="8pt" height="9pt" viewBox="0 0 8 9"></svg>\'\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(render, "graphviz_way", lambda: "dot")
+    render.dot_to_svg.cache_clear()
+    assert draw(a_cache()).svg == '<svg width="8" height="9" viewBox="0 0 8 9"></svg>'
+    render.dot_to_svg.cache_clear()
+
+
+def test_pictures_stand_side_by_side():
+    cache, pool = draw(a_cache()), draw(FreeListPool(4))
+    both = beside(cache, pool)
+    assert svg_size(both.svg)[0] > svg_size(cache.svg)[0] + svg_size(pool.svg)[0]
+    assert both.text == f"{cache.text}\n{pool.text}"
+
+
+def test_a_player_has_all_frames_on_one_canvas_and_all_captions_as_text():
+    small, large = draw(FreeListPool(2)), draw(a_cache())
+    player = play([("first", small), ("then", large)])
+    assert len({svg_size(frame) for frame in player.frames}) == 1
+    assert repr(player) == f"Player with 2 steps\n1. first\n2. then\n\n{large.text}"
+    data, _ = player._repr_mimebundle_()
+    assert data["text/plain"] == repr(player)
+    assert {"image/png", "application/vnd.jupyter.widget-view+json"} <= set(data)
+    with pytest.raises(ValueError, match="no steps"):
+        play([])

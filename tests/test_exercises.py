@@ -1,0 +1,181 @@
+"""`check`, its hints and `progress`; and the proofs: references pass, wrong answers are caught, solutions turn ✅."""
+
+from __future__ import annotations
+
+import pytest
+from chapters import CHECK, NOTEBOOKS, load, run_cells, solutions
+
+from minikv import check, progress
+from minikv.learn.exercises import CHAPTERS, Exercise, Hunt, exercises_of, find_exercise
+
+EXERCISES = [exercise for chapter in CHAPTERS for exercise in exercises_of(chapter)]
+WRONG = [(exercise, wrong) for exercise in EXERCISES for wrong in exercise.wrong]
+each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
+
+
+@pytest.fixture(autouse=True)
+def record(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "somewhere" / "progress.json"))
+    return tmp_path / "somewhere" / "progress.json"
+
+
+# -- the four proofs (the fourth, that the unsolved notebook passes strict nbval, is `make notebooks`) ---------------
+
+
+@each_exercise
+def test_the_reference_passes(exercise, capsys):
+    check(exercise.id, exercise.reference if isinstance(exercise, Exercise) else lambda: exercise.example)
+    assert capsys.readouterr().out.startswith(f"✅ {exercise.id} {exercise.name}:")
+
+
+@pytest.mark.parametrize(("exercise", "wrong"), WRONG, ids=[f"{e.id} {w.answer.__name__}" for e, w in WRONG])
+def test_a_wrong_answer_is_caught_and_gets_its_hint(exercise, wrong, capsys):
+    check(exercise.id, wrong.answer)
+    said = capsys.readouterr().out
+    assert said.startswith(f"❌ {exercise.id} ")
+    assert f"Hint: {wrong.hint}" in said.splitlines()[0]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_printed_solutions_turn_green(path):
+    notebook = load(path)
+    printed = solutions(notebook)
+    asked = [match[1] for cell in notebook.cells for match in CHECK.finditer(cell.source) if cell.cell_type == "code"]
+    assert asked == [exercise.id for exercise in exercises_of(int(path.stem[:2]))] == list(printed)
+    _, said = run_cells(notebook, replace=printed)
+    marks = [line for line in said.splitlines() if line[:1] in "✅❌⬜" and line[2:].split(" ")[0] in asked]
+    assert len(marks) == 3
+    assert all(mark.startswith("✅") for mark in marks), marks
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_unsolved_stubs_are_not_attempted(path):
+    _, said = run_cells(load(path))
+    assert sum(line.endswith("not attempted yet") for line in said.splitlines()) == 3
+
+
+@each_exercise
+def test_an_exercise_has_a_fill_in_a_design_and_a_hunt_and_at_least_one_known_mistake(exercise):
+    assert exercise.wrong
+    assert exercise.hint
+    assert isinstance(exercise, Hunt) == exercise.id.endswith(".3")
+
+
+# -- check never raises ---------------------------------------------------------------------------------------------
+
+
+def forever(num_tokens, page_size):
+    while True:
+        pass
+
+
+def leave(num_tokens, page_size):
+    raise SystemExit(3)
+
+
+def spoil(lengths, sizes, most_waste):
+    sizes.clear()
+    return 1
+
+
+class Odd:
+    def __eq__(self, other):
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    ("answer", "gave"),
+    [
+        (forever, "no end after 200,000 lines"),
+        (leave, "SystemExit"),
+        (lambda num_tokens: 1, "TypeError"),
+        (None, "TypeError"),
+        (7, "TypeError"),
+        (lambda num_tokens, page_size: None, "None"),
+        (lambda num_tokens, page_size: 1 / 0, "ZeroDivisionError"),
+        (lambda num_tokens, page_size: "x" * 10**6, "'xxxxxxxx"),
+        (lambda num_tokens, page_size: Odd(), "Odd object"),
+    ],
+)
+def test_whatever_an_answer_does_is_one_line(answer, gave, capsys):
+    check("1.1 pages_needed", answer)
+    said = capsys.readouterr().out
+    assert said.startswith("❌ 1.1 pages_needed(0, 16) gave ")
+    assert gave in said
+    assert said.count("\n") == 1
+    assert len(said) < 300
+
+
+def test_arguments_that_an_answer_spoils_are_its_own_copies(capsys):
+    check("1.2 best_page_size", spoil)
+    assert "best_page_size([16], [1, 16], 0.0) gave 1, expected 16" in capsys.readouterr().out
+
+
+def test_an_unknown_exercise_is_named(capsys):
+    for wrong in ("9.9 nothing", "", "pages_needed"):
+        check(wrong, len)
+        assert "there are 0.1, 0.2" in capsys.readouterr().out
+
+
+def test_the_smallest_failing_case_is_found_beyond_the_listed_ones(capsys):
+    listed = {case: find_exercise("1.1").reference(*case) for case in find_exercise("1.1").cases}
+    check("1.1", lambda n, size: listed[n, size] if (n, size) in listed else -(-n // size) + (n > 100))
+    assert capsys.readouterr().out.startswith("❌ 1.1 pages_needed(101, 1) gave 102, expected 101.")
+
+
+def test_a_structure_is_drawn_beside_the_expected_one_where_they_part(capsys):
+    class Leaky(find_exercise("2.2").reference):
+        def free(self, slots):
+            super().free(slots[1:])
+
+    check("2.2 Pool", Leaky)
+    line, *picture = capsys.readouterr().out.splitlines()
+    assert "Pool(2).alloc(2).free([0]) leaves num_free 0, expected 1" in line
+    assert "yours beside expected:" in picture[0]
+
+
+def test_checking_twice_says_the_same(capsys):
+    for _ in range(2):
+        check("3.2 radix_nodes", lambda prompts: len(prompts) if len(prompts) < 3 else 7)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+
+
+# -- progress -------------------------------------------------------------------------------------------------------
+
+
+def test_progress_shows_what_was_solved_and_tried(capsys, record):
+    progress([1])
+    check("1.1", find_exercise("1.1").reference)
+    check("1.2", lambda lengths, sizes, most_waste: 0)
+    capsys.readouterr()
+    progress([1])
+    assert capsys.readouterr().out == "chapter 01   ✅ 1.1   ❌ 1.2   ⬜ 1.3\n1 of 3 solved\n"
+    assert record.exists()
+
+
+def test_an_exercise_left_alone_keeps_its_mark(capsys, record):
+    def stub(num_tokens, page_size):
+        raise NotImplementedError
+
+    check("1.1", stub)
+    assert not record.exists(), "nothing was tried, so nothing is written"
+    check("1.1", find_exercise("1.1").reference)
+    check("1.1", stub)
+    progress([1])
+    assert "✅ 1.1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", ["", "no json", "[1]", '{"1.1": "great", "1.2": "✅"}'])
+def test_a_broken_record_is_passed_over(content, record, capsys):
+    record.parent.mkdir()
+    record.write_text(content, "utf-8")
+    progress([1])
+    assert "⬜ 1.1" in capsys.readouterr().out
+
+
+def test_a_record_that_cannot_be_written_does_not_stop_check(monkeypatch, capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "file" / "progress.json"))
+    check("1.1", find_exercise("1.1").reference)
+    assert capsys.readouterr().out.startswith("✅")

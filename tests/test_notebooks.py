@@ -1,0 +1,247 @@
+"""The rules of a chapter: its form, its size, its outputs, its sources, and its bare code against the package's."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import re
+
+import build
+import nbformat
+import pytest
+from chapters import NOTEBOOKS, ROOT, load, markdown, run_cells
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minikv import FreeListPool, OutOfPages, RadixCache
+
+PARTS = ["The problem", "The picture", "Build it", "The same in `minikv`", "Play", "Exercises", "What it cost",
+         "In real engines", "Recap"]  # fmt: skip
+each_chapter = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def headings(notebook):
+    return re.findall(r"^(#+) (.+)$", re.sub(r"```.*?```", "", markdown(notebook), flags=re.DOTALL), re.MULTILINE)
+
+
+def test_every_source_has_its_notebook():
+    assert [path.stem for path in build.chapters()] == [path.stem for path in NOTEBOOKS]
+
+
+@each_chapter
+def test_a_notebook_is_not_stale(path):
+    """The stored cells are those that the source makes; strict nbval then compares what they print."""
+    fresh, stored = build.assemble(ROOT / "notebooks" / "src" / f"{path.stem}.py"), load(path)
+    assert [(c.id, c.cell_type, c.source, c.metadata) for c in stored.cells] == [
+        (c.id, c.cell_type, c.source, c.metadata) for c in fresh.cells
+    ], "run python notebooks/build.py"
+
+
+@each_chapter
+def test_every_cell_was_run_once_from_top_to_bottom_without_an_error(path):
+    cells = code_cells(load(path))
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    for cell in cells:
+        for output in cell.outputs:
+            assert output.output_type != "error"
+            assert output.get("name") != "stderr", output.text
+
+
+@each_chapter
+def test_nothing_of_a_live_kernel_is_stored(path):
+    notebook = load(path)
+    assert set(notebook.metadata) == {"kernelspec", "language_info"}
+    assert notebook.metadata.language_info == {"name": "python"}
+    assert "widget-view" not in path.read_text("utf-8")
+    assert all(set(cell.metadata) <= {"tags"} for cell in notebook.cells)
+    assert path.stat().st_size < 500_000
+    nbformat.validate(notebook)
+
+
+@each_chapter
+def test_outputs_are_pictures_with_a_text_twin_or_text(path):
+    pictures = 0
+    for cell in code_cells(load(path)):
+        for output in cell.outputs:
+            data = output.get("data", {})
+            assert set(data) <= {"text/plain", "image/png"}, set(data)
+            pictures += "image/png" in data
+            assert len(data.get("text/plain", "a stream")) > 1
+            text = data.get("text/plain", "") + output.get("text", "")
+            assert not re.search(r" at 0x[0-9a-f]+|/home/|/tmp/|/work/", text), text
+    assert pictures >= 2, "the picture, and the player's"
+
+
+@each_chapter
+def test_at_most_one_cell_is_kept_from_the_comparison(path):
+    tagged = [tag for cell in load(path).cells for tag in cell.metadata.get("tags", []) if tag.startswith("nbval")]
+    assert len(tagged) <= 1
+    assert "NBVAL" not in path.read_text("utf-8")
+
+
+@each_chapter
+def test_a_chapter_has_its_parts_in_order(path):
+    notebook = load(path)
+    found = headings(notebook)
+    assert [level for level, _ in found].count("#") == 1
+    assert found[0][0] == "#"
+    assert found[0][1].endswith("?"), "the title is a question"
+    assert [text for level, text in found if level == "##" and text in PARTS] == PARTS
+    assert all(level in ("#", "##") for level, _ in found)
+    text = markdown(notebook)
+    for needed in (
+        "you will be able to",
+        "**Time**",
+        "**Needs**",
+        "**New words**",
+        "**Check yourself**",
+        "**Read on**",
+    ):
+        assert needed in text
+    assert text.count("**Predict first.**") >= 2
+    assert (
+        len(re.findall(r"^\d\. ", text[text.index("**Check yourself**") : text.rindex("<details>")], re.MULTILINE)) == 4
+    )
+    assert 1 <= len(re.findall(r"\]\(http", text[text.index("**Read on**") :])) <= 4
+
+
+@each_chapter
+def test_a_chapter_is_of_a_size_to_finish(path):
+    notebook = load(path)
+    own = notebook.cells[2:-1]  # without the navigation and the set-up cell, which are the same everywhere
+    assert 25 <= len(own) <= 40
+    lines = [[line for line in cell.source.splitlines() if line.strip()] for cell in own if cell.cell_type == "code"]
+    assert max(map(len, lines)) <= 15
+    assert sum(map(len, lines)) <= 250
+    prose = re.sub(r"```.*?```", "", markdown(notebook), flags=re.DOTALL)
+    prose = re.sub(r"^\|.*$|^# .*$|\]\(.*?\)", "", prose, flags=re.MULTILINE)
+    assert 1000 <= len(prose.split()) <= 2000
+
+
+@each_chapter
+def test_new_words_are_in_the_glossary(path):
+    glossary = set(re.findall(r"^\| ([\w -]+) \|", markdown(load(NOTEBOOKS[0])).split("## Glossary")[1], re.MULTILINE))
+    words = re.search(r"\*\*New words\*\* (.+?)\.", markdown(load(path)))[1].split(", ")
+    assert 3 <= len(words) <= 5
+    assert set(words) <= glossary
+    body = markdown(load(path))
+    plain = [word for word in words if f"**{word}**" not in body]
+    assert not plain, "a new word is bold where it is explained"
+
+
+def test_the_map_has_every_chapter_with_its_question():
+    text = markdown(load(NOTEBOOKS[0]))
+    for path in NOTEBOOKS:
+        question = headings(load(path))[0][1].split(" · ")[1]
+        assert f"| {build.title(path.stem)} | {question} |" in text
+
+
+@each_chapter
+def test_any_cell_can_be_run_twice(path):
+    """Running a cell a second time right away prints and shows the same: it builds its own small world first."""
+    once = run_twice(load(path))
+    assert [first for first, _ in once] == [second for _, second in once]
+
+
+def run_twice(notebook):
+    names, outputs = {"__name__": "__main__"}, []
+    for cell in code_cells(notebook):
+        tree = ast.parse(cell.source)
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        pair = []
+        for _ in range(2):
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                exec(compile(tree, "<cell>", "exec"), names)
+                shown = eval(compile(ast.Expression(last.value), "<cell>", "eval"), names) if last else None
+            pair.append((said.getvalue(), repr(shown)))
+        outputs.append(pair)
+    return outputs
+
+
+@each_chapter
+def test_cells_are_plain_python(path):
+    for cell in code_cells(load(path)):
+        ast.parse(cell.source)
+
+
+def test_building_twice_gives_the_same_bytes(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "HERE", ROOT / "notebooks")
+    source = build.chapters()[1]
+    made = [nbformat.writes(build.clean(build.execute(build.assemble(source)))) for _ in range(2)]
+    assert made[0] == made[1]
+    assert made[0] + "\n" == (ROOT / "notebooks" / f"{source.stem}.ipynb").read_text("utf-8")
+
+
+def test_links_and_set_up_come_from_one_address():
+    address = {"repository": "https://github.com/someone/somewhere", "tag": "v9"}
+    notebook = build.assemble(build.chapters()[0], address)
+    assert (
+        "colab.research.google.com/github/someone/somewhere/blob/v9/notebooks/00_start_here" in notebook.cells[0].source
+    )
+    assert "minikv @ git+https://github.com/someone/somewhere@v9" in notebook.cells[1].source
+    assert "--no-deps" in notebook.cells[1].source
+    ast.parse(notebook.cells[1].source)
+    assert "torch" not in notebook.cells[1].source
+    assert "http" not in build.setup_code({"repository": "", "tag": ""}), "no address is invented"
+
+
+@each_chapter
+def test_links_between_chapters_lead_somewhere(path):
+    for target in re.findall(r"\]\((?!http)([^)#]+)\)", markdown(load(path))):
+        assert (path.parent / target).exists(), target
+
+
+# -- what a chapter builds and what the package has cannot drift apart ------------------------------------------------
+
+CHAPTER = {path.stem[:2]: path for path in NOTEBOOKS}
+PROMPT = st.lists(st.integers(0, 1), min_size=1, max_size=10)
+
+
+@settings(max_examples=50)
+@given(st.lists(PROMPT, max_size=8), PROMPT)
+def test_chapter_00_counts_what_the_cache_saves(prompts, last):
+    names = chapter_00
+    memory, cache = [], RadixCache()
+    for prompt in [*prompts, last]:
+        computed = names["serve"](prompt, prompt, memory)
+        assert computed == len(prompt) - cache.match_prefix(prompt[:-1]).length
+        cache.insert(prompt, range(len(prompt)))
+
+
+@settings(max_examples=50)
+@given(st.lists(st.one_of(st.integers(0, 6), st.lists(st.integers(-1, 8), max_size=4)), max_size=12))
+def test_chapter_02_builds_the_packages_free_list(steps):
+    ours, theirs = chapter_02["GuardedFreeList"](8), FreeListPool(8)
+    for step in steps:
+        outcomes = []
+        for pool in (ours, theirs):
+            try:
+                outcomes.append([int(s) for s in pool.alloc(step)] if isinstance(step, int) else pool.free(step))
+            except (MemoryError, OutOfPages, ValueError):
+                outcomes.append("refused")
+        assert outcomes[0] == outcomes[1]
+        assert len(ours.slots) == theirs.num_free
+
+
+@settings(max_examples=50)
+@given(st.lists(PROMPT, max_size=8), st.sampled_from([1, 2, 3]))
+def test_chapter_03_builds_the_packages_tree(prompts, page_size):
+    names = chapter_03
+    ours = names["RadixTree"]() if page_size == 1 else names["PagedTree"](page_size)
+    theirs = RadixCache(page_size)
+    for i, prompt in enumerate(prompts):
+        prompt = prompt[: len(prompt) // page_size * page_size]
+        slots = list(range(10 * i, 10 * i + len(prompt)))
+        assert names["match"](ours, prompt) == theirs.match_prefix(prompt).slots.tolist()
+        assert names["insert"](ours, prompt, slots) == theirs.insert(prompt, slots).prefix_length
+        assert names["count_nodes"](ours.root) == len(list(theirs.nodes()))
+
+
+chapter_00, chapter_02, chapter_03 = (
+    run_cells(load(CHAPTER[number]), until="The same in `minikv`")[0] for number in ("00", "02", "03")
+)
