@@ -129,7 +129,11 @@ def _report(result: Replay, seconds: float, as_json: bool) -> None:
         return
     shown = {**row, "hit_rate": f"{result.hit_rate:.6f}", "requests_per_second": round(result.requests / seconds)}
     for key, value in shown.items():
-        print(f"{key.replace('_', ' '):<20} {value:>12,}" if isinstance(value, int) else f"{key:<20} {value:>12}")
+        print(
+            f"{key.replace('_', ' '):<20} {value:>12,}"
+            if isinstance(value, int)
+            else f"{key.replace('_', ' '):<20} {value:>12}"
+        )
 
 
 # -- lab and doctor -----------------------------------------------------------------------------------------------

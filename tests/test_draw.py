@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from html import unescape
 
@@ -126,7 +127,7 @@ def test_long_nodes_and_scattered_slots_are_shortened():
 
 def test_labels_may_hold_anything():
     cache = RadixCache()
-    cache.insert(b'a\\n"<b>&\n{|}', range(11))
+    cache.insert(b'a\\n"<b>&\n{|}', range(12))
     for label in (lambda tokens: bytes(tokens).decode(), lambda tokens: "\\N \\G {a|b} <i>"):
         picture = draw(cache, label=label)
         assert picture.png[:4] == b"\x89PNG"
@@ -179,7 +180,7 @@ def test_a_notebook_gets_a_picture_of_twice_the_pixels_and_the_text():
 
 
 def test_without_graphviz_the_text_stands_alone_and_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("minikv.show.draw.dot_to_svg", lambda dot: None)
+    monkeypatch.setattr(importlib.import_module("minikv.show.draw"), "dot_to_svg", lambda dot: None)
     data, _ = draw(a_cache())._repr_mimebundle_()
     assert set(data) == {"text/plain"}
     assert data["text/plain"].endswith(render.HOW_TO_GET_PICTURES)

@@ -210,6 +210,9 @@ def progress(chapters: Iterable[int] = CHAPTERS) -> None:
     """Print for each chapter the exercises that are solved (✅), tried (❌) and not tried (⬜), from the last `check`s.
 
     The record is the file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names.
+
+    >>> progress([])
+    0 of 0 solved
     """
     marks, solved, total = _recall(), 0, 0
     for chapter in chapters:

@@ -72,5 +72,8 @@ def _parse(line: bytes | str) -> TraceRequest:
     ids = entry["hash_ids"]
     if not isinstance(ids, list):
         raise ValueError(f"hash_ids is {ids!r}: expected a list of block ids")
+    if bool in map(type, ids):  # JSON's true and false are no ids, though Python would take them for 1 and 0
+        at = list(map(type, ids)).index(bool)
+        raise ValueError(f"hash_ids[{at}] is {ids[at]}: a block id is an integer in [0, 2**32)")
     integers(ids, "hash_ids", "a block id is an integer in [0, 2**32)", TOKEN_LIMIT)
     return TraceRequest(entry["timestamp"], entry["input_length"], entry["output_length"], pack(ids))

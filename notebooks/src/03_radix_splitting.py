@@ -59,8 +59,7 @@ class TrieNode:
         self.slot, self.children = slot, {}
 
 
-def trie_insert(root, tokens, slots):
-    """Cache `tokens` in `slots`; return how many nodes that took."""
+def trie_insert(root, tokens, slots):  # returns how many nodes that took
     node, made = root, 0
     for token, slot in zip(tokens, slots):
         if token not in node.children:

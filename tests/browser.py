@@ -1,0 +1,128 @@
+"""A real JupyterLab in a real browser: fixtures for the tests that are marked `browser`."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
+BROWSER = os.environ.get("MINIKV_CHROME") or next((p for name in NAMES if (p := shutil.which(name))), None)
+QUIET = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]  # fmt: skip
+RUN_ALL = """async () => {
+    const app = window.jupyterapp, panel = app.shell.currentWidget;
+    await app.restored; await panel.context.ready;
+    await panel.sessionContext.ready; await panel.sessionContext.session.kernel.info;
+    return await app.commands.execute('notebook:run-all-cells');
+}"""
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A headless browser; the test is skipped where there is none."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    if not BROWSER:
+        pytest.skip("no Chrome or Chromium on this machine")
+    as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=BROWSER, args=QUIET + as_root)
+        yield browser
+        browser.close()
+
+
+class Page:
+    """A tab in which every request that leaves the machine is refused and written down, as is every console error."""
+
+    def __init__(self, browser: Any, width: int = 1280, height: int = 720, dark: bool = False):
+        self.context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
+        )
+        self.page = self.context.new_page()
+        self.leaks: list[str] = []
+        self.errors: list[str] = []
+        self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        local = ("http://127.0.0.1", "data:", "blob:")
+        self.context.route(lambda url: not url.startswith(local), lambda route: self._refuse(route))
+
+    def _refuse(self, route: Any) -> None:
+        self.leaks.append(route.request.url)
+        route.abort()
+
+
+class Lab:
+    """A JupyterLab server of its own, with its own settings, on a free port."""
+
+    def __init__(self, root: Path, home: Path, command: list[str]):
+        self.root = root
+        (home / "config" / "labconfig").mkdir(parents=True)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.token = secrets.token_hex(16)
+        self.base = f"http://127.0.0.1:{port}"
+        folders = {"CONFIG": "config", "DATA": "data", "RUNTIME": "run"}
+        places = {f"JUPYTER_{name}_DIR": str(home / folder) for name, folder in folders.items()}
+        places |= {f"JUPYTERLAB_{name}_DIR": str(home / name.lower()) for name in ("SETTINGS", "WORKSPACES")}
+        options = ["--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0", "--allow-root",
+                   f"--IdentityProvider.token={self.token}", "--LabApp.expose_app_in_browser=True"]  # fmt: skip
+        self.log = home / "log"
+        with open(self.log, "wb") as log:
+            environment = {**os.environ, **places, "JUPYTER_PREFER_ENV_PATH": "1", "MINIKV_PROGRESS": os.devnull}
+            self.process = subprocess.Popen([*command, *options], cwd=root, env=environment, stdout=log, stderr=log)
+        self._wait()
+
+    def _wait(self) -> None:
+        for _ in range(400):
+            try:
+                urllib.request.urlopen(f"{self.base}/api/status?token={self.token}", timeout=1).close()
+                return
+            except OSError:
+                if self.process.poll() is not None:
+                    break
+                time.sleep(0.1)
+        pytest.fail(self.log.read_text())
+
+    def open(self, tab: Page, name: str) -> Any:
+        """Open a notebook and run it from top to bottom; fails unless every cell passes."""
+        page = tab.page
+        page.goto(f"{self.base}/lab/tree/{name}?reset&token={self.token}")
+        page.wait_for_selector(".jp-Notebook")
+        assert page.evaluate(RUN_ALL), page.locator(".jp-OutputArea-output").all_inner_texts()
+        return page
+
+    def stop(self) -> None:
+        """End the server and its kernels."""
+        self.process.terminate()
+        self.process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """`minikv lab` on a copy of the notebooks, as `make lab` starts it."""
+    root = tmp_path_factory.mktemp("course")
+    here = Path(__file__).resolve().parent.parent
+    shutil.copytree(here / "notebooks", root / "notebooks", ignore=shutil.ignore_patterns("src", "__pycache__"))
+    server = Lab(root, tmp_path_factory.mktemp("jupyter"), [sys.executable, "-m", "minikv", "lab"])
+    yield server
+    server.stop()
+
+
+def write_settings(home: Path, dark: bool) -> None:
+    """Choose JupyterLab's theme before it starts."""
+    folder = home / "settings" / "@jupyterlab" / "apputils-extension"
+    folder.mkdir(parents=True)
+    theme = "JupyterLab Dark" if dark else "JupyterLab Light"
+    (folder / "themes.jupyterlab-settings").write_text(json.dumps({"theme": theme}))

@@ -1,0 +1,70 @@
+"""The chapters as a learner opens them: JupyterLab in a browser, everything run, the player used, nothing leaving."""
+
+from __future__ import annotations
+
+import pytest
+from browser import Page, chromium, lab  # noqa: F401 - fixtures
+from chapters import NOTEBOOKS
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_chapter_runs_in_a_browser(path, lab, chromium):  # noqa: F811
+    tab = Page(chromium)
+    page = lab.open(tab, path.name)
+    player = page.locator(".minikv-player")
+    player.wait_for()
+    pictures = page.locator(".jp-OutputArea-output img")
+    assert pictures.count() >= 1
+    for i in range(pictures.count()):
+        picture = pictures.nth(i)
+        picture.scroll_into_view_if_needed()
+        assert picture.evaluate("img => img.complete && img.naturalWidth > 50")
+    _use(player, page)
+    assert not page.locator(".jp-mod-error, .jp-RenderedText[data-mime-type='application/vnd.jupyter.stderr']").count()
+    _leave(tab)
+
+
+def _use(player, page):
+    """Buttons, keys, slider and play, from the first step to the last."""
+    player.scroll_into_view_if_needed()
+    last = int(player.locator("[data-testid=slider]").get_attribute("max"))
+    caption = player.locator(".minikv-caption")
+    assert player.get_attribute("data-step") == "0"
+    assert caption.text_content().startswith("1. ")
+    player.locator("[data-testid=next]").click()
+    assert player.get_attribute("data-step") == "1"
+    player.locator("[data-testid=prev]").click()
+    assert player.get_attribute("data-step") == "0"
+    player.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert player.get_attribute("data-step") == "2"
+    page.keyboard.press("Home")
+    assert player.get_attribute("data-step") == "0"
+    player.locator("[data-testid=speed]").select_option("240")
+    player.locator("[data-testid=play]").click()
+    page.wait_for_function(f"document.querySelector('.minikv-player').dataset.step === '{last}'")
+    assert caption.text_content().startswith(f"{last + 1}. ")
+    assert player.locator(".minikv-scene svg").count() >= 1
+
+
+def _leave(tab):
+    tab.page.evaluate("async () => { await window.jupyterapp.serviceManager.sessions.shutdownAll(); }")
+    leaks, errors = tab.leaks, tab.errors
+    tab.context.close()
+    assert not leaks, leaks
+    assert not errors, errors
+
+
+def test_the_player_goes_on_when_the_kernel_is_gone(lab, chromium):  # noqa: F811
+    tab = Page(chromium)
+    page = lab.open(tab, "02_slot_pools.ipynb")
+    player = page.locator(".minikv-player")
+    player.wait_for()
+    page.evaluate("async () => { await window.jupyterapp.shell.currentWidget.sessionContext.shutdown(); }")
+    for _ in range(2):
+        player.locator("[data-testid=next]").click()
+    assert player.get_attribute("data-step") == "2"
+    tab.context.close()

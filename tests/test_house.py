@@ -1,0 +1,209 @@
+"""The house: who may import whom, what stays light, what is documented, and that set-up files and docs agree."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+from chapters import ROOT
+
+import minikv
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+MODULES = sorted(path for path in (ROOT / "minikv").rglob("*.py"))
+
+# From the ground up; a part may import itself and what stands on a lower floor.
+FLOORS = [["errors", "assets", "tokens"], ["sizing", "pools"], ["prefix"], ["measure", "doctor"], ["show", "learn"],
+          ["cli"], ["__main__"]]  # fmt: skip
+FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
+
+
+def part_of(path):
+    return path.relative_to(ROOT / "minikv").with_suffix("").parts[0]
+
+
+INNER = [path for path in MODULES if path != ROOT / "minikv" / "__init__.py"]
+
+
+@pytest.mark.parametrize("path", INNER, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_down_only(path):
+    mine = part_of(path)
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            if name.startswith("minikv."):
+                other = name.split(".")[1]
+                beside = (mine, other) == ("learn", "show")
+                assert other == mine or FLOOR[other] < FLOOR[mine] or beside, f"{path.name} imports {name}"
+
+
+def loaded_by(statement):
+    code = f"import sys; {statement}; print(' '.join(sorted(sys.modules)))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(run.stdout.split())
+
+
+def test_the_index_needs_neither_torch_nor_widgets_nor_graphviz():
+    loaded = loaded_by("import minikv.prefix, minikv.pools, minikv.sizing, minikv.measure")
+    assert not loaded & {"torch", "ipywidgets", "anywidget", "graphviz", "hypothesis", "IPython", "matplotlib"}
+
+
+def test_pictures_and_exercises_need_no_torch():
+    assert "torch" not in loaded_by("from minikv import draw, play, check, progress")
+
+
+def test_what_a_learner_meets_is_importable_from_minikv():
+    for name in minikv.__all__:
+        assert getattr(minikv, name) is not None
+    assert set(minikv.__all__) <= set(dir(minikv))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = minikv.nothing
+
+
+def test_type_checkers_see_the_same_names_as_the_lazy_import():
+    tree = ast.parse((ROOT / "minikv" / "__init__.py").read_text("utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.name for node in block.body for alias in node.names}
+    assert seen == set(minikv.__all__)
+
+
+def public_names():
+    for path in MODULES:
+        if path.stem == "__main__":
+            continue
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        module = importlib.import_module(name)
+        for key, value in vars(module).items():
+            if not key.startswith("_") and getattr(value, "__module__", None) == name and callable(value):
+                yield f"{name}.{key}", value
+
+
+PUBLIC = dict(public_names())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_says_what_it_is(name):
+    doc = inspect.getdoc(PUBLIC[name])
+    assert doc
+    assert not doc.startswith(f"{PUBLIC[name].__name__}(")
+    first = doc.split("\n\n")[0].replace("\n", " ")
+    assert re.search(r"[.:;?]$", first), f"the docstring begins with a sentence: {first!r}"
+
+
+@pytest.mark.parametrize("name", minikv.__all__)
+def test_what_a_learner_meets_has_a_worked_example(name):
+    thing = getattr(minikv, name)
+    bases = " ".join(base.__name__ for base in getattr(thing, "__mro__", ()))
+    if any(word in bases for word in ("Protocol", "tuple")) or name in ("Handle", "LockError", "Picture", "Player"):
+        return
+    assert ">>>" in (inspect.getdoc(thing) or ""), name
+
+
+def test_no_file_is_a_drawer_for_leftovers():
+    assert not [path for path in MODULES if path.stem in ("utils", "common", "helpers", "misc")]
+
+
+# -- set-up and docs ------------------------------------------------------------------------------------------------
+
+
+def names_of(requirements):
+    return {re.split(r"[\[<>=!~; ]", requirement)[0].lower() for requirement in requirements} - {"minikv"}
+
+
+def test_lower_bounds_only():
+    optional = PROJECT["project"]["optional-dependencies"]
+    for requirement in [*PROJECT["project"]["dependencies"], *optional["course"], *optional["dev"]]:
+        assert "<" not in requirement.split(";")[0], requirement
+        assert "==" not in requirement.split(";")[0], requirement
+
+
+def test_the_core_is_light():
+    assert not names_of(PROJECT["project"]["dependencies"]) & {"torch", "jupyterlab", "matplotlib", "transformers"}
+
+
+def test_every_pin_is_there_and_torch_is_pinned():
+    lines = (ROOT / "constraints.txt").read_text("utf-8").lower().replace("_", "-").split()
+    pins = dict(line.split("==") for line in lines if "==" in line)
+    assert pins["torch"] == "2.13.0"
+    optional = PROJECT["project"]["optional-dependencies"]
+    wanted = names_of([*PROJECT["project"]["dependencies"], *optional["course"], *optional["dev"]]) - {"tomli"}
+    assert wanted <= set(pins), wanted - set(pins)
+
+
+def test_the_conda_environment_is_in_step():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
+    assert environment["channels"] == ["conda-forge", "nodefaults"]
+    conda = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
+    (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
+    renamed = {"pytorch": "torch", "python-graphviz": "graphviz"}
+    have = {renamed.get(name, name) for name in names_of(conda)} | names_of(pip)
+    optional = PROJECT["project"]["optional-dependencies"]
+    wanted = names_of([*PROJECT["project"]["dependencies"], *optional["course"]])
+    assert wanted <= have, wanted - have
+    assert "-e ." in pip
+    assert PROJECT["project"]["requires-python"].removeprefix(">=") <= "3.11"
+    bounds = {}
+    for requirement in [*PROJECT["project"]["dependencies"], *optional["course"]]:
+        found = re.match(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", requirement)
+        bounds[found[1]] = found[2]
+    for entry in conda:
+        name, _, bound = entry.partition(">=")
+        name = renamed.get(name, name)
+        if name in bounds and entry != "graphviz":  # that one is the program, not the package
+            assert bound == bounds[name], f"{entry}: pyproject says {bounds[name]}"
+
+
+def test_version_and_licence_agree_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == PROJECT["project"]["version"] == minikv.__version__
+    assert PROJECT["tool"]["minikv"]["tag"] == f"v{minikv.__version__}"
+    assert citation["license"] == PROJECT["project"]["license"] == "MIT"
+
+
+PAGES = [*ROOT.glob("*.md"), *(ROOT / "assets").rglob("*.md"), *(ROOT / "notebooks").rglob("*.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_of_a_page_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+    targets = re.findall(r"\]\(([^)#\s]+)", text) + re.findall(r'(?:src|href)="([^"#]+)"', text)
+    for target in targets:
+        if not target.startswith(("http:", "https:", "mailto:")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_ci_runs_exactly_the_readmes_test_command():
+    commands = [line for line in (ROOT / ".ci" / "run").read_text("utf-8").splitlines() if line.startswith("make")]
+    assert commands == ["make test"]
+    assert re.search(r"^make test\b", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+
+
+def test_the_workflow_runs_it_on_three_systems():
+    (workflow,) = [yaml.safe_load(p.read_text("utf-8")) for p in (ROOT / ".github" / "workflows").glob("*.yml")]
+    text = str(workflow)
+    for system in ("ubuntu-latest", "macos-latest", "windows-latest", "make test"):
+        assert system in text
+
+
+def test_the_readme_is_true_about_the_command(capsys):
+    from minikv import cli
+
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    offered = set(re.findall(r"^    (\w+) ", capsys.readouterr().out, re.MULTILINE))
+    promised = set(re.findall(r"`minikv (\w+)", (ROOT / "README.md").read_text("utf-8")))
+    assert {"lab", "doctor", "replay"} <= offered
+    assert promised <= offered
