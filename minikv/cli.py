@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from minikv import __version__
+from minikv.assets import asset
 from minikv.errors import OutOfPages
 from minikv.measure.replay import Replay, replay
 from minikv.measure.traces import TraceError, read_trace
@@ -157,9 +158,11 @@ def _lab(options: argparse.Namespace) -> int:
         return _complain("there is no notebooks/00_start_here.ipynb here: run it in a checkout of the course", 2)
     if importlib.util.find_spec("jupyterlab") is None:
         return _complain("JupyterLab is not installed: pip install 'minikv[course]', or use `make lab`", 2)
-    quiet = ["--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    # No pop-up that asks for news in the middle of a lesson, and no request for it.
+    paths = [str(asset("jupyter")), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
+    quiet = {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
     where = [f"--ServerApp.root_dir={notebooks}", "--LabApp.default_url=/lab/tree/00_start_here.ipynb"]
-    return subprocess.call([sys.executable, "-m", "jupyter", "lab", *where, *quiet, *options.rest])
+    return subprocess.call([sys.executable, "-m", "jupyter", "lab", *where, *options.rest], env=quiet)
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -23,7 +23,7 @@ function render({ model, el }) {
   el.setAttribute("role", "group");
   el.setAttribute("aria-label", "step player: arrow keys step, space plays");
   el.innerHTML = `<div class="minikv-bar">
-    <button data-testid="first" aria-label="first step">⏮</button>
+    <button data-testid="first" aria-label="first step">|◀</button>
     <button data-testid="prev" aria-label="step back">◀</button>
     <button data-testid="play" aria-label="play">▶ play</button>
     <button data-testid="next" aria-label="step forward">▶</button>
