@@ -12,6 +12,8 @@ from minikv import BitmaskPool, FreeListPool, PageTable, QueuePool, RadixCache, 
 from minikv.show import render
 from minikv.show.draw import svg_size
 
+needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
+
 
 def a_cache():
     cache = RadixCache()
@@ -40,6 +42,7 @@ def test_a_tree_and_its_text_twin():
     ]
 
 
+@needs_graphviz
 def test_every_word_of_the_text_is_in_the_picture():
     cache = a_cache()
     picture = draw(cache, matched=cache.match_prefix([1, 2, 3, 9]), evicted=cache.insert([6], [5]))
@@ -49,6 +52,7 @@ def test_every_word_of_the_text_is_in_the_picture():
             assert word in drawn, word
 
 
+@needs_graphviz
 def test_marks_differ_in_shape_and_word_not_only_in_colour():
     looks = {}
     for mark in ("matched", "new", "evicted", "locked"):
@@ -71,6 +75,7 @@ def test_a_picture_does_not_change_when_the_object_does():
     assert (picture.text, picture.svg) == (text, svg)
 
 
+@needs_graphviz
 def test_the_same_operations_make_the_same_bytes():
     one, other = draw(a_cache()), draw(a_cache())
     assert one.svg == other.svg
@@ -104,6 +109,7 @@ def test_children_may_be_a_list_and_keys_may_be_mixed():
     assert [line[3:] for line in draw(root).text.splitlines()[1:]] == ["[]", "[3]", "[a]", "[b]"]
 
 
+@needs_graphviz
 def test_a_broken_tree_with_a_loop_is_drawn_and_not_followed_forever():
     root = Mine()
     root.children[1] = child = Mine(tokens=[1])
@@ -125,6 +131,7 @@ def test_long_nodes_and_scattered_slots_are_shortened():
     assert draw(cache).text.endswith("[0 1 2 3 4 5 6 7 … 100 in all] · slots 0 2 4 6 … 100 in all")
 
 
+@needs_graphviz
 def test_labels_may_hold_anything():
     cache = RadixCache()
     cache.insert(b'a\\n"<b>&\n{|}', range(12))
@@ -172,6 +179,7 @@ def test_what_cannot_be_drawn_is_named(wrong):
         draw(RadixCache(), matched=3)
 
 
+@needs_graphviz
 def test_a_notebook_gets_a_picture_of_twice_the_pixels_and_the_text():
     data, metadata = draw(a_cache())._repr_mimebundle_()
     assert set(data) == {"image/png", "text/plain"}
@@ -200,6 +208,7 @@ def test_dot_does_where_webassembly_is_missing(monkeypatch, tmp_path):
     render.dot_to_svg.cache_clear()
 
 
+@needs_graphviz
 def test_pictures_stand_side_by_side():
     cache, pool = draw(a_cache()), draw(FreeListPool(4))
     both = beside(cache, pool)
@@ -207,6 +216,7 @@ def test_pictures_stand_side_by_side():
     assert both.text == f"{cache.text}\n{pool.text}"
 
 
+@needs_graphviz
 def test_a_player_has_all_frames_on_one_canvas_and_all_captions_as_text():
     small, large = draw(FreeListPool(2)), draw(a_cache())
     player = play([("first", small), ("then", large)])

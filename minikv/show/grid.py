@@ -10,7 +10,7 @@ from minikv.show.dot import LOOKS
 from minikv.show.render import FONTS
 from minikv.show.snapshot import MARKS
 
-CELL, COLUMNS = 34, 16
+CELL, COLUMNS, TITLE = 34, 16, 22
 _LETTER = {"matched": "m", "locked": "l", "new": "n", "evicted": "e"}
 
 
@@ -126,9 +126,11 @@ def _legend(entries: Sequence[tuple[str, str, str | None]], row: int) -> tuple[s
 
 
 def _frame(cells: list[str], legend: tuple[str, int], columns: int, rows: int, title: str) -> str:
-    width, height = max(columns * CELL + 4, legend[1]), (rows + bool(legend[1])) * CELL + 8
+    width = max(columns * CELL + 4, legend[1], 8 * len(title) + 12)
+    height = TITLE + (rows + bool(legend[1])) * CELL + 8
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'font-family="{FONTS}" font-size="13" role="img"><title>{escape(title)}</title>'
-        f"{''.join(cells)}{legend[0]}</svg>"
+        f'<text x="4" y="15">{escape(title)}</text>'
+        f'<g transform="translate(0 {TITLE})">{"".join(cells)}{legend[0]}</g></svg>'
     )

@@ -223,20 +223,20 @@ replay(trace, RadixCache())
 """
 ## Play
 
-Step through the five turns and watch the tree grow: what a turn matched is marked *matched*, what it added is marked *new*. Try this: go to turn 4 and say, before you look at the caption, how much Ben will find.
+Step through the five turns and watch the tree grow: what a turn matched is marked *matched*, what it added is marked *new*. Try this: stop before step 4 and say how much Ben will find.
 """
 
 # %%
 from minikv import play
 
 cache, used, steps = RadixCache(), 0, []
-for number, (prompt, said) in enumerate(requests, start=1):
+for name, (prompt, said) in zip(["Anna 1", "Anna 2", "Anna 3", "Ben 1", "Ben 2"], requests):
     match = cache.match_prefix(prompt[:-1])
     fresh = range(used, used + len(said) - match.length)
     inserted = cache.insert(said, [*match.slots, *fresh])
     used += len(fresh)
     picture = draw(cache, matched=match, new=inserted.handle.node, label=as_text)
-    steps.append((f"turn {number}: {match.length} of {len(prompt)} tokens were cached", picture))
+    steps.append((f"{name}: {match.length} of {len(prompt)} tokens were cached", picture))
 play(steps)
 
 # %% [markdown]

@@ -70,8 +70,8 @@ def trie_insert(root, tokens, slots):  # returns how many nodes that took
 
 
 trie = TrieNode()
-for prompt in ([1, 2, 3, 4, 5], [1, 2, 3, 7, 8], [1, 2]):
-    trie_insert(trie, prompt, range(len(prompt)))
+for start, prompt in ((0, [1, 2, 3, 4, 5]), (5, [1, 2, 3, 7, 8]), (10, [1, 2])):
+    trie_insert(trie, prompt, range(start, start + 5))
 draw(trie)
 
 # %% [markdown]
