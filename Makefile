@@ -38,6 +38,8 @@ clean:
 	rm -rf $(VENV)
 
 $(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
+	  { echo "$(PYTHON) is missing or older than 3.10; try: make lab PYTHON=python3.11"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.course: $(VENV)/bin/python pyproject.toml constraints.txt

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +31,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     >>> main(["replay", "no_such_file.jsonl"])
     2
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a console that has no ✓ shows a ? instead
     parser = _parser()
     options, rest = parser.parse_known_args(argv)
     if rest and options.command != "lab":
@@ -162,7 +167,17 @@ def _lab(options: argparse.Namespace) -> int:
     paths = [str(asset("jupyter")), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
     quiet = {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
     where = [f"--ServerApp.root_dir={notebooks}", "--LabApp.default_url=/lab/tree/00_start_here.ipynb"]
-    return subprocess.call([sys.executable, "-m", "jupyter", "lab", *where, *options.rest], env=quiet)
+    return _become([sys.executable, "-m", "jupyter", "lab", *where, *options.rest], quiet)
+
+
+def _become(command: list[str], environment: dict[str, str]) -> int:
+    """Run `command` in place of this process, so that Ctrl-C and a stop signal reach it and not us."""
+    if os.name == "posix":
+        sys.stdout.flush()
+        os.execve(command[0], command, environment)
+    process = subprocess.Popen(command, env=environment)  # Windows has no exec that waits
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return process.wait()
 
 
 def _doctor(options: argparse.Namespace) -> int:

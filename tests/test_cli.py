@@ -136,7 +136,7 @@ def test_the_doctor_says_what_is_missing_and_what_to_do(monkeypatch, capsys):
 
 def test_lab_opens_the_first_chapter_and_passes_options_on(monkeypatch):
     called = []
-    monkeypatch.setattr(cli.subprocess, "call", lambda command, env: called.append(command) or 0)
+    monkeypatch.setattr(cli, "_become", lambda command, environment: called.append(command) or 0)
     assert cli.main(["lab", "--no-browser", "--port=9999"]) == 0
     (command,) = called
     assert command[1:4] == ["-m", "jupyter", "lab"]
