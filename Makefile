@@ -1,5 +1,5 @@
 # Two commands matter: `make lab` opens the course, `make test` checks everything. Both set up what they need.
-# PYTHON picks the interpreter that makes the virtual environment (3.10 or newer; 3.11 for the pictures without `dot`).
+# PYTHON picks the interpreter that makes the virtual environment (3.11 or newer, as the pins in constraints.txt).
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -38,8 +38,8 @@ clean:
 	rm -rf $(VENV)
 
 $(VENV)/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-	  { echo "$(PYTHON) is missing or older than 3.10; try: make lab PYTHON=python3.11"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(PYTHON) is missing or older than 3.11; try: make lab PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.course: $(VENV)/bin/python pyproject.toml constraints.txt

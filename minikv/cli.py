@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import importlib.util
 import io
 import json
@@ -12,13 +13,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from minikv import __version__
 from minikv.assets import asset
-from minikv.errors import OutOfPages
 from minikv.measure.replay import Replay, replay
 from minikv.measure.traces import TraceError, read_trace
 from minikv.prefix.eviction import POLICIES
@@ -40,12 +40,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"unknown arguments: {' '.join(rest)}")
     options.rest = rest
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()
     except KeyboardInterrupt:
         return _complain("interrupted", 130)
-    except BrokenPipeError:  # the reader of our output has gone; nothing is left to say
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except OSError as error:  # our output cannot be written: its reader has gone, or the disk is full
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1 if isinstance(error, BrokenPipeError) else _complain(f"cannot write the result: {error.strerror}", 1)
+    return status
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -89,34 +92,43 @@ def _complain(what: str, status: int) -> int:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
     cache = RadixCache(options.page_size, options.policy, options.evict_by)
     name = "standard input" if options.trace == "-" else options.trace
     start = time.perf_counter()
     try:
-        with _open_trace(options.trace) as lines:
-            requests = tqdm(
-                read_trace(lines, name), unit=" requests", disable=None, leave=False
-            )  # quiet off a terminal
-            result = replay(requests, cache, options.capacity)
+        with _open_trace(options.trace) as file, _progress(options.trace) as bar:
+            result = replay(read_trace(_counted(file, bar), name), cache, options.capacity)
     except OSError as error:
         return _complain(f"cannot read {name}: {error.strerror}", 2)
     except TraceError as error:
         return _complain(str(error), 1)
-    except OutOfPages as error:
-        return _complain(f"{name}: {error}", 1)
     _report(result, time.perf_counter() - start, as_json=options.json)
     return 0
 
 
 @contextlib.contextmanager
 def _open_trace(path: str) -> Iterator[BinaryIO]:
-    if path == "-":
-        yield sys.stdin.buffer
-    else:
+    if path != "-":
         with open(path, "rb") as file:
             yield file
+    elif sys.stdin is None:
+        raise OSError(errno.EBADF, "it is closed")
+    else:
+        yield sys.stdin.buffer
+
+
+def _progress(path: str) -> Any:
+    """A progress bar over the bytes of the file, on a terminal only; one without an end for standard input."""
+    from tqdm import tqdm
+
+    total = os.path.getsize(path) if os.path.isfile(path) else None
+    return tqdm(total=total, unit="B", unit_scale=True, disable=None, leave=False)
+
+
+def _counted(lines: Iterable[bytes], bar: Any) -> Iterator[bytes]:
+    for line in lines:
+        yield line
+        bar.update(len(line))
 
 
 def _report(result: Replay, seconds: float, as_json: bool) -> None:

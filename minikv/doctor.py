@@ -69,8 +69,10 @@ def _renderer() -> Finding:
 def _gpu() -> Finding:
     if not _version("torch"):
         return Finding("·", "gpu", "not looked for: torch is missing")
-    import torch
-
+    try:
+        import torch
+    except Exception as error:  # installed, and broken: a missing library of the system, say
+        return Finding("✗", "torch", f"cannot be imported: {str(error)[:80]}", "pip install --force-reinstall torch")
     if torch.cuda.is_available():
         return Finding("✓", "gpu", torch.cuda.get_device_name(0))
     return Finding("·", "gpu", "none: every chapter runs on the CPU")

@@ -13,15 +13,17 @@ from typing import Any
 class OutOfPages(RuntimeError):
     """There is not enough room, and nothing was taken.
 
-    `needed`, `free` and `evictable` are counts in the unit of whoever raised it: pages for a pool.
+    `needed`, `free` and `evictable` are counts in the unit of whoever raised it: pages for a pool, which has nothing
+    to evict and leaves `evictable` out (`None`).
 
     >>> raise OutOfPages(needed=3, free=1)
     Traceback (most recent call last):
-    minikv.errors.OutOfPages: 3 needed, but only 1 free and 0 evictable
+    minikv.errors.OutOfPages: 3 needed, but only 1 free
     """
 
-    def __init__(self, needed: int, free: int, evictable: int = 0):
-        super().__init__(f"{needed} needed, but only {free} free and {evictable} evictable")
+    def __init__(self, needed: int, free: int, evictable: int | None = None):
+        more = "" if evictable is None else f" and {evictable} evictable"
+        super().__init__(f"{needed} needed, but only {free} free{more}")
         self.needed, self.free, self.evictable = needed, free, evictable
 
 
@@ -60,9 +62,25 @@ def whole_number(name: str, value: Any, at_least: int, rule: str) -> int:
     Traceback (most recent call last):
     ValueError: page_size is 0: a page holds at least 1 token
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is {value!r} ({type(value).__name__}), not a whole number: {rule}")
-    number = operator.index(value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name} is {bounded(value)} ({type(value).__name__}), not a whole number: {rule}")
     if number < at_least:
-        raise ValueError(f"{name} is {number}: {rule}")
+        raise ValueError(f"{name} is {bounded(number)}: {rule}")
     return number
+
+
+def bounded(value: Any, most: int = 60) -> str:
+    """`repr(value)`, cut so that no message grows with the input.
+
+    >>> bounded("a" * 1000, most=8)
+    "'aaaaaa…"
+    """
+    try:
+        text = repr(value)
+    except Exception:  # an int of too many digits, or a broken __repr__
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -12,12 +12,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from minikv.assets import asset
-from minikv.errors import whole_number
+from minikv.errors import bounded, whole_number
 
 DTYPE_BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
 SCALE_BYTES = {"int8": 4, "int4": 4}  # one fp32 scale for each token, KV head, and K or V
@@ -45,24 +47,28 @@ class KVShape:
     num_heads: int | None = None
 
     def __post_init__(self) -> None:
-        whole_number("num_layers", self.num_layers, 1, "a model has at least 1 layer")
+        self._check("num_layers", "a model has at least 1 layer")
         if self.latent_dim is not None:
-            whole_number("latent_dim", self.latent_dim, 1, "a latent vector has at least 1 number")
+            self._check("latent_dim", "a latent vector has at least 1 number")
             if self.num_kv_heads or self.head_dim or self.v_head_dim is not None:
                 raise ValueError(
                     f"latent_dim is {self.latent_dim}, so num_kv_heads, head_dim and v_head_dim stay unset"
                 )
         else:
-            whole_number("num_kv_heads", self.num_kv_heads, 1, "attention has at least 1 KV head")
-            whole_number("head_dim", self.head_dim, 1, "a head has at least 1 number")
-            if self.v_head_dim is not None:
-                whole_number("v_head_dim", self.v_head_dim, 1, "a head has at least 1 number")
-        if self.num_heads is not None:
-            whole_number("num_heads", self.num_heads, 1, "attention has at least 1 head")
-            if self.num_kv_heads and self.num_heads % self.num_kv_heads:
-                raise ValueError(
-                    f"num_heads is {self.num_heads}: it must be a multiple of num_kv_heads {self.num_kv_heads}"
-                )
+            self._check("num_kv_heads", "attention has at least 1 KV head")
+            self._check("head_dim", "a head has at least 1 number")
+            self._check("v_head_dim", "a head has at least 1 number")
+        self._check("num_heads", "attention has at least 1 head")
+        if self.num_heads and self.num_kv_heads and self.num_heads % self.num_kv_heads:
+            raise ValueError(
+                f"num_heads is {self.num_heads}: it must be a multiple of num_kv_heads {self.num_kv_heads}"
+            )
+
+    def _check(self, name: str, rule: str) -> None:
+        """Keep the field as a Python int, which cannot overflow; a field that may be `None` may be `None`."""
+        value = getattr(self, name)
+        if value is not None:
+            object.__setattr__(self, name, whole_number(name, value, 1, rule))
 
     @property
     def attention(self) -> str:
@@ -87,6 +93,8 @@ class KVShape:
         """
         config, name = _read_config(source)
         config = config.get("text_config") or config
+        if not isinstance(config, Mapping):
+            raise ValueError(f"text_config in {name} is {bounded(config)}: expected an object")
 
         def need(key: str) -> int:
             if config.get(key) is None:
@@ -96,17 +104,22 @@ class KVShape:
         layers, heads = need("num_hidden_layers"), need("num_attention_heads")
         if config.get("kv_lora_rank") is not None:
             return cls(layers, latent_dim=need("kv_lora_rank") + need("qk_rope_head_dim"), num_heads=heads)
+        if config.get("num_key_value_heads") is None and {"multi_query", "num_kv_heads", "n_head_kv"} & set(config):
+            raise ValueError(f"{name} names its KV heads in a way of its own: make a KVShape by hand")
         kv_heads = heads if config.get("num_key_value_heads") is None else need("num_key_value_heads")
+        values = None if config.get("v_head_dim") is None else need("v_head_dim")
         if config.get("head_dim") is not None:
-            return cls(layers, kv_heads, need("head_dim"), num_heads=heads)
+            return cls(layers, kv_heads, need("head_dim"), values, num_heads=heads)
         if need("hidden_size") % heads:
             raise ValueError(f"hidden_size {config['hidden_size']} in {name} is no multiple of its {heads} heads")
-        return cls(layers, kv_heads, need("hidden_size") // heads, num_heads=heads)
+        return cls(layers, kv_heads, need("hidden_size") // heads, values, num_heads=heads)
 
 
 def _read_config(source: Any) -> tuple[Mapping[str, Any], str]:
     if isinstance(source, Mapping):
         return source, "the config"
+    if not isinstance(source, (str, PathLike)):
+        raise TypeError(f"the config is a {type(source).__name__}: expected a dict, a path or a name")
     path = Path(source)
     if path.is_dir():
         path /= "config.json"
@@ -116,6 +129,8 @@ def _read_config(source: Any) -> tuple[Mapping[str, Any], str]:
         config = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise ValueError(f"{path.name} is no JSON, line {error.lineno}: {error.msg}") from None
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ValueError(f"{path.name} is no JSON: {bounded(error)}") from None
     if not isinstance(config, dict):
         raise ValueError(f"{path.name} holds a {type(config).__name__}: expected an object")
     return config, path.name
@@ -216,11 +231,12 @@ def kv_budget(memory_bytes: int, weight_bytes: int, utilization: float = 0.9) ->
     """
     memory = whole_number("memory_bytes", memory_bytes, 1, "a device has at least 1 byte")
     weights = whole_number("weight_bytes", weight_bytes, 0, "weights take 0 bytes or more")
-    if not 0 < utilization <= 1:
-        raise ValueError(f"utilization is {utilization}: it is a share of the memory in (0, 1]")
-    budget = int(memory * utilization) - weights
+    if isinstance(utilization, bool) or not isinstance(utilization, Real) or not 0 < utilization <= 1:
+        raise ValueError(f"utilization is {bounded(utilization)}: it is a share of the memory in (0, 1]")
+    usable = int(memory * Fraction(str(utilization)))  # 0.29 means 29 hundredths, not the float nearest to it
+    budget = usable - weights
     if budget < 0:
-        raise ValueError(f"the weights take {weights} bytes, but only {int(memory * utilization)} may be used")
+        raise ValueError(f"the weights take {weights} bytes, but only {usable} may be used")
     return budget
 
 

@@ -17,6 +17,8 @@ from typing import Any, Final, NoReturn, SupportsIndex, Union, overload
 
 import numpy as np
 
+from minikv.errors import bounded
+
 TOKEN_BYTES = 4
 TOKEN_LIMIT = 2 ** (8 * TOKEN_BYTES)
 _CODE: Final = "I"  # four bytes wherever CPython runs
@@ -36,6 +38,7 @@ class PackedTokens(Sequence[int]):
     __slots__ = ("data",)
 
     def __init__(self, data: bytes):
+        data = bytes(data)  # bytes stay as they are, anything else is copied
         if len(data) % TOKEN_BYTES:
             raise ValueError(f"{len(data)} bytes are not whole tokens of {TOKEN_BYTES} bytes")
         self.data = data
@@ -87,6 +90,7 @@ def pack(tokens: TokensLike) -> PackedTokens:
     Takes a list, tuple, range, `array`, numpy array, torch tensor (any device), bytes (byte values as token ids) or
     what `pack` itself returned (given back as it is, so a caller converts once). Raises `TypeError` for what is not
     a sequence of integers and `ValueError` for a value or a shape that does not fit; both name the first bad value.
+    A Python bool in a list counts as the int that it is.
 
     >>> pack([1, 2, 3]) == pack(range(1, 4))
     True
@@ -132,22 +136,28 @@ def to_numpy(values: Any, name: str) -> np.ndarray[Any, Any]:
 def integers(values: Any, name: str, rule: str, limit: int) -> np.ndarray[Any, Any]:
     """`values` as a one-dimensional integer array, all in [0, limit); the error names the first that is not.
 
-    Takes what `pack` takes, but for text and bytes. The array may share the caller's memory.
+    Takes what `pack` takes, but for bytes. The array may share the caller's memory. A Python bool counts as the int
+    that it is; an array of bools is refused.
 
     >>> integers([4, -1], "slots", "a slot is an integer in [0, 2**31)", 2**31)
     Traceback (most recent call last):
     ValueError: slots[1] is -1: a slot is an integer in [0, 2**31)
     """
-    if isinstance(values, (list, tuple, range)):
-        try:
-            found = np.frombuffer(array("q", values), np.int64)
-        except (TypeError, OverflowError):
-            refuse(values, name, rule, limit)
-    elif isinstance(values, (array, memoryview)) or hasattr(values, "__array__"):
+    if isinstance(values, (array, memoryview)) or hasattr(values, "__array__"):
         found = to_numpy(values, name)
+    elif isinstance(values, Sequence) and not isinstance(values, (str, bytes, bytearray)):
+        items = values if isinstance(values, (list, tuple, range)) else list(values)
+        try:
+            found = np.frombuffer(array("q", items), np.int64)
+        except (TypeError, OverflowError):
+            refuse(items, name, rule, limit)
     else:
         raise TypeError(f"{name} are a {type(values).__name__}: expected a one-dimensional sequence of integers")
-    if found.size and (found.dtype.kind not in "iu" or not 0 <= int(found.min()) <= int(found.max()) < limit):
+    if found.dtype.kind == "O":
+        return integers(found.tolist(), name, rule, limit)
+    if found.size and found.dtype.kind not in "iu":
+        raise TypeError(f"{name}[0] is {bounded(found[0].item())} ({found.dtype}): {rule}")
+    if found.size and not 0 <= int(found.min()) <= int(found.max()) < limit:
         refuse(found.tolist(), name, rule, limit)
     return found
 
@@ -160,18 +170,18 @@ def refuse(values: Sequence[Any], name: str, rule: str, limit: int) -> NoReturn:
     TypeError: tokens[1] is 2.5 (float): a token is an integer in [0, 2**32)
     """
     for i, value in enumerate(values):
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise TypeError(f"{name}[{i}] is {value!r} ({type(value).__name__}): {rule}")
-        if not 0 <= operator.index(value) < limit:
-            raise ValueError(f"{name}[{i}] is {value!r}: {rule}")
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise TypeError(f"{name}[{i}] is {bounded(value)} ({type(value).__name__}): {rule}") from None
+        if not 0 <= number < limit:
+            raise ValueError(f"{name}[{i}] is {bounded(number)}: {rule}")
     raise TypeError(f"{name} are a {type(values).__name__} that cannot be packed: {rule}")
 
 
 def _pack_array(values: np.ndarray[Any, Any]) -> bytes:
-    if values.size and values.dtype.kind not in "iu":
-        return _pack_items(values.tolist()) if values.dtype.kind == "O" else refuse(values.tolist(), *_TOKEN)
-    if values.size and values.dtype != np.uint32 and not 0 <= int(values.min()) <= int(values.max()) < TOKEN_LIMIT:
-        refuse(values.tolist(), *_TOKEN)
+    if values.size and values.dtype != np.uint32:
+        values = integers(values, *_TOKEN)
     return values.astype(np.uint32, copy=False).tobytes()
 
 

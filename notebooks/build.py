@@ -71,8 +71,10 @@ def navigation(source: Path, address: dict[str, str]) -> str:
         parts.append(f"[next: {title(names[at + 1])} →]({names[at + 1]}.ipynb)")
     if at:
         parts.append(f"[the map]({names[0]}.ipynb)")
-    if address["repository"]:
-        owner_and_name = address["repository"].removeprefix("https://github.com/")
+    if address["repository"].startswith("https://github.com/"):  # Colab opens notebooks from there
+        owner_and_name = (
+            address["repository"].removeprefix("https://github.com/").removesuffix("/").removesuffix(".git")
+        )
         link = f"https://colab.research.google.com/github/{owner_and_name}/blob/{address['tag']}/notebooks/{source.stem}.ipynb"
         parts.append(f"[open in Colab]({link})")
     return " · ".join(parts)

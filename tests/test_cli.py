@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -99,9 +100,24 @@ def test_python_m_minikv_is_the_same_command(trace):
 
 
 def test_a_reader_who_leaves_early_is_no_traceback(trace):
-    command = f"{sys.executable} -m minikv replay {trace} | true"
-    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert "Traceback" not in run.stderr
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    for command in (f"{sys.executable} -m minikv replay {trace} | true", f"{sys.executable} -m minikv replay - <&-"):
+        run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
+        assert "Traceback" not in run.stderr
+        assert "Exception" not in run.stderr
+        assert run.stderr.count("\n") <= 1
+
+
+def test_eviction_options_reach_the_cache(tmp_path, capsys):
+    """Of [1 2 3 4], by node all four go to make room for one; by page only one, by pages of two, two."""
+    path = tmp_path / "t.jsonl"
+    blocks = [[1, 2, 3, 4], [9], [1, 2, 3, 4]]
+    path.write_text("".join(json.dumps({**LINES[0], "hash_ids": ids}) + "\n" for ids in blocks), "utf-8")
+    hits = {}
+    for how in (["--evict-by", "node"], ["--evict-by", "page"], ["--evict-by", "page", "--page-size", "2"]):
+        assert cli.main(["replay", str(path), "--capacity", "4", "--json", *how]) == 0
+        hits[" ".join(how)] = json.loads(capsys.readouterr().out)["hits"]
+    assert hits == {"--evict-by node": 0, "--evict-by page": 3, "--evict-by page --page-size 2": 2}
 
 
 def test_ctrl_c_is_no_traceback(monkeypatch, capsys, trace):

@@ -123,7 +123,9 @@ def test_a_deep_tree_needs_no_recursion():
     root = node = Mine()
     for i in range(3000):
         node.children[i] = node = Mine(tokens=[i])
-    assert len(draw(root).text.splitlines()) == 3001
+    picture = draw(root)
+    assert picture.text.splitlines()[-1] == "… 3001 nodes in all, too many for a picture"
+    assert (picture.svg, picture.png) == (None, None)
 
 
 def test_long_nodes_and_scattered_slots_are_shortened():
@@ -172,12 +174,27 @@ def test_a_page_table_and_its_text_twin():
     assert "closed" in words_in(picture.svg)
 
 
+def test_odd_fields_of_a_learners_node_are_shown_as_they_are():
+    root = Mine(children=[Mine(tokens=5, slots=7), Mine(tokens=[6], slots=[None, "x"], ref_count="many")])
+    assert draw(root).text.splitlines()[1:] == ["├─ [5] · slot 7", "└─ [6] · slots None x"]
+    loop = Mine(tokens=[1])
+    loop.parent = loop
+    assert draw(Mine(children=[loop]), matched=Mine(node=loop)).text.splitlines()[1] == "└─ [1] · matched"
+
+
+def test_a_label_is_one_line_and_numbers_sort_as_numbers():
+    np = pytest.importorskip("numpy")
+    root = Mine(children={np.int64(10): Mine(), np.int64(9): Mine()})
+    assert draw(root, label=lambda tokens: f"{tokens[0]}\nx").text.splitlines()[1:] == ["├─ 9 x", "└─ 10 x"]
+
+
 @pytest.mark.parametrize("wrong", [None, 5, "tree", [1]])
 def test_what_cannot_be_drawn_is_named(wrong):
     with pytest.raises(TypeError, match=f"cannot draw a {type(wrong).__name__}"):
         draw(wrong)
-    with pytest.raises(TypeError, match="cannot mark a int"):
-        draw(RadixCache(), matched=3)
+    for mark in (3, "ab"):
+        with pytest.raises(TypeError, match=f"cannot mark a {type(mark).__name__}"):
+            draw(RadixCache(), matched=mark)
 
 
 @needs_graphviz
@@ -190,6 +207,7 @@ def test_a_notebook_gets_a_picture_of_twice_the_pixels_and_the_text():
 
 def test_without_graphviz_the_text_stands_alone_and_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.import_module("minikv.show.draw"), "dot_to_svg", lambda dot: None)
+    monkeypatch.setattr(importlib.import_module("minikv.show.draw"), "graphviz_way", lambda: None)
     data, _ = draw(a_cache())._repr_mimebundle_()
     assert set(data) == {"text/plain"}
     assert data["text/plain"].endswith(render.HOW_TO_GET_PICTURES)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from chapters import CHECK, NOTEBOOKS, load, run_cells, solutions
 
 from minikv import check, progress
 from minikv.learn.exercises import CHAPTERS, Exercise, Hunt, exercises_of, find_exercise
+from minikv.learn.judge import Script
 
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in exercises_of(chapter)]
 WRONG = [(exercise, wrong) for exercise in EXERCISES for wrong in exercise.wrong]
@@ -69,6 +72,19 @@ def forever(num_tokens, page_size):
         pass
 
 
+def stubborn(num_tokens, page_size):
+    while True:
+        try:  # noqa: SIM105
+            num_tokens += 1
+        except:  # noqa: E722 - what a learner may write
+            pass
+
+
+def chatty(num_tokens, page_size):
+    print("hello")
+    return input("how many? ")
+
+
 def leave(num_tokens, page_size):
     raise SystemExit(3)
 
@@ -86,12 +102,16 @@ class Odd:
 @pytest.mark.parametrize(
     ("answer", "gave"),
     [
-        (forever, "no end after 200,000 lines"),
+        (forever, "gave no end, expected 0"),
+        (stubborn, "gave no end, expected 0"),
+        (chatty, "EOFError (nobody answers input() here)"),
+        (lambda num_tokens, page_size: (x for x in ()), "<generator object"),
+        (lambda num_tokens, page_size: {"b", "a", 3}, "{'a', 'b', 3}"),
         (leave, "SystemExit"),
         (lambda num_tokens: 1, "TypeError"),
         (None, "TypeError"),
         (7, "TypeError"),
-        (lambda num_tokens, page_size: None, "None"),
+        (lambda num_tokens, page_size: None, "nothing (did you forget to return it?)"),
         (lambda num_tokens, page_size: 1 / 0, "ZeroDivisionError"),
         (lambda num_tokens, page_size: "x" * 10**6, "'xxxxxxxx"),
         (lambda num_tokens, page_size: Odd(), "Odd object"),
@@ -104,6 +124,61 @@ def test_whatever_an_answer_does_is_one_line(answer, gave, capsys):
     assert gave in said
     assert said.count("\n") == 1
     assert len(said) < 300
+
+
+@pytest.mark.parametrize(
+    ("script", "names"),
+    [
+        (Script((2,), (("alloc", ()), ...)), "operation 2 is Ellipsis: expected (name, (arguments,))"),
+        (Script((2,), (("occupy", 0),)), "operation 1 is ['occupy', 0]"),
+        (Script((2,), (("alloc",),)), "operation 1 is ['alloc']"),
+        (Script((2,), ("alloc", ())), "operation 1 is 'alloc'"),
+        (Script(2, ()), "the first part is 2"),
+        ("alloc", "got 'alloc', expected a Script of operations"),
+        (None, "got None, expected a Script"),
+    ],
+)
+def test_a_script_that_is_none_is_said_to_be_none(script, names, capsys):
+    check("2.3 CarelessBitmask", lambda: script)
+    said = capsys.readouterr().out
+    assert said.startswith("❌ 2.3 CarelessBitmask: ")
+    assert names in said
+    assert said.count("\n") == 1
+
+
+def test_what_breaks_the_judge_itself_is_one_line_too(capsys):
+    loop = []
+    loop.append(loop)
+    check("1.1", lambda num_tokens, page_size: loop)
+    check("2.2", lambda size: (x for x in ()))
+    check(3, len)
+    calls = []
+    check("1.1", lambda num_tokens, page_size: calls.append(1) or -(-num_tokens // page_size) + (len(calls) % 37 == 0))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4
+    assert all(line.startswith("❌ ") for line in lines)
+    assert "gives different answers to the same arguments" in lines[3]
+
+
+def test_a_method_that_is_not_written_yet_is_named(capsys):
+    class Half(find_exercise("2.2").reference):
+        def free(self, slots):
+            raise NotImplementedError
+
+    check("2.2 Pool", Half)
+    assert "2.2 Pool(2).alloc(2).free([0]) is not written yet." in capsys.readouterr().out
+
+
+def test_the_judge_leaves_tracing_as_it_was(capsys):
+    """Taking back an exception that did not land once left a flag in the interpreter that made tracing endless."""
+    check("1.1", forever)
+    seen = []
+    sys.settrace(lambda frame, event, _: seen.append(event))
+    try:
+        find_exercise("1.1")
+    finally:
+        sys.settrace(None)
+    assert seen
 
 
 def test_arguments_that_an_answer_spoils_are_its_own_copies(capsys):
@@ -130,8 +205,8 @@ def test_a_structure_is_drawn_beside_the_expected_one_where_they_part(capsys):
 
     check("2.2 Pool", Leaky)
     line, *picture = capsys.readouterr().out.splitlines()
-    assert "Pool(2).alloc(2).free([0]) leaves num_free 0, expected 1" in line
-    assert "yours beside expected:" in picture[0]
+    assert "Pool(2).alloc(2).free([0]) leaves num_free at 0, expected 1" in line
+    assert "yours, and beside it what was expected:" in picture[0]
 
 
 def test_checking_twice_says_the_same(capsys):

@@ -47,7 +47,7 @@ def test_what_does_not_fit_changes_nothing():
         lambda: table.append(row, [-5]),
         lambda: table.append(1, [1]),
     ):
-        with pytest.raises(ValueError, match=r"row|start is -1|slots|page is 1"):
+        with pytest.raises(ValueError, match=r"row|start is -1|slots|row is 1"):
             wrong()
     assert table.slots(row).tolist() == [1, 2]
     table.check()

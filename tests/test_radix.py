@@ -63,7 +63,7 @@ CORRUPTIONS = {
     "protected_size is 0": lambda cache, nodes: setattr(cache, "_protected", 0),
     "not in the eviction order": lambda cache, nodes: cache._order.remove(nodes[7,]),
     "in the eviction order": lambda cache, nodes: cache._order.add(nodes[5,]),
-    "stands after": lambda cache, nodes: cache._order.touch(nodes[3, 4]),
+    "stands before an older one": lambda cache, nodes: cache._order.touch(nodes[3, 4]),
     "share 4 ids": lambda cache, nodes: setattr(nodes[7,], "id", 2),
     "next id to give out is 3": lambda cache, nodes: setattr(cache, "_next_id", 3),
     "not whole pages": lambda cache, nodes: setattr(nodes[7,], "key", b""),

@@ -92,10 +92,7 @@ class RadixAgainstModel(RuleBasedStateMachine):
         self.tree.check()
         for size in ("evictable_size", "protected_size", "total_size"):
             assert getattr(self.tree, size) == getattr(self.model, size)
-        assert contents(self.tree) == {
-            key: (page.slots, "locked" if self.model.locked(key) else page.last_used)
-            for key, page in self.model.pages.items()
-        }
+        assert contents(self.tree) == {key: (page.slots, page.last_used) for key, page in self.model.pages.items()}
 
 
 def contents(tree: RadixCache) -> dict:
@@ -108,7 +105,7 @@ def contents(tree: RadixCache) -> dict:
             walker = walker.parent
         above, size = len(prefix) - len(node.tokens), tree.page_size
         for at in range(0, len(node.tokens), size):
-            age = "locked" if node.ref_count else node.last_used
+            age = node.last_used
             pages[walker.namespace, tuple(prefix[: above + at + size])] = node.slots[at : at + size].tolist(), age
     return pages
 

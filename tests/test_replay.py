@@ -75,7 +75,7 @@ def test_a_replay_is_what_the_naive_cache_makes_of_it(prompts, capacity, page_si
     ("text", "reason"),
     [
         ("{", "no JSON, Expecting property name"),
-        ("[1, 2]", r"expected an object, got '\[1, 2\]'"),
+        ("[1, 2]", r"expected an object, got \[1, 2\]"),
         (line(timestamp="left out"), "there is no timestamp"),
         (line(hash_ids="left out"), "there is no hash_ids"),
         (line(hash_ids="abc"), "hash_ids is 'abc': expected a list"),
@@ -89,6 +89,8 @@ def test_a_replay_is_what_the_naive_cache_makes_of_it(prompts, capacity, page_si
         (line(output_length=1.5), "output_length is 1.5"),
         (line(timestamp=None), "timestamp is None"),
         (line(timestamp=float("nan")), "timestamp is nan"),
+        (line().replace(": 0,", ": 1e999,"), "timestamp is inf"),
+        (line(hash_ids="x" * 10**6), "hash_ids is 'x{20,60}…: expected a list"),
         (b"\xff\xfe{", "no (UTF-8|JSON)"),
         ("[" * 100_000, "nested too deeply"),
     ],

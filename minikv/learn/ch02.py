@@ -97,11 +97,7 @@ class Bitmask:
 
 
 class CarelessBitmask(Bitmask):
-    """The same, after a system that thousands of people run: flipping a bit instead of clearing it."""
-
-    def free(self, slot: int) -> None:
-        """Give a slot back."""
-        self._mask |= 1 << slot
+    """The same, with one careless line: it flips the bit instead of clearing it, and asks nothing."""
 
     def occupy(self, slot: int) -> None:
         """Take this very slot."""
@@ -162,6 +158,48 @@ class _HalfFreed(Pool):
             self._free.append(slot)
 
 
+class _Forward(Pool):
+    def free(self, slots: Sequence[int]) -> None:
+        if first_wrong(slots, self._free, self.size) is not None:
+            raise ValueError
+        self._free.extend(slots)
+
+
+class _Fifo(Pool):
+    def __init__(self, size: int):
+        super().__init__(size)
+        self._free.reverse()
+
+    def alloc(self, n: int) -> list[int]:
+        if n > len(self._free):
+            raise MemoryError
+        return [self._free.pop(0) for _ in range(n)]
+
+    def free(self, slots: Sequence[int]) -> None:
+        if first_wrong(slots, self._free, self.size) is not None:
+            raise ValueError
+        self._free.extend(slots)
+
+
+class _OtherErrors(Pool):
+    def alloc(self, n: int) -> list[int]:
+        if n > len(self._free):
+            raise RuntimeError
+        return super().alloc(n)
+
+
+class _NoProperty(Pool):
+    def num_free(self) -> int:  # type: ignore[override]
+        return len(self._free)
+
+
+class _Twice(Pool):
+    def free(self, slots: Sequence[int]) -> None:
+        if any(slot in self._free or not 0 <= slot < self.size for slot in slots):
+            raise ValueError
+        self._free.extend(reversed(slots))
+
+
 class _WrongEnd(Pool):
     def __init__(self, size: int):
         super().__init__(size)
@@ -179,7 +217,7 @@ def _no_harm() -> Script:
     return Script((2,), (("alloc", ()), ("free", (0,)), ("occupy", (0,)), ("alloc", ())))
 
 
-def _free_only() -> Script:
+def _not_occupied() -> Script:
     return Script((2,), (("alloc", ()), ("free", (0,))))
 
 
@@ -214,6 +252,7 @@ EXERCISES = (
             Script((2,), (("alloc", (2,)), ("free", ([0, 0],)))),
             Script((3,), (("alloc", (2,)), ("free", ([1, 2],)))),
             Script((3,), (("alloc", (3,)), ("free", ([2, 0],)), ("alloc", (2,)))),
+            Script((3,), (("alloc", (1,)), ("free", ([0],)), ("alloc", (1,)))),
         ],
         strategy=_operations(),
         hint="check everything first, and only then change anything",
@@ -222,6 +261,11 @@ EXERCISES = (
             Wrong(_HalfTaken, "you raise, but the slots taken so far are gone: check the number before you pop"),
             Wrong(_FreesAnything, "a slot that is free already, or that the pool does not have, must be refused"),
             Wrong(_HalfFreed, "you raise, but some slots are free by then: check all of them before you push any"),
+            Wrong(_Twice, "the same slot may stand twice in one call: that is a double free as well"),
+            Wrong(_Forward, "what is freed in one call should come back in the same order: push the last one first"),
+            Wrong(_Fifo, "this is a queue; in a stack, what is freed last is handed out first"),
+            Wrong(_OtherErrors, "too few free slots is a MemoryError, a slot that cannot be freed a ValueError"),
+            Wrong(_NoProperty, "num_free is read without brackets: put @property above it"),
             Wrong(_WrongEnd, "a new pool hands out slot 0 first: which end of the list does pop take?"),
         ),
     ),
@@ -235,7 +279,7 @@ EXERCISES = (
         hint="flip a bit that is in use, and see what the next alloc hands out",
         wrong=(
             Wrong(_no_harm, "occupying a slot that is free works: what if somebody has it?"),
-            Wrong(_free_only, "freeing a slot in use works: try something that should be refused"),
+            Wrong(_not_occupied, "the careless line is in occupy, so call it"),
         ),
     ),
 )  # fmt: skip

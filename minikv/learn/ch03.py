@@ -171,8 +171,8 @@ EXERCISES = (
         name="CarelessTree",
         careless=CarelessTree,
         reference=Tree,
-        example=Script((), (("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [2, 3])), ("match", ([1, 9],)))),
-        hint="make an insert split an edge, and then ask for what that insert added",
+        example=Script((), (("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [2, 3])), ("match", ([1, 2, 9],)))),
+        hint="make an insert split an edge, think where its new branch hangs now, and walk there",
         wrong=(
             Wrong(_no_split, "these two prompts share nothing, so no edge is split"),
             Wrong(_only_the_old, "the old prompt is still found; what about the new one?"),

@@ -18,7 +18,7 @@ from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
-from minikv.learn.judge import Difference, Outcome, arguments, differ, run, smallest
+from minikv.learn.judge import INCONSTANT, Difference, Outcome, Script, arguments, differ, run, smallest
 
 CHAPTERS = range(4)
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
@@ -62,18 +62,19 @@ class Exercise:
         case = smallest(parts, self.cases, self.strategy)
         if case is None:
             return RIGHT, "right on every case tried", None
+        if case is INCONSTANT:
+            return WRONG, "gives different answers to the same arguments. Hint: keep nothing between two calls", None
         found = differs[repr(case)]
-        if not found.got.attempted:
+        if not found.got.attempted and case is self.cases[0]:
             return NOT_ATTEMPTED, "not attempted yet", None
         return WRONG, f"{found}. Hint: {self._hint_for(answer, case)}", found
 
     def _hint_for(self, answer: Any, case: Any) -> str:
         """The hint of the stored wrong answer that does what `answer` does, here and on every hand-picked case."""
-        same_here = [w for w in self.wrong if differ(answer, w.answer, case, self.name, self.observe) is None]
-        for wrong in same_here:
-            if not any(differ(answer, wrong.answer, other, self.name, self.observe) for other in self.cases):
+        for wrong in self.wrong:
+            if not any(differ(answer, wrong.answer, other, self.name, self.observe) for other in [case, *self.cases]):
                 return wrong.hint
-        return same_here[0].hint if same_here else self.hint
+        return self.hint
 
 
 @dataclass(frozen=True)
@@ -101,19 +102,24 @@ class Hunt:
         return WRONG, f"{what}. Hint: {hint}", None
 
     def _try(self, given: Outcome) -> tuple[str, Difference | None]:
-        case, shape = given.value, type(self.example)
+        """What to say of the case that was given, and where the careless one goes wrong on it, if it does."""
+        case = given.value
         if given.error is not None:
-            return f"your code ended in {given}", None
-        if not isinstance(case, shape):
-            wanted = "a tuple of arguments" if shape is tuple else "a Script of operations"
-            return f"got {given}, expected {wanted}", None
-        if shape is tuple:
-            wanted_outcome = run(self.reference, case)
-            if wanted_outcome.error is not None:
-                return f"{self.name}{arguments(case)} is no valid call: {wanted_outcome.error}", None
+            return f"{self.name}: your code ended in {given}", None
+        if not isinstance(case, type(self.example)):
+            wanted = "a tuple of arguments" if isinstance(self.example, tuple) else "a Script of operations"
+            return f"{self.name}: got {given}, expected {wanted}", None
+        if isinstance(case, Script):
+            if case.problem:
+                return f"{self.name}: {case.problem}", None
+            call = f"{self.name}{case!r}"
+        else:
+            call = self.name + arguments(case)
+            right = run(self.reference, case)
+            if right.error is not None:
+                return f"{call} is no valid call, {right}", None
         found = differ(self.careless, self.reference, case, self.name, self.observe)
-        written = f"{self.name}{case!r}" if not isinstance(case, tuple) else self.name + arguments(case)
-        return f"on {written} the careless one does no harm", found
+        return f"on {call} the careless one does no harm", found
 
 
 def _same_case(one: Outcome, other: Outcome) -> bool:
@@ -132,12 +138,17 @@ def check(exercise: str, answer: Any) -> None:
     ❌ 1.1 pages_needed(1, 16) gave 0, expected 1. Hint: a page that is begun is a whole page: round up, not down
     """
     try:
-        found = find_exercise(exercise)
+        found = find_exercise(str(exercise))
     except LookupError as error:
         print(f"{WRONG} {error}")
         return
-    mark, words, difference = found.judge(answer)
-    link = " " if mark == WRONG and words.startswith(found.name) else f" {found.name}: "
+    try:
+        mark, words, difference = found.judge(answer)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever an answer manages to break, the notebook goes on
+        mark, words, difference = WRONG, f"{found.name}: could not be judged, {type(error).__name__}", None
+    link = " " if words.startswith((found.name, "on ")) else f" {found.name}: "
     print(f"{mark} {found.id}{link}{words}")
     if mark != NOT_ATTEMPTED:
         _remember(found.id, mark)
@@ -170,18 +181,19 @@ def exercises_of(chapter: int) -> Sequence[Exercise | Hunt]:
 
 
 def _show_both(difference: Difference) -> None:
-    """Draw what the answer made beside what was expected; if it cannot be drawn, the words were enough."""
+    """Draw what the answer made beside what was expected, if it can be drawn and if that shows a difference."""
     from minikv.show import beside, draw
 
-    with contextlib.suppress(Exception):
-        picture = beside(draw(difference.yours), draw(difference.reference))
-        print("yours beside expected:")
-        try:
-            from IPython.display import display
-        except ImportError:
-            print(picture)
-        else:
-            display(picture)  # type: ignore[no-untyped-call]
+    drawn = run(lambda: [draw(difference.yours), draw(difference.reference)], ())
+    if drawn.error is not None or drawn.value[0].text == drawn.value[1].text:
+        return
+    print("yours, and beside it what was expected:")
+    try:
+        from IPython.display import display
+    except ImportError:
+        print(beside(*drawn.value))
+    else:
+        display(beside(*drawn.value))  # type: ignore[no-untyped-call]
 
 
 # -- the record ---------------------------------------------------------------------------------------------------

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from minikv.errors import whole_number
 from minikv.measure.traces import TraceRequest
-from minikv.pools import FreeListPool
 from minikv.prefix import PrefixCache
+from minikv.prefix.contract import SLOT_LIMIT, Slots
 from minikv.tokens import PackedTokens
 
 
@@ -56,9 +55,9 @@ def replay(requests: Iterable[TraceRequest], cache: PrefixCache, capacity: int |
     """
     if cache.total_size:
         raise ValueError(f"the cache holds {cache.total_size} tokens already: a replay starts with an empty one")
-    pool: FreeListPool | _EndlessPool = _EndlessPool()
     if capacity is not None:
-        pool = FreeListPool(whole_number("capacity", capacity, 1, "a cache holds at least 1 block"))
+        capacity = whole_number("capacity", capacity, 1, "a cache holds at least 1 block")
+    pool = _GrowingPool(capacity)
     result = Replay()
     for request in requests:
         result.requests += 1
@@ -71,7 +70,7 @@ def replay(requests: Iterable[TraceRequest], cache: PrefixCache, capacity: int |
     return result
 
 
-def _serve(blocks: PackedTokens, cache: PrefixCache, pool: Any, result: Replay) -> None:
+def _serve(blocks: PackedTokens, cache: PrefixCache, pool: _GrowingPool, result: Replay) -> None:
     match = cache.match_prefix(blocks)
     cache.lock(match.handle)
     new = len(blocks) - match.length
@@ -79,7 +78,7 @@ def _serve(blocks: PackedTokens, cache: PrefixCache, pool: Any, result: Replay) 
         evicted = cache.evict(new - pool.num_free)
         pool.free(evicted)
         result.evicted += len(evicted)
-    slots = np.concatenate([match.slots, pool.alloc(new)])
+    slots = np.concatenate([match.slots, np.array(pool.alloc(new), np.int32)])
     inserted = cache.insert(blocks, slots, start=match.handle)
     if inserted.length < len(blocks):
         pool.free(slots[max(inserted.length, match.length) :])  # the tail that is no whole page
@@ -87,17 +86,25 @@ def _serve(blocks: PackedTokens, cache: PrefixCache, pool: Any, result: Replay) 
     result.hits += match.length
 
 
-class _EndlessPool:
-    """A pool with no end, for a cache that never evicts; it never reuses a slot."""
+class _GrowingPool:
+    """A pool that makes its slots when they are first asked for, so that a large capacity costs nothing unused."""
 
-    num_free = 2**31
+    def __init__(self, size: int | None):
+        self._size = SLOT_LIMIT if size is None else min(size, SLOT_LIMIT)
+        self._made = 0
+        self._returned: list[int] = []
 
-    def __init__(self) -> None:
-        self._next = 0
+    @property
+    def num_free(self) -> int:
+        return self._size - self._made + len(self._returned)
 
-    def alloc(self, num_pages: int) -> np.ndarray[Any, Any]:
-        self._next += num_pages
-        return np.arange(self._next - num_pages, self._next, dtype=np.int32)
+    def alloc(self, count: int) -> list[int]:
+        keep = max(0, len(self._returned) - count)
+        slots = self._returned[keep:]
+        del self._returned[keep:]
+        fresh = range(self._made, self._made + count - len(slots))
+        self._made = fresh.stop
+        return [*slots, *fresh]
 
-    def free(self, pages: Any) -> None:
-        """Forget them."""
+    def free(self, slots: Slots) -> None:
+        self._returned.extend(slots.tolist())

@@ -9,9 +9,11 @@ share everything up to the end of that block. So a block id serves as a token, a
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from minikv.errors import bounded
 from minikv.tokens import TOKEN_LIMIT, PackedTokens, integers, pack
 
 _NUMBERS = ("timestamp", "input_length", "output_length")
@@ -60,18 +62,18 @@ def read_trace(lines: Iterable[bytes | str], name: str = "trace") -> Iterator[Tr
 def _parse(line: bytes | str) -> TraceRequest:
     entry: Any = json.loads(line)
     if not isinstance(entry, dict):
-        raise ValueError(f"expected an object, got {line.strip()[:40]!r}")
+        raise ValueError(f"expected an object, got {bounded(entry)}")
     for key in (*_NUMBERS, "hash_ids"):
         if key not in entry:
             raise ValueError(f"there is no {key}")
     for key in _NUMBERS:
         value = entry[key]
         whole = isinstance(value, int) or (key == "timestamp" and isinstance(value, float))
-        if not whole or isinstance(value, bool) or not value >= 0:
-            raise ValueError(f"{key} is {value!r}: expected a number of at least 0")
+        if not whole or isinstance(value, bool) or not 0 <= value < math.inf:
+            raise ValueError(f"{key} is {bounded(value)}: expected a number of at least 0")
     ids = entry["hash_ids"]
     if not isinstance(ids, list):
-        raise ValueError(f"hash_ids is {ids!r}: expected a list of block ids")
+        raise ValueError(f"hash_ids is {bounded(ids)}: expected a list of block ids")
     if bool in map(type, ids):  # JSON's true and false are no ids, though Python would take them for 1 and 0
         at = list(map(type, ids)).index(bool)
         raise ValueError(f"hash_ids[{at}] is {ids[at]}: a block id is an integer in [0, 2**32)")

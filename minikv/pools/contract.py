@@ -8,7 +8,7 @@ from typing import Any, NoReturn, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from minikv.errors import InvariantError, OutOfPages, whole_number
+from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.tokens import integers
 
 Ids = npt.NDArray[np.int32]
@@ -39,7 +39,10 @@ class SlotPool(Protocol):
 
 def pool_size(size: int) -> int:
     """`size` as an int of at least 1, or the error that says so."""
-    return whole_number("size", size, 1, "a pool holds at least 1 page")
+    number = whole_number("size", size, 1, "a pool holds at least 1 page")
+    if number > 2**31:
+        raise ValueError(f"size is {bounded(number)}: a pool holds at most 2**31 pages")
+    return number
 
 
 def request(num_pages: int, free: int) -> int:

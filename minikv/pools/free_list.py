@@ -65,6 +65,9 @@ class FreeListPool:
 
     def check(self) -> None:
         """The stack holds every page marked free, once."""
+        stack = self._stack[: self._top]
+        if not 0 <= self._top <= self.size or (len(stack) and not 0 <= stack.min() <= stack.max() < self.size):
+            raise InvariantError(f"FreeListPool: {self._top} of {self.size} pages on the stack, or a page out of range")
         on_stack = np.bincount(self._stack[: self._top], minlength=self.size)
         for page in range(self.size):
             marked = bool(self._mark[page] != IN_USE)

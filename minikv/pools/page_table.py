@@ -76,9 +76,8 @@ class PageTable:
         length, values = self.length(row), _slots(slots)
         first = whole_number("start", start, 0, "tokens count from 0")
         if first + len(values) > length:
-            raise ValueError(
-                f"cannot write tokens {first} to {first + len(values) - 1} of row {row}: its length is {length}"
-            )
+            what = f"cannot write {len(values)} slots from token {first} on"
+            raise ValueError(f"{what} in row {row}: its length is {length}")
         self._table[row, first : first + len(values)] = values
 
     def slots(self, row: int) -> Ids:
@@ -87,13 +86,16 @@ class PageTable:
 
     def length(self, row: int) -> int:
         """The number of tokens in `row`; `ValueError` if the row is not open."""
-        if self._rows.is_free(row):
+        if not self.is_open(row):
             raise ValueError(f"row {row} is not open")
         return self._lengths[row]
 
     def is_open(self, row: int) -> bool:
         """Whether `row` is taken."""
-        return not self._rows.is_free(row)
+        number = whole_number("row", row, 0, f"this table has rows 0 to {self.num_rows - 1}")
+        if number >= self.num_rows:
+            raise ValueError(f"row is {number}: this table has rows 0 to {self.num_rows - 1}")
+        return not self._rows.is_free(number)
 
     def as_array(self) -> npt.NDArray[np.int32]:
         """The whole table as a kernel reads it, (num_rows, max_length), read only; -1 past a row's length."""
@@ -141,7 +143,7 @@ def slot_pages(slots: Any, page_size: int) -> Ids:
     if len(values) % size:
         raise ValueError(f"{len(values)} slots are not whole pages of {size}")
     pages = values[::size] // size
-    wrong = np.flatnonzero(page_slots(pages, size) != values)
+    wrong = np.flatnonzero(np.add.outer(pages.astype(np.int64) * size, np.arange(size)).ravel() != values)
     if len(wrong):
         raise ValueError(f"slots[{wrong[0]}] is {values[wrong[0]]}: pages of {size} slots are contiguous and aligned")
     return pages

@@ -74,14 +74,14 @@ class QueuePool:
         """The free pages in the order in which `alloc` would hand them out."""
         page = self._next[self.size]
         while page != self.size:
-            yield page
-            page = self._next[page]
+            page, here = self._next[page], page  # whoever iterates may take the page that it is given
+            yield here
 
     def check(self) -> None:
         """Walking forward visits `num_free` pages, each linked back to the one before it."""
         before, seen = self.size, 0
         while (page := self._next[before]) != self.size:
-            if page == IN_USE or self._previous[page] != before or seen >= self.size:
+            if not 0 <= page < self.size or self._previous[page] != before or seen >= self.size:
                 raise InvariantError(
                     f"QueuePool: after page {before} comes {page}, whose previous page is {self._previous[page]}"
                 )

@@ -101,7 +101,7 @@ class PrefixCache(Protocol):
     7. Sizes are exact after every operation, in O(1).
     8. Recency is a logical clock: last match, insert or unlock; a parent is never older than its child.
     9. `evict(n)` frees unlocked leaves, least recent first, until n tokens are free or nothing is left.
-    10. A `namespace` isolates: equal tokens in two namespaces never match.
+    10. A `namespace` isolates: equal tokens in two namespaces never match. (As in a dict, 1 and True are one name.)
     11. `reset` forgets everything, or raises `LockError` while anything is locked.
     12. `check` recomputes everything from scratch and raises `InvariantError`.
     13. Deterministic: same operations, same ids, same order, same picture.
@@ -154,10 +154,10 @@ def pack_slots(slots: SlotsLike, num_tokens: int, skip: int = 0) -> array[int]:
     Traceback (most recent call last):
     ValueError: slots[1] is -1: a slot is an integer in [0, 2**31)
     """
-    if not hasattr(slots, "__len__") or len(slots) != num_tokens:
-        size = f"{len(slots)} slots" if hasattr(slots, "__len__") else f"slots are a {type(slots).__name__}"
-        raise ValueError(f"{size} for {num_tokens} tokens: expected one slot for each token")
-    values = integers(slots[skip:] if skip else slots, f"slots[{skip}:]" if skip else "slots", *_SLOT)
+    values = integers(slots, "slots", *_SLOT)
+    if len(values) != num_tokens:
+        raise ValueError(f"{len(values)} slots for {num_tokens} tokens: expected one slot for each token")
+    values = values[skip:]
     packed = array("i")
     packed.frombytes(values.astype(np.int32, copy=False).tobytes())
     return packed

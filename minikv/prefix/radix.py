@@ -2,7 +2,8 @@
 
 Each node holds an edge, a run of whole pages of tokens, and one slot for each of them. Edges are packed bytes, so
 walking down costs one memcmp a node. Children are keyed by the bytes of their first page. Unlocked nodes stand in
-an eviction order (`eviction.py`), so evicting is a pop. Nothing here is linear in the size of the cache.
+an eviction order (`eviction.py`), so evicting is a pop. Nothing here is linear in the size of the cache (cutting an
+edge copies that edge).
 
 It keeps book of slots and does not own them: it never allocates one, and what it evicts it returns.
 
@@ -31,7 +32,8 @@ class RadixCache:
 
     `page_size` is in tokens: whole pages are stored and matched. `policy` names who is evicted first ("lru").
     `evict_by` is "node" (whole leaves, so perhaps more than asked) or "page" (the pages at a leaf's end, never one
-    more than needed). Times: match and insert O(tokens / memcmp + nodes on the path), evict O(nodes freed).
+    more than needed). Nothing takes longer because more is cached: match and insert cost a memcmp of the prompt and a
+    step for each node on its path, evict a step for each node freed; a split or a trim copies the edge that it cuts.
 
     >>> cache = RadixCache()
     >>> cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
@@ -137,7 +139,7 @@ class RadixCache:
             self._check_start(start, data, namespace)
             if start.length:
                 node, at = start.node, start.length * TOKEN_BYTES
-        stop, skip = node, at // TOKEN_BYTES
+        skip = at // TOKEN_BYTES
         new_slots = pack_slots(slots, len(data) // TOKEN_BYTES, skip)
 
         end = len(data) // self._step * self._step
@@ -145,9 +147,9 @@ class RadixCache:
         prefix_length, length = at // TOKEN_BYTES, end // TOKEN_BYTES
         if at < end:
             if node.parent is None:
-                node = stop = self._roots.get(namespace) or self._new_root(namespace)
+                node = self._roots.get(namespace) or self._new_root(namespace)
             node = self._new_leaf(node, data[at:end], new_slots[prefix_length - skip : length - skip])
-        self._refresh(node, stop)
+        self._refresh(node)
         return Insertion(prefix_length, length, Handle(self._epoch, node, length, namespace))
 
     def lock(self, handle: Handle) -> None:
@@ -276,10 +278,10 @@ class RadixCache:
         self._evictable += len(slots)
         return leaf
 
-    def _refresh(self, node: RadixNode, stop: RadixNode) -> None:
-        """`node` and what is above it, up to `stop`, were used now; deepest first."""
+    def _refresh(self, node: RadixNode) -> None:
+        """`node` and what is above it were used now; deepest first."""
         self._clock = now = self._clock + 1
-        while node is not stop and (parent := node.parent) is not None:
+        while (parent := node.parent) is not None:
             if not node.ref_count:
                 self._order.touch(node)
             node.last_used = now

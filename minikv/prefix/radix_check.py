@@ -92,32 +92,39 @@ def _check_locks(cache: RadixCache, nodes: list[RadixNode]) -> None:
 
 
 def _check_order(cache: RadixCache, nodes: list[RadixNode]) -> None:
-    """The eviction order holds exactly the unlocked nodes, oldest first, children before their parents."""
-    place = {node.id: i for i, node in enumerate(cache._order)}
+    """The eviction order holds exactly the unlocked nodes, children before their parents, and ages agree with it."""
     unlocked = {node.id for node in nodes if not node.ref_count}
+    place: dict[int, int] = {}
+    for node in cache._order:
+        _require(
+            node.newer is not None and node.newer.older is node, f"node {node.id}: its neighbour does not link back"
+        )
+        _require(node.id not in place, f"node {node.id}: twice in the eviction order")
+        place[node.id] = len(place)
     for node in nodes:
         there = "in" if node.id in place else "not in"
+        fits = (node.id in place) == (node.id in unlocked)
+        _require(fits, f"node {node.id}: ref_count {node.ref_count}, {there} the eviction order")
+    _require(len(place) == len(unlocked), f"{len(place)} nodes in the eviction order, {len(unlocked)} in the tree")
+    for node in nodes:
+        _check_age(cache, node, place)
+
+
+def _check_age(cache: RadixCache, node: RadixNode, place: dict[int, int]) -> None:
+    """A node is as old as the clock at most, no younger than its parent, and stands before it in the order."""
+    used, parent = f"node {node.id}: used at {node.last_used}", node.parent
+    _require(node.last_used <= cache._clock, f"{used}, but the clock is at {cache._clock}")
+    if parent is not None and parent.parent is not None:
+        _require(parent.last_used >= node.last_used, f"{used}, later than its parent {parent.id} at {parent.last_used}")
+        if parent.id in place and node.id in place:
+            _require(
+                place[node.id] < place[parent.id], f"node {node.id}: stands after its parent {parent.id} in the order"
+            )
+    if cache.policy == "lru" and node.id in place:
         _require(
-            (node.id in place) == (node.id in unlocked),
-            f"node {node.id}: ref_count {node.ref_count}, {there} the eviction order",
+            node.newer is cache._order or node.newer.last_used >= node.last_used,
+            f"{used}, but stands before an older one",
         )
-        parent = node.parent
-        if parent is not None and parent.id in place and node.id in place:
-            _require(
-                place[parent.id] > place[node.id] and parent.last_used >= node.last_used,
-                f"node {node.id}: used at {node.last_used}, later than its parent {parent.id} at {parent.last_used}",
-            )
-    _require(
-        len(place) == len(unlocked), f"{len(place)} nodes in the eviction order, {len(unlocked)} unlocked in the tree"
-    )
-    if cache.policy == "lru":
-        before = 0
-        for node in cache._order:
-            _require(
-                before <= node.last_used <= cache._clock,
-                f"node {node.id}: used at {node.last_used}, but it stands after {before}",
-            )
-            before = node.last_used
 
 
 def _check_sizes(cache: RadixCache, nodes: list[RadixNode]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
 
 from minikv.prefix.contract import brief
 from minikv.tokens import PackedTokens
@@ -21,8 +22,8 @@ class RadixNode:
         self.id, self.key, self.slots, self.parent, self.end = node_id, key, slots, parent, end
         self.children: dict[bytes, RadixNode] = {}
         self.ref_count = self.last_used = 0
-        self.older: object = None
-        self.newer: object = None
+        self.older: Any = None
+        self.newer: Any = None
 
     @property
     def tokens(self) -> list[int]:

@@ -17,7 +17,7 @@ PLAIN = {"fillcolor": "#ffffff", "color": "#495057"}
 
 
 def tree_dot(views: list[NodeView]) -> str:
-    """The DOT source of a snapshot; a node is named by its id, so that a player can follow it from picture to picture.
+    """The DOT source of a snapshot; a node's id goes along, so that a player can follow it.
 
     >>> print(tree_dot([NodeView("root", None), NodeView("[1]", 0, slots=[5])]).splitlines()[-2].strip())
     n0 -> n1
@@ -26,13 +26,11 @@ def tree_dot(views: list[NodeView]) -> str:
     graph.attr(rankdir="TB", nodesep="0.25", ranksep="0.35", pad="0.1")
     graph.attr("node", shape="box", style="filled", fontname="Courier", fontsize="13", margin="0.12,0.07", height="0.3")
     graph.attr("edge", arrowhead="none", color="#495057")
-    names = [f"n{i if view.id is None else view.id}" for i, view in enumerate(views)]
-    if len(set(names)) < len(names):
-        names = [f"n{i}" for i in range(len(views))]
+    names = [f"n{i}" for i in range(len(views))]
     for name, view in zip(names, views):
         shape = {"shape": "ellipse"} if view.parent is None else {}
         label = graphviz.escape("\n".join([view.label, *view.notes]))
-        graph.node(name, label, id=name, **{**_look(view), **shape})
+        graph.node(name, label, id=name if view.id is None else f"n{view.id}", **{**_look(view), **shape})
     for name, view in zip(names, views):
         if view.parent is not None:
             graph.edge(names[view.parent], name)

@@ -14,8 +14,10 @@ from typing import Any
 
 from minikv.show.dot import tree_dot
 from minikv.show.grid import marks_of, pool_svg, pool_text, table_svg, table_text
-from minikv.show.render import HOW_TO_GET_PICTURES, dot_to_svg, svg_to_png
+from minikv.show.render import HOW_TO_GET_PICTURES, dot_to_svg, graphviz_way, svg_to_png
 from minikv.show.snapshot import plain, snapshot, tree_text
+
+MOST_NODES = 400
 
 
 class Picture:
@@ -41,7 +43,8 @@ class Picture:
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         svg, png = self.svg, self.png
         if svg is None or png is None:
-            return {"text/plain": f"{self.text}\n{HOW_TO_GET_PICTURES}"}, {}
+            missing = graphviz_way() is None or (svg is not None and png is None)
+            return {"text/plain": f"{self.text}\n{HOW_TO_GET_PICTURES}" if missing else self.text}, {}
         width, height = svg_size(svg)
         data = {"image/png": base64.b64encode(png).decode(), "text/plain": self.text}
         return data, {"image/png": {"width": round(width), "height": round(height)}}
@@ -77,6 +80,10 @@ def draw(
     if hasattr(thing, "is_open") and hasattr(thing, "num_rows"):
         return _draw_table(thing, marked)
     views = snapshot(thing, marked, label)
+    if len(views) > MOST_NODES:  # Graphviz would take minutes, and nobody could read it
+        return Picture(
+            f"{tree_text(views[:MOST_NODES])}\n… {len(views)} nodes in all, too many for a picture", lambda: None
+        )
     dot = tree_dot(views)
     return Picture(tree_text(views), lambda: dot_to_svg(dot))
 

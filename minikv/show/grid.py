@@ -8,7 +8,7 @@ from typing import Any
 
 from minikv.show.dot import LOOKS
 from minikv.show.render import FONTS
-from minikv.show.snapshot import MARKS
+from minikv.show.snapshot import MARKS, plain
 
 CELL, COLUMNS, TITLE = 34, 16, 22
 _LETTER = {"matched": "m", "locked": "l", "new": "n", "evicted": "e"}
@@ -22,7 +22,7 @@ def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
     """
     found: dict[int, str] = {}
     for mark in [m for m in ("locked", "matched", "new", "evicted") if marked.get(m) is not None]:
-        found.update({int(number): mark for number in marked[mark]})
+        found.update({int(number): mark for number in plain(marked[mark])})
     return found
 
 

@@ -14,6 +14,7 @@ import anywidget
 import traitlets
 
 from minikv.show.draw import Picture, canvas, place, svg_size
+from minikv.show.render import FONTS
 
 _ESM = r"""
 function render({ model, el }) {
@@ -101,11 +102,16 @@ class Player(anywidget.AnyWidget):
         """What every step says, and the text twin of the last picture."""
         return "\n".join([f"Player with {len(self._steps)} steps", *self.captions, "", self._steps[-1][1].text])
 
+    @property
+    def still(self) -> Picture:
+        """All captions and the last picture in one, for where widgets do not run."""
+        return Picture(self.text, lambda: _with_captions(self.captions, self._steps[-1][1].svg))
+
     def __repr__(self) -> str:
         return self.text
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        still, size = self._steps[-1][1]._repr_mimebundle_()
+        still, size = self.still._repr_mimebundle_()
         live = super()._repr_mimebundle_(**options)
         data, metadata = live if isinstance(live, tuple) else (live or {}, {})
         return {**data, **still, "text/plain": self.text}, {**metadata, **size}
@@ -130,6 +136,19 @@ def play(steps: Iterable[tuple[str, Picture]]) -> Player:
     if not found:
         raise ValueError("there are no steps to play")
     return Player(found)
+
+
+def _with_captions(captions: list[str], svg: str | None, line: int = 20) -> str | None:
+    if svg is None:
+        return None
+    width, height = svg_size(svg)
+    top = line * (len(captions) + 1)
+    words = "".join(
+        f'<text x="4" y="{line * i + 16}" font-size="13" font-family="{FONTS}">{_escape(caption)}</text>'
+        for i, caption in enumerate([*captions, f"after step {len(captions)}:"])
+    )
+    longest = max(map(len, captions))
+    return canvas(words + place(svg, 0, top + 6), max(width, 8 * longest + 8), top + height + 6)
 
 
 def _on_one_canvas(pictures: list[Picture]) -> list[str]:

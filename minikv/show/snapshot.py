@@ -83,10 +83,11 @@ def _view(node: Any, key: Any, parent: int | None, label: Any, marks: list[str])
     if slots is None:
         slot = getattr(node, "slot", None)
         slots = [] if slot is None else [slot]
-    text = key if parent is None else (label(tokens) if label else f"[{shorten(tokens)}]")
-    locks = 0 if parent is None else int(getattr(node, "ref_count", 0) or 0)
+    text = key if parent is None else (" ".join(str(label(tokens)).split("\n")) if label else f"[{shorten(tokens)}]")
+    locks = getattr(node, "ref_count", 0)
+    locks = locks if isinstance(locks, int) and parent is not None else 0
     number = getattr(node, "id", None)
-    return NodeView(text, parent, tokens, [int(s) for s in plain(slots)], locks, marks, number)
+    return NodeView(text, parent, tokens, plain(slots), locks, marks, number)
 
 
 def _children(node: Any) -> list[tuple[Any, Any]]:
@@ -104,31 +105,34 @@ def _tokens(node: Any, key: Any) -> list[Any]:
 
 
 def plain(values: Any) -> list[Any]:
-    """`values` as a list: of an array or a tensor by `tolist`, of anything else by iterating.
+    """`values` as a list: of an array or a tensor by `tolist`, of anything else by iterating, of one thing by itself.
 
     >>> plain(range(3))
     [0, 1, 2]
     """
-    found = values.tolist() if hasattr(values, "tolist") else list(values)
-    return found if isinstance(found, list) else [found]
+    found = values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(found, Iterable) and not isinstance(found, (str, bytes)):
+        return list(found)
+    return [found]
 
 
 def _order(token: Any) -> tuple[int, Any]:
     """Sort numbers before text, so that any mixture of keys has an order."""
-    return (0, token) if isinstance(token, (int, float)) else (1, str(token))
+    return (0, token) if isinstance(token, float) or hasattr(token, "__index__") else (1, str(token))
 
 
 def _nodes_of(what: Any) -> Iterator[Any]:
     """The nodes that `what` stands for: itself, or the path to the root of a match, an insertion or a handle."""
     what = getattr(what, "handle", what)
     if hasattr(what, "node"):
-        node = what.node
-        while getattr(node, "parent", None) is not None:
+        node, seen = what.node, set[int]()
+        while getattr(node, "parent", None) is not None and id(node) not in seen:
+            seen.add(id(node))
             yield node
             node = node.parent
     elif hasattr(what, "children"):
         yield what
-    elif isinstance(what, Iterable):
+    elif isinstance(what, Iterable) and not isinstance(what, (str, bytes)):
         for one in what:
             yield from _nodes_of(one)
     else:
@@ -153,7 +157,7 @@ def ranges(numbers: list[int], most: int = 4) -> str:
     """
     runs: list[list[int]] = []
     for number in numbers:
-        if runs and number == runs[-1][1] + 1:
+        if runs and isinstance(number, int) and isinstance(runs[-1][1], int) and number == runs[-1][1] + 1:
             runs[-1][1] = number
         else:
             runs.append([number, number])

@@ -69,13 +69,47 @@ Every one of these tokens costs the model the same work each time. But look at w
 # %%
 again = (len(requests) - 1) * len(tokenize(SYSTEM))
 print(f"the instructions have {len(tokenize(SYSTEM))} tokens and are computed {len(requests)} times,")
-print(f"so {again} of {sum(lengths)} tokens, {again / sum(lengths):.0%}, are nothing but the same instructions again")
+print(
+    f"so {again} of {sum(lengths)} tokens, {again / sum(lengths):.0%}, are nothing but the same instructions again"
+)
 
 # %% [markdown]
 """
 ## The picture
 
-For each token it reads, a transformer computes a *key* and a *value* in every layer, and later tokens look back at them. Because a token only looks back, never ahead, its key and value depend on the tokens **up to it** and on nothing after. Two prompts that start with the same tokens have the same keys and values there. So keep them, each token's in a place called a **slot**, and hand them to the next prompt that starts the same way.
+For each token it reads, a transformer computes a *key* and a *value* in every layer, and later tokens look back at them; together they are the KV of "KV cache". Because a token only looks back, never ahead, its key and value depend on the tokens **up to it** and on nothing after. Two prompts that start with the same tokens have the same keys and values there. All of this course stands on that, so here is a transformer's attention, small and with random weights, to try it on.
+"""
+
+# %%
+import numpy as np
+
+
+def keys_and_values(tokens, layers=2, size=8):
+    chance, found = np.random.default_rng(0), []
+    x = chance.normal(size=(10, size))[tokens]
+    for _ in range(layers):
+        q, k, v = (x @ chance.normal(size=(size, size)) for _ in range(3))
+        found.append((k, v))
+        scores = np.where(np.tri(len(x)) == 1, q @ k.T, -np.inf)  # a token looks back only
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        x = x + (weights / weights.sum(axis=1, keepdims=True)) @ v
+    return np.array(found)  # layer, key or value, token, number
+
+
+# %%
+whole, end, start = (keys_and_values(tokens) for tokens in ([1, 2, 3], [1, 2, 9], [9, 2, 3]))
+print(
+    "another last token: the first two are the same:",
+    np.allclose(whole[:, :, :2], end[:, :, :2]),
+)
+print(
+    "another first token: the last two are the same:",
+    np.allclose(whole[:, :, 1:], start[:, :, 1:]),
+)
+
+# %% [markdown]
+"""
+So a common beginning can be kept, each token's keys and values in a place called a **slot**, and handed to the next prompt that starts the same way. A common ending cannot.
 
 What must be remembered is which slots hold which **prefix** (the beginning of a prompt, of any length). The right shape for that is a tree. This is the tree that the package of this course builds from the first turn of each chat; it is drawn from the live object, and each box shows its text and its slots.
 """
@@ -86,14 +120,15 @@ from minikv import RadixCache, draw
 
 def as_text(tokens):
     """What is written on a node: the text of its tokens, cut in the middle."""
-    text = bytes(tokens).decode().replace("\n", "⏎")
+    text = bytes(tokens).decode().replace("\n", "¶")
     return text if len(text) <= 40 else f"{text[:18]} … {text[-18:]}"
 
 
 cache, used = RadixCache(), 0
 for prompt, said in (requests[0], requests[3]):
-    cache.insert(said, range(used, used + len(said)))
-    used += len(said)
+    cached = cache.match_prefix(said).slots
+    cache.insert(said, [*cached, *range(used, used + len(said) - len(cached))])
+    used += len(said) - len(cached)
 draw(cache, label=as_text)
 
 # %% [markdown]
@@ -118,8 +153,9 @@ def shared(a, b):
     return length
 
 
-first, second, *_ = [prompt for prompt, said in requests]
-print("turn 1 and turn 2 of the same chat share", shared(first, second), "of", len(first), "and", len(second), "tokens")
+first, second = requests[0][0], requests[1][0]
+lengths_of_two = f"{len(first)} and {len(second)}"
+print(f"turns 1 and 2 of the same chat have {lengths_of_two} tokens and share {shared(first, second)}")
 
 # %% [markdown]
 """
@@ -133,6 +169,14 @@ def serve(prompt, said, memory):
     cached = max((shared(prompt, earlier) for earlier in memory), default=0)
     memory.append(said)
     return len(prompt) - min(cached, len(prompt) - 1)
+
+
+memory = []
+print(
+    "the same prompt, three times:",
+    [serve(first, first, memory) for _ in range(3)],
+    "tokens computed",
+)
 
 
 # %% [markdown]
@@ -150,11 +194,11 @@ Only the very first turn saves nothing. Ben's first turn saves most of its prefi
 memory = []
 computed = [serve(prompt, said, memory) for prompt, said in requests]
 for name, length, rest in zip(["Anna 1", "Anna 2", "Anna 3", "Ben 1", "Ben 2"], lengths, computed):
-    print(f"{name}   {length:4} tokens, {rest:4} computed, {length - rest:4} from the cache")
+    print(f"{name:7} {length:4} tokens, {rest:4} computed, {length - rest:4} from the cache")
 
 # %% [markdown]
 """
-**Step 3: count.** The share of prompt tokens that came from the cache is the **hit rate**. It is the number that every policy in this course is judged by.
+**Step 3: count.** The share of prompt tokens that came from the cache is the **hit rate**. Every cache in this course is judged by it.
 """
 
 
@@ -163,7 +207,9 @@ def hit_rate(computed, lengths):
     return 1 - sum(computed) / sum(lengths)
 
 
-print(f"computed {sum(computed)} tokens instead of {sum(lengths)}: hit rate {hit_rate(computed, lengths):.1%}")
+print(
+    f"computed {sum(computed)} tokens instead of {sum(lengths)}: hit rate {hit_rate(computed, lengths):.1%}"
+)
 
 # %% [markdown]
 """
@@ -206,7 +252,7 @@ print(from_tree, "equal to ours:", from_tree == computed)
 
 # %% [markdown]
 """
-And it is not a toy. In published traces of real traffic one id stands for a block of text, and `minikv replay TRACE.jsonl` sends such a file through this very class. Here is the replay on our five turns, a block being 64 tokens.
+The same class serves published traces of real traffic: `minikv replay TRACE.jsonl` sends one through it. There, one id stands for a block of text. Here are our five turns as such a trace, with blocks of 64 tokens; only whole blocks can be shared, so fewer tokens are hits.
 """
 
 # %%
@@ -216,8 +262,10 @@ from minikv.tokens import pack
 ids, trace = {}, []
 for prompt, said in requests:
     blocks = [tuple(prompt[: at + 64]) for at in range(0, len(prompt) - 63, 64)]
-    trace.append(TraceRequest(0, len(prompt), 0, pack([ids.setdefault(block, len(ids)) for block in blocks])))
-replay(trace, RadixCache())
+    numbers = pack([ids.setdefault(block, len(ids)) for block in blocks])
+    trace.append(TraceRequest(timestamp=0, input_length=len(prompt), output_length=0, blocks=numbers))
+result = replay(trace, RadixCache())
+print(f"{result.hits} of {result.blocks} blocks were hits: {result.hit_rate:.1%}")
 
 # %% [markdown]
 """
@@ -245,46 +293,48 @@ play(steps)
 
 `check` runs your function on many cases and shows the smallest one that fails. It never stops the notebook, and nothing later depends on your answers.
 
-**0.1 Fill in.** Write `shared_prefix(a, b)`: how many leading tokens two lists share. (No peeking at step 1.)
+**0.1 Fill in.** Step 1 compares two prompts. Write `shared_by_all(prompts)`: how many leading tokens do *all* of them share? That is how long the instructions of a service are, seen from outside.
 """
 
 # %%
 from minikv import check
 
 
-def shared_prefix(a, b):
-    raise NotImplementedError  # delete this line; about four lines to write
+def shared_by_all(prompts):
+    raise NotImplementedError  # delete this line; about five lines to write
 
 
-check("0.1 shared_prefix", shared_prefix)
+check("0.1 shared_by_all", shared_by_all)
 
 # %% [markdown]
 """
 <details><summary>Hint</summary>
 
-Walk both lists from the start, and stop at the first place where they differ or one of them ends.
+Walk all prompts from the start, and stop at the first place where one differs or ends. Of no prompts, nothing is shared.
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def shared_prefix(a, b):
+def shared_by_all(prompts):
     length = 0
-    while length < min(len(a), len(b)) and a[length] == b[length]:
+    for column in zip(*prompts):
+        if len(set(column)) > 1:
+            break
         length += 1
     return length
 ```
 
 </details>
 
-**0.2 Design.** Write `tokens_computed(prompts)`: the prompts are served in order by an engine that keeps everything; return how many tokens of each it must compute. The last token of a prompt is always computed.
+**0.2 Design.** Write `tokens_computed(prompts, keep)`: the prompts are served in order by an engine that remembers only the last `keep` of them; return how many tokens of each it must compute. The last token of a prompt is always computed.
 """
 
 
 # %%
-def tokens_computed(prompts):
-    raise NotImplementedError  # delete this line; about five lines to write
+def tokens_computed(prompts, keep):
+    raise NotImplementedError  # delete this line; about six lines to write, with `shared` from step 1
 
 
 check("0.2 tokens_computed", tokens_computed)
@@ -293,27 +343,25 @@ check("0.2 tokens_computed", tokens_computed)
 """
 <details><summary>Hint</summary>
 
-For each prompt, the best helper is the earlier prompt with the longest shared prefix. Then think of a prompt that is cached whole.
+For each prompt, the best helper is the one of the last `keep` with the longest shared prefix. Try `keep=0`, and a prompt that is cached whole.
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def tokens_computed(prompts):
+def tokens_computed(prompts, keep):
     counts = []
     for i, prompt in enumerate(prompts):
-        shared_lengths = [0]
-        for earlier in prompts[:i]:
-            same = [x == y for x, y in zip(prompt, earlier)] + [False]
-            shared_lengths.append(same.index(False))
-        counts.append(len(prompt) - min(max(shared_lengths), len(prompt) - 1))
+        kept = prompts[max(0, i - keep) : i]
+        cached = max((shared(prompt, earlier) for earlier in kept), default=0)
+        counts.append(len(prompt) - min(cached, len(prompt) - 1))
     return counts
 ```
 
 </details>
 
-**0.3 Bug hunt.** A colleague counts what a cache would have saved with the function below. Find prompts on which it is wrong: return a tuple with one argument, the list of prompts, that it gets wrong.
+**0.3 Bug hunt.** A colleague counts with the function below how many tokens an engine that forgets nothing would have saved. Find prompts on which it is wrong: return a tuple with one argument, the list of prompts, that it gets wrong.
 """
 
 # %%
@@ -359,15 +407,15 @@ progress()
 """
 ## What it cost
 
-Nothing is free. The five turns are over, and nobody is being served, yet the cache still holds every token that was ever computed.
+Nothing is free. The five turns are over, and nobody is being served, yet the cache still holds every token that was ever computed. (A real tokenizer would cut the same text into fewer, longer tokens.)
 """
 
 # %%
 from minikv import KVShape, bytes_per_token
 
-each = bytes_per_token(KVShape.from_config("llama-3.1-8b"))
+each = bytes_per_token(KVShape.from_config("llama-3.1-8b"))  # chapter 01 computes this
 print(f"cached: {cache.total_size} tokens; in Llama 3.1 8B each takes {each:,} bytes of keys and values,")
-print(f"so {cache.total_size * each / 2**20:.0f} MiB of GPU memory for a chat of five turns")
+print(f"so {cache.total_size * each / 2**20:.0f} MiB of GPU memory for five short turns")
 
 # %% [markdown]
 """
@@ -380,10 +428,10 @@ So memory fills, and three things are now at risk that a simple engine never has
 | `RadixCache` | `RadixCache`, a tree too | a dictionary of block hashes | `RadixPrefixCache` | a dictionary of block hashes |
 | `match_prefix` | `match_prefix` | `get_computed_blocks` | `match_prefix` | inside `allocate` |
 | `insert` | `insert` | `cache_full_blocks` | `insert_prefix` | inside `allocate` |
-| all but the last token | `_compute_max_prefix_len` | `num_tokens - 1` | `input_len - 1` | the last block is never reused |
+| all but the last token | `_compute_max_prefix_len` | `num_tokens - 1` | `input_len - 1` | whole blocks only |
 | slot | index into the token pool | block and offset | index into the token pool | block and offset |
 
-They add what this chapter leaves out: caches that reach to host memory and disk, routing a request to the machine that has its prefix, and keeping tenants from finding each other's prompts by timing the hits.
+These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nano-vllm of 2026; names move. They add what this chapter leaves out: caches that reach to host memory and disk, routing a request to the machine that has its prefix, and keeping tenants from finding each other's prompts by timing the hits.
 
 ## The map
 
@@ -393,6 +441,13 @@ They add what this chapter leaves out: caches that reach to host memory and disk
 | 01 page sizing | How many tokens fit in this GPU? |
 | 02 slot pools | Who owns which slot? |
 | 03 radix splitting | How do prompts share a prefix? |
+| 04 locking (to come) | What must not be evicted now? |
+| 05 LRU eviction (to come) | What goes first? |
+| 06 GPU KV copying (to come) | How do the bytes move? |
+| 07 cache manager (to come) | What happens in the life of a request? |
+| 08 serving engine (to come) | Does the cache change a single answer? |
+| 09 to 12 (to come) | the four other designs that people meet in the wild |
+| 13, 16 (to come) | policies on real traces, and a museum of real bugs |
 
 ## Glossary
 
@@ -403,7 +458,9 @@ They add what this chapter leaves out: caches that reach to host memory and disk
 | prefix | the first tokens of a sequence, any number of them | 00 |
 | slot | the place where one token's keys and values lie | 00 |
 | hit rate | the share of prompt tokens that came from the cache | 00 |
+| KV cache | the keys and values that an engine keeps, and the memory they are in | 00 |
 | KV head | one of the sets of keys and values that a layer keeps for a token | 01 |
+| rank | one GPU of a group that shares a model | 01 |
 | GQA | grouped-query attention: several query heads share one KV head | 01 |
 | MLA | latent attention: one small vector a token in place of keys and values | 01 |
 | page | a fixed number of neighbouring slots, handed out together | 01 |
@@ -412,9 +469,11 @@ They add what this chapter leaves out: caches that reach to host memory and disk
 | free list | a pool as a stack of free pages | 02 |
 | double free | giving back a page that is free already | 02 |
 | version | a count of how often a page was handed out | 02 |
-| owner | who may write to a page; a page has one at a time | 02 |
+| owner | who may write to a page and give it back; there may be many readers, but one owner | 02 |
+| evict | throw something out of the cache to make room | 02 |
 | trie | a tree with one token on each edge | 03 |
 | radix tree | a tree with a run of tokens on each edge | 03 |
+| edge, node | an edge is a run of tokens, a node the place where it ends; pictures show both as one box | 03 |
 | split | cutting an edge in two where two prompts part | 03 |
 | page alignment | storing and matching whole pages only | 03 |
 | namespace | a label that keeps equal prompts apart | 03 |

@@ -9,7 +9,7 @@
 
 ## The problem
 
-Chapter 00 ended with a chat of five turns that left its tokens in the cache. An engine reserves all the memory for its cache once, when it starts, so somebody must know *beforehand* how many tokens will fit. Here is that computation as a well-known teaching notebook does it, in our words: multiply everything, and divide by the number of GPUs that share the model.
+Chapter 00 ended with a chat of five turns that left its tokens in the cache. An engine reserves all the memory for its cache once, when it starts, so somebody must know *beforehand* how many tokens will fit. Here is that computation as a teaching notebook does it, in our words: multiply everything, and divide by `tp`, the number of GPUs that share the model (tensor parallelism).
 """
 
 
@@ -25,7 +25,7 @@ for tp in (1, 2, 3, 16):
 
 # %% [markdown]
 """
-Two of these four lines are wrong, and both would crash an engine in production. A third of a byte does not exist; and on 16 GPUs the answer is half of what will really be allocated, so the engine promises twice the tokens that fit. Before this chapter is over you will be able to say which rule each line breaks.
+Two of these four lines are wrong. A third of a byte does not exist; and on 16 GPUs the answer is half of what will really be allocated, as step 4 will show, so an engine that believed it would promise twice the tokens that fit. Before this chapter is over you will be able to say which rule each line breaks.
 """
 
 # %% [markdown]
@@ -42,15 +42,16 @@ PAGE_SIZE = 4
 pool, table = FreeListPool(6), PageTable(num_rows=3, max_length=12)
 long, short = table.open(), table.open()
 shared = pool.alloc(1)
-table.append(long, page_slots(shared, PAGE_SIZE))
-table.append(short, page_slots(shared, PAGE_SIZE))
-table.append(long, page_slots(pool.alloc(2), PAGE_SIZE)[:6])  # ten tokens in all
+for row in (long, short):
+    table.append(row, page_slots(shared, PAGE_SIZE))
+table.append(long, page_slots(pool.alloc(1), PAGE_SIZE))
 table.append(short, page_slots(pool.alloc(1), PAGE_SIZE)[:1])  # five tokens in all
+table.append(long, page_slots(pool.alloc(1), PAGE_SIZE)[:2])  # ten tokens in all
 draw(table, matched=page_slots(shared, PAGE_SIZE))
 
 # %% [markdown]
 """
-Nothing says that a request's pages must be neighbours. That is the point of a page table: any free page will do.
+The first page, slots 0 to 3, is in both rows, marked *matched*; its owner may be only one, but it has two readers. Then the requests took pages in turn, so the long one has slots 4 to 7 and, after a gap, 12 and 13. Nothing says that a request's pages must be neighbours. That is the point of a page table: any free page will do. Row 2 is free for another request; we say *closed*.
 
 ## Build it
 
@@ -69,24 +70,26 @@ print(f"Llama 2 7B: {llama_2_7b:,} bytes a token, so 4096 tokens take {4096 * ll
 
 # %% [markdown]
 """
-Half a MiB for one token, which is about three quarters of a word. Check it against reality: allocate the tensors for a few tokens and ask torch how large they are.
+Half a MiB for one token. Check it against reality: allocate the tensors for a few tokens and ask torch how large they are.
 """
 
 # %%
 import torch
 
-keys, values = (torch.empty(10, 32, 32, 128, dtype=torch.float16) for _ in "kv")  # token, layer, head, number
+keys, values = (
+    torch.empty(10, 32, 32, 128, dtype=torch.float16) for _ in "kv"
+)  # token, layer, head, number
 print((keys.nbytes + values.nbytes) // 10 == llama_2_7b)
 
 # %% [markdown]
 """
-**Step 2: fewer heads, or none.** That size is why newer models share. In **GQA**, several query heads use one KV head; with a single KV head it is called multi-query attention. In **MLA**, DeepSeek's latent attention, a token keeps one small vector in each layer, from which keys and values of all heads are computed again when needed.
+**Step 2: fewer heads, or none.** That size is why newer models share. In **GQA**, grouped-query attention, several query heads use one KV head; with a single KV head it is called MQA, multi-query attention, and with one for each query head MHA, multi-head attention. In **MLA**, DeepSeek's multi-head latent attention, a token keeps one small vector in each layer, from which keys and values of all heads are computed again when needed.
 
-**Predict first.** DeepSeek V3 has 671 billion parameters and 61 layers; Llama 2 7B has 7 billion and 32 layers. Whose tokens take more room in the cache, and by what factor?
+**Predict first.** DeepSeek V3 has 671 billion parameters, 61 layers, and keeps one vector of 576 numbers a token and layer. Llama 2 7B has 7 billion parameters, 32 layers, and 32 KV heads of 128 numbers. Whose tokens take more room in the cache, and by about what factor?
 
 <details><summary>Answer</summary>
 
-Llama 2 7B's, by more than seven. The size of the cache follows from layers, KV heads and head size, and not from the number of parameters.
+Llama 2 7B's, by more than seven. The size of the cache follows from layers and from what a layer keeps, heads or one vector, and not from the number of parameters.
 
 </details>
 """
@@ -98,13 +101,15 @@ NAMES = ["llama-2-7b", "llama-3.1-8b", "qwen3-8b", "mistral-7b-v0.3", "gemma-2b"
 for name in NAMES:
     shape = KVShape.from_config(name)  # reads a Hugging Face config.json
     size = bytes_per_token(shape)
-    print(f"{name:16} {shape.attention}  {shape.num_layers} layers  {size:9,} bytes  {'■' * round(size / 2**14)}")
+    print(
+        f"{name:16} {shape.attention}  {shape.num_layers} layers  {size:9,} bytes  {'■' * round(size / 2**14)}"
+    )
 
 # %% [markdown]
 """
 `from_config` also takes a path, so you can ask about any model on your disk.
 
-**Step 3: smaller numbers.** Keys and values can be stored in 8 or 4 bits. Floating-point formats keep their own scale; integers do not, so each head's vector needs one more number, its scale. That is why int4 is not quite a quarter of 16 bits.
+**Step 3: smaller numbers.** Keys and values can be stored in 8 or 4 bits. A floating-point number has an exponent of its own; integers share one scale for each head's vector, which must be stored too. (Engines may scale 8-bit floats as well, but once for a whole layer, which does not count here.) That is why int4 takes a little more than a quarter of 16 bits.
 """
 
 # %%
@@ -121,18 +126,23 @@ for dtype in ("fp32", "bf16", "fp8", "int8", "int4"):
 
 <details><summary>Answer</summary>
 
-The same. With 8 GPUs each has one KV head. With 16 there is no half a head to give, so every head is stored twice, and each GPU still has one. Beyond as many GPUs as KV heads, the cache stops shrinking. And on 3 GPUs the model cannot run at all.
+16,384, both times. With 8 GPUs each has one KV head. With 16 there is no half a head to give, so every head is stored twice, and each GPU still has one. Beyond as many GPUs as KV heads, the cache stops shrinking. And on 3 GPUs the model cannot run at all.
 
 </details>
 """
 
 # %%
 for tp in (1, 2, 4, 8, 16, 32):
-    print(f"{tp:2} GPUs: {bytes_per_token(llama, tp=tp):8,} bytes a token on each")
+    print(f"GPUs: {tp:2}   bytes a token on each: {bytes_per_token(llama, tp=tp):8,}")
+print(
+    "the careless table's model on 16 GPUs:",
+    bytes_per_token(KVShape(1, 8, 128), tp=16),
+    "bytes, not 256",
+)
 try:
     bytes_per_token(llama, tp=3)
 except ValueError as error:
-    print(" 3 GPUs:", error)
+    print("GPUs:  3  ", error)
 
 # %% [markdown]
 """
@@ -145,7 +155,7 @@ print([bytes_per_token(deepseek, tp=tp) for tp in (1, 8)])
 
 # %% [markdown]
 """
-**Step 5: pages that fit, and what they waste.** What is left of the memory after the weights is divided into whole pages. Larger pages mean fewer entries in every table, but each request wastes what it does not use of its last page.
+**Step 5: pages that fit, and what they waste.** Take a GPU with 80 GiB, let the engine use nine tenths of it, and subtract the weights: what is left is divided into whole pages. Larger pages are fewer, so there is less to keep book of, but each request wastes what it does not use of its last page.
 """
 
 # %%
@@ -159,13 +169,13 @@ for page_size in (1, 16, 256):
 
 # %% [markdown]
 """
-So all page sizes hold about the same number of tokens. How many *useful* ones, is another matter.
+So this is the answer to the chapter's question: 80 GiB hold about 467,000 tokens of Llama 3.1 8B, whatever the page size. How many of the slots will be of *use* is another matter.
 
 **Predict first.** A thousand requests, from 1 to 1,000 tokens long. What share of the slots is wasted with pages of 16? With pages of 256?
 
 <details><summary>Answer</summary>
 
-On average a request wastes half a page. With 16 that is about 8 of 500 tokens; with 256 about 128 of 500, a fifth of the memory.
+On average a request wastes half a page. A request has 500 tokens on average. With pages of 16 about 8 slots of 508 are wasted, with 256 about 128 of 628, a fifth of the memory.
 
 </details>
 """
@@ -218,16 +228,17 @@ A request grows token by token, and takes a new page only when the last one is f
 # %%
 from minikv import beside, play
 
-pool, table, steps = FreeListPool(4), PageTable(num_rows=1, max_length=12), []
+pool, table, steps = FreeListPool(4), PageTable(num_rows=1, max_length=8), []
 row = table.open()
-for count in range(1, 11):
+for count in range(1, 8):
     slots, fresh = table.length(row), []
     if slots % PAGE_SIZE == 0:
         fresh = pool.alloc(1)
         page = page_slots(fresh, PAGE_SIZE)
     table.append(row, page[slots % PAGE_SIZE : slots % PAGE_SIZE + 1])
     what = "takes a new page" if len(fresh) else "fits in the last page"
-    steps.append((f"token {count} {what}", beside(draw(pool, new=fresh), draw(table, new=table.slots(row)[-1:]))))
+    pictures = draw(pool, new=fresh), draw(table, new=table.slots(row)[-1:])
+    steps.append((f"token {count} {what}", beside(*pictures)))
 play(steps)
 
 # %% [markdown]
@@ -335,17 +346,19 @@ def heads_and_ranks():
 
 ## What it cost
 
-Pages made book-keeping cheaper, and in return they made *sharing* coarser. Two prompts can share a page only if they agree on all of it: with pages of 256, a common beginning of 255 tokens is worth nothing. Here are two prompts with 300 tokens in common.
+Pages made less to keep book of, as the first column of step 5 shows, and in return they made *sharing* coarser. Two prompts can share a page only if they agree on all of it. Say they have 255 tokens in common:
 """
 
 # %%
-common = 300
+common = 255
 for page_size in (1, 16, 64, 256):
-    print(f"pages of {page_size:3}: {common // page_size * page_size:3} of {common} common tokens can be shared")
+    print(
+        f"pages of {page_size:3}: {common // page_size * page_size:3} of {common} common tokens can be shared"
+    )
 
 # %% [markdown]
 """
-The invariant now at risk: *a slot belongs to one page, and a page to one owner*. As soon as pages are handed out and taken back, somebody has to guard it. That is the next chapter.
+With pages of 256 a common beginning of 255 tokens is worth nothing. And an invariant is at risk now: *a page has one owner*, who may write to it, however many read it. As soon as pages are handed out and taken back, somebody has to guard it. That is the next chapter.
 
 ## In real engines
 
@@ -361,21 +374,21 @@ They also size layers that differ: sliding windows that keep only recent tokens,
 
 ## Recap
 
-A token's keys and values take layers × KV heads × head size × two × the bytes of a number, whatever the model's size. Heads are dealt out to GPUs whole, and are copied when there are more GPUs than heads. A larger page costs each sequence half a page of waste and makes sharing coarser, and in return there are fewer pages to keep book of.
+A token's keys and values take layers × KV heads × head size × two × the bytes of a number (in MLA, layers × one vector), whatever the number of parameters. Heads are dealt out to GPUs whole, and are copied when there are more GPUs than heads. A larger page costs each sequence half a page of waste and makes sharing coarser, and in return there are fewer pages to keep book of.
 
 **Check yourself**
 
 1. Which line of the careless table at the top was wrong for a third of a byte, and which for half a head?
 2. A model has 4 KV heads. From how many GPUs on does the cache on each GPU stop shrinking?
 3. Why does int4 not take exactly a quarter of bf16?
-4. Requests are about 100 tokens long. Roughly what share do pages of 16 waste?
+4. Requests are exactly 100 tokens long. What share of the slots do pages of 16 waste?
 
 <details><summary>Answers</summary>
 
 1. The one with 3 GPUs, which cannot run at all; and the one with 16, where each GPU still has one whole head.
 2. From 4 on: each has one head then, and more GPUs only make copies.
 3. Each head's vector needs a scale of its own.
-4. Half a page of about 100 and a bit: some 7 percent.
+4. Seven pages have 112 slots, so 12 of 112, some 11 percent.
 
 </details>
 

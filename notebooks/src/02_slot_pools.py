@@ -2,14 +2,14 @@
 """
 # 02 · Who owns which slot?
 
-**After this chapter you will be able to** *build* three pools that hand out slots, *break* the careless version of each, and *choose* the one whose order of reuse fits the job.
+**After this chapter you will be able to** *break* pools that are built carelessly, *build* one that cannot be broken so, and *choose* among three the one whose order of reuse fits the job.
 
 **Time** 40 minutes. **Needs** chapter 01.
 **New words** pool, free list, double free, version, owner.
 
 ## The problem
 
-Chapter 01 ended with a rule that nobody guards yet: a slot has one **owner** at a time. Here is how it goes wrong without a sound. Eight slots lie in a tensor; requests take some off the front and write them into their row of a page table. The code is shaped after a teaching notebook that many people have run.
+Chapter 01 ended with a rule that nobody guards yet: a slot has one **owner** at a time, who may write to it and give it back. (Many may read it; who lets them is chapter 03's business.) Here is how it goes wrong without a sound. Eight slots lie in a tensor; requests take some off the front and write them into their row of a page table. The code is shaped after a teaching notebook that many people have run.
 """
 
 # %%
@@ -39,7 +39,12 @@ free_slots = torch.tensor([7], dtype=torch.int32)
 row = rows[0].clone()
 for _ in range(2):  # a request that is cancelled and also finishes
     free_slots = torch.cat([free_slots, row])
-print(len(free_slots), "free slots in a pool of 8, slot 0 among them", (free_slots == 0).sum().item(), "times")
+print(
+    len(free_slots),
+    "free slots in a pool of 8, slot 0 among them",
+    (free_slots == 0).sum().item(),
+    "times",
+)
 
 # %% [markdown]
 """
@@ -115,20 +120,22 @@ class GuardedFreeList(FreeList):
 
 # %% [markdown]
 """
-**Predict first.** From a pool of 8 we take five slots, give back slots 1 and 3 in that order, and take two. Which two, and in which order?
+**Predict first.** From a pool of 8 we take five slots. Then we give back slot 1, and after it slot 3, and take two. Which two, and in which order? And if both are given back in one call, `free([1, 3])`?
 
 <details><summary>Answer</summary>
 
-1 and 3. What is freed last is reused first, which is good: those slots are the ones most likely still in a processor's cache. `free` pushes its slots in reverse so that the same request would get them back in the same order.
+3 and 1: what is freed last is reused first. In one call it is 1 and 3, because `free` pushes its slots in reverse, so that whoever gives back a run gets it again in the same order.
 
 </details>
 """
 
 # %%
-ours = GuardedFreeList(8)
-ours.alloc(5)
-ours.free([1, 3])
-print("alloc(2) gives", ours.alloc(2))
+for calls in ([[1], [3]], [[1, 3]]):
+    ours = GuardedFreeList(8)
+    ours.alloc(5)
+    for slots in calls:
+        ours.free(slots)
+    print("freed in", len(calls), "calls: alloc(2) gives", ours.alloc(2))
 for wrong in ([7], [2, 2], [2, -1], [8]):
     try:
         ours.free(wrong)
@@ -138,7 +145,7 @@ print("free slots, unchanged:", ours.slots)
 
 # %% [markdown]
 """
-**Step 3: a bit for each slot, and versions.** Sometimes a freed slot's *content* is still good, and whoever remembers it wants to take that very slot back. A stack cannot do that. A number with a bit for each slot can: set means free, and the lowest set bit is the next to go. The danger is in the remembering: in between, somebody else may have had the slot. So each slot gets a **version**, which counts how often it was handed out.
+**Step 3: a bit for each slot, and versions.** Sometimes a freed slot's *content* is still good, and whoever remembers it wants to take that very slot back. A stack cannot do that. A number with a bit for each slot can: set means free, and the lowest set bit is the next to go. The danger is in the remembering: in between, somebody else may have had the slot. So each slot gets a **version**, which counts how often it was handed out. (This class and the next show the idea only, and leave out the checks of step 2; those of `minikv` have them.)
 """
 
 
@@ -157,6 +164,9 @@ class Bitmask:
     def free(self, slot):
         self.mask |= 1 << slot
 
+    def may_take_back(self, slot, version):
+        return bool(self.mask >> slot & 1) and self.versions[slot] == version
+
 
 # %% [markdown]
 """
@@ -164,7 +174,7 @@ class Bitmask:
 
 <details><summary>Answer</summary>
 
-No: its version is 2 now, so somebody else wrote in it. The system where this pool comes from keeps versions too, and its copy routine forgets to compare them. It copies the stranger's keys and values, and nobody notices.
+No: its version is 2 now, so somebody else wrote in it. AstrAI, the system that this pool is after, kept versions too, and its copy routine did not compare them: it copied the stranger's keys and values.
 
 </details>
 """
@@ -172,22 +182,22 @@ No: its version is 2 now, so somebody else wrote in it. The system where this po
 # %%
 bits = Bitmask(4)
 slot = bits.alloc()
-remembered = (slot, bits.versions[slot])
+version = bits.versions[slot]
 bits.free(slot)
-print("straight away:", "still hers" if bits.versions[slot] == remembered[1] else "stale")
+print("straight away, Anna may take it back:", bits.may_take_back(slot, version))
 bits.free(bits.alloc())  # Ben comes and goes
-print("after Ben:    ", "still hers" if bits.versions[slot] == remembered[1] else "stale")
+print("after Ben, Anna may take it back:    ", bits.may_take_back(slot, version))
 
 # %% [markdown]
 """
-One long number has a hidden cost. Python, like any language, cannot change one bit of it: it writes the whole number anew, for every single slot. So `minikv`'s bitmask is made of words of 64 bits, with a second level that says which words have any bit set.
+One long number has a hidden cost. A Python int never changes, so clearing one bit of it makes a new one, as long as the old. `minikv`'s bitmask is made of words of 64 bits, with further levels that say which words have any bit set.
 """
 
 # %%
 import sys
 
 for size in (64, 10_000, 1_000_000):
-    print(f"{size:9,} slots: one alloc writes {sys.getsizeof((1 << size) - 1):7,} bytes")
+    print(f"{size:9,} slots: each change makes a new int of {sys.getsizeof((1 << size) - 1):7,} bytes")
 
 # %% [markdown]
 """
@@ -235,13 +245,15 @@ for order in ([0, 1, 2], [2, 1, 0]):
     for slot in order:
         queue.push(slot)
     reused = queue.pop()  # slot 0 holds the first token, so the tokens before the reused one still match
-    print(f"freed as {order}: slot {reused} is reused, and {[0, 1, 2].index(reused)} of 3 tokens still match")
+    print(
+        f"freed as {order}: slot {reused} is reused, and {[0, 1, 2].index(reused)} of 3 tokens still match"
+    )
 
 # %% [markdown]
 """
 ## The same in `minikv`
 
-`FreeListPool`, `BitmaskPool` and `QueuePool` keep one contract: `alloc(n)` all or nothing, `free(slots)` all or nothing, `is_free`, `num_free`, and a `check()` that recounts everything. Ours and theirs, on the same random life:
+`FreeListPool`, `BitmaskPool` and `QueuePool` keep one contract, with every check that ours left out: `alloc(n)` all or nothing, `free(slots)` all or nothing, `is_free`, `num_free`, and a `check()` that recounts everything. A pool that has too little says `OutOfPages`. Our stack and theirs, on the same random life:
 """
 
 # %%
@@ -270,7 +282,11 @@ from minikv import BitmaskPool, QueuePool
 for make in (FreeListPool, BitmaskPool, QueuePool):
     pool = make(8)
     pages = pool.alloc(5)
-    for attempt in (lambda: pool.alloc(4), lambda: pool.free([1, 6]), lambda: pool.free([1, 1])):
+    for attempt in (
+        lambda: pool.alloc(4),
+        lambda: pool.free([1, 6]),
+        lambda: pool.free([1, 1]),
+    ):
         try:
             attempt()
         except (ValueError, RuntimeError) as error:
@@ -280,7 +296,7 @@ for make in (FreeListPool, BitmaskPool, QueuePool):
 """
 ## Play
 
-The same requests come and go in each of the three pools: 0, 1 and 2 leave a hole, and a new request fills it. Step through and try this: predict the new slots in each pool before you look.
+The same requests come and go in each of the three pools: 0, 1 and 2 are freed one after the other, and new requests fill the hole. Step through and try this: predict the new slots in each pool before you look.
 """
 
 # %%
@@ -296,7 +312,8 @@ def step(caption, act):
 
 
 step("alloc(6): stack, bitmask and queue begin alike", lambda pool: pool.alloc(6))
-step("free 2, then 1, then 0: last token first", lambda pool: pool.free([2, 1, 0]))
+for slot in (0, 1, 2):
+    step(f"free slot {slot}", lambda pool: pool.free([slot]))
 step("alloc(1): the last freed, the lowest, the longest free", lambda pool: pool.alloc(1))
 step("alloc(2): and so on", lambda pool: pool.alloc(2))
 play(steps)
@@ -399,20 +416,23 @@ class Pool:
 
 </details>
 
-**2.3 Bug hunt.** A bitmask pool after one that is in use. `occupy` is meant to take a very slot that is free. Find a script of operations on which it does something else than a pool should.
+**2.3 Bug hunt.** Below is a bitmask pool that is right, and then one with a single careless line, after one that has been in use: its `occupy`, which is meant to take one very slot that is free, flips the bit. Find a script of operations on which it lets something pass that a pool must refuse. (Go on in your head: to whom does the next `alloc` give that slot?)
 """
 
 # %%
 import inspect
 
+from minikv.learn.ch02 import Bitmask as RightBitmask
 from minikv.learn.ch02 import CarelessBitmask
 from minikv.learn.judge import Script
 
+print(inspect.getsource(RightBitmask))
 print(inspect.getsource(CarelessBitmask))
 
 
 def script_that_breaks_it():
-    raise NotImplementedError  # delete this line; return Script((2,), (("alloc", ()), ("free", (0,)), ...))
+    raise NotImplementedError  # delete this line, and write more operations into the next
+    return Script((2,), (("alloc", ()), ("free", (0,))))
 
 
 check("2.3 CarelessBitmask", script_that_breaks_it)
@@ -442,7 +462,11 @@ Safety has a price, and it can be counted: besides the stack, a mark for every s
 # %%
 pool = FreeListPool(1_000_000)
 parts = {"stack": pool._stack.nbytes, "marks": pool._mark.nbytes}
-print(f"a pool of {pool.size:,} slots:", parts, f"= {sum(parts.values()) / pool.size:.0f} bytes a slot")
+print(
+    f"a pool of {pool.size:,} slots:",
+    parts,
+    f"= {sum(parts.values()) / pool.size:.0f} bytes a slot",
+)
 
 # %% [markdown]
 """
@@ -452,10 +476,10 @@ Eight bytes of bookkeeping beside the 131,072 bytes that a token of Llama 3.1 8B
 
 | here | SGLang | vLLM | mini-sglang | nano-vllm |
 |---|---|---|---|---|
-| `FreeListPool` | `TokenToKVPoolAllocator`, a tensor | - | `free_slots`, a tensor | `free_block_ids`, a deque |
-| `QueuePool` | - | `FreeKVCacheBlockQueue` | - | - |
-| `BitmaskPool` with versions | - | - | - | - (AstrAI has one) |
-| `take` from the middle | - | `remove` | - | `deque.remove`, a search |
+| how free ones are kept | a tensor, front out, back in | a linked queue | a tensor, front out, back in | a deque |
+| `FreeListPool`, a stack | - | freed partial blocks go to the front | - | - |
+| `QueuePool.take` | - | `remove` | - | `deque.remove`, a search |
+| `BitmaskPool` with versions | - | - | - | - (AstrAI had one) |
 | double free | noticed in a debug mode | not noticed | noticed when idle | an assertion |
 
 They add a reserved slot for padding, whose content nobody reads, and groups of frees that are carried out together, because joining two tensors costs as much for one slot as for a thousand.

@@ -19,7 +19,8 @@ from minikv import asset
 
 DESK = json.loads(asset("chats.json").read_text(encoding="utf-8"))
 SYSTEM = list(DESK["system"].encode())
-prompts = [SYSTEM + list(f"reader {i}: {q}".encode()) for i in range(200) for chat in DESK["chats"] for q, _ in chat]
+questions = [question for chat in DESK["chats"] for question, _ in chat]
+prompts = [SYSTEM + list(f"reader {i}: {question}".encode()) for i in range(200) for question in questions]
 
 compared, memory = {}, []
 for count, prompt in enumerate(prompts, start=1):
@@ -30,18 +31,22 @@ for count in (10, 100, 1000):
 
 # %% [markdown]
 """
-Ten times the prompts, a hundred times the work. A cache that slows down as it fills is worse than none. We need a structure in which looking up a prompt costs what the *prompt* costs, however much is cached.
+Ten times the prompts, a hundred times the work: the thousandth prompt alone costs 999 comparisons for each token of the instructions. We need a structure in which looking up a prompt costs what the *prompt* costs, however much is cached.
 
 ## The picture
 
-This is where the chapter ends: the tree of `minikv`, drawn from a live object, after three prompts. Common beginnings stand once. Each box has a run of tokens and the slots where their keys and values lie.
+This is where the chapter ends: the tree of `minikv`, drawn from a live object, after three prompts. Common beginnings stand once. Each box has a run of tokens and the slots where their keys and values lie. (Strictly, a run belongs to the *edge*, the line that leads down to a *node*; we write it in the node's box.)
 """
 
 # %%
 from minikv import RadixCache, draw
 
 cache = RadixCache()
-for prompt, slots in (([1, 2, 3, 4, 5], range(5)), ([1, 2, 3, 7, 8], range(5, 10)), ([1, 2], range(10, 12))):
+for prompt, slots in (
+    ([1, 2, 3, 4, 5], range(5)),
+    ([1, 2, 3, 7, 8], range(5, 10)),
+    ([1, 2], range(10, 12)),
+):
     cache.insert(prompt, slots)
 draw(cache)
 
@@ -78,7 +83,7 @@ draw(trie)
 """
 `draw` works on any nodes that have `children`, so on yours too. The trie is right, and for a 20,000-token prompt it makes 20,000 nodes, each an object with a dictionary of its own. Most of them have one child: they are not decisions, only distance.
 
-**Step 2: a run of tokens on each edge.** A **radix tree** keeps a node only where something *happens*: where a prompt ends, or where two prompts part. Its node holds a whole run of tokens, with a slot for each. A child is found by its first token, for no two children can begin with the same one.
+**Step 2: a run of tokens on each edge.** A **radix tree** keeps a node only where something *happens*: where a prompt ends, or where two part. Its node holds a whole run of tokens, with a slot for each. A child is found by its first token, for no two children can begin with the same one.
 """
 
 
@@ -139,26 +144,34 @@ Four links were set: two down, two up. Forget one, and the tree looks right from
 
 # %%
 class RadixTree:
-    key, agree = staticmethod(first_token), staticmethod(common)
-
     def __init__(self):
         self.root = Node([], [])
 
-    def walk(self, tokens):  # the node where the longest cached prefix ends, and its length
-        node, at = self.root, 0
-        while at < len(tokens) and (child := node.children.get(self.key(tokens[at:]))):
-            same = self.agree(child.tokens, tokens[at:])
-            at += same
-            if same < len(child.tokens):
-                return split(child, same, self.key), at
-            node = child
-        return node, at
+    def key(self, tokens):  # by what a child is found
+        return tokens[0]
+
+    def agree(self, edge, tokens):  # how much of an edge can be shared
+        return common(edge, tokens)
+
+
+# %%
+def walk(tree, tokens):
+    """The node where the longest cached prefix ends, and its length."""
+    node, at = tree.root, 0
+    while at < len(tokens) and tree.key(tokens[at:]) in node.children:
+        child = node.children[tree.key(tokens[at:])]
+        same = tree.agree(child.tokens, tokens[at:])
+        at += same
+        if same < len(child.tokens):
+            return split(child, same, tree.key), at
+        node = child
+    return node, at
 
 
 # %%
 def insert(tree, tokens, slots):
     """Cache `tokens` in `slots`; return how many of them were there already."""
-    node, at = tree.walk(tokens)
+    node, at = walk(tree, tokens)
     if at < len(tokens):
         node.children[tree.key(tokens[at:])] = Node(tokens[at:], list(slots[at:]), node)
     return at
@@ -166,7 +179,7 @@ def insert(tree, tokens, slots):
 
 def match(tree, tokens):
     """The slots of the longest cached prefix, in order."""
-    node, _ = tree.walk(tokens)
+    node, _ = walk(tree, tokens)
     slots = []
     while node.parent is not None:
         slots = node.slots + slots
@@ -187,8 +200,18 @@ def match(tree, tokens):
 
 # %%
 tree = RadixTree()
-print("already there:", insert(tree, [1, 2, 3, 4, 5], range(5)), "and", insert(tree, [1, 2, 3, 7, 8], range(5, 10)))
-print("second prompt:", match(tree, [1, 2, 3, 7, 8]), "  first prompt:", match(tree, [1, 2, 3, 4, 5]))
+print(
+    "already there:",
+    insert(tree, [1, 2, 3, 4, 5], range(5)),
+    "and",
+    insert(tree, [1, 2, 3, 7, 8], range(5, 10)),
+)
+print(
+    "second prompt:",
+    match(tree, [1, 2, 3, 7, 8]),
+    "  first prompt:",
+    match(tree, [1, 2, 3, 4, 5]),
+)
 draw(tree.root)
 
 # %% [markdown]
@@ -199,7 +222,7 @@ Now the surprise that every one of these trees has in store.
 
 <details><summary>Answer</summary>
 
-Yes: the edge `[1 2 3]` is cut after its second token. The match has to end at a node, so that the caller can hold on to that node. Two well-known engines say of this function that it "will not modify the cache". It never changes *what* is cached, but it does change the nodes, so whoever keeps books by node must know.
+Yes: the edge `[1 2 3]` is cut after its second token. The match has to end at a node, so that the caller can hold on to that node. mini-sglang's docstring says of this function that it "will not modify the cache". It never changes *what* is cached, but it does change the nodes, so whoever keeps books by node must know.
 
 </details>
 """
@@ -214,7 +237,13 @@ asked = RadixTree()
 insert(asked, [1, 2, 3, 4, 5], range(5))
 insert(asked, [1, 2, 3, 7, 8], range(5, 10))
 before = count_nodes(asked.root)
-print("slots of [1, 2, 9]:", match(asked, [1, 2, 9]), "  nodes before and after:", before, count_nodes(asked.root))
+print(
+    "slots of [1, 2, 9]:",
+    match(asked, [1, 2, 9]),
+    "  nodes before and after:",
+    before,
+    count_nodes(asked.root),
+)
 draw(asked.root)
 
 # %% [markdown]
@@ -249,20 +278,24 @@ Two nodes, and they share nothing, although both begin with token 1. The first p
 
 # %%
 paged = PagedTree(4)
-print(insert(paged, [1, 2, 3, 4], range(4)), insert(paged, [1, 2, 3, 9, 5, 6, 7, 8], range(8, 16)))
+for start, prompt in ((0, [1, 2, 3, 4, 5, 6]), (8, [1, 2, 3, 9, 5, 6, 7, 8])):
+    whole = prompt[: len(prompt) // 4 * 4]
+    there = insert(paged, whole, range(start, start + len(whole)))
+    print(f"{prompt}: {there} tokens were there, {len(prompt) - len(whole)} at the end dropped")
 draw(paged.root)
 
 # %% [markdown]
 """
 ## The same in `minikv`
 
-`RadixCache` is this tree, with edges packed into bytes so that comparing a run is one instruction's work instead of a loop. It agrees with both of ours on a thousand random prompts, in every length and every slot:
+`RadixCache` is this tree, with edges packed into bytes, so that comparing a run is one call into C instead of a loop. It agrees with both of ours on a thousand random prompts, in every length and every slot:
 """
 
 # %%
 import random
 
-chance, pairs = random.Random(3), [(RadixTree(), RadixCache()), (PagedTree(4), RadixCache(page_size=4))]
+chance = random.Random(3)
+pairs = [(RadixTree(), RadixCache()), (PagedTree(4), RadixCache(page_size=4))]
 for step in range(1000):
     tokens = [chance.randrange(2) for _ in range(4 * chance.randrange(1, 5))]
     slots = list(range(100 * step, 100 * step + len(tokens)))
@@ -271,11 +304,12 @@ for step in range(1000):
         assert insert(ours, tokens, slots) == theirs.insert(tokens, slots).prefix_length
 for ours, theirs in pairs:
     theirs.check()
-    print("the same in 1000 steps:", count_nodes(ours.root), "nodes in ours,", len(list(theirs.nodes())), "in minikv's")
+    counts = count_nodes(ours.root), len(list(theirs.nodes()))
+    print("the same in 1000 steps; nodes in ours and in minikv's:", counts)
 
 # %% [markdown]
 """
-And it answers the problem this chapter began with. Cached prompts grow a hundredfold; the nodes that a lookup visits hardly do:
+And it answers the problem this chapter began with. Cached prompts grow a hundredfold; what a lookup compares is its own prompt, and the nodes on its way hardly grow:
 """
 
 
@@ -287,24 +321,33 @@ def visited(cache, prompt):
     return count
 
 
+# %%
 desk, trie, trie_nodes = RadixCache(), TrieNode(), 0
 for count, prompt in enumerate(prompts, start=1):
-    desk.insert(prompt, range(len(prompt)))
+    desk.insert(prompt, range(len(prompt)))  # which slots does not matter here
     trie_nodes += trie_insert(trie, prompt, range(len(prompt)))
     if count in (10, 100, 1000):
-        nodes = sum(1 for _ in desk.nodes())
-        print(f"{count:4} prompts: {nodes:4} nodes (a trie: {trie_nodes:6}), a lookup visits {visited(desk, prompt)}")
+        nodes = len(list(desk.nodes()))
+        print(
+            f"{count:4} prompts, {nodes:4} nodes (a trie: {trie_nodes:5}): a lookup visits {visited(desk, prompt)} nodes"
+        )
+        print(
+            f"   and compares {len(prompt)} tokens; with the list, {(count - 1) * len(SYSTEM):,} at the least"
+        )
 
 # %% [markdown]
 """
-One more thing that prompts may not share by accident: the same tokens mean something else to a model with another adapter, and one customer's prompts are no business of another's. A **namespace** is a label that keeps them apart. Each has a root of its own.
+One more thing that prompts may not share by accident: a model can be run with different small sets of extra weights (adapters), and then the same tokens have other keys and values; and one customer's prompts are no business of another's. A **namespace** is a label that keeps them apart. Each has a root of its own.
 """
 
 # %%
 cache = RadixCache()
 cache.insert([1, 2, 3], [0, 1, 2])
 cache.insert([1, 2, 3], [3, 4, 5], namespace="customer B")
-print(cache.match_prefix([1, 2, 3]).slots, cache.match_prefix([1, 2, 3], namespace="customer B").slots)
+print(
+    cache.match_prefix([1, 2, 3]).slots,
+    cache.match_prefix([1, 2, 3], namespace="customer B").slots,
+)
 draw(cache)
 
 # %% [markdown]
@@ -315,13 +358,13 @@ Prompts come in one by one, and one is only asked for. Step through and try this
 """
 
 # %%
-from minikv import play
+from minikv import FreeListPool, play
 
-cache, steps, used = RadixCache(), [], 0
+cache, pool, steps = RadixCache(), FreeListPool(24), []
 for tokens in ([1, 2, 3, 4, 5], [1, 2, 3, 7, 8], [1, 2], [6, 7], [6, 7, 8, 9]):
-    known = {node.id for node in cache.nodes()}
-    done = cache.insert(tokens, range(used, used + len(tokens)))
-    used += len(tokens)
+    known, slots = {node.id for node in cache.nodes()}, pool.alloc(len(tokens))
+    done = cache.insert(tokens, slots)
+    pool.free(slots[: done.prefix_length])  # the tree has others for those
     new = [node for node in cache.nodes() if node.id not in known]
     steps.append((f"insert {tokens}: {done.prefix_length} tokens were there", draw(cache, new=new)))
 found = cache.match_prefix([6, 7, 8, 5])
@@ -392,7 +435,7 @@ def radix_nodes(prompts):
 
 </details>
 
-**3.3 Bug hunt.** In the tree below, one line differs from a right one: after a split, the new branch hangs on the wrong node. A published engine has this very bug in one of its paths. Find a script of inserts and a match on which it gives wrong slots, that is, somebody else's keys and values.
+**3.3 Bug hunt.** The tree below is right, and `CarelessTree` differs from it in one line: after a split, the new branch hangs on the wrong node. (pymllm's sliding-window tree, chapter 12's subject, had this very bug.) Find a script of inserts and a match on which it goes wrong. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
 """
 
 # %%
@@ -401,12 +444,13 @@ import inspect
 from minikv.learn.ch03 import CarelessTree, Tree
 from minikv.learn.judge import Script
 
-print(inspect.getsource(Tree.insert))
-print(inspect.getsource(CarelessTree))
+for part in (Tree.insert, Tree.after_split, Tree.split, CarelessTree):
+    print(inspect.getsource(part))
 
 
 def script_that_breaks_it():
-    raise NotImplementedError  # delete this line; return Script((), (("insert", ([1, 2], [0, 1])), ...))
+    raise NotImplementedError  # delete this line, and write more operations into the next
+    return Script((), (("insert", ([1, 2], [0, 1])), ("match", ([1, 2],))))
 
 
 check("3.3 CarelessTree", script_that_breaks_it)
@@ -415,7 +459,7 @@ check("3.3 CarelessTree", script_that_breaks_it)
 """
 <details><summary>Hint</summary>
 
-Make the second insert split the first one's edge, and then match what the second insert added.
+Make the second insert split the first one's edge. Where does its branch hang in the careless tree? Walk there with a match.
 
 </details>
 
@@ -423,7 +467,7 @@ Make the second insert split the first one's edge, and then match what the secon
 
 ```python
 def script_that_breaks_it():
-    return Script((), (("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [2, 3])), ("match", ([1, 9],))))
+    return Script((), (("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [2, 3])), ("match", ([1, 2, 9],))))
 ```
 
 </details>
@@ -438,7 +482,7 @@ cache = RadixCache()
 cache.insert([1, 2, 3], [0, 1, 2])
 anna, ben = cache.match_prefix([1, 2, 3]), cache.match_prefix([1, 2, 4])
 print("Anna reads slots", anna.slots, "and Ben reads", ben.slots)
-print("then the memory is needed:", cache.evict(3), "go to somebody else, while both are reading")
+print("then room is needed, and slots", cache.evict(3), "are evicted, while both are reading")
 
 # %% [markdown]
 """
@@ -458,7 +502,7 @@ They add nodes whose contents have moved to host memory, events for a router tha
 
 ## Recap
 
-A radix tree keeps a node only where a prompt ends or two part, so a lookup costs what the prompt costs. A split makes a new upper node and leaves the old one as the lower part, so that whoever remembers it stays right. Even asking may split, and with pages only whole ones are stored, matched and shared.
+A radix tree keeps a node only where a prompt ends, where two part or where a match ended, so a lookup costs what the prompt costs. A split makes a new upper node and leaves the old one as the lower part, so that whoever remembers it stays right. Even asking may split, and with pages only whole ones are stored, matched and shared.
 
 **Check yourself**
 
