@@ -135,7 +135,7 @@ for calls in ([[1], [3]], [[1, 3]]):
     ours.alloc(5)
     for slots in calls:
         ours.free(slots)
-    print("freed in", len(calls), "calls: alloc(2) gives", ours.alloc(2))
+    print("calls of free:", calls, "  alloc(2) gives", ours.alloc(2))
 for wrong in ([7], [2, 2], [2, -1], [8]):
     try:
         ours.free(wrong)
@@ -248,6 +248,9 @@ for order in ([0, 1, 2], [2, 1, 0]):
     print(
         f"freed as {order}: slot {reused} is reused, and {[0, 1, 2].index(reused)} of 3 tokens still match"
     )
+
+queue = LinkedQueue(4)
+print("from the middle, without a search:", queue.take(2), "and then", [queue.pop() for _ in range(3)])
 
 # %% [markdown]
 """
