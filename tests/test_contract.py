@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from copy import copy
 
 import numpy as np
@@ -460,3 +461,30 @@ def test_rule_13_the_same_operations_give_the_same_cache(make):
     cache.evict(10**6)
     cache.reset()
     assert run(cache) == first == run(make())
+
+
+@every_index
+def test_rule_1_slots_may_be_any_sequence_and_errors_name_the_first_bad_one_with_start_too(make):
+    cache = make()
+    cache.insert([1, 2], deque([5, 6]))
+    handle = cache.match_prefix([1, 2]).handle
+    cache.lock(handle)
+    for slots, names in (
+        ([5, 6, -7], r"slots\[2\] is -7"),
+        ({5, 6, 7}, "slots are a set"),
+        ({5: 5, 6: 6, 7: 7}, "a dict"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=names):
+            cache.insert([1, 2, 3], slots, start=handle)
+    cache.insert([1, 2, 3], pack([0, 0, 7]), start=handle)
+    assert cached(cache, [1, 2, 3]) == [5, 6, 7]
+    cache.unlock(handle)
+
+
+@every_index
+def test_rule_1_an_object_array_is_looked_at_item_by_item(make):
+    cache = make()
+    cache.insert(np.array([1, 2], object), np.array([5, 6], object))
+    assert cached(cache, [1, 2]) == [5, 6]
+    with pytest.raises(TypeError, match=r"tokens\[1\] is 2.5"):
+        cache.match_prefix(np.array([1, 2.5], object))

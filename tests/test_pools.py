@@ -213,10 +213,16 @@ CORRUPTIONS = [
     (FreeListPool, lambda pool: setattr(pool, "_top", 2)),
     (FreeListPool, lambda pool: pool._stack.__setitem__(0, 0)),
     (FreeListPool, lambda pool: pool._mark.__setitem__(3, -1)),
+    (FreeListPool, lambda pool: pool._stack.__setitem__(0, 2)),
+    (FreeListPool, lambda pool: setattr(pool, "_top", 9)),
+    (FreeListPool, lambda pool: pool._stack.__setitem__(0, -1)),
+    (BitmaskPool, lambda pool: (setattr(pool, "_num_free", 4), pool._levels[0].__setitem__(0, 0b11110))),
+    (BitmaskPool, lambda pool: pool._levels.append([0])),
     (BitmaskPool, lambda pool: setattr(pool, "_num_free", 2)),
     (BitmaskPool, lambda pool: pool._levels[0].__setitem__(0, 0b11110)),
     (QueuePool, lambda pool: setattr(pool, "_num_free", 2)),
     (QueuePool, lambda pool: pool._next.__setitem__(2, 1)),
+    (QueuePool, lambda pool: pool._next.__setitem__(2, 99)),
     (QueuePool, lambda pool: pool._previous.__setitem__(3, 1)),
 ]
 
@@ -229,3 +235,17 @@ def test_check_finds_a_corruption(make, corrupt):
     corrupt(pool)
     with pytest.raises(InvariantError, match=make.__name__):
         pool.check()
+
+
+def test_pages_may_be_taken_while_the_queue_is_walked():
+    pool = QueuePool(4)
+    for page in pool:
+        pool.take(page)
+    assert pool.num_free == 0
+    pool.check()
+
+
+def test_a_pool_has_as_many_pages_as_there_are_slots_at_the_most():
+    for make in POOLS:
+        with pytest.raises(ValueError, match="size is 10000000000: a pool holds at most"):
+            make(10**10)

@@ -180,3 +180,28 @@ def test_the_plan_has_one_row_a_slot():
         ("v", (15, 2, 4, 16), "bfloat16"),
     ]
     assert sum(2 * prod(plan.shape) for plan in plans) == 3 * bytes_per_page(KVShape(2, 4, 8, v_head_dim=16), 5)
+
+
+def test_numpy_sizes_do_not_overflow():
+    np = pytest.importorskip("numpy")
+    shape = KVShape(np.int32(80), np.int32(64), np.int32(128))
+    assert bytes_per_page(shape, 4096) == 80 * 2 * 64 * 128 * 2 * 4096
+    assert json.dumps(bytes_per_page(shape)) == str(80 * 2 * 64 * 128 * 2)
+
+
+def test_a_share_of_the_memory_is_meant_as_it_is_written():
+    assert kv_budget(100, 0, 0.29) == 29
+    assert kv_budget(2**60 + 1, 0, 1.0) == 2**60 + 1
+    for wrong in ("0.9", None, True, 0, -1, float("nan")):
+        with pytest.raises(ValueError, match="utilization is"):
+            kv_budget(100, 0, wrong)
+
+
+def test_configs_that_name_their_heads_otherwise_are_refused():
+    falcon = {"num_hidden_layers": 32, "num_attention_heads": 71, "hidden_size": 4544, "multi_query": True}
+    with pytest.raises(ValueError, match="in a way of its own"):
+        KVShape.from_config(falcon)
+    with pytest.raises(ValueError, match="text_config in the config is 'x'"):
+        KVShape.from_config({"text_config": "x"})
+    with pytest.raises(TypeError, match="the config is a NoneType"):
+        KVShape.from_config(None)

@@ -81,10 +81,11 @@ class QueuePool:
         """Walking forward visits `num_free` pages, each linked back to the one before it."""
         before, seen = self.size, 0
         while (page := self._next[before]) != self.size:
-            if not 0 <= page < self.size or self._previous[page] != before or seen >= self.size:
-                raise InvariantError(
-                    f"QueuePool: after page {before} comes {page}, whose previous page is {self._previous[page]}"
-                )
+            if not 0 <= page < self.size or seen >= self.size:
+                raise InvariantError(f"QueuePool: after page {before} comes {page}: out of range, or in a loop")
+            if self._previous[page] != before:
+                previous = self._previous[page]
+                raise InvariantError(f"QueuePool: after page {before} comes {page}, whose previous page is {previous}")
             before, seen = page, seen + 1
         linked = sum(link != IN_USE for link in self._next[: self.size])
         if not seen == linked == self._num_free or self._previous[self.size] != before:

@@ -13,21 +13,21 @@ After SGLang's RadixAttention (Zheng et al., 2023), mini-sglang and the notebook
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Hashable
 
 import numpy as np
 
 from minikv.errors import LockError, whole_number
 from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, pack_slots
-from minikv.prefix.eviction import POLICIES, EvictionOrder
-from minikv.prefix.radix_node import RadixNode, RadixRoot, below
-from minikv.tokens import TOKEN_BYTES, TokensLike, common_bytes, pack
+from minikv.prefix.eviction import POLICIES
+from minikv.prefix.radix_node import RadixNode
+from minikv.prefix.radix_tree import RadixTree
+from minikv.tokens import TOKEN_BYTES, TokensLike, pack
 
 EVICT_BY = ("node", "page")
 
 
-class RadixCache:
+class RadixCache(RadixTree):
     """A prefix cache in a radix tree; keeps the thirteen rules of `PrefixCache`.
 
     `page_size` is in tokens: whole pages are stored and matched. `policy` names who is evicted first ("lru").
@@ -54,16 +54,13 @@ class RadixCache:
         if evict_by not in EVICT_BY:
             raise ValueError(f"evict_by is {evict_by!r}: expected one of {', '.join(EVICT_BY)}")
         self.page_size, self.policy, self.evict_by = page_size, policy, evict_by
-        self._step = TOKEN_BYTES * page_size
         self._clear()
 
     def _clear(self) -> None:
         self._epoch = object()  # handles carry it: a reset, or another cache, has another one
         self._held: dict[Handle, int] = {}
-        self._order: EvictionOrder = POLICIES[self.policy]()
         self._evictable = self._protected = self._clock = 0
-        self._next_id = 1
-        self._roots: dict[Hashable, RadixRoot] = {None: RadixRoot(0, None)}
+        self._plant(TOKEN_BYTES * self.page_size, POLICIES[self.policy]())
 
     # -- the sizes ----------------------------------------------------------------------------------------------
 
@@ -81,16 +78,6 @@ class RadixCache:
     def total_size(self) -> int:
         """Tokens cached: evictable + protected."""
         return self._evictable + self._protected
-
-    @property
-    def root(self) -> RadixNode:
-        """The root of the default namespace, for looking at."""
-        return self._roots[None]
-
-    @property
-    def roots(self) -> Mapping[Hashable, RadixNode]:
-        """The root of every namespace that holds something, and the default one; read only."""
-        return MappingProxyType(self._roots)
 
     # -- the verbs ----------------------------------------------------------------------------------------------
 
@@ -149,6 +136,7 @@ class RadixCache:
             if node.parent is None:
                 node = self._roots.get(namespace) or self._new_root(namespace)
             node = self._new_leaf(node, data[at:end], new_slots[prefix_length - skip : length - skip])
+            self._evictable += length - prefix_length
         self._refresh(node)
         return Insertion(prefix_length, length, Handle(self._epoch, node, length, namespace))
 
@@ -227,56 +215,9 @@ class RadixCache:
 
         check_radix(self)
 
-    def nodes(self) -> Iterator[RadixNode]:
-        """Every node but the roots, parents before children, in the order of their creation below each parent."""
-        return below(self._roots.values())
-
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, policy={self.policy!r}, evict_by={self.evict_by!r}"
         return f"RadixCache({how}, evictable={self._evictable}, protected={self._protected})"
-
-    # -- walking and splitting ----------------------------------------------------------------------------------
-
-    def _walk(self, node: RadixNode, data: bytes, at: int, end: int) -> tuple[RadixNode, int]:
-        """Go down from `node` while edges agree with `data[at:end]` (bytes); split the edge on which they part."""
-        step = self._step
-        while at < end:
-            child = node.children.get(data[at : at + step])
-            if child is None:
-                break
-            edge = child.key
-            if len(edge) > end - at or not data.startswith(edge, at):  # one memcmp, no slice
-                same = common_bytes(edge, data, at, end, step)
-                return self._split(child, same), at + same
-            at += len(edge)
-            node = child
-        return node, at
-
-    def _split(self, node: RadixNode, at: int) -> RadixNode:
-        """Cut the edge of `node` after `at` bytes; return the new upper node.
-
-        `node` itself stays the lower part, so that every handle that ends at it still ends where it did. The upper
-        part takes over its locks: whoever holds the lower part holds the path through the upper one.
-
-            parent --[ a b c d ]--> node        parent --[ a b ]--> upper --[ c d ]--> node
-        """
-        parent, cut, step = node.parent, at // TOKEN_BYTES, self._step
-        assert parent is not None
-        upper = RadixNode(self._take_id(), node.key[:at], node.slots[:cut], parent, parent.end + cut)
-        upper.ref_count, upper.last_used = node.ref_count, node.last_used
-        parent.children[upper.key[:step]] = upper
-        node.key, node.slots, node.parent = node.key[at:], node.slots[cut:], upper
-        upper.children[node.key[:step]] = node
-        if not upper.ref_count:
-            self._order.add(upper)
-        return upper
-
-    def _new_leaf(self, parent: RadixNode, key: bytes, slots: array[int]) -> RadixNode:
-        leaf = RadixNode(self._take_id(), key, slots, parent, parent.end + len(slots))
-        parent.children[key[: self._step]] = leaf
-        self._order.add(leaf)
-        self._evictable += len(slots)
-        return leaf
 
     def _refresh(self, node: RadixNode) -> None:
         """`node` and what is above it were used now; deepest first."""
@@ -286,44 +227,6 @@ class RadixCache:
                 self._order.touch(node)
             node.last_used = now
             node = parent
-
-    # -- evicting -----------------------------------------------------------------------------------------------
-
-    def _remove_leaf(self, leaf: RadixNode) -> array[int]:
-        """Take a whole leaf out of the tree; its handles go stale."""
-        parent = leaf.parent
-        assert parent is not None
-        self._order.remove(leaf)
-        del parent.children[leaf.key[: self._step]]
-        if isinstance(parent, RadixRoot) and not parent.children and parent.namespace is not None:
-            del self._roots[parent.namespace]
-        leaf.parent, leaf.end = None, -1
-        return leaf.slots
-
-    def _trim(self, leaf: RadixNode, keep: int) -> array[int]:
-        """Cut all but the first `keep` tokens off a leaf; handles that ended at its end go stale."""
-        freed = leaf.slots[keep:]
-        del leaf.slots[keep:]
-        leaf.key = leaf.key[: keep * TOKEN_BYTES]
-        leaf.end -= len(freed)
-        return freed
-
-    # -- roots, ids and handles ---------------------------------------------------------------------------------
-
-    def _root_of(self, namespace: Hashable) -> RadixNode:
-        """The root to search from; a namespace that holds nothing has none yet, and an empty one does as well."""
-        try:
-            return self._roots.get(namespace) or _NOTHING
-        except TypeError:
-            raise TypeError(f"namespace is {namespace!r}: a namespace must be hashable") from None
-
-    def _new_root(self, namespace: Hashable) -> RadixRoot:
-        self._roots[namespace] = root = RadixRoot(self._take_id(), namespace)
-        return root
-
-    def _take_id(self) -> int:
-        self._next_id += 1
-        return self._next_id - 1
 
     def _check_ours(self, handle: Handle, verb: str) -> None:
         if not isinstance(handle, Handle):
@@ -350,9 +253,6 @@ class RadixCache:
                     f"start is not a prefix of the tokens: they part in tokens[{at // TOKEN_BYTES}:{node.end}]"
                 )
             node = node.parent
-
-
-_NOTHING = RadixRoot(0, None)
 
 
 def _join(parts: list[array[int]]) -> Slots:

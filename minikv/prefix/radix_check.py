@@ -46,14 +46,10 @@ def _check_edge(cache: RadixCache, node: RadixNode) -> None:
     name, length, parent = f"node {node.id}", len(node.key) // TOKEN_BYTES, node.parent
     _require(parent is not None, f"{name}: reachable from a root, but its parent is None")
     assert parent is not None
-    first_page = node.key[: TOKEN_BYTES * cache.page_size]
-    _require(
-        parent.children.get(first_page) is node, f"{name}: its parent {parent.id} does not list it under its first page"
-    )
-    _require(
-        length > 0 and length % cache.page_size == 0,
-        f"{name}: {length} tokens on its edge are not whole pages of {cache.page_size}",
-    )
+    whole = length > 0 and length % cache.page_size == 0
+    _require(whole, f"{name}: {length} tokens on its edge are not whole pages of {cache.page_size}")
+    listed = parent.children.get(node.key[: TOKEN_BYTES * cache.page_size]) is node
+    _require(listed, f"{name}: its parent {parent.id} does not list it under its first page")
     _require(len(node.slots) == length, f"{name}: {len(node.slots)} slots for {length} tokens")
     _require(
         node.end == parent.end + length,

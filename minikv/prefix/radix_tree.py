@@ -1,0 +1,118 @@
+"""The radix tree as a structure: nodes and edges, how to walk down them, cut one, add a leaf and take one off.
+
+What it means to match, to lock or to evict is `radix.py`'s business. What both share is the eviction order: an
+unlocked node is in it from its making to its end.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterator, Mapping
+from types import MappingProxyType
+
+from minikv.prefix.eviction import EvictionOrder
+from minikv.prefix.radix_node import RadixNode, RadixRoot, below
+from minikv.tokens import TOKEN_BYTES, common_bytes
+
+
+class RadixTree:
+    """Nodes, edges and roots; an edge is packed bytes, a child is found by the bytes of its first page."""
+
+    _step: int  # a page in bytes
+    _order: EvictionOrder
+
+    def _plant(self, step: int, order: EvictionOrder) -> None:
+        """Begin anew with nothing but the root of the default namespace."""
+        self._step, self._order, self._next_id = step, order, 1
+        self._roots: dict[Hashable, RadixRoot] = {None: RadixRoot(0, None)}
+
+    @property
+    def root(self) -> RadixNode:
+        """The root of the default namespace, for looking at."""
+        return self._roots[None]
+
+    @property
+    def roots(self) -> Mapping[Hashable, RadixNode]:
+        """The root of every namespace that holds something, and the default one; read only."""
+        return MappingProxyType(self._roots)
+
+    def nodes(self) -> Iterator[RadixNode]:
+        """Every node but the roots, parents before children, in the order of their creation below each parent."""
+        return below(self._roots.values())
+
+    def _walk(self, node: RadixNode, data: bytes, at: int, end: int) -> tuple[RadixNode, int]:
+        """Go down from `node` while edges agree with `data[at:end]` (bytes); split the edge on which they part."""
+        step = self._step
+        while at < end:
+            child = node.children.get(data[at : at + step])
+            if child is None:
+                break
+            edge = child.key
+            if len(edge) > end - at or not data.startswith(edge, at):  # one memcmp, no slice
+                same = common_bytes(edge, data, at, end, step)
+                return self._split(child, same), at + same
+            at += len(edge)
+            node = child
+        return node, at
+
+    def _split(self, node: RadixNode, at: int) -> RadixNode:
+        """Cut the edge of `node` after `at` bytes; return the new upper node.
+
+        `node` itself stays the lower part, so that every handle that ends at it still ends where it did. The upper
+        part takes over its locks: whoever holds the lower part holds the path through the upper one.
+
+            parent --[ a b c d ]--> node        parent --[ a b ]--> upper --[ c d ]--> node
+        """
+        parent, cut, step = node.parent, at // TOKEN_BYTES, self._step
+        assert parent is not None
+        upper = RadixNode(self._take_id(), node.key[:at], node.slots[:cut], parent, parent.end + cut)
+        upper.ref_count, upper.last_used = node.ref_count, node.last_used
+        parent.children[upper.key[:step]] = upper
+        node.key, node.slots, node.parent = node.key[at:], node.slots[cut:], upper
+        upper.children[node.key[:step]] = node
+        if not upper.ref_count:
+            self._order.add(upper)
+        return upper
+
+    def _new_leaf(self, parent: RadixNode, key: bytes, slots: array[int]) -> RadixNode:
+        leaf = RadixNode(self._take_id(), key, slots, parent, parent.end + len(slots))
+        parent.children[key[: self._step]] = leaf
+        self._order.add(leaf)
+        return leaf
+
+    def _remove_leaf(self, leaf: RadixNode) -> array[int]:
+        """Take a whole leaf out of the tree; its handles go stale."""
+        parent = leaf.parent
+        assert parent is not None
+        self._order.remove(leaf)
+        del parent.children[leaf.key[: self._step]]
+        if isinstance(parent, RadixRoot) and not parent.children and parent.namespace is not None:
+            del self._roots[parent.namespace]
+        leaf.parent, leaf.end = None, -1
+        return leaf.slots
+
+    def _trim(self, leaf: RadixNode, keep: int) -> array[int]:
+        """Cut all but the first `keep` tokens off a leaf; handles that ended at its end go stale."""
+        freed = leaf.slots[keep:]
+        del leaf.slots[keep:]
+        leaf.key = leaf.key[: keep * TOKEN_BYTES]
+        leaf.end -= len(freed)
+        return freed
+
+    def _root_of(self, namespace: Hashable) -> RadixNode:
+        """The root to search from; a namespace that holds nothing has none yet, and an empty one does as well."""
+        try:
+            return self._roots.get(namespace) or _NOTHING
+        except TypeError:
+            raise TypeError(f"namespace is {namespace!r}: a namespace must be hashable") from None
+
+    def _new_root(self, namespace: Hashable) -> RadixRoot:
+        self._roots[namespace] = root = RadixRoot(self._take_id(), namespace)
+        return root
+
+    def _take_id(self) -> int:
+        self._next_id += 1
+        return self._next_id - 1
+
+
+_NOTHING = RadixRoot(0, None)  # the root of every namespace that holds nothing: nothing is ever added to it
