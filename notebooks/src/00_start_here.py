@@ -98,14 +98,8 @@ def keys_and_values(tokens, layers=2, size=8):
 
 # %%
 whole, end, start = (keys_and_values(tokens) for tokens in ([1, 2, 3], [1, 2, 9], [9, 2, 3]))
-print(
-    "another last token: the first two are the same:",
-    np.allclose(whole[:, :, :2], end[:, :, :2]),
-)
-print(
-    "another first token: the last two are the same:",
-    np.allclose(whole[:, :, 1:], start[:, :, 1:]),
-)
+print("another last token: the first two are the same:", np.allclose(whole[:, :, :2], end[:, :, :2]))
+print("another first token: the last two are the same:", np.allclose(whole[:, :, 1:], start[:, :, 1:]))
 
 # %% [markdown]
 """
@@ -172,11 +166,7 @@ def serve(prompt, said, memory):
 
 
 memory = []
-print(
-    "the same prompt, three times:",
-    [serve(first, first, memory) for _ in range(3)],
-    "tokens computed",
-)
+print("the same prompt, three times:", [serve(first, first, memory) for _ in range(3)], "tokens computed")
 
 
 # %% [markdown]

@@ -135,9 +135,7 @@ for dtype in ("fp32", "bf16", "fp8", "int8", "int4"):
 for tp in (1, 2, 4, 8, 16, 32):
     print(f"GPUs: {tp:2}   bytes a token on each: {bytes_per_token(llama, tp=tp):8,}")
 print(
-    "the careless table's model on 16 GPUs:",
-    bytes_per_token(KVShape(1, 8, 128), tp=16),
-    "bytes, not 256",
+    "the careless table's model on 16 GPUs:", bytes_per_token(KVShape(1, 8, 128), tp=16), "bytes, not 256"
 )
 try:
     bytes_per_token(llama, tp=3)

@@ -40,10 +40,7 @@ row = rows[0].clone()
 for _ in range(2):  # a request that is cancelled and also finishes
     free_slots = torch.cat([free_slots, row])
 print(
-    len(free_slots),
-    "free slots in a pool of 8, slot 0 among them",
-    (free_slots == 0).sum().item(),
-    "times",
+    len(free_slots), "free slots in a pool of 8, slot 0 among them", (free_slots == 0).sum().item(), "times"
 )
 
 # %% [markdown]
@@ -285,11 +282,7 @@ from minikv import BitmaskPool, QueuePool
 for make in (FreeListPool, BitmaskPool, QueuePool):
     pool = make(8)
     pages = pool.alloc(5)
-    for attempt in (
-        lambda: pool.alloc(4),
-        lambda: pool.free([1, 6]),
-        lambda: pool.free([1, 1]),
-    ):
+    for attempt in (lambda: pool.alloc(4), lambda: pool.free([1, 6]), lambda: pool.free([1, 1])):
         try:
             attempt()
         except (ValueError, RuntimeError) as error:
@@ -465,11 +458,7 @@ Safety has a price, and it can be counted: besides the stack, a mark for every s
 # %%
 pool = FreeListPool(1_000_000)
 parts = {"stack": pool._stack.nbytes, "marks": pool._mark.nbytes}
-print(
-    f"a pool of {pool.size:,} slots:",
-    parts,
-    f"= {sum(parts.values()) / pool.size:.0f} bytes a slot",
-)
+print(f"a pool of {pool.size:,} slots:", parts, f"= {sum(parts.values()) / pool.size:.0f} bytes a slot")
 
 # %% [markdown]
 """

@@ -206,12 +206,7 @@ print(
     "and",
     insert(tree, [1, 2, 3, 7, 8], range(5, 10)),
 )
-print(
-    "second prompt:",
-    match(tree, [1, 2, 3, 7, 8]),
-    "  first prompt:",
-    match(tree, [1, 2, 3, 4, 5]),
-)
+print("second prompt:", match(tree, [1, 2, 3, 7, 8]), "  first prompt:", match(tree, [1, 2, 3, 4, 5]))
 draw(tree.root)
 
 # %% [markdown]
@@ -344,10 +339,7 @@ One more thing that prompts may not share by accident: a model can be run with d
 cache = RadixCache()
 cache.insert([1, 2, 3], [0, 1, 2])
 cache.insert([1, 2, 3], [3, 4, 5], namespace="customer B")
-print(
-    cache.match_prefix([1, 2, 3]).slots,
-    cache.match_prefix([1, 2, 3], namespace="customer B").slots,
-)
+print(cache.match_prefix([1, 2, 3]).slots, cache.match_prefix([1, 2, 3], namespace="customer B").slots)
 draw(cache)
 
 # %% [markdown]
