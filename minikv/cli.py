@@ -179,6 +179,8 @@ def _lab(options: argparse.Namespace) -> int:
     paths = [str(asset("jupyter")), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
     quiet = {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
     where = [f"--ServerApp.root_dir={notebooks}", "--LabApp.default_url=/lab/tree/00_start_here.ipynb"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in options.rest:
+        where.append("--allow-root")  # in a container everybody is root, and JupyterLab would refuse
     return _become([sys.executable, "-m", "jupyter", "lab", *where, *options.rest], quiet)
 
 
