@@ -72,6 +72,10 @@ def forever(num_tokens, page_size):
         pass
 
 
+# Python 3.10 looks for a thrown exception only inside the `try` of such a loop, so there nothing can end it.
+reachable = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 cannot end a loop that catches all")
+
+
 def stubborn(num_tokens, page_size):
     while True:
         try:  # noqa: SIM105
@@ -103,7 +107,7 @@ class Odd:
     ("answer", "gave"),
     [
         (forever, "gave no end, expected 0"),
-        (stubborn, "gave no end, expected 0"),
+        pytest.param(stubborn, "gave no end, expected 0", marks=reachable),
         (chatty, "EOFError (nobody answers input() here)"),
         (lambda num_tokens, page_size: (x for x in ()), "<generator object"),
         (lambda num_tokens, page_size: {"b", "a", 3}, "{'a', 'b', 3}"),

@@ -149,7 +149,8 @@ def run(answer: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
 class _Watchdog:
     """Throws `TooLong` into the thread that started it after `MOST_SECONDS`, again and again until it is stopped.
 
-    Again and again, because an answer may catch it. A call into C that never returns cannot be reached.
+    Again and again, because an answer may catch it. A call into C that never returns cannot be reached, nor on Python
+    3.10 a loop that catches everything.
     """
 
     def __init__(self) -> None:
