@@ -1,0 +1,122 @@
+"""Watching any object from outside: who called which of its methods, with what, and what came back.
+
+The film, the ledger and the canary all stand beside a cache and look on. None of them has a hook in it: for as long
+as somebody watches, the object's own methods are shadowed by ones that call them and then tell. When the last one
+goes, the object is as it was.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
+
+
+class Call:
+    """One finished call: `thing.verb(**arguments)` returned `result` or raised `error`.
+
+    `arguments` are by name, defaults left out. `depth` is 0 for a call from outside, more for a call that another
+    watched call made.
+    """
+
+    __slots__ = ("arguments", "depth", "error", "result", "thing", "verb")
+
+    def __init__(self, thing: Any, verb: str, arguments: dict[str, Any], depth: int):
+        self.thing, self.verb, self.arguments, self.depth = thing, verb, arguments, depth
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def __repr__(self) -> str:
+        return f"Call({type(self.thing).__name__}.{self.verb}, depth={self.depth})"
+
+
+Listener = Callable[[Call], None]
+_depth = 0
+
+
+def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], None]:
+    """Tell `listener` of every call of one of `verbs` on `thing`, after it; return what ends it.
+
+    Verbs that `thing` does not have are passed over. All listeners hear of a call, in the order in which they came;
+    what the first of them raises is then raised at the caller. Raises `TypeError` when the object's methods cannot be
+    shadowed (a class with `__slots__` and no `__dict__`).
+
+    >>> from minikv import FreeListPool
+    >>> pool = FreeListPool(4)
+    >>> stop = watch(pool, ["alloc", "free"], lambda call: print(call.verb, call.arguments, call.result.tolist()))
+    >>> _ = pool.alloc(2)
+    alloc {'num_pages': 2} [0, 1]
+    >>> stop()
+    >>> _ = pool.alloc(1)
+    """
+    shadows = [_shadow(thing, verb) for verb in verbs if callable(getattr(thing, verb, None))]
+    for shadow in shadows:
+        shadow.listeners.append(listener)
+
+    def stop() -> None:
+        for shadow in shadows:
+            if listener in shadow.listeners:
+                shadow.listeners.remove(listener)
+            if not shadow.listeners and vars(thing).get(shadow.verb) is shadow.stand_in:
+                delattr(thing, shadow.verb)
+
+    return stop
+
+
+class _Shadow:
+    """Stands in for one method of one object, and keeps the list of who listens."""
+
+    def __init__(self, thing: Any, verb: str):
+        self.thing, self.verb, self.original = thing, verb, getattr(thing, verb)
+        self.signature = inspect.signature(self.original)
+        self.listeners: list[Listener] = []
+
+        @functools.wraps(self.original)
+        def stand_in(*args: Any, **kwargs: Any) -> Any:
+            return self.call(args, kwargs)
+
+        stand_in._minikv_shadow = self  # type: ignore[attr-defined]
+        self.stand_in = stand_in
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        global _depth
+        try:
+            arguments = dict(self.signature.bind(*args, **kwargs).arguments)
+        except TypeError:  # the wrong arguments: let the method say so itself
+            return self.original(*args, **kwargs)
+        call = Call(self.thing, self.verb, arguments, _depth)
+        _depth += 1
+        try:
+            call.result = self.original(*args, **kwargs)
+        except BaseException as error:
+            call.error = error
+            raise
+        finally:
+            _depth -= 1
+            self.tell(call)
+        return call.result
+
+    def tell(self, call: Call) -> None:
+        complaints = []
+        for listener in list(self.listeners):
+            try:
+                listener(call)
+            except Exception as complaint:
+                complaints.append(complaint)
+        if complaints:
+            raise complaints[0]
+
+
+def _shadow(thing: Any, verb: str) -> _Shadow:
+    """The shadow that stands before `thing.verb` already, or a new one."""
+    existing: _Shadow | None = getattr(getattr(thing, verb), "_minikv_shadow", None)
+    if existing is not None and existing.thing is thing:
+        return existing
+    shadow = _Shadow(thing, verb)
+    try:
+        setattr(thing, verb, shadow.stand_in)
+    except AttributeError:
+        name = type(thing).__name__
+        raise TypeError(f"cannot watch a {name}: its methods cannot be shadowed, as it has __slots__") from None
+    return shadow

@@ -1,0 +1,89 @@
+"""Watching from outside: every call is told, nothing is left behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from minikv import FreeListPool, OutOfPages, RadixCache
+from minikv.watch import watch
+
+VERBS = ("match_prefix", "insert", "lock", "unlock", "evict", "reset")
+
+
+def test_every_call_is_told_with_its_arguments_and_result():
+    cache, calls = RadixCache(), []
+    watch(cache, VERBS, calls.append)
+    done = cache.insert([1, 2], [3, 4], namespace="a")
+    (call,) = calls
+    assert (call.thing, call.verb, call.depth, call.error) == (cache, "insert", 0, None)
+    assert call.arguments == {"tokens": [1, 2], "slots": [3, 4], "namespace": "a"}
+    assert call.result is done
+
+
+def test_an_error_is_told_and_raised():
+    pool, calls = FreeListPool(2), []
+    watch(pool, ["alloc"], calls.append)
+    with pytest.raises(OutOfPages):
+        pool.alloc(3)
+    assert isinstance(calls[0].error, OutOfPages)
+
+
+def test_wrong_arguments_are_the_methods_own_error():
+    pool, calls = FreeListPool(2), []
+    watch(pool, ["alloc"], calls.append)
+    with pytest.raises(TypeError, match="alloc"):
+        pool.alloc()
+    assert not calls
+
+
+def test_the_object_is_as_it_was_when_the_last_one_goes():
+    cache, first, second = RadixCache(), [], []
+    before = dict(vars(cache))
+    stop_first, stop_second = watch(cache, VERBS, first.append), watch(cache, VERBS, second.append)
+    cache.evict(0)
+    stop_first()
+    cache.evict(0)
+    stop_second()
+    cache.evict(0)
+    assert (len(first), len(second)) == (1, 2)
+    assert vars(cache).keys() == before.keys()
+    stop_second()  # twice does no harm
+
+
+def test_a_complaint_reaches_the_caller_after_everybody_has_heard():
+    pool, heard = FreeListPool(2), []
+
+    def complain(call):
+        raise ValueError(f"after {call.verb}")
+
+    watch(pool, ["alloc"], complain)
+    watch(pool, ["alloc"], heard.append)
+    with pytest.raises(ValueError, match="after alloc"):
+        pool.alloc(1)
+    assert len(heard) == 1
+    assert pool.num_free == 1
+
+
+def test_a_call_inside_a_watched_call_is_deeper():
+    pool, depths = FreeListPool(2), []
+
+    class Engine:
+        def step(self):
+            pool.alloc(1)
+
+    engine = Engine()
+    watch(pool, ["alloc"], lambda call: depths.append((call.verb, call.depth)))
+    watch(engine, ["step"], lambda call: depths.append((call.verb, call.depth)))
+    engine.step()
+    assert depths == [("alloc", 1), ("step", 0)]
+
+
+def test_what_cannot_be_shadowed_says_so():
+    class Closed:
+        __slots__ = ()
+
+        def alloc(self):
+            """Nothing."""
+
+    with pytest.raises(TypeError, match="cannot watch a Closed"):
+        watch(Closed(), ["alloc"], print)
