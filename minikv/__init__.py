@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from minikv.learn import check, progress
     from minikv.pools import BitmaskPool, FreeListPool, PageTable, QueuePool, SlotPool, page_slots, slot_pages
     from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
-    from minikv.show import Picture, Player, beside, draw, play
+    from minikv.show import Film, Picture, Player, beside, draw, play, record
     from minikv.sizing import (
         KVShape,
         PageWaste,
@@ -37,7 +37,7 @@ _HOMES = {
     "minikv.learn": "check progress",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match PrefixCache RadixCache",
-    "minikv.show": "Picture Player beside draw play",
+    "minikv.show": "Film Picture Player beside draw play record",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",
     "minikv.tokens": "PackedTokens common_prefix pack",

@@ -1,6 +1,8 @@
-"""Pictures of live objects: trees, pools and page tables, each with its text twin, and a player for a row of them."""
+"""Pictures of live objects: trees, pools and page tables, each with its text twin; players and films of them."""
 
 from minikv.show.draw import Picture, beside, draw
+from minikv.show.film import Film, Story, record
+from minikv.show.film_frame import Frame
 from minikv.show.player import Player, play
 
-__all__ = ["Picture", "Player", "beside", "draw", "play"]
+__all__ = ["Film", "Frame", "Picture", "Player", "Story", "beside", "draw", "play", "record"]

@@ -11,18 +11,23 @@ LOOKS = {
     "evicted": {"fillcolor": "#f8d7da", "color": "#842029", "style": "filled,dashed", "penwidth": "2"},
     "new": {"fillcolor": "#cfe2ff", "color": "#084298", "penwidth": "3"},
     "matched": {"fillcolor": "#d1e7dd", "color": "#0f5132", "penwidth": "2"},
+    "split": {"fillcolor": "#e2d9f3", "color": "#432874", "style": "filled,diagonals", "penwidth": "2"},
     "locked": {"fillcolor": "#fff3cd", "color": "#664d03", "peripheries": "2"},
 }
 PLAIN = {"fillcolor": "#ffffff", "color": "#495057"}
 
 
-def tree_dot(views: list[NodeView]) -> str:
+def tree_dot(views: list[NodeView], ordered: bool = False) -> str:
     """The DOT source of a snapshot; a node's id goes along, so that a player can follow it.
+
+    With `ordered`, siblings keep their order from picture to picture, as a film needs it.
 
     >>> print(tree_dot([NodeView("root", None), NodeView("[1]", 0, slots=[5])]).splitlines()[-2].strip())
     n0 -> n1
     """
     graph = graphviz.Digraph()
+    if ordered:
+        graph.attr(ordering="out")
     graph.attr(rankdir="TB", nodesep="0.25", ranksep="0.35", pad="0.1")
     graph.attr("node", shape="box", style="filled", fontname="Courier", fontsize="13", margin="0.12,0.07", height="0.3")
     graph.attr("edge", arrowhead="none", color="#495057")
@@ -42,4 +47,6 @@ def _look(view: NodeView) -> dict[str, str]:
     look = next((dict(LOOKS[mark]) for mark in LOOKS if mark in marks), dict(PLAIN))
     if "locked" in marks:
         look["peripheries"] = "2"
+    if "split" in marks and "evicted" not in marks:
+        look["style"] = LOOKS["split"]["style"]
     return look

@@ -11,7 +11,7 @@ from minikv.show.render import FONTS
 from minikv.show.snapshot import MARKS, plain
 
 CELL, COLUMNS, TITLE = 34, 16, 22
-_LETTER = {"matched": "m", "locked": "l", "new": "n", "evicted": "e"}
+_LETTER = {"matched": "m", "locked": "l", "new": "n", "split": "s", "evicted": "e"}
 
 
 def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:

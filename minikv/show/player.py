@@ -1,111 +1,122 @@
 """A player for a row of pictures: play, pause, step, slide, with buttons or keys.
 
-The frames are painted here and travel to the browser once, on one canvas of one size, so that nothing jumps and the
-player goes on when the kernel is gone. Where widgets do not run, the stored picture and the text of every step stand
-in: nothing is shown in a player only.
+The frames are painted here and travel to the browser once, each picture once, so that the player goes on when the
+kernel is gone. Where widgets do not run, the stored picture and the text of every step stand in: nothing is shown in
+a player only. The browser's half is `assets/player/`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import anywidget
 import traitlets
 
+from minikv.assets import asset
 from minikv.show.draw import Picture, canvas, place, svg_size
 from minikv.show.render import FONTS
 
-_ESM = r"""
-function render({ model, el }) {
-  const frames = model.get("frames"), captions = model.get("captions"), last = frames.length - 1;
-  el.classList.add("minikv-player");
-  el.tabIndex = 0;
-  el.setAttribute("role", "group");
-  el.setAttribute("aria-label", "step player: arrow keys step, space plays");
-  el.innerHTML = `<div class="minikv-bar">
-    <button data-testid="first" aria-label="first step">|◀</button>
-    <button data-testid="prev" aria-label="step back">◀</button>
-    <button data-testid="play" aria-label="play">▶ play</button>
-    <button data-testid="next" aria-label="step forward">▶</button>
-    <input data-testid="slider" type="range" min="0" max="${last}" aria-label="step">
-    <output data-testid="count"></output>
-    <label>speed <select data-testid="speed"><option value="2400">½×</option><option value="1200" selected>1×</option>
-      <option value="600">2×</option><option value="240">5×</option></select></label></div>
-    <div class="minikv-caption" aria-live="polite"></div><div class="minikv-scene"></div>`;
-  const part = (name) => el.querySelector(`[data-testid=${name}]`);
-  let at = -1, timer = null;
-  const draw = (i) => {
-    if (i === at) return;
-    at = i;
-    el.querySelector(".minikv-scene").innerHTML = frames[i];
-    el.querySelector(".minikv-caption").textContent = captions[i];
-    part("slider").value = i;
-    part("count").textContent = `${i + 1} of ${last + 1}`;
-    el.dataset.step = i;
-  };
-  const go = (i) => { draw(Math.max(0, Math.min(last, i))); model.set("index", at); model.save_changes(); };
-  const stop = () => { clearInterval(timer); timer = null; part("play").textContent = "▶ play"; };
-  const start = () => {
-    part("play").textContent = "⏸ pause";
-    if (at === last) go(0);
-    timer = setInterval(() => (at >= last ? stop() : go(at + 1)), +part("speed").value);
-  };
-  const acts = {
-    first: () => { stop(); go(0); }, prev: () => { stop(); go(at - 1); }, next: () => { stop(); go(at + 1); },
-    play: () => (timer ? stop() : start()),
-  };
-  for (const name in acts) part(name).onclick = acts[name];
-  part("slider").oninput = (e) => { stop(); go(+e.target.value); };
-  part("speed").onchange = () => { if (timer) { stop(); start(); } };
-  const keys = { ArrowLeft: acts.prev, ArrowRight: acts.next, Home: acts.first, " ": acts.play };
-  el.onkeydown = (e) => {
-    e.stopPropagation();                                   // the notebook would take the arrow keys for itself
-    const inControl = ["BUTTON", "SELECT", "INPUT"].includes(e.target.tagName);
-    if (!keys[e.key] || (inControl && (e.key === " " || e.target.tagName !== "BUTTON"))) return;
-    keys[e.key]();
-    e.preventDefault();
-  };
-  const follow = () => draw(model.get("index"));
-  model.on("change:index", follow);
-  follow();
-  return () => { stop(); model.off("change:index", follow); };
-}
-export default { render };
-"""
 
-_CSS = """
-.minikv-player { outline-offset: 2px; }
-.minikv-bar { display: flex; gap: 8px; align-items: center; flex-wrap: wrap; margin: 4px 0; }
-.minikv-bar button { min-width: 2.6em; padding: 2px 8px; }
-.minikv-bar input { flex: 1 1 120px; max-width: 320px; }
-.minikv-caption { font-weight: 600; margin: 6px 0; min-height: 1.4em; }
-.minikv-scene { background: #fff; color: #000; overflow-x: auto; }
-"""
+def script() -> str:
+    """The browser's half of the player, an ECMAScript module.
+
+    >>> "function render(" in script()
+    True
+    """
+    return asset("player/player.js").read_text("utf-8")
+
+
+def style() -> str:
+    """The player's style sheet.
+
+    >>> ".minikv-player" in style()
+    True
+    """
+    return asset("player/player.css").read_text("utf-8")
+
+
+@dataclass
+class Reel:
+    """What the browser gets: `pictures`, and in `scenes[step][panel]` which of them to show (-1: none).
+
+    `first` is the number of the first step, `film` what only a film has (its log, sizes and stories).
+
+    >>> reel = Reel(1, ["one", "two"])
+    >>> left = reel.panel("picture", 10, 10)
+    >>> for step in (0, 1):
+    ...     reel.show(step, left, "<svg/>")
+    >>> reel.pictures, reel.scenes
+    (['<svg/>'], [[0], [0]])
+    """
+
+    first: int
+    captions: list[str]
+    pictures: list[str] = field(default_factory=list)
+    panels: list[dict[str, Any]] = field(default_factory=list)
+    scenes: list[list[int]] = field(default_factory=list)
+    film: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        self._place: dict[str, int] = {}
+        self.scenes = [[] for _ in self.captions]
+
+    def panel(self, kind: str, width: float, height: float, over: str = "", **more: Any) -> int:
+        """Add a panel of a fixed size and return its number; `over` is painted over each of its pictures."""
+        number = len(self.panels)
+        self.panels.append({"kind": kind, "number": number, "width": width, "height": height, "over": over, **more})
+        for scene in self.scenes:
+            scene.append(-1)
+        return number
+
+    def show(self, step: int, panel: int, picture: str) -> None:
+        """Show `picture` in a panel at a step."""
+        if picture not in self._place:
+            self._place[picture] = len(self.pictures)
+            self.pictures.append(picture)
+        self.scenes[step][panel] = self._place[picture]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The reel as plain data, for JSON."""
+        return asdict(self)
 
 
 class Player(anywidget.AnyWidget):
-    """A widget that steps through pictures; made by `play`. `index` is the step on show, from 0."""
+    """A widget that steps through pictures; made by `play` and by `Film.player`.
 
-    _esm, _css = _ESM, _CSS
-    frames: Any = traitlets.List().tag(sync=True)
-    captions: Any = traitlets.List().tag(sync=True)
+    `index` is the step on show, from 0; `clicked` is the id of the node that was clicked last, or -1.
+    """
+
+    _esm, _css = script(), style()
+    reel: Any = traitlets.Dict().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
+    clicked = traitlets.Int(-1).tag(sync=True)
 
-    def __init__(self, steps: Sequence[tuple[str, Picture]], **options: Any):
-        self._steps = steps
-        captions = [f"{i}. {caption}" for i, (caption, _) in enumerate(steps, start=1)]
-        super().__init__(frames=_on_one_canvas([picture for _, picture in steps]), captions=captions, **options)
+    def __init__(self, reel: Reel, still: Picture, **options: Any):
+        self._still = still
+        super().__init__(reel=reel.as_dict(), **options)
+
+    @property
+    def captions(self) -> list[str]:
+        """What every step says."""
+        return list(self.reel["captions"])
+
+    @property
+    def frames(self) -> list[str]:
+        """The pictures of every step, one after the other."""
+        return ["".join(self.reel["pictures"][i] for i in scene if i >= 0) for scene in self.reel["scenes"]]
 
     @property
     def text(self) -> str:
         """What every step says, and the text twin of the last picture."""
-        return "\n".join([f"Player with {len(self._steps)} steps", *self.captions, "", self._steps[-1][1].text])
+        return self._still.text
 
     @property
     def still(self) -> Picture:
         """All captions and the last picture in one, for where widgets do not run."""
-        return Picture(self.text, lambda: _with_captions(self.captions, self._steps[-1][1].svg))
+        return self._still
 
     def __repr__(self) -> str:
         return self.text
@@ -135,7 +146,12 @@ def play(steps: Iterable[tuple[str, Picture]]) -> Player:
     found = list(steps)
     if not found:
         raise ValueError("there are no steps to play")
-    return Player(found)
+    captions = [f"{i}. {caption}" for i, (caption, _) in enumerate(found, start=1)]
+    last = found[-1][1]
+    text = "\n".join([f"Player with {len(found)} steps", *captions, "", last.text])
+    reel = Reel(1, captions)
+    _on_one_canvas(reel, [picture for _, picture in found])
+    return Player(reel, Picture(text, lambda: _with_captions(captions, last.svg)))
 
 
 def _with_captions(captions: list[str], svg: str | None, line: int = 20) -> str | None:
@@ -151,15 +167,30 @@ def _with_captions(captions: list[str], svg: str | None, line: int = 20) -> str 
     return canvas(words + place(svg, 0, top + 6), max(width, 8 * longest + 8), top + height + 6)
 
 
-def _on_one_canvas(pictures: list[Picture]) -> list[str]:
+def _on_one_canvas(reel: Reel, pictures: Sequence[Picture]) -> None:
     """Every picture on a canvas of the same size, top left; or its text where it cannot be drawn."""
     svgs = [picture.svg for picture in pictures]
     sizes = [svg_size(svg) for svg in svgs if svg]
     width, height = max((w for w, _ in sizes), default=0), max((h for _, h in sizes), default=0)
-    return [
-        canvas(place(svg, 0, 0), width, height) if svg else f"<pre>{_escape(picture.text)}</pre>"
-        for svg, picture in zip(svgs, pictures)
-    ]
+    panel = reel.panel("picture", width, height)
+    for step, (svg, picture) in enumerate(zip(svgs, pictures)):
+        text = f"<pre>{_escape(picture.text)}</pre>"
+        reel.show(step, panel, fit(svg, width, height, left=True) if svg else text)
+
+
+def fit(svg: str, width: float, height: float, left: bool = False) -> str:
+    """An SVG on a canvas of a fixed size, at its top and in its middle, or on its left."""
+    return canvas(place(svg, 0 if left else (width - svg_size(svg)[0]) / 2, 0), width, height)
+
+
+def slim(svg: str) -> str:
+    """An SVG without what the player's style sheet says already: about half as many bytes.
+
+    >>> slim('<svg><!-- n1 --><text xml:space="preserve" x="1">a</text></svg>')
+    '<svg><text x="1">a</text></svg>'
+    """
+    svg = re.sub(r"<!--.*?-->\n?|<title>[^<]*</title>\n?", "", svg)
+    return re.sub(r'( xml:space="preserve"| xmlns:xlink="[^"]*"| font-family="[^"]*")', "", svg)
 
 
 def _escape(text: str) -> str:

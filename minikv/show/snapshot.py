@@ -10,12 +10,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-MARKS = ("matched", "locked", "new", "evicted")
+MARKS = ("matched", "locked", "new", "split", "evicted")
 
 
 @dataclass
 class NodeView:
-    """One node as it was: `label` says its tokens, `marks` what to point out; `parent` is its place in the list."""
+    """One node as it was: `label` says its tokens, `marks` what to point out; `parent` is its place in the list.
+
+    `id` is the node's own number, and `name` is how it is called on the picture, where it is called anything.
+    """
 
     label: str
     parent: int | None
@@ -24,21 +27,30 @@ class NodeView:
     ref_count: int = 0
     marks: list[str] = field(default_factory=list)
     id: int | None = None
+    name: str = ""
+    last_used: int | None = None
 
     @property
     def notes(self) -> list[str]:
         """The lines below the tokens: slots, locks, marks; what the picture and the text twin both say."""
-        notes = [f"slot{'s' if len(self.slots) > 1 else ''} {ranges(self.slots)}"] if self.slots else []
+        held = [f"slot{'s' if len(self.slots) > 1 else ''} {ranges(self.slots)}"] if self.slots else []
+        notes = [" · ".join([self.name, *held])] if self.name else held
         if self.ref_count or "locked" in self.marks:
             notes.append(f"locked ×{self.ref_count}" if self.ref_count else "locked")
         return notes + [mark for mark in self.marks if mark != "locked"]
 
 
-def snapshot(tree: Any, marked: Mapping[str, Any], label: Callable[[list[Any]], str] | None = None) -> list[NodeView]:
+def snapshot(
+    tree: Any,
+    marked: Mapping[str, Any],
+    label: Callable[[list[Any]], str] | None = None,
+    number: Callable[[Any], int] | None = None,
+) -> list[NodeView]:
     """Copy the nodes of `tree` (a cache with `roots`, or a root node), parents first, children in token order.
 
     `marked` has, for each name in `MARKS`, the nodes to mark: nodes, or matches, insertions and handles, which stand
-    for the whole path to them. `label` turns a node's tokens into what is written on it.
+    for the whole path to them. `label` turns a node's tokens into what is written on it, `number` a node into its
+    id, where its own `id` is not to be relied on.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()
@@ -46,7 +58,7 @@ def snapshot(tree: Any, marked: Mapping[str, Any], label: Callable[[list[Any]], 
     >>> [view.label for view in snapshot(cache, {})]
     ['root', '[1 2 3]']
     """
-    wanted = {mark: {id(node) for node in _nodes_of(what)} for mark, what in marked.items() if what is not None}
+    wanted = {mark: {id(node) for node in nodes_of(what)} for mark, what in marked.items() if what is not None}
     views: list[NodeView] = []
     seen: set[int] = set()
     stack: list[tuple[Any, Any, int | None]] = []
@@ -59,7 +71,9 @@ def snapshot(tree: Any, marked: Mapping[str, Any], label: Callable[[list[Any]], 
         seen.add(id(node))
         views.append(_view(node, key, parent, label, [mark for mark in MARKS if id(node) in wanted.get(mark, ())]))
         here = len(views) - 1
-        children = sorted(_children(node), key=lambda pair: [_order(token) for token in _tokens(*pair)])
+        if number is not None:
+            views[-1].id = number(node)
+        children = sorted(_children(node), key=lambda pair: token_order(_tokens(*pair)))
         stack.extend((child, key, here) for child, key in reversed(children))
     return views
 
@@ -83,11 +97,21 @@ def _view(node: Any, key: Any, parent: int | None, label: Any, marks: list[str])
     if slots is None:
         slot = getattr(node, "slot", None)
         slots = [] if slot is None else [slot]
-    text = key if parent is None else (" ".join(str(label(tokens)).split("\n")) if label else f"[{shorten(tokens)}]")
+    text = key if parent is None else label_of(tokens, label)
     locks = getattr(node, "ref_count", 0)
     locks = locks if isinstance(locks, int) and parent is not None else 0
-    number = getattr(node, "id", None)
-    return NodeView(text, parent, tokens, plain(slots), locks, marks, number)
+    used = getattr(node, "last_used", None)
+    used = used if isinstance(used, int) and parent is not None else None
+    return NodeView(text, parent, tokens, plain(slots), locks, marks, getattr(node, "id", None), last_used=used)
+
+
+def label_of(tokens: list[Any], label: Callable[[list[Any]], str] | None = None) -> str:
+    """What is written on a node: its tokens, shortened, or what `label` makes of them, on one line.
+
+    >>> label_of([1, 2]), label_of([104, 105], lambda tokens: bytes(tokens).decode())
+    ('[1 2]', 'hi')
+    """
+    return " ".join(str(label(tokens)).split("\n")) if label else f"[{shorten(tokens)}]"
 
 
 def _children(node: Any) -> list[tuple[Any, Any]]:
@@ -116,13 +140,23 @@ def plain(values: Any) -> list[Any]:
     return [found]
 
 
-def _order(token: Any) -> tuple[int, Any]:
-    """Sort numbers before text, so that any mixture of keys has an order."""
-    return (0, token) if isinstance(token, float) or hasattr(token, "__index__") else (1, str(token))
+def token_order(tokens: list[Any]) -> list[tuple[int, Any]]:
+    """What siblings are sorted by: their tokens, numbers before text, so that any mixture has an order.
+
+    >>> sorted([["b"], [10], [9]], key=token_order)
+    [[9], [10], ['b']]
+    """
+    return [(0, t) if isinstance(t, float) or hasattr(t, "__index__") else (1, str(t)) for t in tokens]
 
 
-def _nodes_of(what: Any) -> Iterator[Any]:
-    """The nodes that `what` stands for: itself, or the path to the root of a match, an insertion or a handle."""
+def nodes_of(what: Any) -> Iterator[Any]:
+    """The nodes that `what` stands for: itself, or the path to the root of a match, an insertion or a handle.
+
+    >>> from minikv import RadixCache
+    >>> cache = RadixCache()
+    >>> [node.id for node in nodes_of(cache.insert([1, 2], [0, 1]))]
+    [1]
+    """
     what = getattr(what, "handle", what)
     if hasattr(what, "node"):
         node, seen = what.node, set[int]()
@@ -134,7 +168,7 @@ def _nodes_of(what: Any) -> Iterator[Any]:
         yield what
     elif isinstance(what, Iterable) and not isinstance(what, (str, bytes)):
         for one in what:
-            yield from _nodes_of(one)
+            yield from nodes_of(one)
     else:
         raise TypeError(f"cannot mark a {type(what).__name__}: expected nodes, matches, insertions or handles")
 

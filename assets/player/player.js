@@ -1,0 +1,320 @@
+// The player: it shows pre-painted pictures, and knows nothing about caches. No library, no request to anywhere.
+// A reel has `pictures`, `panels` (tree, pool, rows or picture), and for each step `scenes[step][panel]`, a picture.
+const BAR = `
+  <button data-testid="first" aria-label="first step">|◀</button>
+  <button data-testid="prev" aria-label="step back">◀</button>
+  <button data-testid="play" aria-label="play">▶ play</button>
+  <button data-testid="next" aria-label="step forward">▶</button>
+  <input data-testid="slider" type="range" min="0" aria-label="step">
+  <output data-testid="count"></output>
+  <label>speed <select data-testid="speed"><option value="2400">½×</option><option value="1200" selected>1×</option>
+    <option value="600">2×</option><option value="240">5×</option></select></label>`;
+const HINT = "Click a node or a slot for its story, or reach a node with Tab and press Enter.";
+const GLIDE = 450;
+
+function make(tag, name, text) {
+  const made = document.createElement(tag);
+  if (name) made.className = name;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+// A line that keeps the room of the longest text it will ever have, so that nothing below it jumps.
+function steadyLine(name, texts) {
+  const box = make("div", "minikv-steady"), line = make("div", name);
+  const longest = texts.reduce((a, b) => (b.length > a.length ? b : a), "");
+  const room = make("div", `${name} minikv-room`, longest || " ");
+  room.classList.replace(name, `${name}-room`);
+  room.setAttribute("aria-hidden", "true");
+  box.append(room, line);
+  return [box, line];
+}
+
+// Where every node stands on the screen, and how to paint it there again once it is gone.
+function placesOf(panel) {
+  const svg = panel.querySelector("svg"), found = new Map();
+  if (!svg) return found;
+  const home = svg.getScreenCTM();
+  for (const node of panel.querySelectorAll("g.node")) {
+    const box = node.getBoundingClientRect();
+    const matrix = home && node.getScreenCTM() ? home.inverse().multiply(node.getScreenCTM()) : null;
+    found.set(node.dataset.node, { x: box.x + box.width / 2, y: box.y + box.height / 2, node, matrix });
+  }
+  return found;
+}
+
+function glide(panel, before, born, time) {
+  const svg = panel.querySelector("svg"), room = svg && svg.getBoundingClientRect();
+  if (!room || !room.width || !before.size) return;
+  const scale = room.width / svg.viewBox.baseVal.width, ease = { duration: time, easing: "ease-in-out" };
+  const after = placesOf(panel);
+  for (const [name, { x, y, node }] of after) {
+    const from = before.get(name) || before.get(String(born[name]));
+    if (!from) {
+      node.animate([{ opacity: 0 }, { opacity: 0, offset: 0.4 }, { opacity: 1 }], ease);
+    } else if (Math.abs(from.x - x) + Math.abs(from.y - y) > 0.5) {
+      const way = `translate(${(from.x - x) / scale}px, ${(from.y - y) / scale}px)`;
+      node.animate([{ transform: way }, { transform: "none" }], ease);
+    }
+  }
+  for (const edge of panel.querySelectorAll("g.edge")) {
+    edge.animate([{ opacity: 0 }, { opacity: 0, offset: 0.5 }, { opacity: 1 }], ease);
+  }
+  for (const [name, { node, matrix: m }] of before) {
+    if (after.has(name) || !m) continue;
+    const ghost = document.createElementNS("http://www.w3.org/2000/svg", "g");
+    ghost.setAttribute("transform", `matrix(${m.a} ${m.b} ${m.c} ${m.d} ${m.e} ${m.f})`);
+    ghost.setAttribute("aria-hidden", "true");
+    node.removeAttribute("tabindex");
+    node.classList.remove("node");
+    ghost.append(node);
+    svg.append(ghost);
+    ghost.animate([{ opacity: 1 }, { opacity: 0 }], ease).onfinish = () => ghost.remove();
+  }
+}
+
+function render({ model, el }) {
+  const reel = model.get("reel"), { captions, film } = reel, last = captions.length - 1;
+  const slow = matchMedia("(prefers-reduced-motion: reduce)");
+  el.classList.add("minikv-player");
+  el.tabIndex = 0;
+  el.setAttribute("role", "group");
+  el.setAttribute("aria-label", "step player: arrow keys step, space plays");
+  const bar = make("div", "minikv-bar"), scene = make("div", "minikv-scene");
+  bar.innerHTML = BAR;
+  const part = (name) => bar.querySelector(`[data-testid=${name}]`);
+  part("slider").max = last;
+  const [captionBox, caption] = steadyLine("minikv-caption", captions);
+  caption.setAttribute("aria-live", "polite");
+  el.replaceChildren(bar, captionBox);
+  let at = -1, timer = null, chosen = null;
+
+  // -- the scene: what stands on the left, and a column for the rest on the right
+  const left = make("div", "minikv-left"), right = make("div", "minikv-right");
+  scene.append(left);
+  const panels = reel.panels.map((about) => {
+    const box = make("div", `minikv-panel minikv-${about.kind}`);
+    const leads = reel.panels.length === 1 || about.kind === "tree";
+    if (leads && about.kind === "tree") left.style.flexBasis = `${Math.min(about.width, 420)}px`;
+    if (!leads) right.style.flexBasis = `${Math.max(about.width, parseInt(right.style.flexBasis) || 0)}px`;
+    (leads ? left : right).append(box);
+    return { ...about, box, shown: null };
+  });
+  if (right.childElementCount) scene.append(right);
+  if (!left.childElementCount) left.remove();
+  el.append(scene);
+
+  const fill = (panel, step) => {
+    const which = reel.scenes[step][panel.number];
+    if (which === panel.shown) return;
+    const before = panel.kind === "tree" && !slow.matches ? placesOf(panel.box) : new Map();
+    const had = panel.box.contains(document.activeElement) ? document.activeElement.dataset.node : null;
+    panel.shown = which;
+    const picture = which < 0 ? "" : reel.pictures[which];
+    panel.box.innerHTML = panel.over === "" ? picture :
+      `<svg xmlns="http://www.w3.org/2000/svg" width="${panel.width}" height="${panel.height}" class="minikv-cells"
+        viewBox="0 0 ${panel.width} ${panel.height}" role="img">${picture}${panel.over}</svg>`;
+    const svg = panel.box.querySelector("svg");
+    if (!svg) return;
+    if (panel.kind === "tree") {
+      svg.style.minWidth = `${Math.min(panel.width, Math.max(320, panel.width * 0.5))}px`;
+      prepare(panel.box, step);
+      glide(panel.box, before, film.born[step], timer ? Math.min(GLIDE, part("speed").value * 0.6) : GLIDE);
+    }
+    if (had !== null) (panel.box.querySelector(`g.node[data-node="${had}"]`) || el).focus({ preventScroll: true });
+  };
+  // Ids are for one picture; a page may show many. So they become data, and each node says what it is.
+  const prepare = (box, step) => {
+    for (const thing of box.querySelectorAll("[id]")) {
+      if (thing.classList.contains("node")) {
+        const key = thing.id.slice(1), words = [...thing.querySelectorAll("text")].map((t) => t.textContent);
+        thing.dataset.node = key;
+        thing.setAttribute("tabindex", "0");
+        thing.setAttribute("role", "button");
+        thing.setAttribute("aria-label", `node ${words.join(", ")}`);
+      }
+      thing.removeAttribute("id");
+    }
+  };
+
+  // -- what a film has and a row of pictures has not: changes, sizes, the log, and the story of what was clicked
+  let tell = () => {}, mark = () => {};
+  if (film) {
+    const [notesBox, notes] = steadyLine("minikv-notes", film.notes);
+    if (film.notes.some(Boolean)) captionBox.after(notesBox);
+    const sizes = sizesOf(film.sizes), below = make("div", "minikv-below");
+    const log = make("div", "minikv-log"), facts = make("div", "minikv-facts");
+    facts.setAttribute("aria-live", "polite");
+    log.setAttribute("role", "group");
+    log.setAttribute("aria-label", "all steps");
+    scene.append(sizes.box);
+    below.append(log, facts);
+    el.append(below);
+    const lines = captions.map((words, i) => {
+      const line = make("button", "minikv-line", words);
+      line.title = words;
+      line.tabIndex = -1;
+      line.onclick = () => { stop(); go(i); };
+      log.append(line);
+      return line;
+    });
+    mark = (was, now) => {
+      notes.textContent = film.notes[now];
+      sizes.show(film.sizes[now]);
+      if (lines[was]) { lines[was].tabIndex = -1; lines[was].removeAttribute("aria-current"); }
+      lines[now].tabIndex = 0;
+      lines[now].setAttribute("aria-current", "step");
+      const top = lines[now].offsetTop - log.offsetTop, high = lines[now].offsetHeight;
+      log.scrollTop = Math.max(0, top + 2 * high - log.clientHeight);
+      if (log.contains(document.activeElement)) lines[now].focus({ preventScroll: true });
+    };
+    tell = () => {
+      for (const old of scene.querySelectorAll(".minikv-chosen")) old.classList.remove("minikv-chosen");
+      if (chosen && chosen.node !== undefined) {
+        scene.querySelector(`g.node[data-node="${chosen.node}"]`)?.classList.add("minikv-chosen");
+      }
+      facts.replaceChildren(...storyOf(film, chosen, at, (step) => { stop(); go(step); },
+        (slot) => choose({ slot })));
+    };
+  }
+  const choose = (what) => {
+    chosen = what;
+    tell();
+    if (what && what.node !== undefined) { model.set("clicked", what.node); model.save_changes(); }
+  };
+
+  // -- going from step to step
+  const draw = (i) => {
+    if (i === at) return;
+    const was = at;
+    at = i;
+    for (const panel of panels) fill(panel, i);
+    caption.textContent = captions[i];
+    part("slider").value = i;
+    part("count").textContent = reel.first ? `${i + 1} of ${last + 1}` : `step ${i} of ${last}`;
+    el.dataset.step = i;
+    mark(was, i);
+    tell();
+  };
+  const go = (i) => { draw(Math.max(0, Math.min(last, i))); model.set("index", at); model.save_changes(); };
+  const stop = () => {
+    clearInterval(timer);
+    timer = null;
+    part("play").textContent = "▶ play";
+    part("play").setAttribute("aria-label", "play");
+  };
+  const start = () => {
+    if (at === last) go(0);
+    timer = setInterval(() => (at >= last ? stop() : go(at + 1)), +part("speed").value);
+    part("play").textContent = "⏸ pause";
+    part("play").setAttribute("aria-label", "pause");
+  };
+  const acts = {
+    first: () => { stop(); go(0); }, prev: () => { stop(); go(at - 1); }, next: () => { stop(); go(at + 1); },
+    play: () => (timer ? stop() : start()),
+  };
+  for (const name in acts) part(name).onclick = acts[name];
+  part("slider").oninput = (e) => { stop(); go(+e.target.value); };
+  part("speed").onchange = () => { if (timer) { stop(); start(); } };
+  const keys = { ArrowLeft: acts.prev, ArrowRight: acts.next, Home: acts.first, " ": acts.play,
+    End: () => { stop(); go(last); }, Escape: () => choose(null) };
+  el.onkeydown = (e) => {
+    e.stopPropagation();                                   // the notebook would take the arrow keys for itself
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    const node = e.target.closest("g.node");
+    const inControl = ["BUTTON", "SELECT", "INPUT"].includes(e.target.tagName);
+    if (film && node && e.key === "Enter") choose({ node: +node.dataset.node });
+    else if (!keys[e.key] || (inControl && (e.key === " " || e.target.tagName !== "BUTTON"))) return;
+    else keys[e.key]();
+    e.preventDefault();
+  };
+  scene.onclick = (e) => {
+    if (!film) return;
+    const node = e.target.closest("g.node"), cells = e.target.closest(".minikv-pool svg");
+    if (node) choose({ node: +node.dataset.node });
+    else if (cells) {
+      const slot = slotAt(cells, e, panels.find((panel) => panel.kind === "pool"));
+      if (slot !== null) choose({ slot: slot * film.pageSize });
+    }
+  };
+  const follow = () => draw(model.get("index"));
+  model.on("change:index", follow);
+  follow();
+  return () => { stop(); model.off("change:index", follow); };
+}
+
+function slotAt(svg, click, about) {
+  const point = new DOMPoint(click.clientX, click.clientY).matrixTransform(svg.getScreenCTM().inverse());
+  const x = Math.floor((point.x - 4) / about.cell), y = Math.floor((point.y - about.top) / about.cell);
+  const slot = y * about.columns + x;
+  return x >= 0 && x < about.columns && y >= 0 && slot < about.count ? slot : null;
+}
+
+// The sizes as one bar and as numbers; the names are the same in every step.
+function sizesOf(all) {
+  const box = make("div", "minikv-sizes"), strip = make("div", "minikv-strip"), words = make("div", "minikv-words");
+  strip.setAttribute("aria-hidden", "true");
+  const parts = (all[0] || []).map(([name]) => {
+    const kind = name.replace(" ", "-"), piece = make("span", `minikv-piece minikv-is-${kind}`);
+    const word = make("span", "minikv-word"), number = make("b");
+    word.append(make("i", `minikv-swatch minikv-is-${kind}`), `${name} `, number);
+    strip.append(piece);
+    words.append(word);
+    return { piece, number };
+  });
+  if (parts.length) box.append(strip, words);
+  const show = (sizes) => {
+    const total = sizes.reduce((sum, [, value]) => sum + value, 0) || 1;
+    sizes.forEach(([, value], i) => {
+      parts[i].number.textContent = value;
+      parts[i].piece.style.width = `${(100 * value) / total}%`;
+      parts[i].piece.classList.toggle("minikv-none", !value);
+    });
+  };
+  return { box, show };
+}
+
+// What the panel says about the chosen node or slot, as it was at this step.
+function storyOf(film, chosen, at, jump, pick) {
+  if (!chosen) return [make("p", "minikv-hint", HINT)];
+  const said = [];
+  let events;
+  if (chosen.slot !== undefined) {
+    said.push(make("h4", "", `slot ${chosen.slot}`));
+    events = film.slots[chosen.slot] || [];
+  } else {
+    const key = chosen.node < 0 ? -chosen.node - 1 : chosen.node;
+    const about = film.nodes[key] || { was: [], events: [] };
+    const now = about.was.filter(([step]) => step <= at).map(([, facts]) => facts).pop();
+    said.push(make("h4", "", `node ${key}` + (now ? `  ${now.label}` : "")));
+    if (now) said.push(factsOf(now, at, pick));
+    else said.push(make("p", "", "not in the tree at this step"));
+    events = about.events;
+  }
+  const list = make("ol", "minikv-events");
+  for (const [step, words] of events.filter(([step]) => step <= at)) {
+    const item = make("li"), link = make("button", "minikv-link", words);
+    link.onclick = () => jump(step);
+    item.append(link);
+    list.append(item);
+  }
+  return [...said, list];
+}
+
+function factsOf(now, at, pick) {
+  const table = make("dl"), ago = at - now.used;
+  const rows = [["tokens", now.tokens], ["slots", now.slots], ["locks", now.locks ? `${now.locks}` : "none"],
+    ["last used", ago ? `step ${now.used}, ${ago} step${ago > 1 ? "s" : ""} ago` : `now, by step ${now.used}`]];
+  for (const [name, value] of rows) {
+    const cell = make("dd", "", value);
+    if (name === "slots" && Number.isInteger(now.first)) {
+      const link = make("button", "minikv-link", `why slot ${now.first}?`);
+      link.onclick = () => pick(now.first);
+      cell.append(" · ", link);
+    }
+    table.append(make("dt", "", name), cell);
+  }
+  return table;
+}
+
+export default { render };

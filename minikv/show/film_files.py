@@ -1,0 +1,89 @@
+"""A film as files: one HTML page that opens offline, a PNG, an animated GIF."""
+
+from __future__ import annotations
+
+import io
+import json
+from html import escape
+from typing import TYPE_CHECKING
+
+from minikv.show.draw import svg_size
+from minikv.show.film_frame import Frame, caption_lines, paint
+from minikv.show.film_reel import reel_of
+from minikv.show.player import script, style
+from minikv.show.render import HOW_TO_GET_PICTURES, svg_to_png
+
+if TYPE_CHECKING:
+    from minikv.show.film import Film
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ margin: 16px auto; max-width: 1400px; padding: 0 16px; font: 15px/1.45 system-ui, sans-serif; }}
+{style}</style></head>
+<body><main id="film"></main>
+<script type="application/json" id="reel">{reel}</script>
+<script type="module">
+{script}
+const values = {{ reel: JSON.parse(document.getElementById("reel").textContent), index: 0, clicked: -1 }};
+const model = {{ get: (name) => values[name], set: (name, value) => {{ values[name] = value; }},
+  on() {{}}, off() {{}}, save_changes() {{}} }};
+render({{ model, el: document.getElementById("film") }});
+</script></body></html>
+"""
+
+
+def page_of(film: Film) -> str:
+    """The film as one page with everything in it: no request leaves it.
+
+    >>> from minikv import FreeListPool, record
+    >>> with record(FreeListPool(2)) as film:
+    ...     film.note("</script> is only text here")
+    >>> page_of(film).count("</script>")
+    2
+    """
+    reel = json.dumps(reel_of(film).as_dict(), separators=(",", ":"), ensure_ascii=False)
+    safe = reel.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    title = escape(film.text.partition("\n")[0])
+    return _PAGE.format(title=title, style=style(), script=script(), reel=safe)
+
+
+def png_of(film: Film, frame: Frame) -> bytes:
+    """One frame on the film's canvas; `RuntimeError` says what to install where pictures cannot be made."""
+    svg = _on_canvas(film, frame)
+    png = svg_to_png(svg) if svg else None
+    if png is None:
+        raise RuntimeError(HOW_TO_GET_PICTURES.strip("()"))
+    return png
+
+
+def gif_of(film: Film, seconds_per_step: float) -> bytes:
+    """All frames, each shown for so many seconds; the last one twice as long."""
+    if not seconds_per_step > 0:
+        raise ValueError(f"seconds_per_step is {seconds_per_step}: a step lasts longer than 0 seconds")
+    try:
+        from PIL import Image
+    except ImportError:
+        raise RuntimeError("no GIF without Pillow: pip install pillow") from None
+    pictures = [Image.open(io.BytesIO(png_of(film, frame))).convert("RGB") for frame in film]
+    small = [picture.quantize(128, dither=Image.Dither.NONE) for picture in pictures]
+    times = [round(1000 * seconds_per_step)] * len(small)
+    times[-1] *= 2
+    out = io.BytesIO()
+    small[0].save(out, "GIF", save_all=True, append_images=small[1:], duration=times, loop=0, disposal=1)
+    return out.getvalue()
+
+
+def _on_canvas(film: Film, frame: Frame) -> str | None:
+    """A frame painted with the room that the largest frame of its film needs."""
+    sizes = [svg_size(svg) for svg in [one.tree_svg for one in film] if svg]
+    tree = max((w for w, _ in sizes), default=0.0), max((h for _, h in sizes), default=0.0)
+    rows = max(len(one.rows) for one in film)
+    columns = tuple(max(Frame.columns(one.rows[i][1]) for one in film if i < len(one.rows)) for i in range(rows))
+    bare = paint(frame, tree, columns=columns)
+    if bare is None:
+        return None
+    lines = max(len(caption_lines(one, svg_size(bare)[0])) for one in film)
+    return paint(frame, tree, lines, columns)

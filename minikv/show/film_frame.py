@@ -1,0 +1,167 @@
+"""One frame of a film: an operation, everything as it was after it, and what it changed."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+from html import escape
+from typing import Any
+
+from minikv.show.dot import tree_dot
+from minikv.show.draw import MOST_NODES, Picture, canvas, place, svg_size
+from minikv.show.film_cells import Cell, cells_svg, cells_text, numbers_svg, pool_picture
+from minikv.show.film_state import State
+from minikv.show.grid import table_svg, table_text
+from minikv.show.render import FONTS, dot_to_svg
+from minikv.show.snapshot import NodeView, tree_text
+
+MOST_COLUMNS = 16  # of a row that a table's picture shows
+GAP, LINE = 24, 22
+BAR = {  # the look of each size in the bar below the pictures
+    "free": ("#ffffff", "#adb5bd"),
+    "in hand": ("#ffe8cc", "#994d00"),
+    "evictable": ("#e9ecef", "#495057"),
+    "protected": ("#fff3cd", "#664d03"),
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a film shows at one step, as plain data; it draws itself in a notebook.
+
+    `op` is the operation in short, `words` with its outcome, `inner` the watched operations that it made itself.
+    `nodes` are the tree's with their marks and ghosts, `pools` (title, cells), `rows` the tables and sequences,
+    `sizes` in slots, `changes` in words.
+    """
+
+    step: int
+    op: str
+    words: str
+    inner: tuple[str, ...]
+    error: str | None
+    nodes: tuple[NodeView, ...]
+    pools: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[tuple[str, tuple[tuple[int, ...] | None, ...]], ...]
+    sizes: dict[str, int]
+    changes: tuple[str, ...]
+    state: State = field(repr=False, compare=False)
+    depth: int = field(default=0, repr=False)
+    path: frozenset[int] = field(default=frozenset(), repr=False)
+    splits: tuple[tuple[int, int], ...] = field(default=(), repr=False)
+    node_events: tuple[tuple[int, str], ...] = field(default=(), repr=False)
+    slot_events: tuple[tuple[int, str], ...] = field(default=(), repr=False)
+
+    @property
+    def caption(self) -> str:
+        """The step and its words."""
+        return f"{self.step}. {self.words}"
+
+    @property
+    def text(self) -> str:
+        """The text twin of the picture."""
+        parts = [self.caption, *(f"   {words}" for words in self.inner)]
+        parts += [f"   ({'; '.join(self.changes)})"] if self.changes else []
+        parts += [tree_text(list(self.nodes))] if self.nodes else []
+        parts += [cells_text(title, list(cells)) for title, cells in self.pools]
+        for title, rows in self.rows:
+            parts.append(f"{title}\n{table_text(shown(rows), self.columns(rows), {})}")
+        if self.sizes:
+            parts.append(" · ".join(f"{name} {value}" for name, value in self.sizes.items()))
+        return "\n".join(parts)
+
+    @property
+    def picture(self) -> Picture:
+        """The frame as a picture on a canvas of its own size."""
+        return Picture(self.text, lambda: paint(self))
+
+    @staticmethod
+    def columns(rows: tuple[tuple[int, ...] | None, ...]) -> int:
+        """How many cells of each row are shown."""
+        return max([1, *(min(len(row), MOST_COLUMNS) for row in rows if row is not None)])
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        return self.picture._repr_mimebundle_()
+
+    # -- its panels ---------------------------------------------------------------------------------------------
+
+    @property
+    def tree_svg(self) -> str | None:
+        """The tree alone; `None` where there is none, where it is too large, or without Graphviz."""
+        if not self.nodes or len(self.nodes) > MOST_NODES:
+            return None
+        return dot_to_svg(tree_dot(list(self.nodes), ordered=True))
+
+    def rows_svg(self, title: str, rows: tuple[tuple[int, ...] | None, ...], columns: int = 0) -> str:
+        """A page table or the sequences, alone."""
+        return table_svg(shown(rows), columns or self.columns(rows), {}, title)
+
+
+def shown(rows: tuple[tuple[int, ...] | None, ...]) -> list[list[int] | None]:
+    """The first cells of each row."""
+    return [None if row is None else list(row[:MOST_COLUMNS]) for row in rows]
+
+
+def paint(
+    frame: Frame, tree: tuple[float, float] = (0, 0), lines: int = 0, columns: tuple[int, ...] = ()
+) -> str | None:
+    """A whole frame as one SVG: caption, tree and pool side by side, sizes. `None` without Graphviz.
+
+    `tree` is the least room for the tree, `lines` for the caption, `columns` for each table, so that all frames of a
+    film can have one size.
+    """
+    left = frame.tree_svg
+    if frame.nodes and left is None:
+        return None
+    wide, high = svg_size(left) if left else (0.0, 0.0)
+    room, deep = max(wide, tree[0]), max(high, tree[1])
+    right = [pool_picture(cells_svg(t, list(c)) + numbers_svg(len(c)), len(c)) for t, c in frame.pools]
+    right += [frame.rows_svg(*one, columns=(columns or (0,) * 9)[i]) for i, one in enumerate(frame.rows)]
+    beside = max([0.0, *(svg_size(svg)[0] for svg in right)])
+    width = max(room + (GAP + beside if right else 0), 560)
+    words = caption_lines(frame, width)
+    top = LINE * max(len(words), lines) + 14
+    content = _text(words) + (place(left, (room - wide) / 2, top) if left else "")
+    x, y = room + GAP if left else 0.0, float(top)
+    for svg in right:
+        content += place(svg, x, y)
+        y += svg_size(svg)[1] + 8
+    bottom = max(top + deep, y)
+    content += place(bar_svg(frame.sizes, width - 8), 4, bottom + 6) if frame.sizes else ""
+    return canvas(content, width, bottom + (62 if frame.sizes else 6))
+
+
+def caption_lines(frame: Frame, width: float) -> list[str]:
+    """The caption and the changes, wrapped to `width`."""
+    most = max(20, int((width - 8) / 9.1))
+    words = textwrap.wrap(frame.caption, most) or [""]
+    return words + textwrap.wrap("; ".join(frame.changes), most)
+
+
+def _text(lines: list[str]) -> str:
+    spans = "".join(f'<text x="4" y="{LINE * i + 20}">{escape(line)}</text>' for i, line in enumerate(lines))
+    return f'<g font-family="{FONTS}" font-size="15" font-weight="bold">{spans}</g>'
+
+
+def bar_svg(sizes: dict[str, int], width: float) -> str:
+    """The sizes as one bar, and below it each with its number.
+
+    >>> bar_svg({"free": 1}, 100).count("<rect")
+    2
+    """
+    total, x, at, parts = sum(sizes.values()) or 1, 1.0, 1.0, []
+    for name, value in sizes.items():
+        fill, line = BAR[name]
+        style = f'fill="{fill}" stroke="{line}"' + (' stroke-dasharray="4 3"' if name == "free" else "")
+        part = value / total * (width - 2)
+        if value:
+            parts.append(f'<rect x="{x:.1f}" y="1" width="{part:.1f}" height="16" {style}/>')
+        x += part
+        parts.append(f'<rect x="{at}" y="29" width="12" height="12" {style}/>')
+        parts.append(f'<text x="{at + 18}" y="40">{name} {value}</text>')
+        at += 40 + 8.2 * len(f"{name} {value}")
+    wide = max(width, at)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} 48" font-family="{FONTS}" font-size="13">'
+    return f"{head}{''.join(parts)}</svg>"
