@@ -1,0 +1,462 @@
+"""The playground: its core by random acts, its widgets by pressing every button without a browser."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+from chapters import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minikv.errors import LockError, OutOfPages
+from minikv.prefix.eviction import POLICIES
+from minikv.show.playground import Playground, playground
+from minikv.show.playground_bench import Bench
+from minikv.show.playground_page import message_html, page_html, text_of
+from minikv.show.playground_scenes import SCENES
+from minikv.show.playground_steps import MOST_PAGES, Settings, Step, label_text, prompt_step
+from minikv.show.playground_story import Story
+
+# -- the core ---------------------------------------------------------------------------------------------------------
+
+PROMPTS = st.lists(st.integers(1, 3), min_size=1, max_size=9).map(lambda ids: " ".join(map(str, ids)))
+NAMESPACES = st.sampled_from([None, None, "B"])
+STEPS = st.one_of(
+    st.builds(
+        lambda verb, typed, namespace: prompt_step(verb, typed, namespace=namespace),
+        st.sampled_from(["match", "insert", "insert", "insert", "lock"]), PROMPTS, NAMESPACES,
+    ),
+    st.builds(lambda n: Step("unlock", str(n), number=n), st.integers(1, 3)),
+    st.builds(lambda n: Step("evict", str(n), number=n), st.integers(0, 9)),
+    st.just(Step("reset")),
+)  # fmt: skip
+SETTINGS = st.builds(
+    Settings, st.integers(1, 4), st.integers(1, 12), st.sampled_from(list(POLICIES)), st.sampled_from(["node", "page"])
+)
+DOINGS = st.lists(st.one_of(STEPS, STEPS, STEPS, SETTINGS, st.sampled_from(list(SCENES.values()))), max_size=14)
+
+
+def do(story, doing):
+    """One doing of a class; what cannot be done must change nothing."""
+    before = text_of(story)
+    try:
+        if isinstance(doing, Settings):
+            story.set(doing)
+        else:
+            story.do(*(doing.steps if hasattr(doing, "hint") else [doing]))
+    except (ValueError, LockError, OutOfPages):
+        assert text_of(story) == before
+
+
+@given(SETTINGS, DOINGS)
+@settings(max_examples=120, deadline=None)
+def test_nothing_leaks_whatever_a_class_does(first, doings):
+    story = Story(first)
+    for doing in doings:
+        do(story, doing)
+        bench = story.bench
+        bench.check()
+        assert bench.free_size + bench.cache.total_size == story.settings.capacity * story.settings.page_size
+
+
+@given(SETTINGS, DOINGS, st.integers(0, 14))
+@settings(max_examples=80, deadline=None)
+def test_undo_and_redo_come_back_to_the_same(first, doings, count):
+    story = Story(first)
+    for doing in doings:
+        do(story, doing)
+    text, page, count = text_of(story), page_html(story), min(count, story.at)
+    undone = [story.undo() for _ in range(count)]
+    story.bench.check()
+    assert [story.redo() for _ in range(count)] == undone[::-1]
+    assert (text_of(story), page_html(story)) == (text, page)
+
+
+@given(SETTINGS, DOINGS)
+@settings(max_examples=60, deadline=None)
+def test_undoing_everything_gives_the_empty_cache_it_began_with(first, doings):
+    story = Story(first)
+    for doing in doings:
+        do(story, doing)
+    while story.at:
+        story.undo()
+    assert story.settings == first
+    assert story.bench.cache.total_size == 0
+    assert story.bench.pool.num_free == first.capacity
+    assert not story.bench.locks
+
+
+def test_a_request_that_does_not_fit_says_what_there_is_and_changes_nothing():
+    story = Story(Settings(capacity=6))
+    for step in [prompt_step("insert", "1 2 3"), prompt_step("lock", "1 2 3"), prompt_step("insert", "7 8")]:
+        story.do(step)
+    before, clock = text_of(story), story.bench.cache._clock
+    with pytest.raises(OutOfPages, match=r"^4 needed, but only 1 free and 2 evictable$"):
+        story.do(prompt_step("insert", "1 2 9 9 9 9"))
+    assert (text_of(story), story.bench.cache._clock) == (before, clock)
+
+
+def test_a_request_makes_room_by_evicting_but_never_its_own_prefix():
+    bench = Bench(Settings(capacity=4))
+    bench.act(prompt_step("insert", "1 2 3"))
+    outcome = bench.act(prompt_step("insert", "1 2 8 9"))
+    assert outcome.words == "2 of 4 cached, 2 new in slots 2-3, evicted 1 page for it; split a node"
+    assert bench.cache.match_prefix([1, 2, 8, 9]).length == 4
+
+
+def test_the_unaligned_tail_needs_a_page_and_gives_it_back():
+    bench = Bench(Settings(page_size=4, capacity=3))
+    outcome = bench.act(prompt_step("insert", "1 2 3 4 5 6 7 8 9 10"))
+    assert outcome.words == "0 of 10 cached, 8 new in slots 0-7, tail of 2 not kept"
+    assert bench.pool.num_free == 1
+    with pytest.raises(OutOfPages, match="3 needed, but only 2 free"):
+        Bench(Settings(page_size=4, capacity=2)).act(prompt_step("insert", "1 2 3 4 5 6 7 8 9 10"))
+
+
+def test_reset_waits_for_the_locks():
+    story = Story()
+    story.do(prompt_step("insert", "1 2"), prompt_step("lock", "1 2"))
+    with pytest.raises(LockError, match="cannot reset: 1 locks are held, protecting 2 tokens"):
+        story.do(Step("reset"))
+    story.do(Step("unlock", "1", number=1), Step("reset"))
+    assert story.bench.cache.total_size == 0
+    story.undo()
+    assert story.bench.cache.total_size == 2
+
+
+def test_locks_are_numbered_and_given_back_by_number():
+    story = Story()
+    story.do(*[prompt_step(verb, "1 2") for verb in ("insert", "lock", "lock")])
+    assert {number: what for number, (_, what) in story.bench.locks.items()} == dict.fromkeys(
+        (1, 2), "2 tokens of [1 2]"
+    )
+    story.do(Step("unlock", "1", number=1))
+    assert story.bench.cache.protected_size == 2
+    with pytest.raises(LockError, match="cannot give back lock 1: held are 2"):
+        story.do(Step("unlock", "1", number=1))
+    with pytest.raises(ValueError, match="nothing to lock: no page of \\[9\\] is cached"):
+        story.do(prompt_step("lock", "9"))
+
+
+def test_other_settings_replay_the_same_steps():
+    story = Story(Settings(page_size=4, capacity=12))
+    story.do(*SCENES["pages of 4"].steps[1:])
+    assert story.outcomes[-1].words == "4 of 7 cached in slots 0-3; split a node"
+    story.set(Settings(page_size=2, capacity=12))
+    assert [outcome.words for outcome in story.outcomes[1:]] == [
+        "6 of 7 cached in slots 0-5; split a node",
+        "2 steps replayed",
+    ]
+    story.undo()
+    assert story.settings.page_size == 4
+
+
+def test_settings_in_which_a_step_cannot_be_done_are_refused_by_its_number():
+    story = Story()
+    story.do(prompt_step("insert", "1 2"), prompt_step("lock", "1 2"))
+    before = text_of(story)
+    wanted = r"^step 2 \(lock \[1 2\]\) cannot be done then: there is nothing to lock: .*\. Undo it, or reset first$"
+    with pytest.raises(ValueError, match=wanted):
+        story.set(Settings(page_size=4))
+    assert text_of(story) == before
+
+
+def test_after_a_reset_what_came_before_does_not_bind():
+    story = Story()
+    story.do(prompt_step("insert", "1 2 3"), Step("reset"))
+    story.set(Settings(capacity=2))
+    story.do(prompt_step("insert", "5"))
+    assert story.outcomes[0].words == "0 of 3 cached, 3 new in slots 0-2"
+    assert story.settings.capacity == story.bench.pool.size == 2
+
+
+def test_a_new_step_forgets_the_undone_ones():
+    story = Story()
+    story.do(prompt_step("insert", "1"), prompt_step("insert", "2"))
+    story.undo()
+    story.do(prompt_step("insert", "3"))
+    assert list(map(str, story.steps)) == ["insert [1]", "insert [3]"]
+    with pytest.raises(ValueError, match="nothing to redo"):
+        story.redo()
+
+
+def test_the_same_settings_are_no_step():
+    story = Story()
+    story.set(Settings())
+    assert not story.steps
+    with pytest.raises(ValueError, match="nothing to undo"):
+        story.undo()
+
+
+@pytest.mark.parametrize("typed", ["1 2 3", "1, 2, 3", "[1, 2, 3]", "[1 2 3]", " 1,2 ,3 "])
+def test_token_ids_may_be_typed_in_any_usual_way(typed):
+    assert prompt_step("match", typed).tokens == (1, 2, 3)
+
+
+BAD_PROMPTS = {
+    "": "the prompt is empty: type at least 1 token id",
+    " [ ] ": "the prompt is empty",
+    "1 two": "tokens[1] is 'two' (str): a token is an integer in [0, 2**32)",
+    "1 -2": "tokens[1] is -2: a token is an integer in [0, 2**32)",
+    "4294967296": "tokens[0] is 4294967296: a token is an integer",
+    "1.5": "tokens[0] is '1.5' (str)",
+    "[1 2": "tokens[0] is '[1' (str)",
+    "1,,2": "tokens[1] is '' (str)",
+    "9" * 5000: "tokens[0] is '9999",
+}
+
+
+@pytest.mark.parametrize("typed", BAD_PROMPTS, ids=lambda typed: typed[:12])
+def test_a_bad_prompt_is_named(typed):
+    with pytest.raises((TypeError, ValueError), match=re.escape(BAD_PROMPTS[typed])):
+        prompt_step("match", typed)
+
+
+@given(st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=12), st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_any_text_can_be_a_prompt_and_is_drawn(typed, page_size):
+    story = Story(Settings(page_size, 64))
+    story.do(prompt_step("insert", typed, text=True))
+    assert story.steps[0].tokens == tuple(typed.encode())
+    assert ElementTree.fromstring(page_html(story, text=True)).tag == "div"
+    assert text_of(story, text=True).replace("\n", "").isprintable()
+
+
+def test_text_that_is_cut_within_a_character_is_shown_byte_by_byte():
+    assert label_text(list("é".encode())[:1]) == "'\\xc3'"
+    assert label_text(list(b"a" * 30)) == f"'{'a' * 20}' … 30 in all"
+
+
+BAD_SETTINGS = {
+    "page_size is 0: a page holds at least 1 token": {"page_size": 0},
+    "page_size is 65: a playground draws at most 64 tokens": {"page_size": 65},
+    "capacity is 0: a pool holds at least 1 page": {"capacity": 0},
+    "capacity is 257: a playground draws at most 256 pages": {"capacity": MOST_PAGES + 1},
+    "policy is 'best': expected one of": {"policy": "best"},
+    "evict_by is 'tree': expected one of node, page": {"evict_by": "tree"},
+}
+
+
+@pytest.mark.parametrize("message", BAD_SETTINGS)
+def test_settings_that_no_cache_can_have_are_refused(message):
+    with pytest.raises(ValueError, match=message):
+        playground(**BAD_SETTINGS[message])
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", SCENES)
+def test_every_scene_plays_under_every_policy(name, policy):
+    scene, story = SCENES[name], Story()
+    story.do(*scene.steps)
+    story.set(replace(story.settings, policy=policy))
+    story.bench.check()
+    assert page_html(story, scene.text)
+    room = playground(scene=name)
+    room.buttons["insert"].click()  # the prompt to go on with
+    assert room.story.steps[-1].verb == "insert"
+
+
+def test_scenes_keep_what_they_promise():
+    def told(name):
+        story = Story()
+        story.do(*SCENES[name].steps)
+        return story, text_of(story, SCENES[name].text)
+
+    assert "'the cat ' · slots 0-7 · matched" in told("two prompts share a prefix")[1]
+    assert told("split under a lock")[1].count("locked ×1") == 2
+    assert "[5 6]" not in told("evict the tail first")[1].split("1. scene")[0]
+    assert "0 of 3 cached" in told("two namespaces")[1]
+    assert told("full: what may go?")[0].bench.pool.num_free == 0
+    for page_size in (1, 2):
+        story, _ = told("pages of 4")
+        story.set(replace(story.settings, page_size=page_size))
+
+
+# -- the widgets ------------------------------------------------------------------------------------------------------
+
+
+def press(room, name, prompt=None, **fields):
+    if prompt is not None:
+        room.prompt.value = prompt
+    for field, value in fields.items():
+        getattr(room, field).value = value
+    room.buttons[name].click()
+    return room.said
+
+
+def refused(room, message):
+    """The message is in the red box with its sign, and neither text nor history moved since `room.before`."""
+    assert message in room.said
+    assert "✗" in room.message.value
+    assert 'role="alert"' in room.message.value
+    assert "solid #b02a37" in room.message.value
+
+
+def test_buttons_do_what_they_say():
+    room = playground(capacity=8)
+    assert press(room, "insert", "1 2 3") == "insert [1 2 3]: 0 of 3 cached, 3 new in slots 0-2"
+    assert press(room, "match", "1 2 9") == "match [1 2 9]: 2 of 3 cached in slots 0-1; split a node"
+    assert press(room, "lock") == "lock [1 2 9]: lock 1 holds 2 tokens"
+    assert room.held.options == (("1: 2 tokens of [1 2 9]", 1),)
+    assert press(room, "evict", amount=3) == "evict 3: 3 asked for, 1 freed: slot 2, 2 protected by locks"
+    assert press(room, "unlock") == "unlock 1: 2 tokens of [1 2 9] given back"
+    assert press(room, "insert", "1 2", namespace="B").startswith("insert [1 2] in 'B': 0 of 2 cached")
+    assert press(room, "reset") == "reset: 4 tokens forgotten"
+    assert press(room, "undo") == "undone: reset"
+    assert press(room, "redo") == "done again: reset"
+    assert "<s><b>" not in room.view.value
+    press(room, "undo")
+    assert "(undone)" in room.view.value
+
+
+def test_the_view_shows_tree_pool_sizes_locks_and_history():
+    room = playground(capacity=8)
+    press(room, "insert", "1 2 3")
+    press(room, "lock", "1 2")
+    shown = room.view.value
+    assert shown.count("<svg") == 2
+    assert "max-width:100%" in shown
+    assert "background:#fff" in shown
+    for words in ("</b> free", "</b> evictable", "</b> protected", "</b> cached", "<b>lock 1</b>: 2 tokens of [1 2]",
+                  "<b>1. insert [1 2 3]</b>", "FreeListPool: 5 of 8 free"):  # fmt: skip
+        assert words in shown, words
+
+
+@pytest.mark.parametrize("verb", ["match", "insert", "lock"])
+@pytest.mark.parametrize("typed", BAD_PROMPTS, ids=lambda typed: typed[:12])
+def test_a_bad_prompt_is_said_and_changes_nothing(verb, typed):
+    room = playground(capacity=8)
+    press(room, "insert", "1 2 3")
+    before = room.text
+    press(room, verb, typed)
+    refused(room, BAD_PROMPTS[typed])
+    assert room.text == before
+
+
+def test_every_refusal_is_said_in_the_box():
+    room = playground(capacity=4)
+    before = room.text
+    for name, message in {"unlock": "no lock is held", "undo": "nothing to undo", "redo": "nothing to redo"}.items():
+        press(room, name)
+        refused(room, message)
+    press(room, "insert", "1 2 3 4 5")
+    refused(room, "insert: 5 needed, but only 4 free and 0 evictable (in pages)")
+    press(room, "lock", "1 2")
+    refused(room, "there is nothing to lock")
+    press(room, "evict", amount=-1)
+    refused(room, "num_tokens is -1: evict frees 0 tokens or more")
+    press(room, "match", "\ud800", kind="text")
+    refused(room, "can't encode")
+    press(room, "match", "", kind="text")
+    refused(room, "type at least 1 character")
+    room.kind.value = "token ids"
+    assert room.text == before
+    press(room, "insert", "1")
+    press(room, "lock")
+    press(room, "reset")
+    refused(room, "cannot reset: 1 locks are held")
+
+
+def test_bad_settings_are_said_and_the_field_goes_back():
+    room = playground(capacity=8)
+    press(room, "insert", "1 2 3")
+    for name, value, message in [
+        ("page_size", 0, "page_size is 0: a page holds at least 1 token"),
+        ("page_size", -3, "page_size is -3"),
+        ("capacity", 100_000, "capacity is 100000: a playground draws at most 256 pages"),
+        ("capacity", 2, "step 1 (insert [1 2 3]) cannot be done then: 3 needed, but only 2 free"),
+    ]:
+        before = room.text, room.settings[name].value
+        room.settings[name].value = value
+        refused(room, message)
+        assert (room.text, room.settings[name].value) == before
+
+
+def test_settings_are_chosen_undone_and_follow_the_scene():
+    room = playground(scene="pages of 4")
+    assert room.settings["page_size"].value == 4
+    room.settings["page_size"].value = 2
+    assert room.said == "page size 4 → 2: 2 steps replayed"
+    room.settings["evict_by"].value = "page"
+    assert room.story.bench.cache.evict_by == "page"
+    press(room, "undo")
+    press(room, "undo")
+    assert (room.settings["page_size"].value, room.settings["evict_by"].value) == (4, "node")
+
+
+def test_a_scene_is_history_and_what_was_before_is_not_lost():
+    room = playground()
+    press(room, "insert", "1 2 3")
+    text = room.text
+    press(room, "load", scene="two prompts share a prefix")
+    assert room.kind.value == "text"
+    assert "'the cat '" in room.view.value.replace("&#39;", "'").replace("&#x27;", "'").replace("&#160;", " ")
+    for _ in range(3):
+        press(room, "undo")
+    room.kind.value = "token ids"
+    assert room.text.startswith(text)
+    with pytest.raises(ValueError, match="scene is 'none': expected one of 'two prompts share a prefix'"):
+        playground(scene="none")
+
+
+def test_what_is_typed_is_never_markup():
+    room = playground()
+    press(room, "insert", "<script>alert(1)</script>", kind="text", namespace="<b>")
+    assert "<script" not in room.view.value + room.message.value
+    assert "in '<b>'" not in room.view.value
+    room.kind.value = "token ids"
+    press(room, "insert", "<img>")
+    assert "<img" not in message_html("bad", room.said)
+
+
+def test_a_long_history_shows_the_steps_near_the_present():
+    room = playground()
+    for i in range(20):
+        press(room, "match", str(i))
+    assert "12 earlier" in room.text
+    assert "20. match [19]" in room.text
+    for _ in range(15):
+        press(room, "undo")
+    assert "5. match [4]: 0 of 1 cached" in room.text
+    assert "9. match [8] (undone)" in room.text
+    assert "… 11 more (undone)" in room.text
+
+
+def test_the_bundle_has_the_widget_the_picture_and_the_text():
+    room = playground(scene="split under a lock")
+    data, metadata = room._repr_mimebundle_()
+    assert data["text/plain"] == room.text == repr(room)
+    assert data["application/vnd.jupyter.widget-view+json"]["model_id"] == room.box.model_id
+    if "image/png" in data:
+        assert base64.b64decode(data["image/png"]).startswith(b"\x89PNG")
+        assert metadata["image/png"]["width"] > 100
+    assert repr(playground(scene="split under a lock")) == repr(room)
+    assert not re.search(r"0x[0-9a-f]{6}", repr(room))
+
+
+def test_without_graphviz_the_text_tree_stands_in(monkeypatch):
+    monkeypatch.setattr(importlib.import_module("minikv.show.draw"), "dot_to_svg", lambda dot: None)
+    room = playground()
+    press(room, "insert", "1 2")
+    assert "<pre" in room.view.value
+    assert "└─ [1 2]" in room.view.value
+    assert "image/png" not in room._repr_mimebundle_()[0]
+
+
+def test_the_notebook_comparison_is_never_disturbed():
+    sources = [path.read_text("utf-8") for path in (ROOT / "minikv" / "show").glob("playground*.py")]
+    assert len(sources) > 1
+    for word in ("Output(", "interact", "clear_output", "display_id", "display("):
+        assert not any(word in source for source in sources), word
+
+
+def test_an_error_that_nobody_foresaw_is_said_too(monkeypatch):
+    room = Playground()
+    monkeypatch.setattr(room.story, "do", lambda step: 1 / 0)
+    press(room, "insert", "1")
+    refused(room, "insert: division by zero")

@@ -1,0 +1,126 @@
+"""The playground as a class meets it: JupyterLab in a browser, typed into, pressed, undone; nothing leaves."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from browser import Page, chromium, lab  # noqa: F401 - fixtures
+
+pytestmark = pytest.mark.browser
+
+CELL = "from minikv.show.playground import playground\nplayground(capacity=16)"
+
+
+@pytest.fixture(scope="module")
+def notebook(lab):  # noqa: F811
+    """A notebook of one cell, beside the chapters."""
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path = lab.root / "notebooks" / "playground.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)], metadata=kernel), path)
+    return path.name
+
+
+class Room:
+    """The playground on a page, by what a person sees of it."""
+
+    def __init__(self, page):
+        self.box = page.locator(".minikv-playground")
+        self.box.wait_for()
+
+    def press(self, name):
+        self.box.get_by_role("button", name=name, exact=True).click()
+
+    def type(self, label, text):
+        self.box.get_by_label(label, exact=True).fill(text)
+
+    def says(self, words, role="status"):
+        self.box.get_by_role(role).filter(has_text=words).wait_for()
+
+    def shows(self, words):
+        self.box.locator("svg").first.get_by_text(words, exact=True).wait_for()
+
+    def lacks(self, words):
+        self.box.locator("svg").first.get_by_text(words, exact=True).wait_for(state="detached")
+
+
+def leave(tab):
+    tab.page.evaluate("async () => { await window.jupyterapp.serviceManager.sessions.shutdownAll(); }")
+    leaks, errors = tab.leaks, tab.errors
+    tab.context.close()
+    assert not leaks, leaks
+    assert not errors, errors
+
+
+def test_a_class_plays(lab, chromium, notebook):  # noqa: F811
+    tab = Page(chromium)
+    page = lab.open(tab, notebook)
+    room = Room(page)
+    room.type("prompt", "1 2 3 4")
+    room.press("insert")
+    room.says("insert [1 2 3 4]: 0 of 4 cached, 4 new in slots 0-3")
+    room.shows("[1 2 3 4]")
+    room.type("prompt", "1 2 9")
+    room.press("lock")
+    room.says("lock 1 holds 2 tokens")
+    room.shows("locked ×1")
+    room.press("unlock")
+    room.says("2 tokens of [1 2 9] given back")
+
+    room.type("prompt", "1 two")
+    room.press("insert")
+    room.says("tokens[1] is 'two' (str): a token is an integer in [0, 2**32)", role="alert")
+    room.shows("[1 2]")
+
+    room.press("undo")
+    room.press("undo")
+    room.says("undone: lock [1 2 9]")
+    room.shows("[1 2 3 4]")
+    room.press("redo")
+    room.says("done again: lock [1 2 9]")
+    room.shows("[3 4]")
+
+    size = room.box.get_by_label("page size", exact=True)
+    size.fill("0")
+    size.press("Enter")
+    room.says("page_size is 0: a page holds at least 1 token", role="alert")
+    page.wait_for_function("() => document.querySelector('.minikv-playground input[type=number]').value === '1'")
+
+    room.box.get_by_label("scene", exact=True).select_option(label="two prompts share a prefix")
+    room.press("load")
+    room.says("Both prompts begin alike")
+    room.shows("'ran'")
+    room.press("undo")
+    room.lacks("'ran'")
+    leave(tab)
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+def test_nothing_is_cut_off_in_a_window(width, lab, chromium, notebook):  # noqa: F811
+    tab = Page(chromium, width=width)
+    page = lab.open(tab, notebook)
+    room = Room(page)
+    room.box.get_by_label("scene", exact=True).select_option(label="full: what may go?")
+    room.press("load")
+    room.says("The pool is full")
+    cut = """box => {
+      const right = box.closest('.jp-OutputArea-output').getBoundingClientRect().right;
+      return [...box.querySelectorAll('button, input, select, label, [role], svg')].filter(e => {
+        const r = e.getBoundingClientRect();
+        return r.right > right + 1 || (e.tagName !== 'INPUT' && e.scrollWidth > e.clientWidth + 1 && e.clientWidth);
+      }).map(e => e.outerHTML.slice(0, 90));
+    }"""
+    assert room.box.evaluate(cut) == []
+    size = room.box.get_by_label("capacity", exact=True)
+    size.fill("200")
+    size.press("Enter")
+    room.says("capacity 8 → 200")
+    for i in range(14):  # a tree that is wider than any window scrolls within its own box
+        room.type("prompt", f"{i} 3 3 3 3 3 3")
+        room.press("insert")
+        room.says(f"insert [{i} 3 3 3 3 3 3]")
+    tree = room.box.get_by_role("img").first
+    assert tree.evaluate("e => e.scrollWidth > e.clientWidth && getComputedStyle(e).overflowX === 'auto'")
+    assert tree.evaluate(
+        "e => e.getBoundingClientRect().right < e.closest('.jp-OutputArea-output').getBoundingClientRect().right"
+    )
+    leave(tab)
