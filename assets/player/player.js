@@ -19,6 +19,9 @@ function make(tag, name, text) {
   return made;
 }
 
+// `slots 5-10` does not break after its hyphen.
+const unbroken = (words) => words.replace(/(\d)-(?=\d)/g, "$1\u2011");
+
 // A line that keeps the room of the longest text it will ever have, so that nothing below it jumps.
 function steadyLine(name, texts) {
   const box = make("div", "minikv-steady"), line = make("div", name);
@@ -41,6 +44,14 @@ function placesOf(panel) {
     found.set(node.dataset.node, { x: box.x + box.width / 2, y: box.y + box.height / 2, node, matrix });
   }
   return found;
+}
+
+// A ring around the chosen node, beside its own border, which says what happened to it.
+function ring(node) {
+  const box = node.getBBox(), made = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  const about = { x: box.x - 6, y: box.y - 6, width: box.width + 12, height: box.height + 12, rx: 8, class: "minikv-ring" };
+  for (const name in about) made.setAttribute(name, about[name]);
+  node.append(made);
 }
 
 function glide(panel, before, born, time) {
@@ -117,8 +128,11 @@ function render({ model, el }) {
     const svg = panel.box.querySelector("svg");
     if (!svg) return;
     if (panel.kind === "tree") {
-      svg.style.minWidth = `${Math.min(panel.width, Math.max(320, panel.width * 0.5))}px`;
+      const grow = Math.min(1.35, Math.max(1, 460 / panel.height));
+      svg.style.maxWidth = "none";
+      svg.style.width = `clamp(${panel.width * 0.7}px, 100%, ${panel.width * grow}px)`;
       prepare(panel.box, step);
+      look(panel.box, film.focus[step]);
       glide(panel.box, before, film.born[step], timer ? Math.min(GLIDE, part("speed").value * 0.6) : GLIDE);
     }
     if (had !== null) (panel.box.querySelector(`g.node[data-node="${had}"]`) || el).focus({ preventScroll: true });
@@ -135,6 +149,19 @@ function render({ model, el }) {
       }
       thing.removeAttribute("id");
     }
+  };
+
+  // A tree larger than its panel is scrolled to what the step is about.
+  const look = (box, about) => {
+    if (box.scrollHeight <= box.clientHeight && box.scrollWidth <= box.clientWidth) return;
+    const nodes = about.map((key) => box.querySelector(`g.node[data-node="${key}"]`)).filter(Boolean);
+    if (!nodes.length) return;
+    const home = box.getBoundingClientRect(), rooms = nodes.map((node) => node.getBoundingClientRect());
+    const middle = (low, high) => (Math.min(...rooms.map(low)) + Math.max(...rooms.map(high))) / 2;
+    const outside = rooms.some((r) => r.left < home.left || r.right > home.right || r.top < home.top || r.bottom > home.bottom);
+    if (!outside) return;
+    box.scrollLeft += middle((r) => r.left, (r) => r.right) - home.left - box.clientWidth / 2;
+    box.scrollTop += middle((r) => r.top, (r) => r.bottom) - home.top - box.clientHeight / 2;
   };
 
   // -- what a film has and a row of pictures has not: changes, sizes, the log, and the story of what was clicked
@@ -169,10 +196,9 @@ function render({ model, el }) {
       if (log.contains(document.activeElement)) lines[now].focus({ preventScroll: true });
     };
     tell = () => {
-      for (const old of scene.querySelectorAll(".minikv-chosen")) old.classList.remove("minikv-chosen");
-      if (chosen && chosen.node !== undefined) {
-        scene.querySelector(`g.node[data-node="${chosen.node}"]`)?.classList.add("minikv-chosen");
-      }
+      scene.querySelector(".minikv-ring")?.remove();
+      const node = chosen && scene.querySelector(`g.node[data-node="${chosen.node}"]`);
+      if (node) ring(node);
       facts.replaceChildren(...storyOf(film, chosen, at, (step) => { stop(); go(step); },
         (slot) => choose({ slot })));
     };
@@ -180,7 +206,12 @@ function render({ model, el }) {
   const choose = (what) => {
     chosen = what;
     tell();
-    if (what && what.node !== undefined) { model.set("clicked", what.node); model.save_changes(); }
+    if (what && what.node !== undefined) report("clicked", what.node);
+  };
+
+  // What Python is told; when nobody listens any more, the player goes on without.
+  const report = (name, value) => {
+    try { model.set(name, value); model.save_changes(); } catch { /* the kernel is gone */ }
   };
 
   // -- going from step to step
@@ -189,14 +220,14 @@ function render({ model, el }) {
     const was = at;
     at = i;
     for (const panel of panels) fill(panel, i);
-    caption.textContent = captions[i];
+    caption.textContent = unbroken(captions[i]);
     part("slider").value = i;
     part("count").textContent = reel.first ? `${i + 1} of ${last + 1}` : `step ${i} of ${last}`;
     el.dataset.step = i;
     mark(was, i);
     tell();
   };
-  const go = (i) => { draw(Math.max(0, Math.min(last, i))); model.set("index", at); model.save_changes(); };
+  const go = (i) => { draw(Math.max(0, Math.min(last, i))); report("index", at); };
   const stop = () => {
     clearInterval(timer);
     timer = null;
@@ -303,8 +334,8 @@ function storyOf(film, chosen, at, jump, pick) {
 
 function factsOf(now, at, pick) {
   const table = make("dl"), ago = at - now.used;
-  const rows = [["tokens", now.tokens], ["slots", now.slots], ["locks", now.locks ? `${now.locks}` : "none"],
-    ["last used", ago ? `step ${now.used}, ${ago} step${ago > 1 ? "s" : ""} ago` : `now, by step ${now.used}`]];
+  const used = ago ? `last used at step ${now.used}, ${ago} step${ago > 1 ? "s" : ""} ago` : "used by this step";
+  const rows = [[`${now.count} token${now.count === 1 ? "" : "s"}`, now.tokens], ["slots", now.slots], ["locks", `${now.locks || "none"} · ${used}`]];
   for (const [name, value] of rows) {
     const cell = make("dd", "", value);
     if (name === "slots" && Number.isInteger(now.first)) {

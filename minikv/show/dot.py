@@ -17,10 +17,11 @@ LOOKS = {
 PLAIN = {"fillcolor": "#ffffff", "color": "#495057"}
 
 
-def tree_dot(views: list[NodeView], ordered: bool = False) -> str:
+def tree_dot(views: list[NodeView], ordered: bool = False, sideways: bool = False) -> str:
     """The DOT source of a snapshot; a node's id goes along, so that a player can follow it.
 
-    With `ordered`, siblings keep their order from picture to picture, as a film needs it.
+    With `ordered`, siblings keep their order from picture to picture, as a film needs it; with `sideways`, the tree
+    grows to the right instead of down.
 
     >>> print(tree_dot([NodeView("root", None), NodeView("[1]", 0, slots=[5])]).splitlines()[-2].strip())
     n0 -> n1
@@ -28,7 +29,10 @@ def tree_dot(views: list[NodeView], ordered: bool = False) -> str:
     graph = graphviz.Digraph()
     if ordered:
         graph.attr(ordering="out")
-    graph.attr(rankdir="TB", nodesep="0.25", ranksep="0.35", pad="0.1")
+    if sideways:
+        graph.attr(rankdir="LR", nodesep="0.12", ranksep="0.4", pad="0.1")
+    else:
+        graph.attr(rankdir="TB", nodesep="0.25", ranksep="0.35", pad="0.1")
     graph.attr("node", shape="box", style="filled", fontname="Courier", fontsize="13", margin="0.12,0.07", height="0.3")
     graph.attr("edge", arrowhead="none", color="#495057")
     names = [f"n{i}" for i in range(len(views))]

@@ -14,7 +14,8 @@ from typing import Any
 from minikv.show.draw import Picture
 from minikv.show.film_cells import cells_of
 from minikv.show.film_changes import Changes, compare, marked_views, node_events, path_of, slot_events
-from minikv.show.film_frame import Frame
+from minikv.show.film_frame import Frame, room_of
+from minikv.show.film_rows import rows_of
 from minikv.show.film_state import VERBS, Label, Looker, State, kind_of, verbs_of, with_parts
 from minikv.show.film_words import asked, came_of_it, sentence
 from minikv.show.player import Player
@@ -136,7 +137,7 @@ class Film:
                 error=None if call is None or call.error is None else type(call.error).__name__,
                 nodes=tuple(marked_views(before, look, changes, set(path))),
                 pools=tuple(self._pools(before, look, set(path))),
-                rows=(*look.tables, *([("sequences", look.sequences)] if look.sequences else [])),
+                rows=tuple(rows_of(before, look)),
                 sizes=dict(look.sizes),
                 changes=tuple(changes.words),
                 state=look,
@@ -212,7 +213,7 @@ class Film:
         """One frame as a PNG, for a slide; all frames of a film have one size."""
         from minikv.show.film_files import png_of
 
-        return png_of(self, self.at(step))
+        return png_of(self.at(step), room_of(self.frames))
 
     def gif(self, seconds_per_step: float = 1.0) -> bytes:
         """The whole film as an animated GIF; needs Pillow, which comes with matplotlib."""

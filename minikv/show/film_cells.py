@@ -13,7 +13,7 @@ from minikv.show.dot import LOOKS
 from minikv.show.film_state import PoolState, State
 from minikv.show.render import FONTS
 
-CELL, TOP, FOOT, MOST_CELLS = 40, 26, 46, 512
+TOP, MOST_CELLS = 26, 512
 TEXT_COLUMNS = 16
 # What just happened: its sign, its word.
 SIGNS = {"taken": "+", "freed": "−", "new": "n", "evicted": "e", "matched": "m"}
@@ -56,23 +56,54 @@ def cells_of(pool: PoolState, before: PoolState | None, state: State, was: State
         elif key is not None:
             cells.append(Cell("tree", f"n{key}", sign, bool(state.nodes[key].ref_count)))
         else:
-            cells.append(Cell("request", next((held[slot] for slot in slots if slot in held), "req"), sign))
+            cells.append(Cell("request", next((held[slot] for slot in slots if slot in held), "hand"), sign))
     return cells
 
 
-def pool_columns(size: int) -> int:
-    """How many cells a row of the picture has.
+@dataclass(frozen=True)
+class Grid:
+    """Where the cells of a pool of `count` ids stand in its picture; large pools have smaller cells.
 
-    >>> pool_columns(12), pool_columns(64), pool_columns(300)
-    (8, 8, 16)
+    >>> Grid(12).columns, Grid(100).columns, Grid(16).size
+    (8, 16, (360, 168))
     """
-    return 8 if size <= 64 else 16
+
+    count: int
+
+    @property
+    def columns(self) -> int:
+        """Cells in a row."""
+        return 8 if self.count <= 64 else 16
+
+    @property
+    def cell(self) -> int:
+        """The side of a cell, with the gap to the next one."""
+        return 44 if self.count <= 64 else 32
+
+    @property
+    def shown(self) -> int:
+        """How many cells are drawn."""
+        return min(self.count, MOST_CELLS)
+
+    @property
+    def foot(self) -> int:
+        """Where the legend begins."""
+        return TOP + -(-self.shown // self.columns) * self.cell + 4
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the picture."""
+        return max(self.columns * self.cell + 8, 352), self.foot + 50
+
+    def corner(self, i: int) -> tuple[int, int]:
+        """The top left corner of cell `i`."""
+        return i % self.columns * self.cell + 6, i // self.columns * self.cell + TOP + 2
 
 
 def cells_text(title: str, cells: list[Cell]) -> str:
     """The text twin: `.` free, `t` in the tree, `r` in hand, or the sign of what just happened; 16 a line.
 
-    >>> print(cells_text("pool", [Cell("free"), Cell("tree", "n1"), Cell("request", "req", "taken")]))
+    >>> print(cells_text("pool", [Cell("free"), Cell("tree", "n1"), Cell("request", "hand", "taken")]))
     pool: 1 of 3 free
      0  .t+    . free  t tree  + taken
     """
@@ -95,67 +126,61 @@ def title_of(title: str, cells: list[Cell]) -> str:
     return f"{title}: {sum(cell.owner == 'free' for cell in cells)} of {len(cells)} free"
 
 
-def pool_size_of(cells: int) -> tuple[int, int]:
-    """Width and height of a pool's picture with so many cells.
-
-    >>> pool_size_of(16)
-    (328, 160)
-    """
-    columns, shown = pool_columns(cells), min(cells, MOST_CELLS)
-    return columns * CELL + 8, TOP + -(-shown // columns) * CELL + FOOT + 8
-
-
 def cells_svg(title: str, cells: list[Cell]) -> str:
     """What changes from frame to frame: a path for all cells that look alike, and the names in them."""
-    shown, columns = cells[:MOST_CELLS], pool_columns(len(cells))
+    grid, side = Grid(len(cells)), Grid(len(cells)).cell - 6
+    size, right, base = (12, 9, 8) if side > 30 else (9, 6, 4)
     paths: dict[str, list[str]] = {}
-    words = []
-    for i, cell in enumerate(shown):
-        x, y = _corner(i, columns)
-        paths.setdefault(_style(cell), []).append(_outline(cell, x, y))
+    names, signs = [], []
+    for i, cell in enumerate(cells[:MOST_CELLS]):
+        x, y = grid.corner(i)
+        paths.setdefault(_style(cell), []).append(_outline(cell, x, y, side))
         if cell.locked:
-            paths.setdefault('fill="none" stroke="#664d03"', []).append(_box(x + 3, y + 3, CELL - 12))
+            paths.setdefault('fill="none" stroke="#664d03"', []).append(_box(x + 3, y + 3, side - 6))
         if cell.name:
-            words.append(f'<text x="{x + 17}" y="{y + 27}">{escape(cell.name)}</text>')
+            names.append(f'<text x="{x + side // 2}" y="{y + side - base}">{escape(cell.name)}</text>')
         if cell.sign:
-            words.append(f'<text x="{x + 27}" y="{y + 12}" class="sign">{SIGNS[cell.sign]}</text>')
+            signs.append(f'<text x="{x + side - right}" y="{y + size + 1}">{SIGNS[cell.sign]}</text>')
     drawn = "".join(f'<path {style} d="{"".join(parts)}"/>' for style, parts in sorted(paths.items()))
     more = f" (the first {MOST_CELLS} shown)" if len(cells) > MOST_CELLS else ""
     head = f'<text x="4" y="17" font-size="14" font-weight="bold">{escape(title_of(title, cells) + more)}</text>'
-    return f'{head}{drawn}<g text-anchor="middle" font-size="12" font-weight="bold">{"".join(words)}</g>'
+    words = f'<g font-size="{size}">{"".join(names)}</g><g font-size="{size + 1}">{"".join(signs)}</g>'
+    return f'{head}{drawn}<g text-anchor="middle" font-weight="bold">{words}</g>'
 
 
 def numbers_svg(count: int) -> str:
     """What stays: the number of each cell and the legend."""
-    shown, columns = min(count, MOST_CELLS), pool_columns(count)
+    grid = Grid(count)
+    inset, down, size = (6, 13, 9.5) if grid.cell > 40 else (4, 9, 7)
     numbers = []
-    for i in range(shown):
-        x, y = _corner(i, columns)
-        numbers.append(f'<text x="{x + 3}" y="{y + 11}">{i}</text>')
-    foot = TOP + -(-shown // columns) * CELL + 4
-    legend, at = [], 4
+    for i in range(grid.shown):
+        x, y = grid.corner(i)
+        numbers.append(f'<text x="{x + inset}" y="{y + down}">{i}</text>')
+    return f'<g font-size="{size}" fill="#343a40">{"".join(numbers)}</g>{_legend(grid.foot)}'
+
+
+def _legend(foot: int) -> str:
+    parts, at = [], 6
     for owner, (_, word) in OWNERS.items():
         cell = Cell(owner)
-        legend.append(f'<path {_style(cell)} d="{_outline(cell, at, foot, 14)}"/>')
-        legend.append(f'<text x="{at + 20}" y="{foot + 12}">{word}</text>')
-        at += 28 + 8 * len(word)
-    legend.append(f'<text x="{at}" y="{foot + 12}">▣ locked</text>')
-    signs = "  ".join(f"{sign} {word}" for word, sign in SIGNS.items())
-    legend.append(f'<text x="4" y="{foot + 32}" xml:space="preserve">{signs}</text>')
-    return (
-        f'<g font-size="9" fill="#495057">{"".join(numbers)}</g><g font-size="11" fill="#212529">{"".join(legend)}</g>'
-    )
+        parts.append(f'<path {_style(cell)} d="{_outline(cell, at, foot, 14)}"/>')
+        parts.append(f'<text x="{at + 20}" y="{foot + 12}">{word}</text>')
+        at += 32 + 7 * len(word)
+    locked = Cell("tree", locked=True)
+    parts.append(f'<path {_style(locked)} d="{_outline(locked, at, foot, 14)}{_box(at + 3, foot + 3, 8)}"/>')
+    parts.append(f'<text x="{at + 20}" y="{foot + 12}">locked</text>')
+    at = 6
+    for word, sign in SIGNS.items():
+        parts.append(f'<text x="{at}" y="{foot + 34}"><tspan font-weight="bold">{sign}</tspan> {word}</text>')
+        at += 28 + 7 * len(word)
+    return f'<g font-size="11.5" fill="#212529">{"".join(parts)}</g>'
 
 
 def pool_picture(inside: str, count: int) -> str:
     """The layers of a pool as one SVG."""
-    width, height = pool_size_of(count)
+    width, height = Grid(count).size
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     return f'{head} font-family="{FONTS}">{inside}</svg>'
-
-
-def _corner(i: int, columns: int) -> tuple[int, int]:
-    return i % columns * CELL + 7, i // columns * CELL + TOP + 3
 
 
 def _style(cell: Cell) -> str:
@@ -167,11 +192,12 @@ def _style(cell: Cell) -> str:
     return f'fill="{look["fillcolor"]}" stroke="{look["color"]}" stroke-width="{look.get("penwidth", "1")}"{dash}'
 
 
-def _outline(cell: Cell, x: int, y: int, size: int = CELL - 6) -> str:
+def _outline(cell: Cell, x: int, y: int, size: int) -> str:
     """A square, or a round one for what is in hand."""
     if cell.owner != "request":
         return _box(x, y, size)
-    r, side = size // 3, size - 2 * (size // 3)
+    r = round(size * 0.36)
+    side = size - 2 * r
     turns = ((r, r), (-r, r), (-r, -r), (r, -r))
     arcs = [f"a{r} {r} 0 0 1 {dx} {dy}" for dx, dy in turns]
     return f"M{x + r} {y}h{side}{arcs[0]}v{side}{arcs[1]}h-{side}{arcs[2]}v-{side}{arcs[3]}z"

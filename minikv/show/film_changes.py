@@ -154,7 +154,8 @@ def node_events(before: State, after: State, changes: Changes, op: str, verb: st
     for key, node in after.nodes.items():
         locks = node.ref_count - (before.nodes[key].ref_count if key in before.nodes else 0)
         if locks and key not in off:
-            events.append((key, f"{'locked' if locks > 0 else 'unlocked'} {by}, {node.ref_count} locks now"))
+            now = f", {node.ref_count} locks now" if node.ref_count > 1 else ""
+            events.append((key, f"{'locked' if locks > 0 else 'unlocked'} {by}{now}"))
     return events
 
 

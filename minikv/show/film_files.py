@@ -7,8 +7,7 @@ import json
 from html import escape
 from typing import TYPE_CHECKING
 
-from minikv.show.draw import svg_size
-from minikv.show.film_frame import Frame, caption_lines, paint
+from minikv.show.film_frame import Frame, Room, paint, room_of
 from minikv.show.film_reel import reel_of
 from minikv.show.player import script, style
 from minikv.show.render import HOW_TO_GET_PICTURES, svg_to_png
@@ -50,9 +49,9 @@ def page_of(film: Film) -> str:
     return _PAGE.format(title=title, style=style(), script=script(), reel=safe)
 
 
-def png_of(film: Film, frame: Frame) -> bytes:
-    """One frame on the film's canvas; `RuntimeError` says what to install where pictures cannot be made."""
-    svg = _on_canvas(film, frame)
+def png_of(frame: Frame, room: Room) -> bytes:
+    """One frame with its film's room; `RuntimeError` says what to install where pictures cannot be made."""
+    svg = paint(frame, room)
     png = svg_to_png(svg) if svg else None
     if png is None:
         raise RuntimeError(HOW_TO_GET_PICTURES.strip("()"))
@@ -67,23 +66,11 @@ def gif_of(film: Film, seconds_per_step: float) -> bytes:
         from PIL import Image
     except ImportError:
         raise RuntimeError("no GIF without Pillow: pip install pillow") from None
-    pictures = [Image.open(io.BytesIO(png_of(film, frame))).convert("RGB") for frame in film]
+    room = room_of(film.frames)
+    pictures = [Image.open(io.BytesIO(png_of(frame, room))).convert("RGB") for frame in film]
     small = [picture.quantize(128, dither=Image.Dither.NONE) for picture in pictures]
     times = [round(1000 * seconds_per_step)] * len(small)
     times[-1] *= 2
     out = io.BytesIO()
     small[0].save(out, "GIF", save_all=True, append_images=small[1:], duration=times, loop=0, disposal=1)
     return out.getvalue()
-
-
-def _on_canvas(film: Film, frame: Frame) -> str | None:
-    """A frame painted with the room that the largest frame of its film needs."""
-    sizes = [svg_size(svg) for svg in [one.tree_svg for one in film] if svg]
-    tree = max((w for w, _ in sizes), default=0.0), max((h for _, h in sizes), default=0.0)
-    rows = max(len(one.rows) for one in film)
-    columns = tuple(max(Frame.columns(one.rows[i][1]) for one in film if i < len(one.rows)) for i in range(rows))
-    bare = paint(frame, tree, columns=columns)
-    if bare is None:
-        return None
-    lines = max(len(caption_lines(one, svg_size(bare)[0])) for one in film)
-    return paint(frame, tree, lines, columns)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from html import escape
 from typing import Any
 
 from minikv.show.dot import tree_dot
 from minikv.show.draw import MOST_NODES, Picture, canvas, place, svg_size
 from minikv.show.film_cells import Cell, cells_svg, cells_text, numbers_svg, pool_picture
+from minikv.show.film_rows import Rows
 from minikv.show.film_state import State
-from minikv.show.grid import table_svg, table_text
 from minikv.show.render import FONTS, dot_to_svg
 from minikv.show.snapshot import NodeView, tree_text
 
-MOST_COLUMNS = 16  # of a row that a table's picture shows
-GAP, LINE = 24, 22
+GAP, LINE, BROAD = 24, 22, 1000
 BAR = {  # the look of each size in the bar below the pictures
     "free": ("#ffffff", "#adb5bd"),
     "in hand": ("#ffe8cc", "#994d00"),
@@ -41,7 +41,7 @@ class Frame:
     error: str | None
     nodes: tuple[NodeView, ...]
     pools: tuple[tuple[str, tuple[Cell, ...]], ...]
-    rows: tuple[tuple[str, tuple[tuple[int, ...] | None, ...]], ...]
+    rows: tuple[Rows, ...]
     sizes: dict[str, int]
     changes: tuple[str, ...]
     state: State = field(repr=False, compare=False)
@@ -63,8 +63,7 @@ class Frame:
         parts += [f"   ({'; '.join(self.changes)})"] if self.changes else []
         parts += [tree_text(list(self.nodes))] if self.nodes else []
         parts += [cells_text(title, list(cells)) for title, cells in self.pools]
-        for title, rows in self.rows:
-            parts.append(f"{title}\n{table_text(shown(rows), self.columns(rows), {})}")
+        parts += [rows.text for rows in self.rows]
         if self.sizes:
             parts.append(" · ".join(f"{name} {value}" for name, value in self.sizes.items()))
         return "\n".join(parts)
@@ -73,11 +72,6 @@ class Frame:
     def picture(self) -> Picture:
         """The frame as a picture on a canvas of its own size."""
         return Picture(self.text, lambda: paint(self))
-
-    @staticmethod
-    def columns(rows: tuple[tuple[int, ...] | None, ...]) -> int:
-        """How many cells of each row are shown."""
-        return max([1, *(min(len(row), MOST_COLUMNS) for row in rows if row is not None)])
 
     def __repr__(self) -> str:
         return self.text
@@ -88,49 +82,74 @@ class Frame:
     # -- its panels ---------------------------------------------------------------------------------------------
 
     @property
-    def tree_svg(self) -> str | None:
+    def breadth(self) -> float:
+        """About how wide the tree would be if it grew downwards: what its leaves need side by side."""
+        above = {view.parent for view in self.nodes}
+        leaves = [view for i, view in enumerate(self.nodes) if i not in above]
+        return sum(8 * max(map(len, [view.label, *view.notes]), default=0) + 42 for view in leaves)
+
+    def tree_svg(self, sideways: bool = False) -> str | None:
         """The tree alone; `None` where there is none, where it is too large, or without Graphviz."""
         if not self.nodes or len(self.nodes) > MOST_NODES:
             return None
-        return dot_to_svg(tree_dot(list(self.nodes), ordered=True))
-
-    def rows_svg(self, title: str, rows: tuple[tuple[int, ...] | None, ...], columns: int = 0) -> str:
-        """A page table or the sequences, alone."""
-        return table_svg(shown(rows), columns or self.columns(rows), {}, title)
+        return dot_to_svg(tree_dot(list(self.nodes), ordered=True, sideways=sideways))
 
 
-def shown(rows: tuple[tuple[int, ...] | None, ...]) -> list[list[int] | None]:
-    """The first cells of each row."""
-    return [None if row is None else list(row[:MOST_COLUMNS]) for row in rows]
+@dataclass(frozen=True)
+class Room:
+    """What all frames of a film have in common, so that none of them jumps: the room for each of their parts.
 
-
-def paint(
-    frame: Frame, tree: tuple[float, float] = (0, 0), lines: int = 0, columns: tuple[int, ...] = ()
-) -> str | None:
-    """A whole frame as one SVG: caption, tree and pool side by side, sizes. `None` without Graphviz.
-
-    `tree` is the least room for the tree, `lines` for the caption, `columns` for each table, so that all frames of a
-    film can have one size.
+    `sideways` trees grow to the right; `tree` is width and height, `lines` how many the caption has, `columns` how
+    many cells a row of each table.
     """
-    left = frame.tree_svg
-    if frame.nodes and left is None:
+
+    sideways: bool = False
+    tree: tuple[float, float] = (0, 0)
+    columns: tuple[int, ...] = ()
+    lines: int = 0
+
+
+def room_of(frames: Sequence[Frame]) -> Room:
+    """The room that these frames need; a tree too broad to be read on a slide grows sideways."""
+    sideways = max(frame.breadth for frame in frames) > BROAD
+    sizes = [svg_size(svg) for svg in (frame.tree_svg(sideways) for frame in frames) if svg]
+    tree = max((w for w, _ in sizes), default=0.0), max((h for _, h in sizes), default=0.0)
+    tables = max(len(frame.rows) for frame in frames)
+    columns = tuple(max(f.rows[i].columns for f in frames if i < len(f.rows)) for i in range(tables))
+    room = Room(sideways, tree, columns)
+    width = _width(frames[0], room)
+    return replace(room, lines=max(len(caption_lines(frame, width)) for frame in frames))
+
+
+def paint(frame: Frame, room: Room | None = None) -> str | None:
+    """A whole frame as one SVG: caption, tree and pool side by side, sizes. `None` without Graphviz."""
+    room = room or room_of([frame])
+    tree = frame.tree_svg(room.sideways)
+    if frame.nodes and tree is None:
         return None
-    wide, high = svg_size(left) if left else (0.0, 0.0)
-    room, deep = max(wide, tree[0]), max(high, tree[1])
-    right = [pool_picture(cells_svg(t, list(c)) + numbers_svg(len(c)), len(c)) for t, c in frame.pools]
-    right += [frame.rows_svg(*one, columns=(columns or (0,) * 9)[i]) for i, one in enumerate(frame.rows)]
-    beside = max([0.0, *(svg_size(svg)[0] for svg in right)])
-    width = max(room + (GAP + beside if right else 0), 560)
-    words = caption_lines(frame, width)
-    top = LINE * max(len(words), lines) + 14
-    content = _text(words) + (place(left, (room - wide) / 2, top) if left else "")
-    x, y = room + GAP if left else 0.0, float(top)
-    for svg in right:
+    width, words = _width(frame, room), caption_lines(frame, _width(frame, room))
+    top = LINE * max(len(words), room.lines) + 14
+    content = _text(words)
+    if tree:
+        content += place(tree, (room.tree[0] - svg_size(tree)[0]) / 2, top)
+    x, y = room.tree[0] + GAP if tree else 0.0, float(top)
+    for svg in _beside(frame, room):
         content += place(svg, x, y)
         y += svg_size(svg)[1] + 8
-    bottom = max(top + deep, y)
+    bottom = max(top + room.tree[1], y)
     content += place(bar_svg(frame.sizes, width - 8), 4, bottom + 6) if frame.sizes else ""
     return canvas(content, width, bottom + (62 if frame.sizes else 6))
+
+
+def _beside(frame: Frame, room: Room) -> list[str]:
+    """What stands on the right of the tree, from top to bottom."""
+    pools = [pool_picture(cells_svg(t, list(c)) + numbers_svg(len(c)), len(c)) for t, c in frame.pools]
+    return pools + [rows.svg(columns) for rows, columns in zip(frame.rows, room.columns)]
+
+
+def _width(frame: Frame, room: Room) -> float:
+    beside = max([0.0, *(svg_size(svg)[0] for svg in _beside(frame, room))])
+    return max(room.tree[0] + (GAP + beside if beside else 0), 560)
 
 
 def caption_lines(frame: Frame, width: float) -> list[str]:

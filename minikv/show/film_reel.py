@@ -10,10 +10,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from minikv.show.draw import svg_size
-from minikv.show.film_cells import CELL, MOST_CELLS, TOP, cells_svg, numbers_svg, pool_columns, pool_size_of
-from minikv.show.film_frame import Frame
+from minikv.show.film_cells import TOP, Grid, cells_svg, numbers_svg
+from minikv.show.film_frame import Frame, Room, room_of
 from minikv.show.player import Player, Reel, fit, slim
-from minikv.show.render import FONTS
 from minikv.show.snapshot import ranges, shorten, tree_text
 
 if TYPE_CHECKING:
@@ -29,16 +28,18 @@ def reel_of(film: Film) -> Reel:
     """Everything that the player shows."""
     frames = film.frames
     reel = Reel(first=0, captions=[frame.caption for frame in frames])
+    room = room_of(frames)
     if any(frame.nodes for frame in frames):
-        _trees(reel, frames)
+        _trees(reel, frames, room)
     for i, (title, cells) in enumerate(frames[0].pools):
         _pool(reel, frames, i, title, len(cells))
-    for i in range(max(len(frame.rows) for frame in frames)):
-        _rows(reel, frames, i)
+    for i, columns in enumerate(room.columns):
+        _rows(reel, frames, i, columns)
     reel.film = {
         "notes": [" · ".join(["; ".join(f.changes)] * bool(f.changes) + list(f.inner)) for f in frames],
         "sizes": [list(frame.sizes.items()) for frame in frames],
         "born": [{str(upper): lower for upper, lower in frame.splits} for frame in frames],
+        "focus": [[view.id for view in frame.nodes if view.marks] for frame in frames],
         "nodes": _nodes(frames),
         "slots": {str(slot): story for slot, story in film.slot_stories().items()},
         "pageSize": film.at(0).state.pools[0].page_size if film.at(0).state.pools else 1,
@@ -46,33 +47,29 @@ def reel_of(film: Film) -> Reel:
     return reel
 
 
-def _trees(reel: Reel, frames: list[Frame]) -> None:
-    svgs = [frame.tree_svg for frame in frames]
-    sizes = [svg_size(svg) for svg in svgs if svg]
-    width, height = max((w for w, _ in sizes), default=0), max((h for _, h in sizes), default=0)
-    panel = reel.panel("tree", width, height)
-    for i, (frame, svg) in enumerate(zip(frames, svgs)):
+def _trees(reel: Reel, frames: list[Frame], room: Room) -> None:
+    panel = reel.panel("tree", *room.tree)
+    for i, frame in enumerate(frames):
+        svg = frame.tree_svg(room.sideways)
         words = f"<pre>{escape(tree_text(list(frame.nodes)))}</pre>"
-        reel.show(i, panel, fit(slim(svg), width, height) if svg else words)
+        reel.show(i, panel, fit(slim(svg), *room.tree, left=room.sideways) if svg else words)
 
 
 def _pool(reel: Reel, frames: list[Frame], which: int, title: str, count: int) -> None:
-    width, height = pool_size_of(count)
-    grid = {"cell": CELL, "columns": pool_columns(count), "top": TOP, "count": min(count, MOST_CELLS)}
-    panel = reel.panel("pool" if which == 0 else "other", width, height, over=numbers_svg(count), font=FONTS, **grid)
+    grid = Grid(count)
+    about = {"cell": grid.cell, "columns": grid.columns, "top": TOP, "count": grid.shown}
+    panel = reel.panel("pool" if which == 0 else "other", *grid.size, over=numbers_svg(count), **about)
     for i, frame in enumerate(frames):
         reel.show(i, panel, cells_svg(title, list(frame.pools[which][1])))
 
 
-def _rows(reel: Reel, frames: list[Frame], which: int) -> None:
-    shown = [frame.rows[which] if which < len(frame.rows) else None for frame in frames]
-    columns = max(Frame.columns(one[1]) for one in shown if one)
-    svgs = [frame.rows_svg(*one, columns=columns) if one else "" for frame, one in zip(frames, shown)]
-    sizes = [svg_size(svg) for svg in svgs if svg]
+def _rows(reel: Reel, frames: list[Frame], which: int, columns: int) -> None:
+    svgs = [frame.rows[which].svg(columns) for frame in frames]
+    sizes = [svg_size(svg) for svg in svgs]
     width, height = max(w for w, _ in sizes), max(h for _, h in sizes)
     panel = reel.panel("rows", width, height)
     for i, svg in enumerate(svgs):
-        reel.show(i, panel, fit(slim(svg), width, height, left=True) if svg else "")
+        reel.show(i, panel, fit(slim(svg), width, height, left=True))
 
 
 def _nodes(frames: list[Frame]) -> dict[str, dict[str, list[Any]]]:
@@ -87,7 +84,8 @@ def _nodes(frames: list[Frame]) -> dict[str, dict[str, list[Any]]]:
             last = used[key][1]
             facts = {
                 "label": view.label,
-                "tokens": f"{len(view.tokens)}: {shorten(view.tokens, 24)}" if view.tokens else "none",
+                "count": len(view.tokens),
+                "tokens": shorten(view.tokens, 24) or "none",
                 "slots": ranges(view.slots, 12) if view.slots else "none",
                 "first": view.slots[0] if view.slots else None,
                 "locks": view.ref_count,

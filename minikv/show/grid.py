@@ -57,15 +57,19 @@ def pool_svg(free: list[bool], marks: Mapping[int, str], title: str) -> str:
     return _frame(cells, _legend(legend, rows), min(len(free), COLUMNS), rows, title)
 
 
-def table_text(rows: list[list[int] | None], columns: int, marks: Mapping[int, str]) -> str:
+def table_text(rows: list[list[int] | None], columns: int, marks: Mapping[Any, str]) -> str:
     """The text twin of a page table: a line for each row, `-` in a cell that is not used.
+
+    `marks` is by slot, or by (row, column) for one cell.
 
     >>> print(table_text([[8, 9], None], 3, {9: "new"}))
     row 0   8 9n  -
     row 1  (closed)
     n new
     """
-    words = [[f"{slot}{_LETTER.get(marks.get(slot, ''), '')}" for slot in row or []] for row in rows]
+    words = [
+        [f"{s}{_LETTER.get(_mark(marks, y, x, s), '')}" for x, s in enumerate(row or [])] for y, row in enumerate(rows)
+    ]
     width = max([2, *(len(word) for row in words for word in row)])
     name = len(str(len(rows) - 1))
     lines = []
@@ -80,7 +84,11 @@ def table_text(rows: list[list[int] | None], columns: int, marks: Mapping[int, s
     return "\n".join(lines + ([legend] if legend else []))
 
 
-def table_svg(rows: list[list[int] | None], columns: int, marks: Mapping[int, str], title: str) -> str:
+def _mark(marks: Mapping[Any, str], row: int, column: int, slot: int) -> str:
+    return marks.get((row, column), marks.get(slot, ""))
+
+
+def table_svg(rows: list[list[int] | None], columns: int, marks: Mapping[Any, str], title: str) -> str:
     """A page table: a line of cells for each row, with its slots; empty cells are dashed."""
     cells = []
     for y, row in enumerate(rows):
@@ -93,7 +101,7 @@ def table_svg(rows: list[list[int] | None], columns: int, marks: Mapping[int, st
             if slot is None:
                 cells.append(_cell(x + 1, y, "", None, "#ffffff", False))
             else:
-                cells.append(_cell(x + 1, y, str(slot), marks.get(slot), "#dee2e6", True))
+                cells.append(_cell(x + 1, y, str(slot), _mark(marks, y, x, slot) or None, "#dee2e6", True))
     legend = [(mark, "", mark) for mark in MARKS if mark in marks.values()]
     return _frame(cells, _legend(legend, len(rows)), columns + 1, len(rows), title)
 

@@ -1,0 +1,290 @@
+"""The player in a bare page: a saved film from a file, without Jupyter, a kernel or a network."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from browser import Page, chromium  # noqa: F401 - fixtures
+
+from minikv import FreeListPool, LockError, RadixCache, draw, play, record
+from minikv.show.player import script, style
+from minikv.show.render import graphviz_way
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(graphviz_way() is None, reason="no way to run Graphviz here"),
+]
+
+
+def a_film():
+    cache, pool = RadixCache(), FreeListPool(12)
+    with record(cache, pool) as film:
+        slots = pool.alloc(4)
+        first = cache.insert([1, 2, 3, 4], slots)
+        cache.lock(first.handle)
+        match = cache.match_prefix([1, 2, 9])
+        cache.insert([1, 2, 9], [*match.slots, *pool.alloc(1)])
+        film.note('a remark with <b>, "quotes", & and </script>, as long as it takes to be wrapped on a narrow page')
+        with pytest.raises(LockError):
+            cache.reset()
+        cache.unlock(first.handle)
+        pool.free(cache.evict(1))
+    return film
+
+
+@pytest.fixture(scope="module")
+def film():
+    return a_film()
+
+
+@pytest.fixture
+def tab(chromium, film, tmp_path):  # noqa: F811
+    opened = []
+
+    def open_it(**how):
+        tab = Page(chromium, **how)
+        tab.context.unroute_all()
+        tab.context.route(lambda url: not url.startswith("file:///"), lambda route: tab._refuse(route))
+        tab.page.goto(film.save(tmp_path / "film.html").as_uri())
+        opened.append(tab)
+        return tab
+
+    yield open_it
+    for tab in opened:
+        leaks, errors = tab.leaks, tab.errors
+        tab.context.close()
+        assert not leaks, leaks
+        assert not errors, errors
+
+
+def step(page):
+    return int(page.locator(".minikv-player").get_attribute("data-step"))
+
+
+def go_to(page, number):
+    page.locator("[data-testid=slider]").evaluate("(e, i) => { e.value = i; e.oninput({ target: e }); }", number)
+
+
+def test_buttons_slider_and_the_end(tab, film):
+    page = tab().page
+    last = len(film) - 1
+    assert step(page) == 0
+    page.locator("[data-testid=next]").click()
+    page.locator("[data-testid=next]").click()
+    assert step(page) == 2
+    assert page.locator(".minikv-caption").text_content() == film.at(2).caption
+    assert page.locator("[data-testid=count]").text_content() == f"step 2 of {last}"
+    page.locator("[data-testid=prev]").click()
+    assert step(page) == 1
+    page.locator("[data-testid=slider]").fill("4")
+    assert step(page) == 4
+    page.locator("[data-testid=first]").click()
+    page.locator("[data-testid=prev]").click()
+    assert step(page) == 0
+
+
+def test_it_plays_to_the_end_stops_there_and_starts_over(tab, film):
+    page = tab().page
+    page.locator("[data-testid=speed]").select_option("240")
+    play_button = page.locator("[data-testid=play]")
+    play_button.click()
+    assert play_button.get_attribute("aria-label") == "pause"
+    page.wait_for_function(f"document.querySelector('.minikv-player').dataset.step === '{len(film) - 1}'")
+    page.wait_for_function("document.querySelector('[data-testid=play]').textContent.includes('play')")
+    play_button.click()
+    page.wait_for_function("document.querySelector('.minikv-player').dataset.step === '1'")
+    play_button.click()
+    assert play_button.get_attribute("aria-label") == "play"
+
+
+def test_the_keyboard_does_all_of_it(tab, film):
+    page = tab().page
+    page.locator(".minikv-player").focus()
+    for key, wanted in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", len(film) - 1), ("Home", 0)):
+        page.keyboard.press(key)
+        assert step(page) == wanted, key
+    page.keyboard.press(" ")
+    assert page.locator("[data-testid=play]").get_attribute("aria-label") == "pause"
+    page.keyboard.press(" ")
+    go_to(page, 5)
+    page.locator("[data-testid=speed]").focus()
+    page.keyboard.press("Tab")
+    focused = "document.activeElement.getAttribute('aria-label')"
+    assert page.evaluate(focused).startswith("node root")
+    page.keyboard.press("Tab")
+    assert page.evaluate(focused) == "node [1 2], n2 · slots 0-1, locked ×1"
+    page.keyboard.press("Enter")
+    assert page.locator(".minikv-facts h4").text_content().startswith("node 2")
+    page.keyboard.press("ArrowRight")
+    assert step(page) == 6
+    assert page.evaluate(focused).startswith("node [1 2]")  # the focus stays with its node
+    page.keyboard.press("Escape")
+    assert page.locator(".minikv-hint").count() == 1
+
+
+def test_a_click_on_a_node_tells_its_story_as_of_this_step(tab):
+    page = tab().page
+    go_to(page, 3)
+    page.locator('g.node[data-node="1"]').click()
+    facts = page.locator(".minikv-facts")
+    assert "node 1  [1 2 3 4]" in facts.text_content()
+    assert "0-3" in facts.text_content()
+    events = page.locator(".minikv-events li")
+    assert events.all_text_contents() == [
+        "inserted by step 2 (insert [1 2 3 4])",
+        "locked by step 3 (lock a prefix of 4 tokens)",
+    ]
+    page.keyboard.press("ArrowRight")
+    assert events.last.text_content() == "split at step 4 (match [1 2 9]), its beginning is now n2"
+    assert page.locator(".minikv-ring").count() == 1
+    events.first.locator("button").click()
+    assert step(page) == 2
+
+
+def test_a_click_on_a_slot_tells_why(tab, film):
+    page = tab().page
+    go_to(page, len(film) - 1)
+    cells = page.locator(".minikv-pool svg")
+    cells.click(position={"x": 4.5 * 44, "y": 26 + 22})
+    assert page.locator(".minikv-facts h4").text_content() == "slot 4"
+    assert tuple(page.locator(".minikv-events li").all_text_contents()) == film.why(4).events
+    cells.click(position={"x": 20, "y": 26 + 88 + 30})  # the legend is no slot
+    assert page.locator(".minikv-facts h4").text_content() == "slot 4"
+    page.locator('g.node[data-node="1"]').click()
+    page.locator(".minikv-facts dd button").click()
+    assert page.locator(".minikv-facts h4").text_content() == "slot 2"
+
+
+def test_a_ghost_tells_the_story_of_the_node_that_it_was(tab, film):
+    page = tab().page
+    go_to(page, next(frame.step for frame in film if frame.op == "evict 1"))
+    page.locator("g.node", has_text="evicted").click()
+    assert "not in the tree at this step" in page.locator(".minikv-facts").text_content()
+    assert "evicted by step" in page.locator(".minikv-events li").last.text_content()
+
+
+def test_the_log_has_every_step_marks_this_one_and_leads_there(tab, film):
+    page = tab().page
+    lines = page.locator(".minikv-line")
+    assert lines.all_text_contents() == [frame.caption for frame in film]
+    lines.nth(6).click()
+    assert step(page) == 6
+    assert page.locator(".minikv-line[aria-current]").text_content() == film.at(6).caption
+    assert page.locator(".minikv-caption b, script#reel + b").count() == 0  # a remark is text, never markup
+
+
+def test_sizes_follow(tab, film):
+    page = tab().page
+    go_to(page, 3)
+    words = page.locator(".minikv-word").all_text_contents()
+    assert words == [f"{name} {value}" for name, value in film.at(3).sizes.items()]
+
+
+def test_nodes_glide_and_ids_never_clash(tab):
+    page = tab().page
+    go_to(page, 3)
+    page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+    page.locator("[data-testid=next]").click()
+    assert page.evaluate("document.getAnimations().length") >= 2
+    assert page.locator(".minikv-scene [id]").count() == 0
+    page.wait_for_function("document.getAnimations().length === 0")
+
+
+def test_no_motion_for_who_wants_none(chromium, film, tmp_path):  # noqa: F811
+    context = chromium.new_context(reduced_motion="reduce")
+    page = context.new_page()
+    page.goto(film.save(tmp_path / "film.html").as_uri())
+    for _ in range(4):
+        page.locator("[data-testid=next]").click()
+        assert page.evaluate("document.getAnimations().length") == 0
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 480])
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_jumps_sticks_out_or_is_hidden(tab, film, width, dark):
+    page = tab(width=width, dark=dark).page
+    tops = []
+    for i in range(len(film)):
+        go_to(page, i)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), i
+        tops.append(page.evaluate("document.querySelector('.minikv-below').offsetTop"))
+        caption = page.locator(".minikv-caption")
+        assert caption.evaluate("e => e.scrollWidth <= e.clientWidth"), i
+    assert len(set(tops)) == 1
+    colours = page.evaluate(
+        """() => ["caption", "scene"].map((name) => getComputedStyle(document.querySelector(`.minikv-${name}`)))
+            .map((style) => [style.color, style.backgroundColor])"""
+    )
+    assert colours[0][0] == ("rgb(255, 255, 255)" if dark else "rgb(0, 0, 0)")
+    assert colours[1] == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]
+
+
+def on_a_page(page, reel, before=""):
+    """The widget on a page of ours with a model that says what it was told."""
+    page.set_content(f"<style>{style()}</style><div id=one></div><div id=two></div>")
+    page.evaluate(
+        """async ([code, reel, before]) => {
+            const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+            const { default: widget } = await import(url);
+            window.told = []; window.heard = {}; window.ends = {};
+            for (const name of ["one", "two"]) {
+                const values = { reel, index: 0, clicked: -1 };
+                const model = { get: (key) => values[key], on: (key, f) => { heard[name] = f; }, off: () => {},
+                    set: (key, value) => { values[key] = value; told.push([name, key, value]); },
+                    save_changes: () => { eval(before); } };
+                window[`model_${name}`] = model;
+                ends[name] = widget.render({ model, el: document.getElementById(name) });
+            }
+        }""",
+        [script(), reel, before],
+    )
+
+
+def test_two_players_on_one_page_do_not_meet(chromium, film):  # noqa: F811
+    tab = Page(chromium)
+    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    one, two = tab.page.locator("#one"), tab.page.locator("#two")
+    two.locator("[data-testid=next]").click()
+    two.locator("[data-testid=next]").click()
+    two.locator('g.node[data-node="1"]').click()
+    assert (one.get_attribute("data-step"), two.get_attribute("data-step")) == ("0", "2")
+    assert one.locator(".minikv-hint").count() == 1
+    assert tab.page.evaluate("told") == [["two", "index", 1], ["two", "index", 2], ["two", "clicked", 1]]
+    tab.page.evaluate("model_one.set('index', 3); heard.one()")
+    assert one.get_attribute("data-step") == "3"
+    one.locator("[data-testid=play]").click()
+    tab.page.evaluate("ends.one()")
+    assert one.locator("[data-testid=play]").get_attribute("aria-label") == "play"
+    assert not tab.errors
+    tab.context.close()
+
+
+def test_it_goes_on_when_nobody_takes_its_changes(chromium, film):  # noqa: F811
+    tab = Page(chromium)
+    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)), before="throw new Error('no kernel')")
+    one = tab.page.locator("#one")
+    one.locator("[data-testid=next]").click()
+    one.locator("[data-testid=next]").click()
+    one.locator('g.node[data-node="1"]').click()
+    assert one.get_attribute("data-step") == "2"
+    assert "node 1" in one.locator(".minikv-facts").text_content()
+    assert not tab.errors
+    tab.context.close()
+
+
+def test_a_row_of_pictures_is_played_by_the_same_player(chromium):  # noqa: F811
+    tab = Page(chromium)
+    pool, steps = FreeListPool(3), []
+    for n in (1, 2):
+        steps.append((f"alloc({n})", draw(pool, new=pool.alloc(n))))
+    on_a_page(tab.page, json.loads(json.dumps(play(steps).reel)))
+    one = tab.page.locator("#one")
+    assert one.locator("[data-testid=count]").text_content() == "1 of 2"
+    one.locator("[data-testid=next]").click()
+    assert one.locator(".minikv-caption").text_content() == "2. alloc(2)"
+    assert one.locator(".minikv-below, .minikv-facts").count() == 0
+    one.locator(".minikv-scene svg").first.click()
+    assert not tab.errors
+    tab.context.close()
