@@ -137,7 +137,8 @@ def test_a_click_on_a_node_tells_its_story_as_of_this_step(tab):
     ]
     page.keyboard.press("ArrowRight")
     assert events.last.text_content() == "split at step 4 (match [1 2 9]), its beginning is now n2"
-    assert page.locator(".minikv-ring").count() == 1
+    assert page.locator(".minikv-tree .minikv-ring").count() == 1
+    assert page.locator(".minikv-pool .minikv-ring").count() == 2  # the slots that it has left
     events.first.locator("button").click()
     assert step(page) == 2
 
@@ -153,6 +154,7 @@ def test_a_click_on_a_slot_tells_why(tab, film):
     assert page.locator(".minikv-facts h4").text_content() == "slot 4"
     page.locator('g.node[data-node="1"]').click()
     page.locator(".minikv-facts dd button").click()
+    assert page.locator(".minikv-ring").count() == 2  # the slot and the node that holds it
     assert page.locator(".minikv-facts h4").text_content() == "slot 2"
 
 
@@ -287,4 +289,20 @@ def test_a_row_of_pictures_is_played_by_the_same_player(chromium):  # noqa: F811
     assert one.locator(".minikv-below, .minikv-facts").count() == 0
     one.locator(".minikv-scene svg").first.click()
     assert not tab.errors
+    tab.context.close()
+
+
+def test_a_film_plays_in_an_exported_notebook(chromium, film):  # noqa: F811
+    """As nbconvert writes it: the output's HTML in a page, no kernel and no script of Jupyter's."""
+    tab = Page(chromium)
+    tab.page.set_content(f"<h1>A notebook</h1><div class='output'>{film.page()._repr_html_()}</div>")
+    frame = tab.page.frame_locator("iframe")
+    frame.locator("[data-testid=next]").click()
+    assert frame.locator(".minikv-player").get_attribute("data-step") == "1"
+    tall = "e => [e.clientHeight, e.contentDocument.documentElement.scrollHeight]"
+    shown, needed = tab.page.locator("iframe").evaluate(tall)
+    assert shown >= needed
+    assert repr(film.page()) == repr(film)
+    assert not tab.errors
+    assert not tab.leaks
     tab.context.close()

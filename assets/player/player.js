@@ -46,12 +46,23 @@ function placesOf(panel) {
   return found;
 }
 
-// A ring around the chosen node, beside its own border, which says what happened to it.
-function ring(node) {
-  const box = node.getBBox(), made = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  const about = { x: box.x - 6, y: box.y - 6, width: box.width + 12, height: box.height + 12, rx: 8, class: "minikv-ring" };
+// A ring around what is chosen, beside its own border, which says what happened to it.
+function ring(inside, x, y, width, height) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  const about = { x, y, width, height, rx: 8, class: "minikv-ring" };
   for (const name in about) made.setAttribute(name, about[name]);
-  node.append(made);
+  inside.append(made);
+}
+
+function ringNode(node) {
+  const box = node.getBBox();
+  ring(node, box.x - 6, box.y - 6, box.width + 12, box.height + 12);
+}
+
+function ringCell(pool, slot, pageSize) {
+  const i = Math.floor(slot / pageSize), side = pool.cell - 2;
+  const x = (i % pool.columns) * pool.cell + 4, y = Math.floor(i / pool.columns) * pool.cell + pool.top;
+  if (i < pool.count) ring(pool.box.querySelector("svg"), x, y, side, side);
 }
 
 function glide(panel, before, born, time) {
@@ -196,9 +207,11 @@ function render({ model, el }) {
       if (log.contains(document.activeElement)) lines[now].focus({ preventScroll: true });
     };
     tell = () => {
-      scene.querySelector(".minikv-ring")?.remove();
-      const node = chosen && scene.querySelector(`g.node[data-node="${chosen.node}"]`);
-      if (node) ring(node);
+      for (const old of scene.querySelectorAll(".minikv-ring")) old.remove();
+      const { node, slots } = chosenAt(film, chosen, at), pool = panels.find((panel) => panel.kind === "pool");
+      const shown = scene.querySelector(`g.node[data-node="${node}"]`);
+      if (shown) ringNode(shown);
+      if (pool) for (const slot of new Set(slots)) ringCell(pool, slot, film.pageSize);
       facts.replaceChildren(...storyOf(film, chosen, at, (step) => { stop(); go(step); },
         (slot) => choose({ slot })));
     };
@@ -305,6 +318,20 @@ function sizesOf(all) {
   return { box, show };
 }
 
+// What a node was at a step, or nothing.
+function factsAt(film, key, at) {
+  const about = film.nodes[key] || { was: [] };
+  return about.was.filter(([step]) => step <= at).map(([, facts]) => facts).pop();
+}
+
+// Which node and which slots to ring: a node and what it holds, or a slot and who holds it.
+function chosenAt(film, chosen, at) {
+  if (!chosen) return { slots: [] };
+  if (chosen.slot === undefined) return { node: chosen.node, slots: factsAt(film, chosen.node, at)?.held || [] };
+  const holds = (key) => factsAt(film, key, at)?.held.includes(chosen.slot);
+  return { node: Object.keys(film.nodes).find(holds), slots: [chosen.slot] };
+}
+
 // What the panel says about the chosen node or slot, as it was at this step.
 function storyOf(film, chosen, at, jump, pick) {
   if (!chosen) return [make("p", "minikv-hint", HINT)];
@@ -315,12 +342,11 @@ function storyOf(film, chosen, at, jump, pick) {
     events = film.slots[chosen.slot] || [];
   } else {
     const key = chosen.node < 0 ? -chosen.node - 1 : chosen.node;
-    const about = film.nodes[key] || { was: [], events: [] };
-    const now = about.was.filter(([step]) => step <= at).map(([, facts]) => facts).pop();
+    const now = factsAt(film, key, at);
     said.push(make("h4", "", `node ${key}` + (now ? `  ${now.label}` : "")));
     if (now) said.push(factsOf(now, at, pick));
     else said.push(make("p", "", "not in the tree at this step"));
-    events = about.events;
+    events = film.nodes[key]?.events || [];
   }
   const list = make("ol", "minikv-events");
   for (const [step, words] of events.filter(([step]) => step <= at)) {
@@ -338,9 +364,9 @@ function factsOf(now, at, pick) {
   const rows = [[`${now.count} token${now.count === 1 ? "" : "s"}`, now.tokens], ["slots", now.slots], ["locks", `${now.locks || "none"} · ${used}`]];
   for (const [name, value] of rows) {
     const cell = make("dd", "", value);
-    if (name === "slots" && Number.isInteger(now.first)) {
-      const link = make("button", "minikv-link", `why slot ${now.first}?`);
-      link.onclick = () => pick(now.first);
+    if (name === "slots" && Number.isInteger(now.held[0])) {
+      const link = make("button", "minikv-link", `why slot ${now.held[0]}?`);
+      link.onclick = () => pick(now.held[0]);
       cell.append(" · ", link);
     }
     table.append(make("dt", "", name), cell);

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minikv.show.draw import Picture
 from minikv.show.film_cells import cells_of
@@ -20,6 +20,9 @@ from minikv.show.film_state import VERBS, Label, Looker, State, kind_of, verbs_o
 from minikv.show.film_words import asked, came_of_it, sentence
 from minikv.show.player import Player
 from minikv.watch import Call, watch
+
+if TYPE_CHECKING:
+    from minikv.show.film_files import Page
 
 _MOST_LINES = 30
 
@@ -208,6 +211,15 @@ class Film:
         place = Path(path)
         place.write_text(page_of(self), "utf-8")
         return place
+
+    def page(self) -> Page:
+        """The film as a cell output that needs neither kernel nor network: for a notebook exported to HTML.
+
+        It carries the whole player with it, so a notebook that stores it grows by the size of the saved page.
+        """
+        from minikv.show.film_files import Page
+
+        return Page(self)
 
     def png(self, step: int = -1) -> bytes:
         """One frame as a PNG, for a slide; all frames of a film have one size."""

@@ -49,6 +49,23 @@ def page_of(film: Film) -> str:
     return _PAGE.format(title=title, style=style(), script=script(), reel=safe)
 
 
+class Page:
+    """A saved film inside a cell's output, in a frame of its own; where scripts do not run, its text stands in."""
+
+    def __init__(self, film: Film):
+        self._html, self._text = page_of(film), film.text
+
+    def __repr__(self) -> str:
+        return self._text
+
+    def _repr_html_(self) -> str:
+        fits = "this.style.height = this.contentDocument.documentElement.scrollHeight + 24 + 'px'"
+        return (
+            f'<iframe srcdoc="{escape(self._html)}" onload="{fits}" title="{escape(self._text.partition(chr(10))[0])}" '
+            'style="width: 100%; height: 760px; border: 0"></iframe>'
+        )
+
+
 def png_of(frame: Frame, room: Room) -> bytes:
     """One frame with its film's room; `RuntimeError` says what to install where pictures cannot be made."""
     svg = paint(frame, room)

@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from minikv.show.draw import svg_size
-from minikv.show.film_cells import TOP, Grid, cells_svg, numbers_svg
+from minikv.show.film_cells import MOST_CELLS, TOP, Grid, cells_svg, numbers_svg
 from minikv.show.film_frame import Frame, Room, room_of
 from minikv.show.player import Player, Reel, fit, slim
 from minikv.show.snapshot import ranges, shorten, tree_text
@@ -87,7 +87,7 @@ def _nodes(frames: list[Frame]) -> dict[str, dict[str, list[Any]]]:
                 "count": len(view.tokens),
                 "tokens": shorten(view.tokens, 24) or "none",
                 "slots": ranges(view.slots, 12) if view.slots else "none",
-                "first": view.slots[0] if view.slots else None,
+                "held": view.slots[:MOST_CELLS],
                 "locks": view.ref_count,
                 "used": last,
             }

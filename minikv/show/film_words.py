@@ -29,7 +29,7 @@ def asked(call: Call, label: Label | None, unit: str) -> str:
         return f"{verb.removesuffix('_prefix')} {_tokens(first, label)}{where}"
     if kind == "cache" and verb in ("lock", "unlock"):
         length = getattr(getattr(first, "handle", first), "length", None)
-        return f"{verb} a prefix of {length} tokens" if length is not None else verb
+        return f"{verb} a prefix of {_count(length)}" if length is not None else verb
     if kind == "pool" and verb in ("free", "occupy", "take"):
         return f"{verb} {_many(first, unit)}"
     if kind == "table":
@@ -58,7 +58,7 @@ def sentence(op: str, outcome: str, error: bool) -> str:
 
 
 def _match(call: Call, state: State, unit: str) -> str:
-    tokens, found = plain(next(iter(call.arguments.values()))), call.result
+    tokens, found = _listed(next(iter(call.arguments.values()))), call.result
     length = found.length if hasattr(found, "length") else len(found[-1] if isinstance(found, tuple) else found)
     if not length:
         return "nothing of it is cached"
@@ -68,7 +68,7 @@ def _match(call: Call, state: State, unit: str) -> str:
 
 
 def _insert(call: Call, state: State, unit: str) -> str:
-    tokens, done = plain(next(iter(call.arguments.values()))), call.result
+    tokens, done = _listed(next(iter(call.arguments.values()))), call.result
     known, new, outside = done.prefix_length, done.length - done.prefix_length, len(tokens) - done.length
     there = f"{known} {'was' if known == 1 else 'were'} there already"
     words = [f"{_tokens_are(new)} new" if new or not known else "nothing new"]
@@ -86,12 +86,16 @@ def _evict(call: Call, state: State, unit: str) -> str:
     slots, wanted = plain(call.result), next(iter(call.arguments.values()))
     if not slots:
         return "nothing can leave the tree" if wanted else "nothing was asked for"
-    left = f"{len(slots)} token{'' if len(slots) == 1 else 's'} left the tree, {_many(slots, 'slot')}"
+    left = f"{_count(len(slots))} left the tree, {_many(slots, 'slot')}"
     return left if len(slots) >= wanted else f"{left}; no more can"
 
 
+def _count(tokens: int) -> str:
+    return f"{tokens} token{'' if tokens == 1 else 's'}"
+
+
 def _tokens_are(count: int) -> str:
-    return "1 token is" if count == 1 else f"{count} tokens are"
+    return f"{_count(count)} {'is' if count == 1 else 'are'}"
 
 
 def _alloc(call: Call, state: State, unit: str) -> str:
@@ -121,8 +125,12 @@ def _many(numbers: Any, unit: str) -> str:
     return f"{unit}{'' if len(found) == 1 else 's'} {ranges(found)}" if found else f"no {unit}s"
 
 
+def _listed(tokens: Any) -> list[Any]:
+    return list(tokens) if isinstance(tokens, (bytes, bytearray)) else plain(tokens)
+
+
 def _tokens(tokens: Any, label: Label | None) -> str:
-    found = plain(tokens)
+    found = _listed(tokens)
     return bounded_text(str(label(found))) if label else f"[{shorten(found)}]"
 
 
