@@ -448,6 +448,37 @@ def test_a_learners_own_tree_is_filmed():
     assert film.why(9).events[-1] == "split to node 2 at step 2"
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [([7, 8], "2 of 3 tokens are cached"), (([7], object()), "1 of 3 tokens is cached"), ([], "nothing of it is cached"),
+     ((2, None), ""), ([object()], ""), (None, ""), (3, "")],
+)  # fmt: skip
+def test_a_learners_match_may_return_anything(found, said):
+    mine = Mine()
+    mine.match_prefix = lambda tokens: found
+    with record(mine) as film:
+        mine.match_prefix([1, 2, 3])
+    assert film.at(1).words == ("match [1 2 3]: " + said if said else "match [1 2 3]")
+
+
+def test_a_learners_evict_may_count_and_alloc_may_give_nothing():
+    class Pool:
+        size = 1
+
+        def is_free(self, page):
+            return True
+
+        def alloc(self, num_pages):
+            return None
+
+    mine, pool = Mine(), Pool()
+    mine.evict = lambda count: 3
+    with record(mine, pool) as film:
+        mine.evict(3)
+        pool.alloc(1)
+    assert words(film)[1:] == ["evict 3: 3 tokens left the tree", "alloc 1: nothing"]
+
+
 def test_a_cache_that_is_no_tree_cannot_be_drawn_and_says_so():
     with pytest.raises(TypeError, match="cannot draw a NaiveCache"):
         record(NaiveCache()).start()

@@ -22,15 +22,19 @@ function make(tag, name, text) {
 // `slots 5-10` does not break after its hyphen.
 const unbroken = (words) => words.replace(/(\d)-(?=\d)/g, "$1\u2011");
 
-// A line that keeps the room of the longest text it will ever have, so that nothing below it jumps.
-function steadyLine(name, texts) {
-  const box = make("div", "minikv-steady"), line = make("div", name);
-  const longest = texts.reduce((a, b) => (b.length > a.length ? b : a), "");
-  const room = make("div", `${name} minikv-room`, longest || " ");
-  room.classList.replace(name, `${name}-room`);
+// Lines that keep the room of the longest texts they will ever have, so that nothing below them jumps.
+function steady(texts) {
+  const box = make("div", "minikv-steady"), room = make("div", "minikv-room"), shown = make("div");
   room.setAttribute("aria-hidden", "true");
-  box.append(room, line);
-  return [box, line];
+  const lines = {};
+  for (const [name, all] of Object.entries(texts)) {
+    const longest = all.reduce((a, b) => (b.length > a.length ? b : a), "");
+    room.append(make("div", `minikv-as-${name}`, unbroken(longest)));
+    lines[name] = make("div", `minikv-${name} minikv-as-${name}`);
+    shown.append(lines[name]);
+  }
+  box.append(room, shown);
+  return { box, ...lines };
 }
 
 // Where every node stands on the screen, and how to paint it there again once it is gone.
@@ -106,9 +110,9 @@ function render({ model, el }) {
   bar.innerHTML = BAR;
   const part = (name) => bar.querySelector(`[data-testid=${name}]`);
   part("slider").max = last;
-  const [captionBox, caption] = steadyLine("minikv-caption", captions);
+  const { box: words, caption, notes } = steady(film ? { caption: captions, notes: film.notes } : { caption: captions });
   caption.setAttribute("aria-live", "polite");
-  el.replaceChildren(bar, captionBox);
+  el.replaceChildren(bar, words);
   let at = -1, timer = null, chosen = null;
 
   // -- the scene: what stands on the left, and a column for the rest on the right
@@ -178,8 +182,6 @@ function render({ model, el }) {
   // -- what a film has and a row of pictures has not: changes, sizes, the log, and the story of what was clicked
   let tell = () => {}, mark = () => {};
   if (film) {
-    const [notesBox, notes] = steadyLine("minikv-notes", film.notes);
-    if (film.notes.some(Boolean)) captionBox.after(notesBox);
     const sizes = sizesOf(film.sizes), below = make("div", "minikv-below");
     const log = make("div", "minikv-log"), facts = make("div", "minikv-facts");
     facts.setAttribute("aria-live", "polite");
@@ -197,7 +199,7 @@ function render({ model, el }) {
       return line;
     });
     mark = (was, now) => {
-      notes.textContent = film.notes[now];
+      notes.textContent = unbroken(film.notes[now]);
       sizes.show(film.sizes[now]);
       if (lines[was]) { lines[was].tabIndex = -1; lines[was].removeAttribute("aria-current"); }
       lines[now].tabIndex = 0;

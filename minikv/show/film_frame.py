@@ -17,6 +17,7 @@ from minikv.show.render import FONTS, dot_to_svg
 from minikv.show.snapshot import NodeView, tree_text
 
 GAP, LINE, BROAD = 24, 22, 1000
+ROUND = {"in hand": ' rx="5"'}
 BAR = {  # the look of each size in the bar below the pictures
     "free": ("#ffffff", "#adb5bd"),
     "in hand": ("#ffe8cc", "#994d00"),
@@ -175,12 +176,18 @@ def bar_svg(sizes: dict[str, int], width: float) -> str:
         fill, line = BAR[name]
         style = f'fill="{fill}" stroke="{line}"' + (' stroke-dasharray="4 3"' if name == "free" else "")
         part = value / total * (width - 2)
-        if value:
-            parts.append(f'<rect x="{x:.1f}" y="1" width="{part:.1f}" height="16" {style}/>')
+        shapes = [(x, 1.0, part, 16)] * bool(value) + [(at, 29.0, 12, 12)]
+        parts += [_piece(name, *shape, style) for shape in shapes]
         x += part
-        parts.append(f'<rect x="{at}" y="29" width="12" height="12" {style}/>')
         parts.append(f'<text x="{at + 18}" y="40">{name} {value}</text>')
         at += 40 + 8.2 * len(f"{name} {value}")
     wide = max(width, at)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} 48" font-family="{FONTS}" font-size="13">'
     return f"{head}{''.join(parts)}</svg>"
+
+
+def _piece(name: str, x: float, y: float, width: float, height: float, style: str) -> str:
+    """A part of the bar: round for what is in hand, with a double border for what is protected, as the cells are."""
+    box = f'<rect x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{height:g}" {style}'
+    inner = f'<rect x="{x + 3:.1f}" y="{y + 3:g}" width="{max(width - 6, 0):.1f}" height="{height - 6:g}" {style}/>'
+    return f"{box}{ROUND.get(name, '')}/>{inner if name == 'protected' else ''}"

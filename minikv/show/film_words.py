@@ -59,12 +59,25 @@ def sentence(op: str, outcome: str, error: bool) -> str:
 
 def _match(call: Call, state: State, unit: str) -> str:
     tokens, found = _listed(next(iter(call.arguments.values()))), call.result
-    length = found.length if hasattr(found, "length") else len(found[-1] if isinstance(found, tuple) else found)
+    length = getattr(found, "length", None)
+    if not isinstance(length, int):
+        length = _slots_in(found)
+    if length is None:
+        return ""
     if not length:
         return "nothing of it is cached"
     if length == len(tokens):
         return f"all {_tokens_are(length)} cached"
     return f"{length} of {len(tokens)} tokens {'is' if length == 1 else 'are'} cached"
+
+
+def _slots_in(found: Any) -> int | None:
+    """How many slots a learner's match returned, alone or beside something else; `None` where that cannot be told."""
+    for part in found if isinstance(found, tuple) else (found,):
+        values = plain(part) if hasattr(part, "tolist") or isinstance(part, list) else [None]
+        if all(isinstance(value, int) for value in values):
+            return len(values)
+    return None
 
 
 def _insert(call: Call, state: State, unit: str) -> str:
@@ -83,7 +96,10 @@ def _locks(call: Call, state: State, unit: str) -> str:
 
 
 def _evict(call: Call, state: State, unit: str) -> str:
-    slots, wanted = plain(call.result), next(iter(call.arguments.values()))
+    slots, wanted = call.result, next(iter(call.arguments.values()))
+    if isinstance(slots, int):  # a learner's evict may count
+        return f"{_count(slots)} left the tree"
+    slots = plain(slots)
     if not slots:
         return "nothing can leave the tree" if wanted else "nothing was asked for"
     left = f"{_count(len(slots))} left the tree, {_many(slots, 'slot')}"
@@ -99,7 +115,7 @@ def _tokens_are(count: int) -> str:
 
 
 def _alloc(call: Call, state: State, unit: str) -> str:
-    return _many(call.result, unit)
+    return "nothing" if call.result is None else _many(call.result, unit)
 
 
 def _nothing(call: Call, state: State, unit: str) -> str:
