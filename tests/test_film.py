@@ -450,15 +450,19 @@ def test_a_learners_own_tree_is_filmed():
 
 @pytest.mark.parametrize(
     ("found", "said"),
-    [([7, 8], "2 of 3 tokens are cached"), (([7], object()), "1 of 3 tokens is cached"), ([], "nothing of it is cached"),
-     ((2, None), ""), ([object()], ""), (None, ""), (3, "")],
-)  # fmt: skip
+    [
+        ([7, 8], ": 2 of 3 tokens are cached"),
+        (([7], object()), ": 1 of 3 tokens is cached"),
+        ([], ": nothing of it is cached"),
+        *(((2, None), ""), ([object()], ""), (None, ""), (3, "")),
+    ],
+)
 def test_a_learners_match_may_return_anything(found, said):
     mine = Mine()
     mine.match_prefix = lambda tokens: found
     with record(mine) as film:
         mine.match_prefix([1, 2, 3])
-    assert film.at(1).words == ("match [1 2 3]: " + said if said else "match [1 2 3]")
+    assert film.at(1).words == f"match [1 2 3]{said}"
 
 
 def test_a_learners_evict_may_count_and_alloc_may_give_nothing():

@@ -112,6 +112,7 @@ class Film:
 
     def _shoot(self, call: Call) -> None:
         after, inner = self._looker.look(), []
+        # A call is told when it ends, so what was told just before and is deeper was made by this one.
         while self.frames[-1].depth > call.depth:
             inner.append(self.frames.pop())
         known = call.verb in VERBS[kind_of(call.thing)] or call.error is not None

@@ -13,7 +13,7 @@ from minikv.show.dot import LOOKS
 from minikv.show.film_state import PoolState, State
 from minikv.show.render import FONTS
 
-TOP, MOST_CELLS = 26, 512
+TOP, MOST_CELLS, IN_HAND = 26, 512, "hand"
 TEXT_COLUMNS = 16
 # What just happened: its sign, its word.
 SIGNS = {"taken": "+", "freed": "−", "new": "n", "evicted": "e", "matched": "m"}
@@ -56,7 +56,7 @@ def cells_of(pool: PoolState, before: PoolState | None, state: State, was: State
         elif key is not None:
             cells.append(Cell("tree", f"n{key}", sign, bool(state.nodes[key].ref_count)))
         else:
-            cells.append(Cell("request", next((held[slot] for slot in slots if slot in held), "hand"), sign))
+            cells.append(Cell("request", next((held[slot] for slot in slots if slot in held), IN_HAND), sign))
     return cells
 
 
@@ -137,7 +137,7 @@ def cells_svg(title: str, cells: list[Cell]) -> str:
         paths.setdefault(_style(cell), []).append(_outline(cell, x, y, side))
         if cell.locked:
             paths.setdefault('fill="none" stroke="#664d03"', []).append(_box(x + 3, y + 3, side - 6))
-        if cell.name:
+        if cell.name and (cell.name != IN_HAND or side > 30):  # in a small cell the round shape says it
             names.append(f'<text x="{x + side // 2}" y="{y + side - base}">{escape(cell.name)}</text>')
         if cell.sign:
             signs.append(f'<text x="{x + side - right}" y="{y + size + 1}">{SIGNS[cell.sign]}</text>')
