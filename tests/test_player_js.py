@@ -190,6 +190,8 @@ def test_nodes_glide_and_ids_never_clash(tab):
     page.locator("[data-testid=next]").click()
     assert page.evaluate("document.getAnimations().length") >= 2
     assert page.locator(".minikv-scene [id]").count() == 0
+    inner = page.locator(".minikv-tree > svg svg")  # it would cut off what comes from outside it
+    assert inner.evaluate("svg => getComputedStyle(svg).overflow") == "visible"
     page.wait_for_function("document.getAnimations().length === 0")
 
 

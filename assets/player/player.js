@@ -95,7 +95,7 @@ function glide(panel, before, born, time) {
     node.classList.remove("node");
     ghost.append(node);
     svg.append(ghost);
-    ghost.animate([{ opacity: 1 }, { opacity: 0 }], ease).onfinish = () => ghost.remove();
+    ghost.animate([{ opacity: 1 }, { opacity: 0, offset: 0.7 }, { opacity: 0 }], ease).onfinish = () => ghost.remove();
   }
 }
 
