@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from minikv.assets import asset
     from minikv.errors import InvariantError, LockError, OutOfPages
     from minikv.learn import check, progress
-    from minikv.pools import BitmaskPool, FreeListPool, PageTable, QueuePool, SlotPool, page_slots, slot_pages
+    from minikv.pools import (
+        BitmaskPool,
+        FreeListPool,
+        PageTable,
+        QueuePool,
+        SlotPool,
+        TrustingPool,
+        page_slots,
+        slot_pages,
+    )
     from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
     from minikv.show import Film, Picture, Player, beside, draw, play, record
     from minikv.sizing import (
@@ -35,7 +44,7 @@ _HOMES = {
     "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
     "minikv.learn": "check progress",
-    "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
+    "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match PrefixCache RadixCache",
     "minikv.show": "Film Picture Player beside draw play record",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "

@@ -46,7 +46,7 @@ class InvariantError(AssertionError):
 
     >>> from minikv import FreeListPool
     >>> pool = FreeListPool(4)
-    >>> pool._top = 3
+    >>> pool._at = 1
     >>> pool.check()
     Traceback (most recent call last):
     minikv.errors.InvariantError: FreeListPool: page 0 is marked free but the stack does not hold it

@@ -35,13 +35,13 @@ class PackedTokens(Sequence[int]):
     (3, 8, PackedTokens([7, 8]))
     """
 
-    __slots__ = ("data",)
+    __slots__ = ("data", "head")
 
-    def __init__(self, data: bytes):
+    def __init__(self, data: bytes, head: bytes | None = None):
         data = bytes(data)  # bytes stay as they are, anything else is copied
         if len(data) % TOKEN_BYTES:
             raise ValueError(f"{len(data)} bytes are not whole tokens of {TOKEN_BYTES} bytes")
-        self.data = data
+        self.data, self.head = data, head
 
     def __len__(self) -> int:
         return len(self.data) // TOKEN_BYTES
@@ -60,6 +60,14 @@ class PackedTokens(Sequence[int]):
 
     def __iter__(self) -> Iterator[int]:
         return iter(memoryview(self.data).cast(_CODE))
+
+    def __add__(self, more: TokensLike) -> PackedTokens:
+        """These tokens with `more` behind them; the result remembers them as its `head`.
+
+        >>> pack([1, 2]) + [3]
+        PackedTokens([1, 2, 3])
+        """
+        return PackedTokens(self.data + pack(more).data, self.data)
 
     def __eq__(self, other: object) -> bool:
         return self.data == other.data if isinstance(other, PackedTokens) else NotImplemented

@@ -59,7 +59,7 @@ def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], 
             if listener in shadow.listeners:
                 shadow.listeners.remove(listener)
             if not shadow.listeners and vars(thing).get(shadow.verb) is shadow.stand_in:
-                delattr(thing, shadow.verb)
+                shadow.step_aside()
 
     return stop
 
@@ -69,6 +69,7 @@ class _Shadow:
 
     def __init__(self, thing: Any, verb: str):
         self.thing, self.verb, self.original = thing, verb, getattr(thing, verb)
+        self.own = verb in getattr(thing, "__dict__", {})  # not its class's: the object's own attribute
         self.signature = inspect.signature(self.original)
         self.listeners: list[Listener] = []
 
@@ -78,6 +79,12 @@ class _Shadow:
 
         stand_in._minikv_shadow = self  # type: ignore[attr-defined]
         self.stand_in = stand_in
+
+    def step_aside(self) -> None:
+        """Put the object back as it was."""
+        delattr(self.thing, self.verb)
+        if self.own:
+            setattr(self.thing, self.verb, self.original)
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         global _depth

@@ -13,6 +13,8 @@ from minikv import RadixCache
 FACTORIES: dict[str, Callable[..., Any]] = {
     "radix, nodes": lambda page_size=1: RadixCache(page_size),
     "radix, pages": lambda page_size=1: RadixCache(page_size, evict_by="page"),
+    "radix, lfu": lambda page_size=1: RadixCache(page_size, policy="lfu"),
+    "radix, slru by pages": lambda page_size=1: RadixCache(page_size, policy="slru", evict_by="page"),
     "naive, nodes": lambda page_size=1: NaiveCache(page_size),
     "naive, pages": lambda page_size=1: NaiveCache(page_size, evict_by="page"),
 }

@@ -11,24 +11,37 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import LockError
-from minikv.prefix.contract import Handle, Insertion, Match, pack_slots
+from minikv.prefix.contract import Handle, Insertion, Match, slot_array
 from minikv.tokens import pack
 
 Key = tuple[Any, tuple[int, ...]]
 
 
-class Page:
-    """One cached page: its slots, the clock at its last use, and a number that no other page ever had."""
+# Every policy spelt out again, by what it says it does: of two leaves, the one with the smaller value goes first.
+GOES_FIRST = {
+    "lru": lambda page: page.last_used,
+    "lfu": lambda page: (page.hits, page.last_used),
+    "fifo": lambda page: page.created,
+    "mru": lambda page: -page.last_used,
+    "filo": lambda page: -page.created,
+    "priority": lambda page: (page.priority, page.last_used),
+    "slru": lambda page: (page.hits >= 2, page.last_used),
+}
 
-    def __init__(self, slots: list[int], birth: int):
-        self.slots, self.birth, self.last_used = slots, birth, 0
+
+class Page:
+    """One cached page: its slots, its use, and a number that no other page ever had."""
+
+    def __init__(self, slots: list[int], birth: int, created: int):
+        self.slots, self.birth, self.created, self.last_used = slots, birth, created, created
+        self.hits = self.priority = 0
 
 
 class NaiveCache:
     """Keeps the rules of `PrefixCache` the slow way; `ends` remembers where nodes end, for whole-node eviction."""
 
-    def __init__(self, page_size: int = 1, evict_by: str = "node"):
-        self.page_size, self.evict_by = page_size, evict_by
+    def __init__(self, page_size: int = 1, policy: str = "lru", evict_by: str = "node"):
+        self.page_size, self.policy, self.evict_by = page_size, policy, evict_by
         self._clear()
 
     def _clear(self) -> None:
@@ -73,10 +86,11 @@ class NaiveCache:
             self.ends.add(path[-1])
         return Handle(self.epoch, (tokens, self.pages[path[-1]].birth if path else 0), len(tokens), namespace)
 
-    def touch(self, path: list[Key]) -> None:
+    def touch(self, path: list[Key], hits: int = 1) -> None:
         self.clock += 1
         for key in path:
             self.pages[key].last_used = self.clock
+            self.pages[key].hits += hits
 
     def match_prefix(self, tokens: Any, *, namespace: Any = None) -> Match:
         path = self.cached_path(namespace, tuple(pack(tokens).tolist()))
@@ -84,20 +98,24 @@ class NaiveCache:
         slots = [slot for key in path for slot in self.pages[key].slots]
         return Match(len(slots), np.array(slots, np.int32), self.handle(namespace, path))
 
-    def insert(self, tokens: Any, slots: Any, *, namespace: Any = None, start: Handle | None = None) -> Insertion:
+    def insert(
+        self, tokens: Any, slots: Any, *, namespace: Any = None, start: Handle | None = None, priority: int = 0
+    ) -> Insertion:
         tokens = tuple(pack(tokens).tolist())
         hash(namespace)
         if start is not None:
             self.check_start(start, tokens, namespace)
-        new = pack_slots(slots, len(tokens)).tolist()
+        new = slot_array(slots, len(tokens)).tolist()
         there = self.cached_path(namespace, tokens)
         path = self.path(namespace, tokens)
         if there and len(path) > len(there):
             self.ends.add(there[-1])
         for i, key in enumerate(path[len(there) :], start=len(there)):
             self.births += 1
-            self.pages[key] = Page(new[i * self.page_size : (i + 1) * self.page_size], self.births)
-        self.touch(path)
+            self.pages[key] = Page(new[i * self.page_size : (i + 1) * self.page_size], self.births, self.clock + 1)
+        for key in path:
+            self.pages[key].priority = max(self.pages[key].priority, priority)
+        self.touch(path[start.length // self.page_size if start else 0 :])
         return Insertion(len(there) * self.page_size, len(path) * self.page_size, self.handle(namespace, path))
 
     def check_start(self, start: Handle, tokens: tuple[int, ...], namespace: Any) -> None:
@@ -119,12 +137,12 @@ class NaiveCache:
         self.held[handle] -= 1
         if not self.held[handle]:
             del self.held[handle]
-        self.touch(self.path(handle.namespace, handle.node[0]))
+        self.touch(self.path(handle.namespace, handle.node[0]), hits=0)
 
     def evict(self, num_tokens: int) -> np.ndarray:
         freed: list[int] = []
         while len(freed) < num_tokens and (leaves := self.unlocked_leaves()):
-            key = min(leaves, key=lambda leaf: self.pages[leaf].last_used)
+            key = min(leaves, key=lambda leaf: GOES_FIRST[self.policy](self.pages[leaf]))
             self.ends.discard(key)
             node = self.pages.pop(key).slots
             parent = (key[0], key[1][: -self.page_size])

@@ -124,3 +124,22 @@ def test_nothing_is_cut_off_in_a_window(width, lab, chromium, notebook):  # noqa
         "e => e.getBoundingClientRect().right < e.closest('.jp-OutputArea-output').getBoundingClientRect().right"
     )
     leave(tab)
+
+
+def test_it_can_be_used_without_a_mouse(lab, chromium, notebook):  # noqa: F811
+    tab = Page(chromium)
+    page = lab.open(tab, notebook)
+    room = Room(page)
+    room.box.get_by_label("prompt", exact=True).focus()
+    page.keyboard.type("1 2 3")
+    room.box.get_by_role("button", name="insert", exact=True).focus()
+    page.keyboard.press("Space")
+    room.says("insert [1 2 3]")
+    scenes = room.box.get_by_label("scene", exact=True)
+    scenes.focus()
+    page.keyboard.press("s")  # a list jumps to what begins with the letter
+    page.wait_for_function("e => e.selectedOptions[0].text === 'split under a lock'", arg=scenes.element_handle())
+    room.box.get_by_role("button", name="load", exact=True).focus()
+    page.keyboard.press("Enter")
+    room.says("The locked node was cut in two")
+    leave(tab)

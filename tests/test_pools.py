@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv import BitmaskPool, FreeListPool, InvariantError, OutOfPages, QueuePool
+from minikv import BitmaskPool, FreeListPool, InvariantError, OutOfPages, QueuePool, TrustingPool
+from minikv.pools import free_list
 
 POOLS = [FreeListPool, BitmaskPool, QueuePool]
 every_pool = pytest.mark.parametrize("make", POOLS, ids=lambda pool: pool.__name__)
@@ -151,6 +152,66 @@ def test_a_stack_reuses_what_was_freed_last():
     assert pool.alloc(3).tolist() == [2, 0, 4]
 
 
+@given(st.integers(1, 12), st.data())
+def test_a_trusting_pool_gives_the_same_pages_to_a_caller_who_is_right(size, data):
+    trusting, guarded, out = TrustingPool(size), FreeListPool(size), []
+    for _ in range(8):
+        count = data.draw(st.integers(0, guarded.num_free))
+        pages = guarded.alloc(count).tolist()
+        assert trusting.alloc(count).tolist() == pages
+        out += pages
+        back = data.draw(st.lists(st.sampled_from(out), unique=True)) if out else []
+        for pool in (trusting, guarded):
+            pool.free(back)
+            pool.check()
+        out = [page for page in out if page not in back]
+        assert state(trusting) == state(guarded)
+
+
+def test_a_trusting_pool_takes_back_no_more_than_is_out():
+    pool = TrustingPool(4)
+    pool.alloc(2)
+    with pytest.raises(ValueError, match="cannot free 3 pages: only 2 of 4 are in use"):
+        pool.free([0, 1, 1])
+    with pytest.raises(ValueError, match=r"pages\[0\] is 4: this pool has pages 0 to 3"):
+        pool.free([4])
+    assert state(pool) == (2, [False, False, True, True])
+
+
+@given(st.lists(st.lists(st.integers(-1, 12), max_size=8), max_size=8), st.integers(1, 12))
+def test_long_lists_are_marked_by_runs_with_the_same_outcome(frees, in_use):
+    """The path for long lists, here from two pages on, refuses and frees exactly what the path for short ones does."""
+    outcomes = []
+    for long_run in (2, 1000):
+        pool, said = FreeListPool(12), []
+        pool.alloc(in_use)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(free_list, "_LONG_RUN", long_run)
+            for pages in frees:
+                try:
+                    pool.free(np.array(pages, np.int32))
+                except ValueError as error:
+                    said.append(str(error))
+                pool.check()
+            said.append(pool.alloc(pool.num_free).tolist())
+            pool.check()
+        outcomes.append(said)
+    assert outcomes[0] == outcomes[1]
+
+
+def test_long_runs_are_freed_and_refused_as_a_whole():
+    pool = FreeListPool(10_000)
+    pages = pool.alloc(9000)
+    twice = np.concatenate([pages[3000:6000], pages[2000:5000]])
+    with pytest.raises(ValueError, match=r"cannot free pages\[4000\]: page 3000 is given twice"):
+        pool.free(twice)
+    assert pool.num_free == 1000
+    pool.check()
+    pool.free(np.concatenate([pages[3000:6000], pages[:3000]]))
+    assert pool.alloc(2).tolist() == [3000, 3001]
+    pool.check()
+
+
 def test_a_version_counts_how_often_a_page_was_handed_out():
     pool = BitmaskPool(2)
     assert pool.version(0) == 0
@@ -210,12 +271,15 @@ def test_reprs_are_short():
 
 
 CORRUPTIONS = [
-    (FreeListPool, lambda pool: setattr(pool, "_top", 2)),
-    (FreeListPool, lambda pool: pool._stack.__setitem__(0, 0)),
+    (FreeListPool, lambda pool: setattr(pool, "_at", 2)),
+    (FreeListPool, lambda pool: pool._stack.__setitem__(3, 0)),
     (FreeListPool, lambda pool: pool._mark.__setitem__(3, -1)),
-    (FreeListPool, lambda pool: pool._stack.__setitem__(0, 2)),
-    (FreeListPool, lambda pool: setattr(pool, "_top", 9)),
-    (FreeListPool, lambda pool: pool._stack.__setitem__(0, -1)),
+    (FreeListPool, lambda pool: pool._stack.__setitem__(3, 2)),
+    (FreeListPool, lambda pool: setattr(pool, "_at", 9)),
+    (FreeListPool, lambda pool: pool._stack.__setitem__(3, -1)),
+    (TrustingPool, lambda pool: pool._stack.__setitem__(3, 2)),
+    (TrustingPool, lambda pool: pool._stack.__setitem__(3, 4)),
+    (TrustingPool, lambda pool: setattr(pool, "_at", -1)),
     (BitmaskPool, lambda pool: (setattr(pool, "_num_free", 4), pool._levels[0].__setitem__(0, 0b11110))),
     (BitmaskPool, lambda pool: pool._levels.append([0])),
     (BitmaskPool, lambda pool: setattr(pool, "_num_free", 2)),

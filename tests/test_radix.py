@@ -69,12 +69,15 @@ CORRUPTIONS = {
     "not whole pages": lambda cache, nodes: setattr(nodes[7,], "key", b""),
     "its neighbour does not link back": lambda cache, nodes: setattr(nodes[7,], "older", None),
     "but the clock is at": lambda cache, nodes: setattr(nodes[5,], "last_used", 99),
-    "later than its parent": lambda cache, nodes: setattr(nodes[1, 2], "last_used", 0),
+    "later than its parent": lambda cache, nodes: (
+        cache.insert([7, 8], [9, 10]), setattr(nodes[7,], "created", 0), setattr(nodes[7,], "last_used", 0)
+    ),
+    "before it was cached at": lambda cache, nodes: setattr(nodes[3, 4], "created", 99),
     "its locked handle at 9": lambda cache, nodes: setattr(next(iter(cache._held)), "length", 9),
     "locked nodes [3] are not in the tree": lambda cache, nodes: nodes[1, 2].children.pop(nodes[5,].key),
     "not a root": lambda cache, nodes: setattr(cache.root, "key", b"x"),
     "kept, but it holds nothing": lambda cache, nodes: cache._new_root("lora"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("message", CORRUPTIONS)
@@ -83,6 +86,29 @@ def test_check_finds(message):
     cache.check()
     CORRUPTIONS[message](cache, nodes)
     with pytest.raises(InvariantError, match=r"node|root of |_size is ") as caught:
+        cache.check()
+    assert message in str(caught.value)
+
+
+HEAP_CORRUPTIONS = {
+    "but its key is": lambda heap: setattr(heap[0][2], "hits", 9),
+    "but thinks it is at": lambda heap: setattr(heap[1][2], "newer", 0),
+    "not in the eviction order": lambda heap: heap.pop(),
+    "twice in the eviction order": lambda heap: heap.append(heap[0]),
+    "stands below the larger": lambda heap: (
+        heap.reverse(), [setattr(entry[2], "newer", place) for place, entry in enumerate(heap)]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", HEAP_CORRUPTIONS)
+def test_check_finds_in_a_heap(message):
+    cache = RadixCache(policy="lfu")
+    for token in (1, 2, 3):
+        cache.insert([token], [token])
+    cache.check()
+    HEAP_CORRUPTIONS[message](cache._order._heap)
+    with pytest.raises(InvariantError, match=r"node \d") as caught:
         cache.check()
     assert message in str(caught.value)
 

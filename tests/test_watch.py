@@ -50,6 +50,15 @@ def test_the_object_is_as_it_was_when_the_last_one_goes():
     stop_second()  # twice does no harm
 
 
+def test_a_method_of_the_object_itself_comes_back():
+    pool = FreeListPool(2)
+    pool.alloc = own = lambda num_pages: [1]
+    stop = watch(pool, ["alloc"], lambda call: None)
+    assert pool.alloc(1) == [1]
+    stop()
+    assert pool.alloc is own
+
+
 def test_a_complaint_reaches_the_caller_after_everybody_has_heard():
     pool, heard = FreeListPool(2), []
 

@@ -47,6 +47,8 @@ def pool_size(size: int) -> int:
 
 def request(num_pages: int, free: int) -> int:
     """`num_pages` as an int, or `OutOfPages` when only `free` are there."""
+    if type(num_pages) is int and 0 <= num_pages <= free:  # the common case costs nothing
+        return num_pages
     count = whole_number("num_pages", num_pages, 0, "alloc takes 0 pages or more")
     if count > free:
         raise OutOfPages(needed=count, free=free)
@@ -61,17 +63,17 @@ def page_id(page: int, size: int) -> int:
     return number
 
 
-def page_ids(pages: Any, size: int) -> npt.NDArray[np.intp]:
-    """`pages` as an index array of ids in [0, size), or the error that names the first foreign one.
+def page_ids(pages: Any, size: int) -> Ids:
+    """`pages` as an int32 array of ids in [0, size), or the error that names the first foreign one.
 
     >>> page_ids([3, 4], 4)
     Traceback (most recent call last):
     ValueError: pages[1] is 4: this pool has pages 0 to 3
     """
-    return integers(pages, "pages", f"this pool has pages 0 to {size - 1}", size).astype(np.intp, copy=False)
+    return integers(pages, "pages", f"this pool has pages 0 to {size - 1}", size).astype(np.int32, copy=False)
 
 
-def refuse_free(ids: npt.NDArray[np.intp], is_free: Callable[[int], bool]) -> NoReturn:
+def refuse_free(ids: Ids, is_free: Callable[[int], bool]) -> NoReturn:
     """Raise the error that names the first of `ids` that cannot be freed."""
     seen: set[int] = set()
     for i, page in enumerate(ids.tolist()):

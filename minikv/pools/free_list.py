@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,79 @@ import numpy as np
 from minikv.errors import InvariantError
 from minikv.pools.contract import IN_USE, Ids, page_id, page_ids, pool_size, refuse_free, request
 
+_INT32 = np.dtype(np.int32)
+_IN_USE_BYTES = np.array([IN_USE], np.int32).tobytes()
+_LONG_RUN = 1024  # from here on, marking a run like memory costs less than going to its pages one by one
 
-class FreeListPool:
-    """A stack of free pages: both ends of a page's life are O(1), and a page freed last is reused first.
+
+class TrustingPool:
+    """A stack of free pages that believes its caller: both ends of a page's life are one copy of its number.
+
+    `size` is the number of pages. This is what an engine runs once its bookkeeping has been proven (with
+    `FreeListPool`, or a ledger beside it): a page freed twice is not noticed here, and later belongs to two. Of what
+    `free` is given it checks only that it could be true at all: no more pages than are out.
+    After the free lists of SGLang and mini-sglang, which slice and concatenate a tensor instead, so that theirs cost
+    more the larger the pool is.
+
+    >>> pool = TrustingPool(4)
+    >>> pages = pool.alloc(3); pool.free(pages[1:]); pool.alloc(3).tolist()
+    [1, 2, 3]
+    """
+
+    def __init__(self, size: int):
+        self.size = pool_size(size)
+        self._memory = array("i", np.arange(self.size, dtype=np.int32).tobytes())  # cut in half of numpy's time
+        self._stack = np.frombuffer(self._memory, np.int32)  # the same memory; free pages: [_at:], the next one first
+        self._at = 0
+
+    @property
+    def num_free(self) -> int:
+        """Pages that `alloc` could give now."""
+        return self.size - self._at
+
+    def alloc(self, num_pages: int) -> Ids:
+        """Take `num_pages` pages off the stack, or none: `OutOfPages` if there are fewer."""
+        at = self._at
+        end = at + (num_pages if type(num_pages) is int else request(num_pages, self.size - at))
+        if not at <= end <= self.size:
+            request(num_pages, self.size - at)
+        self._at = end
+        return np.frombuffer(self._memory[at:end], np.int32)
+
+    def free(self, pages: Any) -> None:
+        """Push `pages` back, so that the same `alloc` would give them again in the same order."""
+        self._push(pages if _is_ids(pages) else page_ids(pages, self.size))
+
+    def _push(self, ids: Ids) -> None:
+        at = self._at - len(ids)
+        if at < 0:
+            raise ValueError(f"cannot free {len(ids)} pages: only {self._at} of {self.size} are in use")
+        self._stack[at : self._at] = ids
+        self._at = at
+
+    def is_free(self, page: int) -> bool:
+        """Whether `page` is free; looks through the whole stack."""
+        return bool((self._stack[self._at :] == page_id(page, self.size)).any())
+
+    def check(self) -> None:
+        """The stack holds pages of this pool, each once."""
+        stack = self._stack[self._at :]
+        name = type(self).__name__
+        if not 0 <= self._at <= self.size or (len(stack) and not 0 <= stack.min() <= stack.max() < self.size):
+            raise InvariantError(f"{name}: {self.num_free} of {self.size} pages on the stack, or a page out of range")
+        times = np.bincount(stack, minlength=self.size)
+        if times.max(initial=0) > 1:
+            page = int(times.argmax())
+            raise InvariantError(f"{name}: page {page} is on the stack {times[page]} times")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.num_free} of {self.size} free)"
+
+
+class FreeListPool(TrustingPool):
+    """A stack of free pages that knows of every page whether it is free, and refuses what cannot be.
 
     `size` is the number of pages. `alloc` and `free` are vectorised and their cost does not depend on `size`.
-    After the free lists of SGLang and mini-sglang, which slice and concatenate a tensor instead, so that theirs does.
 
     >>> pool = FreeListPool(4)
     >>> pages = pool.alloc(3); pages.tolist(), pool.num_free
@@ -27,37 +95,54 @@ class FreeListPool:
     """
 
     def __init__(self, size: int):
-        self.size = pool_size(size)
-        self._stack = np.arange(self.size - 1, -1, -1, dtype=np.int32)  # free pages: _stack[:_top], next one last
-        self._top = self.size
+        super().__init__(size)
         self._mark = np.zeros(self.size, np.int32)  # IN_USE, or for a free page any number >= 0
-
-    @property
-    def num_free(self) -> int:
-        """Pages that `alloc` could give now."""
-        return self._top
 
     def alloc(self, num_pages: int) -> Ids:
         """Take `num_pages` pages off the stack, or none: `OutOfPages` if there are fewer."""
-        count = request(num_pages, self._top)
-        top = self._top - count
-        pages = self._stack[top : self._top][::-1].copy()
-        self._mark[pages] = IN_USE
-        self._top = top
+        pages = super().alloc(num_pages)
+        runs = _runs(pages)
+        if runs is None:
+            self._mark[pages.astype(np.intp)] = IN_USE
+        else:
+            for run in runs:
+                self._mark[run] = IN_USE
         return pages
 
     def free(self, pages: Any) -> None:
-        """Push `pages` back, so that the same `alloc` would give them again in the same order."""
-        ids = page_ids(pages, self.size)
-        if (self._mark[ids] != IN_USE).any():
-            refuse_free(ids, self.is_free)
+        """Push `pages` back, so that the same `alloc` would give them again in the same order; all or none."""
+        ids = pages if _is_ids(pages) else page_ids(pages, self.size)
+        runs = _runs(ids)
+        if not (self._mark_runs_free(runs) if runs else self._mark_free(ids)):
+            refuse_free(page_ids(pages, self.size), self.is_free)
+        self._push(ids)
+
+    def _mark_free(self, ids: Ids) -> bool:
+        """Mark pages free, or change nothing when one of them is foreign, free already, or given twice."""
+        mark, index = self._mark, ids.view(np.uint32).astype(np.intp)  # as unsigned, a negative id is a huge one
+        try:
+            marks = mark.take(index)
+        except IndexError:
+            return False
+        if marks.tobytes() != _IN_USE_BYTES * len(ids):
+            return False
         order = np.arange(len(ids), dtype=np.int32)
-        self._mark[ids] = order
-        if (self._mark[ids] != order).any():  # somebody else wrote there: a page is in `ids` twice
-            self._mark[ids] = IN_USE
-            refuse_free(ids, self.is_free)
-        self._stack[self._top : self._top + len(ids)] = ids[::-1]
-        self._top += len(ids)
+        mark[index] = order
+        if mark.take(index).tobytes() != order.tobytes():  # somebody else wrote there: a page is given twice
+            mark[index] = IN_USE
+            return False
+        return True
+
+    def _mark_runs_free(self, runs: list[slice]) -> bool:
+        """The same for runs of neighbours, which are looked at and marked as memory, not page by page."""
+        for i, run in enumerate(runs):
+            inside = run.start >= 0 and run.stop <= self.size
+            if not inside or (self._mark[run] != IN_USE).any():
+                for undone in runs[:i]:
+                    self._mark[undone] = IN_USE
+                return False
+            self._mark[run] = 0
+        return True
 
     def is_free(self, page: int) -> bool:
         """Whether `page` is free."""
@@ -65,18 +150,31 @@ class FreeListPool:
 
     def check(self) -> None:
         """The stack holds every page marked free, once."""
-        stack = self._stack[: self._top]
-        if not 0 <= self._top <= self.size or (len(stack) and not 0 <= stack.min() <= stack.max() < self.size):
-            raise InvariantError(f"FreeListPool: {self._top} of {self.size} pages on the stack, or a page out of range")
-        on_stack = np.bincount(self._stack[: self._top], minlength=self.size)
-        for page in range(self.size):
-            marked = bool(self._mark[page] != IN_USE)
-            if on_stack[page] > 1:
-                raise InvariantError(f"FreeListPool: page {page} is on the stack {on_stack[page]} times")
-            if marked and not on_stack[page]:
+        super().check()
+        on_stack = np.bincount(self._stack[self._at :], minlength=self.size)
+        marked = self._mark != IN_USE
+        for page in np.flatnonzero(marked != (on_stack > 0)).tolist():
+            if marked[page]:
                 raise InvariantError(f"FreeListPool: page {page} is marked free but the stack does not hold it")
-            if on_stack[page] and not marked:
-                raise InvariantError(f"FreeListPool: page {page} is on the stack but marked in use")
+            raise InvariantError(f"FreeListPool: page {page} is on the stack but marked in use")
 
-    def __repr__(self) -> str:
-        return f"FreeListPool({self.num_free} of {self.size} free)"
+
+def _is_ids(pages: Any) -> bool:
+    """Whether `pages` are in the pools' own form, which needs no conversion."""
+    return type(pages) is np.ndarray and pages.dtype is _INT32 and pages.ndim == 1
+
+
+def _runs(ids: Ids) -> list[slice] | None:
+    """`ids` as runs of neighbours, or `None` where they are too few or too scattered for that to pay.
+
+    >>> _runs(np.arange(5, 5000, dtype=np.int32))
+    [slice(5, 5000, None)]
+    """
+    count = len(ids)
+    if count < _LONG_RUN or ids[_LONG_RUN - 1] - ids[0] != _LONG_RUN - 1:
+        return None
+    cuts = (ids[1:] - ids[:-1] != 1).nonzero()[0] + 1
+    if len(cuts) * _LONG_RUN >= count:
+        return None
+    firsts, lasts = ids[[0, *cuts]].tolist(), ids[[*(cuts - 1), -1]].tolist()
+    return [slice(first, last + 1) for first, last in zip(firsts, lasts)]

@@ -1,7 +1,8 @@
-"""Who goes first: the order in which unlocked nodes are evicted.
+"""Who goes first: the order in which unlocked nodes are evicted, one class for each policy of the field.
 
-Only unlocked nodes are here. An order is told when a node becomes evictable (`add`), when it is used again
-(`touch`) and when it is locked or gone (`remove`), and it names the next victim (`first`). It never scans the tree.
+An order is told when a node becomes evictable (`add`), when it is used again (`touch`), when it is locked or gone
+(`remove`), and when a node gets its first child or loses its last one, for only a leaf may go. It names the next
+victim (`first`). It never scans the tree.
 
 Least recently used needs no sorting at all: whoever is used goes to the young end of a ring, so the old end is
 always right. The tree keeps one promise that makes this enough: on a path, the deepest node is added first. Then a
@@ -9,35 +10,58 @@ parent is always younger than its children, and the oldest node in the ring is a
 
     oldest                                                   youngest
     [tail of A] -> [A] -> [tail of B] -> [B] -> [shared prefix] -> (the ring's own mark) -> [tail of A] ...
+
+Every other policy is a key: the leaf with the smallest key goes first, and of equal keys the node that was made
+first. Their leaves stand in a heap in which each knows its place, so that one can be moved or taken out from the
+middle, and nothing is ever sorted anew. After SGLang's `evict_policy.py`, where a policy is a key as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
+
+Key = tuple[int, ...]
 
 
 class EvictionOrder(Protocol):
-    """What a tree needs from an eviction policy; every method is O(1) or O(log n)."""
+    """What a tree needs from an eviction policy; every method is O(1) or O(log n).
+
+    `reads` names the fields of a node that the policy looks at, `key(node)` is what it sorts by.
+    """
+
+    reads: ClassVar[tuple[str, ...]]
+
+    def key(self, node: Any) -> Key:
+        """What the policy sorts by: of two leaves the one with the smaller key goes first."""
 
     def add(self, node: Any) -> None:
-        """`node` has just become evictable; it is the most recent of all."""
+        """`node` has just become evictable; it was used more recently than all that are here."""
 
     def touch(self, node: Any) -> None:
-        """`node`, which is here, was used: it is now the most recent of all."""
+        """`node`, which is evictable, was used."""
+
+    def rekey(self, node: Any) -> None:
+        """`node`, which is evictable, is worth more than before, though it was not used."""
 
     def remove(self, node: Any) -> None:
-        """`node`, which is here, was locked or freed."""
+        """`node`, which is evictable, was locked or freed."""
+
+    def covered(self, node: Any) -> None:
+        """`node`, which is evictable, got its first child: it may not go before that."""
+
+    def bared(self, node: Any) -> None:
+        """`node`, which is evictable, lost its last child: it may go now."""
 
     def first(self) -> Any | None:
-        """The node to evict next, or `None` when nothing is evictable."""
+        """The leaf to evict next, or `None` when nothing is evictable."""
 
     def __iter__(self) -> Iterator[Any]:
-        """The nodes in the order in which they would go."""
+        """The nodes that are here, in the order in which they would go."""
 
 
 class LeastRecentlyUsed:
-    """A ring of nodes from oldest to youngest, linked through the nodes' own `older` and `newer` fields.
+    """lru: a ring of nodes from oldest to youngest, linked through the nodes' own `older` and `newer` fields.
 
     Not an `OrderedDict`: at a million nodes a linked ring is three times as fast, and it needs no key and no second
     object for each node. After vLLM's free block queue and SGLang's LRU list.
@@ -50,10 +74,15 @@ class LeastRecentlyUsed:
     """
 
     __slots__ = ("newer", "older")
+    reads: ClassVar[tuple[str, ...]] = ("last_used",)
 
     def __init__(self) -> None:
         self.newer: Any = self  # the oldest node: the one after the mark
         self.older: Any = self  # the youngest
+
+    def key(self, node: Any) -> Key:
+        """The clock's reading at the last use; the ring never needs it, for its order is that of use."""
+        return (node.last_used,)
 
     def add(self, node: Any) -> None:
         """Put `node` at the young end."""
@@ -75,6 +104,15 @@ class LeastRecentlyUsed:
             node.older, node.newer = last, self
             last.newer = self.older = node
 
+    def rekey(self, node: Any) -> None:
+        """Nothing to do: only use counts."""
+
+    def covered(self, node: Any) -> None:
+        """Nothing to do: a parent is younger than its child."""
+
+    def bared(self, node: Any) -> None:
+        """Nothing to do: it is here already."""
+
     def first(self) -> Any | None:
         """The oldest node, or `None`."""
         return None if self.newer is self else self.newer
@@ -86,4 +124,178 @@ class LeastRecentlyUsed:
             node = node.newer
 
 
-POLICIES = {"lru": LeastRecentlyUsed}
+class SmallestKeyFirst:
+    """A binary heap of the unlocked leaves by `key` and then by node id; a policy says which key.
+
+    A leaf keeps its place in the heap in its field `newer`, so that it is found in O(1) and moved in O(log n).
+
+    >>> from types import SimpleNamespace as Node
+    >>> order = FirstInFirstOut()
+    >>> for number, birth in ((1, 30), (2, 10), (3, 20)):
+    ...     order.add(Node(id=number, created=birth, children={}, newer=None))
+    >>> [node.id for node in order], order.first().id
+    ([2, 3, 1], 2)
+    """
+
+    __slots__ = ("_heap",)
+    reads: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[Key, int, Any]] = []
+
+    def key(self, node: Any) -> Key:
+        """What this policy sorts by."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what it sorts by")
+
+    def add(self, node: Any) -> None:
+        """Take in `node`, if it is a leaf."""
+        if not node.children:
+            self._heap.append((self.key(node), node.id, node))
+            self._rise(len(self._heap) - 1)
+
+    def touch(self, node: Any) -> None:
+        """Move `node` to where its key now belongs, if it is a leaf."""
+        place = node.newer
+        if place is not None:
+            self._heap[place] = (self.key(node), node.id, node)
+            self._sink(self._rise(place))
+
+    def remove(self, node: Any) -> None:
+        """Take `node` out, if it is here."""
+        place = node.newer
+        if place is None:
+            return
+        node.newer = None
+        last = self._heap.pop()
+        if last[2] is not node:
+            self._heap[place] = last
+            self._sink(self._rise(place))
+
+    def rekey(self, node: Any) -> None:
+        """The same: whatever changed its key."""
+        self.touch(node)
+
+    def covered(self, node: Any) -> None:
+        """Take out what is no leaf any more."""
+        self.remove(node)
+
+    def bared(self, node: Any) -> None:
+        """Take in what has become a leaf."""
+        self.add(node)
+
+    def first(self) -> Any | None:
+        """The leaf with the smallest key, or `None`."""
+        return self._heap[0][2] if self._heap else None
+
+    def __iter__(self) -> Iterator[Any]:
+        return (node for _, _, node in sorted(self._heap, key=lambda entry: entry[:2]))
+
+    def _rise(self, place: int) -> int:
+        """Move the entry at `place` up past all that sort behind it; where it came to stand."""
+        heap = self._heap
+        entry = heap[place]
+        while place and entry[:2] < heap[above := (place - 1) // 2][:2]:
+            heap[place] = heap[above]
+            heap[place][2].newer = place
+            place = above
+        heap[place] = entry
+        entry[2].newer = place
+        return place
+
+    def _sink(self, place: int) -> None:
+        """Move the entry at `place` down past all that sort before it."""
+        heap = self._heap
+        entry, count = heap[place], len(heap)
+        while (below := 2 * place + 1) < count:
+            if below + 1 < count and heap[below + 1][:2] < heap[below][:2]:
+                below += 1
+            if entry[:2] <= heap[below][:2]:
+                break
+            heap[place] = heap[below]
+            heap[place][2].newer = place
+            place = below
+        heap[place] = entry
+        entry[2].newer = place
+
+
+class LeastFrequentlyUsed(SmallestKeyFirst):
+    """lfu: the leaf that was used least often, and of those the least recently used."""
+
+    __slots__ = ()
+    reads: ClassVar[tuple[str, ...]] = ("hits", "last_used")
+
+    def key(self, node: Any) -> Key:
+        """How often, then how recently."""
+        return node.hits, node.last_used
+
+
+class FirstInFirstOut(SmallestKeyFirst):
+    """fifo: the leaf whose tokens were cached first, however much it is used."""
+
+    __slots__ = ()
+    reads: ClassVar[tuple[str, ...]] = ("created",)
+
+    def key(self, node: Any) -> Key:
+        """When it was cached."""
+        return (node.created,)
+
+
+class MostRecentlyUsed(SmallestKeyFirst):
+    """mru: the leaf that was used last; right when requests go round in a loop that does not fit."""
+
+    __slots__ = ()
+    reads: ClassVar[tuple[str, ...]] = ("last_used",)
+
+    def key(self, node: Any) -> Key:
+        """How recently, turned round."""
+        return (-node.last_used,)
+
+
+class FirstInLastOut(SmallestKeyFirst):
+    """filo: the leaf whose tokens were cached last."""
+
+    __slots__ = ()
+    reads: ClassVar[tuple[str, ...]] = ("created",)
+
+    def key(self, node: Any) -> Key:
+        """When it was cached, turned round."""
+        return (-node.created,)
+
+
+class LowestPriority(SmallestKeyFirst):
+    """priority: the leaf of the lowest priority, and of those the least recently used.
+
+    A node has the largest priority of all inserts that went through it, so a path is never worth less than its end.
+    """
+
+    __slots__ = ()
+    reads: ClassVar[tuple[str, ...]] = ("priority", "last_used")
+
+    def key(self, node: Any) -> Key:
+        """What it is worth, then how recently it was used."""
+        return node.priority, node.last_used
+
+
+class SegmentedLRU(SmallestKeyFirst):
+    """slru: leaves used once go before leaves used again, each in the order of their last use.
+
+    So one pass over a long document does not drive out what is asked for again and again.
+    """
+
+    __slots__ = ()
+    reads: ClassVar[tuple[str, ...]] = ("hits", "last_used")
+
+    def key(self, node: Any) -> Key:
+        """In which segment, then how recently."""
+        return int(node.hits > 1), node.last_used
+
+
+POLICIES: dict[str, type[EvictionOrder]] = {
+    "lru": LeastRecentlyUsed,
+    "lfu": LeastFrequentlyUsed,
+    "fifo": FirstInFirstOut,
+    "mru": MostRecentlyUsed,
+    "filo": FirstInLastOut,
+    "priority": LowestPriority,
+    "slru": SegmentedLRU,
+}

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable
+from typing import Any, NoReturn
 
 import numpy as np
 
 from minikv.errors import LockError, whole_number
-from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, pack_slots
+from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, slot_array
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix_node import RadixNode
-from minikv.prefix.radix_tree import RadixTree
-from minikv.tokens import TOKEN_BYTES, TokensLike, pack
+from minikv.prefix.radix_tree import _NOTHING, RadixTree
+from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 EVICT_BY = ("node", "page")
 
@@ -91,79 +92,91 @@ class RadixCache(RadixTree):
         >>> cache.match_prefix([1, 2, 3, 5, 6])
         Match(length=2, slots=[6, 7])
         """
-        data = pack(tokens).data
-        node, at = self._walk(self._root_of(namespace), data, 0, len(data) // self._step * self._step)
-        self._clock = now = self._clock + 1
-        end, order, parts = node, self._order, []
-        while (parent := node.parent) is not None:
-            if not node.ref_count:
-                order.touch(node)
-            node.last_used = now
-            parts.append(node.slots)
-            node = parent
+        data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
+        root = self._root_of(namespace)
+        node, at = self._walk(root, data, 0, len(data) // self._step * self._step)
+        parts, length = self._use(node, root), at // TOKEN_BYTES
         parts.reverse()
-        length = at // TOKEN_BYTES
-        return Match(length, _join(parts), Handle(self._epoch, end, length, namespace))
+        return Match(length, _join(parts), Handle(self._epoch, node, length, namespace, data))
 
     def insert(
-        self, tokens: TokensLike, slots: SlotsLike, *, namespace: Hashable = None, start: Handle | None = None
+        self,
+        tokens: TokensLike,
+        slots: SlotsLike,
+        *,
+        namespace: Hashable = None,
+        start: Handle | None = None,
+        priority: int = 0,
     ) -> Insertion:
         """Cache the whole pages of `tokens`, whose keys and values lie in `slots` (one slot a token).
 
         Tokens already cached keep the slots they have: `prefix_length` says how many, and the caller frees its own
-        duplicates. With `start`, a locked handle of a prefix of `tokens`, the walk goes on from there and
-        `slots[:start.length]` are not looked at.
+        duplicates. With `start`, a locked handle of a prefix of `tokens`, the walk goes on from there,
+        `slots[:start.length]` are not looked at, and only what lies behind counts as used (the rest is in use until
+        it is unlocked, and counts then). `priority`, 0 or more, is for the policy of that name: the whole path is
+        worth at least that much from now on.
 
         >>> cache = RadixCache()
         >>> _ = cache.insert([1, 2, 3], [0, 1, 2])
         >>> cache.insert([1, 2, 4], [7, 8, 9])      # slots 7 and 8 are the caller's to free
         Insertion(prefix_length=2, length=3)
         """
-        data = pack(tokens).data
-        node: RadixNode = self._root_of(namespace)
-        at = 0
+        packed = tokens if type(tokens) is PackedTokens else pack(tokens)
+        data, skip = packed.data, 0
+        top = node = self._root_of(namespace)
         if start is not None:
-            self._check_start(start, data, namespace)
+            self._check_start(start, packed, namespace)
             if start.length:
-                node, at = start.node, start.length * TOKEN_BYTES
-        skip = at // TOKEN_BYTES
-        new_slots = pack_slots(slots, len(data) // TOKEN_BYTES, skip)
+                top = node = start.node
+                skip = start.length
+        new_slots = slot_array(slots, len(data) // TOKEN_BYTES, skip)
+        if priority:
+            priority = whole_number("priority", priority, 0, "0 is the lowest priority")
 
         end = len(data) // self._step * self._step
-        node, at = self._walk(node, data, at, end)
+        node, at = self._walk(node, data, skip * TOKEN_BYTES, end)
         prefix_length, length = at // TOKEN_BYTES, end // TOKEN_BYTES
         if at < end:
-            if node.parent is None:
-                node = self._roots.get(namespace) or self._new_root(namespace)
-            node = self._new_leaf(node, data[at:end], new_slots[prefix_length - skip : length - skip])
+            if node is _NOTHING:
+                top = node = self._new_root(namespace)
+            if len(new_slots) > length - prefix_length:  # less the duplicates and the tail
+                new_slots = new_slots[prefix_length - skip : length - skip]
+            node = self._new_leaf(node, data[at:end], new_slots, self._clock + 1)
             self._evictable += length - prefix_length
-        self._refresh(node)
-        return Insertion(prefix_length, length, Handle(self._epoch, node, length, namespace))
+        if priority:
+            self._raise_priority(node, priority)
+        self._use(node, top)
+        return Insertion(prefix_length, length, Handle(self._epoch, node, length, namespace, data))
 
     def lock(self, handle: Handle) -> None:
         """Protect the whole path from `handle` to the root from eviction; locks nest.
 
         Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
         """
-        self._check_ours(handle, "lock")
+        if type(handle) is not Handle or handle.epoch is not self._epoch:
+            self._refuse(handle, "lock")
         node: RadixNode = handle.node
         if node.end != handle.length:
             raise LockError(f"cannot lock the handle of length {handle.length} (node {node.id}): its end was evicted")
-        self._held[handle] = self._held.get(handle, 0) + 1
+        held = self._held
+        held[handle] = held.get(handle, 0) + 1
+        remove, newly = self._order.remove, 0
         while (parent := node.parent) is not None:
             if not node.ref_count:
-                self._order.remove(node)
-                self._evictable -= len(node.slots)
-                self._protected += len(node.slots)
+                remove(node)
+                newly += len(node.slots)
             node.ref_count += 1
             node = parent
+        self._evictable -= newly
+        self._protected += newly
 
     def unlock(self, handle: Handle) -> None:
         """Give back one lock of this very handle; what it frees becomes the most recently used.
 
         Raises `LockError` when this handle holds no lock here.
         """
-        self._check_ours(handle, "unlock")
+        if type(handle) is not Handle or handle.epoch is not self._epoch:
+            self._refuse(handle, "unlock")
         held, node = self._held.get(handle, 0), handle.node
         if not held:
             raise LockError(f"cannot unlock the handle of length {handle.length} (node {node.id}): it holds no lock")
@@ -172,14 +185,16 @@ class RadixCache(RadixTree):
         else:
             del self._held[handle]
         self._clock = now = self._clock + 1
+        add, freed = self._order.add, 0
         while (parent := node.parent) is not None:  # deepest first, so that a parent is younger than its children
-            node.ref_count -= 1
             node.last_used = now
-            if not node.ref_count:
-                self._order.add(node)
-                self._evictable += len(node.slots)
-                self._protected -= len(node.slots)
+            node.ref_count = locks = node.ref_count - 1
+            if not locks:
+                add(node)
+                freed += len(node.slots)
             node = parent
+        self._evictable += freed
+        self._protected -= freed
 
     def evict(self, num_tokens: int) -> Slots:
         """Free unlocked leaves until at least `num_tokens` tokens are free or none is left; return their slots.
@@ -189,14 +204,15 @@ class RadixCache(RadixTree):
         >>> cache.evict(1).tolist(), cache.evict(100).tolist()
         ([13], [10, 11, 12])
         """
-        needed = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        parts, page = [], self.page_size
-        while needed > 0 and (node := self._order.first()) is not None:
-            keep = len(node.slots) - -(-needed // page) * page if self.evict_by == "page" else 0
-            freed = self._trim(node, keep) if keep > 0 else self._remove_leaf(node)
-            needed -= len(freed)
-            self._evictable -= len(freed)
+        wanted = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
+        page = self.page_size if self.evict_by == "page" else 0
+        order, parts, got = self._order, [], 0
+        while got < wanted and (leaf := order.first()) is not None:
+            keep = len(leaf.slots) - -(-(wanted - got) // page) * page if page else 0
+            freed = self._trim(leaf, keep) if keep > 0 else self._remove_leaf(leaf)
+            got += len(freed)
             parts.append(freed)
+        self._evictable -= got
         return _join(parts)
 
     def reset(self) -> None:
@@ -219,32 +235,48 @@ class RadixCache(RadixTree):
         how = f"page_size={self.page_size}, policy={self.policy!r}, evict_by={self.evict_by!r}"
         return f"RadixCache({how}, evictable={self._evictable}, protected={self._protected})"
 
-    def _refresh(self, node: RadixNode) -> None:
-        """`node` and what is above it were used now; deepest first."""
+    def _use(self, node: RadixNode, top: RadixNode) -> list[array[int]]:
+        """`node` and all above it, up to below `top`, are used now, deepest first; their slots in that order."""
         self._clock = now = self._clock + 1
-        while (parent := node.parent) is not None:
-            if not node.ref_count:
-                self._order.touch(node)
+        touch, parts = self._order.touch, []
+        while node is not top:
             node.last_used = now
+            node.hits += 1
+            if not node.ref_count:
+                touch(node)
+            parts.append(node.slots)
+            node = node.parent  # type: ignore[assignment]
+        return parts
+
+    def _raise_priority(self, node: RadixNode, priority: int) -> None:
+        """The path to `node` is worth at least `priority`."""
+        while (parent := node.parent) is not None:
+            if node.priority < priority:
+                node.priority = priority
+                if not node.ref_count:
+                    self._order.rekey(node)
             node = parent
 
-    def _check_ours(self, handle: Handle, verb: str) -> None:
+    def _refuse(self, handle: Any, verb: str) -> NoReturn:
         if not isinstance(handle, Handle):
             raise TypeError(f"cannot {verb} a {type(handle).__name__}: expected the handle of a match or an insertion")
-        if handle.epoch is not self._epoch:
-            raise LockError(
-                f"cannot {verb} the handle of length {handle.length}: another cache made it, or reset() came after"
-            )
+        raise LockError(
+            f"cannot {verb} the handle of length {handle.length}: another cache made it, or reset() came after"
+        )
 
-    def _check_start(self, start: Handle, data: bytes, namespace: Hashable) -> None:
+    def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
         """`start` must be locked, in this namespace, and a prefix of `data`: else wrong slots would be cached."""
-        self._check_ours(start, "start from")
+        if type(start) is not Handle or start.epoch is not self._epoch:
+            self._refuse(start, "start from")
         if start not in self._held:
             raise LockError(
                 f"cannot start from the handle of length {start.length}: it is not locked, so it may be evicted"
             )
         if start.namespace != namespace:
             raise ValueError(f"start is in namespace {start.namespace!r}, the tokens are in {namespace!r}")
+        data, source = tokens.data, start.source
+        if source is data or source is tokens.head or data.startswith(source):
+            return  # the common case: the prompt that was matched, and an answer behind it
         node, at = start.node, start.length * TOKEN_BYTES
         while node.parent is not None:
             at -= len(node.key)

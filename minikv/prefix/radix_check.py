@@ -88,39 +88,58 @@ def _check_locks(cache: RadixCache, nodes: list[RadixNode]) -> None:
 
 
 def _check_order(cache: RadixCache, nodes: list[RadixNode]) -> None:
-    """The eviction order holds exactly the unlocked nodes, children before their parents, and ages agree with it."""
-    unlocked = {node.id for node in nodes if not node.ref_count}
+    """The eviction order holds exactly the unlocked nodes (a heap: the leaves among them), each before its parent."""
+    ring = cache.policy == "lru"
+    expected = {node.id for node in nodes if not node.ref_count and (ring or not node.children)}
     place: dict[int, int] = {}
     for node in cache._order:
-        _require(
-            node.newer is not None and node.newer.older is node, f"node {node.id}: its neighbour does not link back"
-        )
         _require(node.id not in place, f"node {node.id}: twice in the eviction order")
         place[node.id] = len(place)
     for node in nodes:
         there = "in" if node.id in place else "not in"
-        fits = (node.id in place) == (node.id in unlocked)
+        fits = (node.id in place) == (node.id in expected)
         _require(fits, f"node {node.id}: ref_count {node.ref_count}, {there} the eviction order")
-    _require(len(place) == len(unlocked), f"{len(place)} nodes in the eviction order, {len(unlocked)} in the tree")
+    _require(len(place) == len(expected), f"{len(place)} nodes in the eviction order, {len(expected)} should be")
     for node in nodes:
         _check_age(cache, node, place)
+    if ring:
+        _check_ring(cache)
+    else:
+        _check_heap(cache)
 
 
 def _check_age(cache: RadixCache, node: RadixNode, place: dict[int, int]) -> None:
-    """A node is as old as the clock at most, no younger than its parent, and stands before it in the order."""
+    """A node is no older than its tokens, no younger than the clock, nor than its parent, unless that is in use."""
     used, parent = f"node {node.id}: used at {node.last_used}", node.parent
     _require(node.last_used <= cache._clock, f"{used}, but the clock is at {cache._clock}")
-    if parent is not None and parent.parent is not None:
+    _require(node.created <= node.last_used, f"{used}, before it was cached at {node.created}")
+    if parent is not None and parent.parent is not None and not parent.ref_count:
         _require(parent.last_used >= node.last_used, f"{used}, later than its parent {parent.id} at {parent.last_used}")
-        if parent.id in place and node.id in place:
-            _require(
-                place[node.id] < place[parent.id], f"node {node.id}: stands after its parent {parent.id} in the order"
-            )
-    if cache.policy == "lru" and node.id in place:
+        after = node.id in place and parent.id in place and place[node.id] > place[parent.id]
+        _require(not after, f"node {node.id}: stands after its parent {parent.id} in the order")
+
+
+def _check_ring(cache: RadixCache) -> None:
+    """Neighbours in the ring link to each other, and nobody stands behind a younger one."""
+    for node in cache._order:
+        _require(
+            node.newer is not None and node.newer.older is node, f"node {node.id}: its neighbour does not link back"
+        )
         _require(
             node.newer is cache._order or node.newer.last_used >= node.last_used,
-            f"{used}, but stands before an older one",
+            f"node {node.id}: used at {node.last_used}, but stands before an older one",
         )
+
+
+def _check_heap(cache: RadixCache) -> None:
+    """Every leaf knows its place in the heap, has the key that its fields make, and sorts behind the one above it."""
+    heap = cache._order._heap  # type: ignore[attr-defined]
+    for place, (key, number, node) in enumerate(heap):
+        _require(node.newer == place, f"node {node.id}: at {place} in the heap, but thinks it is at {node.newer}")
+        current = cache._order.key(node)
+        _require(key == current, f"node {node.id}: sorted by {key}, but its key is {current}")
+        above = heap[(place - 1) // 2] if place else (key, number)
+        _require(above[:2] <= (key, number), f"node {node.id}: key {key} stands below the larger {above[0]}")
 
 
 def _check_sizes(cache: RadixCache, nodes: list[RadixNode]) -> None:

@@ -13,15 +13,20 @@ from minikv.tokens import PackedTokens
 class RadixNode:
     """One edge of the tree and the node at its end: `tokens`, their `slots`, and how many locks pass through.
 
-    `end` is the depth in tokens at which the edge ends, `last_used` the clock's reading at its last use.
+    `end` is the depth in tokens at which the edge ends. For the eviction policies: `created` and `last_used` are the
+    clock's readings when it was cached and used last, `hits` the matches and inserts that went through it, `priority`
+    the largest of theirs. `older` and `newer` belong to the eviction order.
     """
 
-    __slots__ = ("children", "end", "id", "key", "last_used", "newer", "older", "parent", "ref_count", "slots")
+    __slots__ = (
+        "children", "created", "end", "hits", "id", "key", "last_used", "newer", "older", "parent", "priority",
+        "ref_count", "slots",
+    )  # fmt: skip
 
     def __init__(self, node_id: int, key: bytes, slots: array[int], parent: RadixNode | None, end: int):
         self.id, self.key, self.slots, self.parent, self.end = node_id, key, slots, parent, end
         self.children: dict[bytes, RadixNode] = {}
-        self.ref_count = self.last_used = 0
+        self.ref_count = self.created = self.last_used = self.hits = self.priority = 0
         self.older: Any = None
         self.newer: Any = None
 

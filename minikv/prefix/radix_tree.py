@@ -48,7 +48,7 @@ class RadixTree:
             if child is None:
                 break
             edge = child.key
-            if len(edge) > end - at or not data.startswith(edge, at):  # one memcmp, no slice
+            if not data.startswith(edge, at, end):  # one memcmp, no slice
                 same = common_bytes(edge, data, at, end, step)
                 return self._split(child, same), at + same
             at += len(edge)
@@ -66,7 +66,8 @@ class RadixTree:
         parent, cut, step = node.parent, at // TOKEN_BYTES, self._step
         assert parent is not None
         upper = RadixNode(self._take_id(), node.key[:at], node.slots[:cut], parent, parent.end + cut)
-        upper.ref_count, upper.last_used = node.ref_count, node.last_used
+        upper.ref_count, upper.created, upper.last_used = node.ref_count, node.created, node.last_used
+        upper.hits, upper.priority = node.hits, node.priority
         parent.children[upper.key[:step]] = upper
         node.key, node.slots, node.parent = node.key[at:], node.slots[cut:], upper
         upper.children[node.key[:step]] = node
@@ -74,20 +75,28 @@ class RadixTree:
             self._order.add(upper)
         return upper
 
-    def _new_leaf(self, parent: RadixNode, key: bytes, slots: array[int]) -> RadixNode:
+    def _new_leaf(self, parent: RadixNode, key: bytes, slots: array[int], now: int) -> RadixNode:
         leaf = RadixNode(self._take_id(), key, slots, parent, parent.end + len(slots))
+        leaf.created = leaf.last_used = now
+        if not parent.children and not parent.ref_count and parent.parent is not None:
+            self._order.covered(parent)
         parent.children[key[: self._step]] = leaf
         self._order.add(leaf)
         return leaf
 
     def _remove_leaf(self, leaf: RadixNode) -> array[int]:
         """Take a whole leaf out of the tree; its handles go stale."""
-        parent = leaf.parent
+        parent, order = leaf.parent, self._order
         assert parent is not None
-        self._order.remove(leaf)
-        del parent.children[leaf.key[: self._step]]
-        if isinstance(parent, RadixRoot) and not parent.children and parent.namespace is not None:
-            del self._roots[parent.namespace]
+        order.remove(leaf)
+        children = parent.children
+        del children[leaf.key[: self._step]]
+        if not children:
+            if parent.parent is not None:
+                if not parent.ref_count:
+                    order.bared(parent)
+            elif isinstance(parent, RadixRoot) and parent.namespace is not None:
+                del self._roots[parent.namespace]
         leaf.parent, leaf.end = None, -1
         return leaf.slots
 

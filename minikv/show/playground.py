@@ -84,14 +84,14 @@ class Playground:
     # -- what there is to press and to fill in ---------------------------------------------------------------------
 
     def _make_inputs(self) -> None:
+        # Typed text is sent when its field is left: sent key by key, a click could overtake the last key.
+        typed = {"style": _LABEL, "continuous_update": False}
         self.prompt = widgets.Text(
-            description="prompt", placeholder=_EXAMPLE[_IDS], layout=_place("auto", flex="1 1 240px"), style=_LABEL
+            description="prompt", placeholder=_EXAMPLE[_IDS], layout=_place("auto", flex="1 1 240px"), **typed
         )
         self.kind = widgets.ToggleButtons(options=[_IDS, _TEXT], style={"button_width": "84px"}, layout=_place("auto"))
-        self.namespace = widgets.Text(
-            description="namespace", placeholder="default", layout=_place("160px"), style=_LABEL
-        )
-        self.amount = widgets.IntText(value=1, description="tokens", layout=_place("110px"), style=_LABEL)
+        self.namespace = widgets.Text(description="namespace", placeholder="default", layout=_place("160px"), **typed)
+        self.amount = widgets.IntText(value=1, description="tokens", layout=_place("110px"), **typed)
         self.held = widgets.Dropdown(description="held", layout=_place("220px"), style=_LABEL)
         self.scene = widgets.Dropdown(options=list(SCENES), description="scene", layout=_place("250px"), style=_LABEL)
         self.buttons = {name: self._button(name) for name in _TIPS}

@@ -1,0 +1,166 @@
+"""Six workloads that a serving engine meets, made anew from a fixed seed: the same tokens on any machine.
+
+W1 chat        turns of many conversations under a few system prompts: long prefixes, short news
+W2 documents   a question about one of a few long documents, some of them popular
+W3 strangers   random prompts that share nothing: the cache can only cost
+W4 thoughts    trees of reasoning: many short branches off one trunk
+W5 cuts        one long prompt, left at a random place: every request splits an edge, paths grow long
+W6 mooncake    a real trace, each of its 512-token blocks written out as 512 tokens
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from minikv.measure.traces import TraceRequest
+from minikv.tokens import PackedTokens
+
+BLOCK = 512
+_VOCABULARY = 128_000
+_Tokens = npt.NDArray[np.uint32]
+
+
+class Request(NamedTuple):
+    """One request: its `prompt`, and the `full` sequence at its end, the answer behind the prompt."""
+
+    prompt: PackedTokens
+    full: PackedTokens
+
+
+class Workload(NamedTuple):
+    """Requests in the order in which they come, under a short name (`W1`) and one that says what they are."""
+
+    name: str
+    title: str
+    requests: list[Request]
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of all prompts together."""
+        return sum(len(request.prompt) for request in self.requests)
+
+
+class _Writer:
+    """Makes up tokens; the old `RandomState` because its numbers are promised never to change."""
+
+    def __init__(self, seed: int):
+        self.dice = np.random.RandomState(seed)
+
+    def text(self, low: int, high: int | None = None) -> _Tokens:
+        """Between `low` and `high` random tokens, or exactly `low`."""
+        length = low if high is None else self.dice.randint(low, high + 1)
+        return self.dice.randint(0, _VOCABULARY, length).astype(np.uint32)
+
+    def request(self, prompt: _Tokens, answer: _Tokens) -> Request:
+        packed = PackedTokens(prompt.tobytes())
+        return Request(packed, packed + PackedTokens(answer.tobytes()))
+
+
+def chat(count: int = 2048) -> Workload:
+    """W1: 32 conversations at a time, each under one of 16 system prompts of 1,000 tokens, for 10 turns.
+
+    >>> workload = chat(64)
+    >>> first, later = workload.requests[0], workload.requests[32]
+    >>> later.prompt[: len(first.full)] == first.full          # the next turn brings the whole conversation again
+    True
+    """
+    writer, requests = _Writer(1), list[Request]()
+    systems = [writer.text(1000) for _ in range(16)]
+    live: list[tuple[_Tokens, int]] = []
+    for i in range(count):
+        seat = i % 32
+        if len(live) <= seat:
+            live.append((systems[seat % 16], seat % 10))  # not all at their first turn at once
+        said, turn = live[seat]
+        if turn == 10:
+            said, turn = systems[writer.dice.randint(16)], 0
+        prompt, answer = np.concatenate([said, writer.text(64, 256)]), writer.text(128, 512)
+        requests.append(writer.request(prompt, answer))
+        live[seat] = (np.concatenate([prompt, answer]), turn + 1)
+    return Workload("W1", "chat", requests)
+
+
+def documents(count: int = 512) -> Workload:
+    """W2: questions about 64 documents of 20,000 tokens; the k-th most popular is asked about 1/k as often.
+
+    >>> max(len(request.prompt) for request in documents(4).requests) > 20_000
+    True
+    """
+    writer = _Writer(2)
+    papers = [writer.text(20_000) for _ in range(64)]
+    weights = 1 / np.arange(1, 65)
+    asked = writer.dice.choice(64, count, p=weights / weights.sum())
+    requests = [
+        writer.request(np.concatenate([papers[paper], writer.text(200, 1500)]), writer.text(100, 300))
+        for paper in asked.tolist()
+    ]
+    return Workload("W2", "documents", requests)
+
+
+def strangers(count: int = 2000) -> Workload:
+    """W3: prompts of 1,000 random tokens that share nothing, not even their first token.
+
+    >>> len(strangers(3).requests[0].prompt)
+    1000
+    """
+    writer, requests = _Writer(3), list[Request]()
+    for i in range(count):
+        prompt = writer.text(1000)
+        prompt[0] = _VOCABULARY + i
+        requests.append(writer.request(prompt, writer.text(50)))
+    return Workload("W3", "strangers", requests)
+
+
+def thoughts(count: int = 1728) -> Workload:
+    """W4: 27 problems, each a trunk of 900 tokens with three levels of four branches, walked depth first.
+
+    >>> a, b = thoughts(2).requests
+    >>> a.prompt[:964] == b.prompt[:964]
+    True
+    """
+    writer, requests = _Writer(4), list[Request]()
+    for _ in range(-(-count // 64)):
+        trunk = writer.text(900)
+        steps = {path: writer.text(64) for depth in (1, 2, 3) for path in itertools.product(range(4), repeat=depth)}
+        for path in itertools.product(range(4), repeat=3):
+            prompt = np.concatenate([trunk, *(steps[path[:depth]] for depth in (1, 2, 3))])
+            requests.append(writer.request(prompt, writer.text(32)))
+    return Workload("W4", "thoughts", requests[:count])
+
+
+def cuts(count: int = 2000) -> Workload:
+    """W5: one prompt of 8,000 tokens, each request leaving it at a random place for 4 tokens of its own.
+
+    >>> len(cuts(5).requests)
+    5
+    """
+    writer = _Writer(5)
+    base = writer.text(8000)
+    places = writer.dice.randint(1, 8000, count).tolist()
+    return Workload("W5", "cuts", [writer.request(base[:at], writer.text(4)) for at in places])
+
+
+def mooncake(trace: Iterable[TraceRequest], count: int = 1000) -> Workload:
+    """W6: the first `count` requests of a trace in Mooncake's format, written out as tokens.
+
+    >>> from minikv.tokens import pack
+    >>> request = TraceRequest(0, 700, 3, pack([4, 9]))
+    >>> mooncake([request]).requests[0].prompt[510:514].tolist()
+    [2558, 2559, 4608, 4609]
+    """
+    writer, requests = _Writer(6), list[Request]()
+    for request in itertools.islice(trace, count):
+        blocks = np.frombuffer(request.blocks.data, np.uint32)
+        tokens = np.repeat(blocks * np.uint32(BLOCK), BLOCK) + np.tile(np.arange(BLOCK, dtype=np.uint32), len(blocks))
+        requests.append(writer.request(tokens[: request.input_length], writer.text(request.output_length)))
+    return Workload("W6", "mooncake", requests)
+
+
+WORKLOADS: dict[str, Callable[[int], Workload]] = {
+    "W1": chat, "W2": documents, "W3": strangers, "W4": thoughts, "W5": cuts,
+}  # fmt: skip

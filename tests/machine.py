@@ -1,0 +1,166 @@
+"""A state machine that drives an index and the naive model side by side, over one pool, with everybody looking on.
+
+After every step the index audits itself, its sizes and contents are compared with the model's, the ledger has found
+one owner for each slot, and the canary has read every slot that the index holds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+from naive import GOES_FIRST, NaiveCache
+
+from minikv import FreeListPool, LockError, RadixCache, page_slots
+from minikv.learn.canary import Canary
+from minikv.learn.ledger import Ledger
+
+# Prompts leave one trunk at some point, so that most of them share something and many part inside a node.
+TOKENS = st.builds(
+    lambda cut, tail: [0, 1, 0, 0, 1, 1, 0, 1][:cut] + tail, st.integers(0, 8), st.lists(st.integers(0, 1), max_size=3)
+)
+NAMESPACES = st.sampled_from([None, None, "lora"])
+PRIORITIES = st.sampled_from([0, 0, 1, 2])
+PAGES = 24
+
+
+class IndexAgainstModel(RuleBasedStateMachine):
+    """Every rule does the same to both; `handles` holds pairs (the index's, the model's)."""
+
+    handles = Bundle("handles")
+
+    @initialize(
+        page_size=st.integers(1, 3), evict_by=st.sampled_from(["node", "page"]), policy=st.sampled_from([*GOES_FIRST])
+    )
+    def start(self, page_size, evict_by, policy):
+        self.index, self.model = self.make(page_size, policy, evict_by), NaiveCache(page_size, policy, evict_by)
+        self.page_size, self.pool = page_size, FreeListPool(PAGES)
+        self.ledger, self.canary = Ledger(self.pool, self.index, page_size), Canary(self.index)
+
+    def make(self, page_size, policy, evict_by):
+        """The index that is driven."""
+        return RadixCache(page_size, policy, evict_by)
+
+    # -- doing something to both ------------------------------------------------------------------------------------
+
+    def both(self, act):
+        """`act` on the index and on the model: both return, or both raise a `LockError`."""
+        outcomes = []
+        for cache, mine in ((self.index, 0), (self.model, 1)):
+            try:
+                outcomes.append(act(cache, mine))
+            except LockError:
+                outcomes.append(LockError)
+        assert (outcomes[0] is LockError) == (outcomes[1] is LockError)
+        return outcomes
+
+    def free(self, slots):
+        self.pool.free(sorted({int(slot) // self.page_size for slot in slots}))
+
+    def room_for(self, num_tokens):
+        """Slots for `num_tokens` in whole pages, evicting for them; `None` when locks keep too much."""
+        pages = -(-num_tokens // self.page_size)
+        if pages > self.pool.num_free:
+            self.evict((pages - self.pool.num_free) * self.page_size)
+        return page_slots(self.pool.alloc(pages), self.page_size) if pages <= self.pool.num_free else None
+
+    def put(self, tokens, slots, namespace, pair=None, priority=0):
+        """Insert into both and free what the index does not want; the pair of handles.
+
+        The buffers are the caller's: they are written over as soon as the index has seen them.
+        """
+        at = pair[1].length if pair else 0
+        outcomes = []
+
+        def insert(cache, mine):
+            keys, values = np.array(tokens, np.uint32), np.array([0] * at + [*slots][: len(tokens) - at], np.int32)
+            start = pair[mine] if pair else None
+            done = cache.insert(keys, values, namespace=namespace, start=start, priority=priority)
+            keys[:], values[:] = 7, 7
+            outcomes.append(done)
+            return done
+
+        found, expected = self.both(insert)
+        if found is LockError:
+            self.free(slots)
+            return None
+        assert (found.prefix_length, found.length) == (expected.prefix_length, expected.length)
+        self.free([*slots[: found.prefix_length - at], *slots[max(0, found.length - at) :]])
+        return found.handle, expected.handle
+
+    # -- the rules --------------------------------------------------------------------------------------------------
+
+    @rule(target=handles, tokens=TOKENS, namespace=NAMESPACES)
+    def match(self, tokens, namespace):
+        found, expected = self.both(lambda cache, _: cache.match_prefix(tokens, namespace=namespace))
+        assert (found.length, found.slots.tolist()) == (expected.length, expected.slots.tolist())
+        return found.handle, expected.handle
+
+    @rule(target=handles, tokens=TOKENS, namespace=NAMESPACES, priority=PRIORITIES)
+    def insert(self, tokens, namespace, priority):
+        slots = self.room_for(len(tokens))
+        if slots is None:
+            return self.match(tokens, namespace)
+        return self.put(tokens, slots, namespace, priority=priority)
+
+    @rule(target=handles, prompt=TOKENS, answer=TOKENS, namespace=NAMESPACES)
+    def request(self, prompt, answer, namespace):
+        """The life of a request, as far as there is room for it."""
+        pair, tokens = self.match(prompt, namespace), [*prompt, *answer]
+        self.lock(pair)
+        slots = self.room_for(len(tokens) - pair[1].length)
+        done = pair if slots is None else self.put(tokens, slots, namespace, pair)
+        self.unlock(pair)
+        return done
+
+    @rule(target=handles, pair=handles, more=TOKENS)
+    def insert_from_a_handle(self, pair, more):
+        tokens = [*pair[1].node[0], *more]
+        slots = self.room_for(len(more))
+        return pair if slots is None else self.put(tokens, slots, pair[1].namespace, pair) or pair
+
+    @rule(pair=handles)
+    def lock(self, pair):
+        self.both(lambda cache, mine: cache.lock(pair[mine]))
+
+    @rule(pair=handles)
+    def unlock(self, pair):
+        self.both(lambda cache, mine: cache.unlock(pair[mine]))
+
+    @rule(num_tokens=st.integers(0, 12))
+    def evict(self, num_tokens):
+        found, expected = self.both(lambda cache, _: sorted(cache.evict(num_tokens).tolist()))
+        assert found == expected
+        self.free(found)
+
+    @rule()
+    def reset(self):
+        cached = [slot for page in self.model.pages.values() for slot in page.slots]
+        outcome, _ = self.both(lambda cache, _: cache.reset())
+        if outcome is not LockError:
+            self.free(cached)
+
+    @invariant()
+    def the_index_is_sound_and_agrees(self):
+        if not hasattr(self, "index"):
+            return
+        self.index.check()
+        self.pool.check()
+        for size in ("evictable_size", "protected_size", "total_size"):
+            assert getattr(self.index, size) == getattr(self.model, size)
+        assert not self.ledger.callers
+        assert self.contents() == {key: (page.slots, page.last_used) for key, page in self.model.pages.items()}
+
+    def contents(self) -> dict:
+        """Every cached page with its age, read without a verb (a match would split and refresh)."""
+        pages = {}
+        for node in self.index.nodes():
+            prefix, walker = [], node
+            while walker.parent is not None:
+                prefix = [*walker.tokens, *prefix]
+                walker = walker.parent
+            above, size = len(prefix) - len(node.tokens), self.page_size
+            for at in range(0, len(node.tokens), size):
+                key = walker.namespace, tuple(prefix[: above + at + size])
+                pages[key] = node.slots[at : at + size].tolist(), node.last_used
+        return pages

@@ -1,0 +1,114 @@
+"""Every policy: the order that the field gives, and the heap against sorting."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace as Node
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv import RadixCache
+from minikv.prefix.eviction import POLICIES, LeastFrequentlyUsed
+
+# A is matched once, B has priority 5 and is inserted twice more, C is left alone (the orders that SGLang gives).
+ORDERS = {"lru": "CAB", "lfu": "CAB", "slru": "CAB", "priority": "CAB", "mru": "BAC", "fifo": "ABC", "filo": "CBA"}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_policies_give_the_orders_of_the_field(policy):
+    cache = RadixCache(policy=policy)
+    for token, priority in ((1, 0), (2, 5), (3, 0)):
+        cache.insert([token], [token], priority=priority)
+    cache.match_prefix([1])
+    for _ in range(2):
+        cache.insert([2], [2])
+    assert "".join("_ABC"[cache.evict(1)[0]] for _ in range(3)) == ORDERS[policy]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_only_leaves_go_whatever_the_policy(policy):
+    cache = RadixCache(policy=policy)
+    cache.insert([1, 2], [1, 2], priority=1)
+    cache.insert([1, 2, 3], [0, 0, 3])
+    cache.insert([1, 2, 4], [0, 0, 4], priority=9)
+    seen = [cache.evict(1).tolist() for _ in range(3)]
+    assert seen[2] == [1, 2], "the shared prefix goes last"
+    assert cache.evict(1).tolist() == []
+
+
+def test_a_priority_is_worth_it_to_the_whole_path():
+    cache = RadixCache(policy="priority")
+    cache.insert([1, 2], [1, 2])
+    cache.insert([9], [9])
+    handle = cache.match_prefix([1, 2]).handle
+    cache.lock(handle)
+    cache.insert([1, 2, 3], [0, 0, 3], start=handle, priority=5)
+    cache.unlock(handle)
+    cache.check()
+    assert [cache.evict(1).tolist() for _ in range(3)] == [[9], [3], [1, 2]]
+    assert {node.priority for node in cache.nodes()} == set()
+
+
+def test_a_split_half_inherits_what_its_tokens_are_worth():
+    cache = RadixCache(policy="priority")
+    cache.insert([1, 2, 3], [1, 2, 3], priority=4)
+    upper = cache.match_prefix([1, 2, 9]).handle.node
+    (lower,) = upper.children.values()
+    assert (upper.priority, upper.created, upper.hits) == (4, 1, 2)
+    assert (lower.priority, lower.created, lower.hits) == (4, 1, 1)
+    cache.check()
+
+
+@pytest.mark.parametrize(("wrong", "error"), [(-1, ValueError), (1.5, TypeError), ("high", TypeError)])
+def test_a_priority_is_a_whole_number_of_at_least_0(wrong, error):
+    cache = RadixCache(policy="priority")
+    with pytest.raises(error, match="priority is"):
+        cache.insert([1], [1], priority=wrong)
+    assert cache.total_size == 0
+
+
+def test_every_policy_says_what_it_reads():
+    """A key depends on the fields that its class names, and on nothing else."""
+    fields = {"hits": 3, "last_used": 5, "created": 2, "priority": 1}
+    for policy in POLICIES.values():
+        order = policy()
+        only = Node(**{name: fields[name] for name in order.reads})
+        assert order.key(only) == order.key(Node(**fields))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "touch", "remove", "cover", "bare", "pop"]), st.integers(0, 7))))
+def test_the_heap_keeps_the_order_of_sorting(steps):
+    order, here, nodes = LeastFrequentlyUsed(), set(), {}
+    for clock, (verb, number) in enumerate(steps, start=1):
+        node = nodes.setdefault(number, Node(id=number, hits=0, last_used=0, children={}, newer=None))
+        if verb == "add" and number not in here:
+            node.last_used = clock
+            order.add(node)
+            here.add(number)
+        elif verb == "touch" and number in here:
+            node.hits, node.last_used = node.hits + 1, clock
+            order.touch(node)
+        elif verb == "remove" and number in here:
+            order.remove(node)
+            here.remove(number)
+        elif verb == "cover" and number in here and not node.children:
+            order.covered(node)
+            node.children[0] = None
+        elif verb == "bare" and number in here and node.children:
+            node.children.clear()
+            order.bared(node)
+        elif verb == "pop" and (first := order.first()) is not None:
+            order.remove(first)
+            here.remove(first.id)
+        leaves = [nodes[n] for n in here if not nodes[n].children]
+        expected = sorted(leaves, key=lambda leaf: (leaf.hits, leaf.last_used, leaf.id))
+        assert [leaf.id for leaf in order] == [leaf.id for leaf in expected]
+        assert order.first() is (expected[0] if expected else None)
+
+
+def test_of_equal_keys_the_node_made_first_goes_first():
+    order = LeastFrequentlyUsed()
+    for number in (3, 1, 2):
+        order.add(Node(id=number, hits=1, last_used=7, children={}, newer=None))
+    assert [node.id for node in order] == [1, 2, 3]

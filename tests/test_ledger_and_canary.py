@@ -1,0 +1,202 @@
+"""The ledger and the canary: each planted mistake is found at the step that makes it, and explained."""
+
+from __future__ import annotations
+
+import pytest
+
+from minikv import FreeListPool, QueuePool, RadixCache, TrustingPool
+from minikv.learn.canary import Canary, CanaryError, fingerprints
+from minikv.learn.ledger import Ledger, LedgerError
+
+
+def world(pool=FreeListPool, size=12):
+    pool, cache = pool(size), RadixCache()
+    return pool, cache, Ledger(pool, cache)
+
+
+def test_a_clean_life_leaves_nothing_with_the_caller():
+    pool, cache, ledger = world()
+    slots = pool.alloc(4)
+    assert ledger.callers == [0, 1, 2, 3]
+    done = cache.insert([1, 2, 3], slots[:3])
+    pool.free(slots[done.length :])
+    pool.free(cache.evict(3))
+    assert ledger.callers == []
+    assert str(ledger.owner(0)) == "free since step 5 (free [0, 1, 2])"
+    assert str(ledger.owner(9)) == "free from the start"
+    ledger.check()
+    ledger.close()
+    assert "alloc" not in vars(pool)
+
+
+def test_a_leak_has_a_name():
+    pool, _, ledger = world()
+    pool.alloc(2)
+    assert ledger.callers == [0, 1]
+    assert str(ledger.owner(1)) == "the caller's since step 1 (alloc 2)"
+
+
+def test_freeing_what_the_cache_keeps():
+    pool, cache, _ = world()
+    slots = pool.alloc(2)
+    cache.insert([1, 2], slots)
+    with pytest.raises(LedgerError, match=r"(?s)step 3, free \[0, 1\]: slot 0 has two owners.*cached since step 2"):
+        pool.free(slots)
+
+
+def test_caching_what_is_free():
+    pool, cache, _ = world()
+    slots = pool.alloc(2)
+    pool.free(slots)
+    with pytest.raises(LedgerError, match=r"(?s)slot 0 has two owners:\ncached now, and free since step 2"):
+        cache.insert([1, 2], slots)
+
+
+def test_caching_the_same_slot_for_two_prompts():
+    pool, cache, _ = world()
+    slots = pool.alloc(2)
+    cache.insert([1, 2], slots)
+    with pytest.raises(LedgerError, match=r"(?s)cached now, and cached since step 2 \(insert \[1, 2\]\)"):
+        cache.insert([5, 6], slots)
+
+
+def test_caching_a_slot_that_no_pool_has():
+    _, cache, _ = world()
+    with pytest.raises(LedgerError, match="slot 99 is cached, but the pool has slots 0 to 11"):
+        cache.insert([1], [99])
+
+
+def test_a_pool_that_gives_out_what_is_in_use():
+    """N3c: after a double free the notebook's pool hands out the same slot twice."""
+    pool, _, _ = world(TrustingPool)
+    slots = pool.alloc(2)
+    pool.free(slots[:1])
+    with pytest.raises(LedgerError, match=r"(?s)slot 0 has two owners:\ngiven back to the pool, and free since step 2"):
+        pool.free(slots[:1])
+
+
+def test_a_tree_that_loses_a_node():
+    pool, cache, ledger = world()
+    cache.insert([1, 2], pool.alloc(2))
+    cache.root.children.clear()
+    with pytest.raises(LedgerError, match=r"slot 0 has no owner:\ncached since step 2.*, but no node holds it"):
+        ledger.check()
+
+
+def test_two_nodes_that_hold_one_slot():
+    pool, cache, ledger = world()
+    cache.insert([1], pool.alloc(1))
+    node = cache.insert([2], pool.alloc(1)).handle.node
+    node.slots[0] = 0
+    with pytest.raises(LedgerError, match=r"slot 0 has two owners:\nnode 1 \[1\], and node 2 \[2\]"):
+        ledger.check()
+
+
+def test_a_pool_that_forgets():
+    pool, _, ledger = world()
+    pool.alloc(3)
+    pool._mark[1] = 0
+    with pytest.raises(LedgerError, match="slot 1: the pool has it as free, but it is\nthe caller's since step 1"):
+        ledger.check()
+
+
+def test_sequences_own_what_the_caller_took():
+    pool, cache = FreeListPool(8), RadixCache()
+    running = {}
+    ledger = Ledger(pool, cache, sequences=lambda: running)
+    running["a"] = pool.alloc(2)
+    ledger.check()
+    running["b"] = running["a"]
+    with pytest.raises(LedgerError, match=r"slot 0 has two owners:\nsequence 'a', and sequence 'b'"):
+        ledger.check()
+    running["b"] = [7]
+    with pytest.raises(LedgerError, match=r"slot 7 has two owners:\nsequence 'b', and free from the start"):
+        ledger.check()
+
+
+def test_a_page_is_several_slots():
+    pool, cache = FreeListPool(4), RadixCache(page_size=2)
+    ledger = Ledger(pool, cache, page_size=2)
+    pool.alloc(2)
+    assert ledger.callers == [0, 1, 2, 3]
+    cache.insert([1, 2], [2, 3])
+    with pytest.raises(LedgerError, match="slot 2 has two owners"):
+        pool.free([1])
+
+
+def test_a_page_taken_out_of_a_queue_is_the_takers():
+    pool, cache = QueuePool(4), RadixCache()
+    ledger = Ledger(pool, cache)
+    pool.take(2)
+    assert ledger.callers == [2]
+
+
+def test_an_operation_that_fails_moves_nothing():
+    pool, cache, ledger = world()
+    with pytest.raises(ValueError, match="slots for"):
+        cache.insert([1, 2], [0])
+    with pytest.raises(ValueError, match="free already"):
+        pool.free([0])
+    assert (ledger.step, ledger.callers) == (2, [])
+
+
+def test_reset_gives_the_slots_to_the_caller():
+    pool, cache, ledger = world()
+    cache.insert([1, 2], pool.alloc(2))
+    cache.reset()
+    assert ledger.callers == [0, 1]
+
+
+# -- the canary ------------------------------------------------------------------------------------------------------
+
+
+def test_a_slot_is_good_for_its_own_prefix_only():
+    canary = Canary()
+    canary.write([1, 2, 3], [0, 1, 2])
+    canary.read([1, 2], [0, 1])
+    canary.write([9], [5])
+    with pytest.raises(CanaryError, match=r"(?s)slot 1 is read for token 2 at position 1.*behind another prefix"):
+        canary.read([9, 2], [5, 1])
+    with pytest.raises(CanaryError, match=r"(?s)slot 2 is read for token 1 at position 0.*holds token 3 at position 2"):
+        canary.read([1], [2])
+    with pytest.raises(CanaryError, match="nothing was ever computed into it"):
+        canary.read([1], [7])
+    with pytest.raises(CanaryError, match="3 slots are read for the 2 tokens"):
+        canary.read([1, 2], [0, 1, 2])
+
+
+def test_namespaces_have_other_keys_and_values():
+    canary = Canary()
+    canary.write([1, 2], [0, 1], namespace="lora")
+    canary.read([1, 2], [0, 1], namespace="lora")
+    with pytest.raises(CanaryError, match="behind another prefix"):
+        canary.read([1, 2], [0, 1])
+
+
+def test_a_cache_that_serves_another_prompt_is_caught_at_once():
+    cache = RadixCache()
+    canary = Canary(cache)
+    cache.insert([1, 2, 3], [0, 1, 2])
+    cache.root.children[b"\1\0\0\0"].slots[1] = 0
+    with pytest.raises(
+        CanaryError, match=r"(?s)step 2, match_prefix \[1, 2\].*written by step 1 \(insert \[1, 2, 3\]\)"
+    ):
+        cache.match_prefix([1, 2])
+    canary.close()
+    cache.match_prefix([1, 2])
+
+
+def test_an_engine_writes_by_itself():
+    cache = RadixCache()
+    canary = Canary(cache, writes=False)
+    with pytest.raises(CanaryError, match="nothing was ever computed"):
+        cache.insert([1, 2], [0, 1])
+    cache.reset()
+    canary.write([1, 2], [0, 1])
+    cache.insert([1, 2], [0, 1])
+    assert cache.match_prefix([1, 2]).length == 2
+
+
+def test_fingerprints_chain():
+    assert fingerprints([1, 2])[0] == fingerprints([1, 3])[0]
+    assert fingerprints([]) == []
