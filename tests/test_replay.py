@@ -65,7 +65,7 @@ def test_a_replay_starts_with_an_empty_cache():
 def test_a_replay_is_what_the_naive_cache_makes_of_it(prompts, capacity, page_size, evict_by):
     cache = RadixCache(page_size, evict_by=evict_by)
     result = replay(trace(*prompts), cache, capacity)
-    assert result == replay(trace(*prompts), NaiveCache(page_size, evict_by), capacity)
+    assert result == replay(trace(*prompts), NaiveCache(page_size, evict_by=evict_by), capacity)
     cache.check()
     assert cache.protected_size == 0
     assert capacity is None or result.peak_size <= capacity
