@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         slot_pages,
     )
     from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
-    from minikv.show import Film, Picture, Player, beside, draw, play, record
+    from minikv.show import Film, Picture, Player, beside, draw, play, plot, record
     from minikv.sizing import (
         KVShape,
         PageWaste,
@@ -46,7 +46,7 @@ _HOMES = {
     "minikv.learn": "check progress",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match PrefixCache RadixCache",
-    "minikv.show": "Film Picture Player beside draw play record",
+    "minikv.show": "Film Picture Player beside draw play plot record",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",
     "minikv.tokens": "PackedTokens common_prefix pack",

@@ -4,5 +4,6 @@ from minikv.show.draw import Picture, beside, draw
 from minikv.show.film import Film, Story, record
 from minikv.show.film_frame import Frame
 from minikv.show.player import Player, play
+from minikv.show.plot import plot
 
-__all__ = ["Film", "Frame", "Picture", "Player", "Story", "beside", "draw", "play", "record"]
+__all__ = ["Film", "Frame", "Picture", "Player", "Story", "beside", "draw", "play", "plot", "record"]

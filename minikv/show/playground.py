@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from threading import RLock
 from typing import Any
 
 import ipywidgets as widgets
@@ -51,7 +52,7 @@ class Playground:
     """
 
     def __init__(self, settings: Settings | None = None, scene: str | None = None):
-        self.story, self.said = Story(settings), _WELCOME
+        self.story, self.said, self._turn = Story(settings), _WELCOME, RLock()
         self._make_inputs()
         self._make_settings()
         self.message, self.view = (widgets.HTML(layout=widgets.Layout(width="auto", margin="3px 0")) for _ in range(2))
@@ -96,6 +97,8 @@ class Playground:
         self.scene = widgets.Dropdown(options=list(SCENES), description="scene", layout=_place("250px"), style=_LABEL)
         self.buttons = {name: self._button(name) for name in _TIPS}
         self.kind.observe(lambda _: self._retype(), "value")
+        for field in (self.prompt, self.namespace, self.amount, self.held, self.scene):
+            field.observe(lambda _: self._speak_for_all(), "value")
 
     def _make_settings(self) -> None:
         choices = {"policy": list(POLICIES), "evict_by": list(EVICT_BY)}
@@ -180,14 +183,26 @@ class Playground:
     def _retype(self) -> None:
         self.prompt.placeholder = _EXAMPLE[self.kind.value]
         self.view.value = page_html(self.story, self._reads_text)
+        self._speak_for_all()
 
     def _try(self, what: str, act: Callable[[], None]) -> None:
-        try:
-            act()
-        except OutOfPages as error:
-            self._show("bad", f"{what}: {error} (in pages)")
-        except Exception as error:  # a class must never meet a traceback, whatever is wrong
-            self._show("bad", f"{what}: {error}")
+        with self._turn:
+            try:
+                act()
+            except OutOfPages as error:
+                self._show("bad", f"{what}: {error} (in pages)")
+            except Exception as error:  # a class must never meet a traceback, whatever is wrong
+                self._show("bad", f"{what}: {error}")
+
+    def _speak_for_all(self) -> None:
+        """Send every control a word that it has already.
+
+        ipykernel 7.4 hears each widget in the thread in which something was last sent to it. Left alone, a field is
+        heard in one thread and a button in another, and a click overtakes what was typed before it.
+        """
+        fields = [self.prompt, self.kind, self.namespace, self.amount, self.held, self.scene]
+        for control in [*fields, *self.settings.values(), *self.buttons.values()]:
+            control.send_state("description")
 
     def _show(self, tone: str, words: str) -> None:
         self.said = words
@@ -199,6 +214,7 @@ class Playground:
         locks = [(f"{number}: {what}", number) for number, (_, what) in self.story.bench.locks.items()]
         self.held.options = locks or [("no lock", _NO_LOCK)]
         self.held.value = chosen if chosen in self.story.bench.locks else self.held.options[0][1]
+        self._speak_for_all()
 
 
 def playground(

@@ -1,0 +1,36 @@
+"""A plot says in its text twin what its lines show."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from minikv import plot
+
+
+def test_the_text_twin_has_every_number():
+    picture = plot("a title", {"x": [1, 10]}, {"a": [1, 2.5], "b": [None, 1_000_000]}, "us", log="xy")
+    assert picture.text.splitlines() == [
+        "a title (us)",
+        " x     a           b",
+        " 1     1           -",
+        "10   2.5   1,000,000",
+    ]
+
+
+def test_the_same_numbers_make_the_same_picture():
+    pictures = [plot("t", {"x": [1, 2]}, {"a": [1, 2], "b": [2, 1]}) for _ in range(2)]
+    assert pictures[0].svg == pictures[1].svg
+    assert pictures[0].png[:4] == b"\x89PNG"
+    assert len(set(re.findall("stroke-dasharray: [^;]+", pictures[0].svg))) >= 1
+
+
+def test_a_series_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="series 'a' has 1 values, x has 2"):
+        plot("t", {"x": [1, 2]}, {"a": [1]})
+
+
+def test_without_matplotlib_the_text_stands_alone(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert plot("t", {"x": [1]}, {"a": [1]}).svg is None
