@@ -48,7 +48,7 @@ class Contender:
 
     The five verbs are `match_prefix(tokens)`, `lock(handle)`, `unlock(handle)`, `insert(tokens, slots)` and
     `evict(num_tokens)`, as in `PrefixCache`; `insert` gets `start=` when it takes one. Anything that has them can be
-    raced, in whatever form it likes its tokens.
+    raced, in whatever form it likes its tokens. `pool` makes the pool of pages of `page_size` that its slots are from.
 
     >>> from minikv import RadixCache
     >>> from minikv.measure.workloads import chat
@@ -62,6 +62,7 @@ class Contender:
     make: Callable[[], Any]
     tokens: Callable[[PackedTokens], Any] = lambda packed: packed
     page_size: int = 1
+    pool: Callable[[int], Any] = TrustingPool
 
 
 Prepared = list[tuple[Any, Any, int, int]]
@@ -79,7 +80,7 @@ def run(contender: Contender, requests: Prepared, capacity: int, publish: bool =
     With `publish` a request is inserted after its prefill as well, so that those behind it find its prompt.
     """
     page = contender.page_size
-    begin, finish = life_of_a_request(contender.make(), TrustingPool(-(-capacity // page)), page)
+    begin, finish = life_of_a_request(contender.make(), contender.pool(-(-capacity // page)), page)
     clock, lap, waiting = time.perf_counter_ns, Lap(), deque[Any]()
     longest = max(request[3] for request in requests) + page
     rows = deque(memoryview(array("i", bytes(4 * longest))) for _ in range(IN_FLIGHT + 1))

@@ -161,6 +161,6 @@ def mooncake(trace: Iterable[TraceRequest], count: int = 1000) -> Workload:
     return Workload("W6", "mooncake", requests)
 
 
-WORKLOADS: dict[str, Callable[[int], Workload]] = {
+WORKLOADS: dict[str, Callable[..., Workload]] = {
     "W1": chat, "W2": documents, "W3": strangers, "W4": thoughts, "W5": cuts,
 }  # fmt: skip
