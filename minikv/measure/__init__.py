@@ -1,6 +1,10 @@
-"""Measuring a prefix cache: traces of real requests, and what a cache makes of them."""
+"""Measuring a prefix cache: traces of real requests, what a cache makes of them, and how fast it is."""
 
+from minikv.measure.bench import Figures, bench, race
+from minikv.measure.race import Contender
 from minikv.measure.replay import Replay, replay
 from minikv.measure.traces import TraceError, TraceRequest, read_trace
 
-__all__ = ["Replay", "TraceError", "TraceRequest", "read_trace", "replay"]
+__all__ = [
+    "Contender", "Figures", "Replay", "TraceError", "TraceRequest", "bench", "race", "read_trace", "replay",
+]  # fmt: skip

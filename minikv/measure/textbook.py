@@ -12,6 +12,18 @@ from collections.abc import Iterator
 from typing import Any
 
 
+def common(a: list[int], b: list[int]) -> int:
+    """How many leading tokens agree, as chapter 03 counts them.
+
+    >>> common([1, 2, 3], [1, 2, 9, 9])
+    2
+    """
+    same = 0
+    while same < min(len(a), len(b)) and a[same] == b[same]:
+        same += 1
+    return same
+
+
 class TextbookNode:
     """One edge of the tree and the node at its end, in plain lists."""
 
@@ -100,11 +112,7 @@ class TextbookCache:
         node, at = self.root, 0
         while at < len(tokens) and tokens[at] in node.children:
             child = node.children[tokens[at]]
-            same = 0
-            for mine, theirs in zip(child.tokens, tokens[at:]):
-                if mine != theirs:
-                    break
-                same += 1
+            same = common(child.tokens, tokens[at:])
             at += same
             if same < len(child.tokens):
                 return self._split(child, same), at

@@ -160,14 +160,14 @@ def slot_array(slots: SlotsLike, num_tokens: int, skip: int = 0) -> array[int]:
     kind: type = type(slots)
     if kind is memoryview or kind is np.ndarray or kind is array:
         view = memoryview(cast(Any, slots))
-        if view.format == "i" and view.contiguous and view.shape == (num_tokens,):
-            packed = array("i", view[skip:].tobytes())
-            if len(packed) > 2048:
-                good = np.frombuffer(packed, np.int32).min() >= 0
-            else:  # no sign byte has its high bit set: a third of numpy's time for a short array
-                good = packed.tobytes()[_SIGN_BYTE::4].isascii()
+        if view.format == "i" and view.ndim == 1 and len(view) == num_tokens:
+            raw = view[skip:].tobytes()
+            if len(raw) > 8192:
+                good = bool(np.frombuffer(raw, np.int32).min() >= 0)
+            else:  # ASCII is what has no high bit, and a sign is one: a third of numpy's time for a short array
+                good = raw[_SIGN_BYTE::4].isascii()
             if good:
-                return packed
+                return array("i", raw)
     values = integers(slots, "slots", *_SLOT)
     if len(values) != num_tokens:
         raise ValueError(f"{len(values)} slots for {num_tokens} tokens: expected one slot for each token")

@@ -123,18 +123,16 @@ class RadixCache(RadixTree):
         """
         packed = tokens if type(tokens) is PackedTokens else pack(tokens)
         data, skip = packed.data, 0
-        top = node = self._root_of(namespace)
         if start is not None:
             self._check_start(start, packed, namespace)
-            if start.length:
-                top = node = start.node
-                skip = start.length
+            skip = start.length
+        top: RadixNode = start.node if start is not None and skip else self._root_of(namespace)
         new_slots = slot_array(slots, len(data) // TOKEN_BYTES, skip)
         if priority:
             priority = whole_number("priority", priority, 0, "0 is the lowest priority")
 
         end = len(data) // self._step * self._step
-        node, at = self._walk(node, data, skip * TOKEN_BYTES, end)
+        node, at = self._walk(top, data, skip * TOKEN_BYTES, end)
         prefix_length, length = at // TOKEN_BYTES, end // TOKEN_BYTES
         if at < end:
             if node is _NOTHING:
@@ -204,7 +202,9 @@ class RadixCache(RadixTree):
         >>> cache.evict(1).tolist(), cache.evict(100).tolist()
         ([13], [10, 11, 12])
         """
-        wanted = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
+        wanted = num_tokens
+        if type(num_tokens) is not int or num_tokens < 0:
+            wanted = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
         page = self.page_size if self.evict_by == "page" else 0
         order, parts, got = self._order, [], 0
         while got < wanted and (leaf := order.first()) is not None:

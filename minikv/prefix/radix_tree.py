@@ -76,7 +76,9 @@ class RadixTree:
         return upper
 
     def _new_leaf(self, parent: RadixNode, key: bytes, slots: array[int], now: int) -> RadixNode:
-        leaf = RadixNode(self._take_id(), key, slots, parent, parent.end + len(slots))
+        number = self._next_id
+        self._next_id = number + 1
+        leaf = RadixNode(number, key, slots, parent, parent.end + len(slots))
         leaf.created = leaf.last_used = now
         if not parent.children and not parent.ref_count and parent.parent is not None:
             self._order.covered(parent)
