@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from minikv.assets import asset
     from minikv.errors import InvariantError, LockError, OutOfPages
-    from minikv.learn import check, progress
+    from minikv.learn import Canary, Ledger, check, progress
     from minikv.pools import (
         BitmaskPool,
         FreeListPool,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         slot_pages,
     )
     from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
-    from minikv.show import Film, Picture, Player, beside, draw, play, plot, record
+    from minikv.show import Film, Picture, Player, Playground, beside, draw, play, playground, plot, record
     from minikv.sizing import (
         KVShape,
         PageWaste,
@@ -43,10 +43,10 @@ __version__ = "0.1.0"
 _HOMES = {
     "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
-    "minikv.learn": "check progress",
+    "minikv.learn": "Canary Ledger check progress",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match PrefixCache RadixCache",
-    "minikv.show": "Film Picture Player beside draw play plot record",
+    "minikv.show": "Film Picture Player Playground beside draw play playground plot record",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",
     "minikv.tokens": "PackedTokens common_prefix pack",

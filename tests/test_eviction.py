@@ -84,13 +84,13 @@ def test_the_heap_keeps_the_order_of_sorting(steps):
         node = nodes.setdefault(number, Node(id=number, hits=0, last_used=0, children={}, newer=None))
         if verb == "add" and number not in here:
             node.last_used = clock
-            order.add(node)
+            order.add([node])
             here.add(number)
         elif verb == "touch" and number in here:
             node.hits, node.last_used = node.hits + 1, clock
-            order.touch(node)
+            order.touch([node])
         elif verb == "remove" and number in here:
-            order.remove(node)
+            order.remove([node])
             here.remove(number)
         elif verb == "cover" and number in here and not node.children:
             order.covered(node)
@@ -99,7 +99,7 @@ def test_the_heap_keeps_the_order_of_sorting(steps):
             node.children.clear()
             order.bared(node)
         elif verb == "pop" and (first := order.first()) is not None:
-            order.remove(first)
+            order.remove([first])
             here.remove(first.id)
         leaves = [nodes[n] for n in here if not nodes[n].children]
         expected = sorted(leaves, key=lambda leaf: (leaf.hits, leaf.last_used, leaf.id))
@@ -110,5 +110,5 @@ def test_the_heap_keeps_the_order_of_sorting(steps):
 def test_of_equal_keys_the_node_made_first_goes_first():
     order = LeastFrequentlyUsed()
     for number in (3, 1, 2):
-        order.add(Node(id=number, hits=1, last_used=7, children={}, newer=None))
+        order.add([Node(id=number, hits=1, last_used=7, children={}, newer=None)])
     assert [node.id for node in order] == [1, 2, 3]

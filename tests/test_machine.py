@@ -25,7 +25,7 @@ def split_forgets_the_locks(patch):
         upper = original(self, node, at)
         if upper.ref_count:
             upper.ref_count = 0
-            self._order.add(upper)
+            self._order.add([upper])
         return upper
 
     patch.setattr(RadixTree, "_split", broken)
@@ -38,11 +38,10 @@ def split_forgets_to_refresh(patch):
     def broken(self, node, top):
         if node is not top and node.id == self._next_id - 1 and node.children:  # just made by a split
             self._clock += 1
-            parts = [node.slots]
-            while node.parent is not top and node.parent is not None:
-                node = node.parent
-                parts.append(node.slots)
-            return parts
+            path = [node]
+            while path[-1].parent is not top:
+                path.append(path[-1].parent)
+            return path
         return original(self, node, top)
 
     patch.setattr(RadixCache, "_use", broken)
@@ -81,7 +80,7 @@ def lock_stops_at_the_last_node(patch):
         node = handle.node.parent
         if node is not None and node.parent is not None and node.ref_count == 1:
             node.ref_count = 0
-            self._order.add(node)
+            self._order.add([node])
             self._evictable += len(node.slots)
             self._protected -= len(node.slots)
 
@@ -134,14 +133,9 @@ def eviction_takes_the_parent_first(patch):
     original = RadixCache._use
 
     def broken(self, node, top):
-        parts, path = original(self, node, top), []
-        while node is not top:
-            path.append(node)
-            node = node.parent
-        for used in reversed(path):
-            if not used.ref_count:
-                self._order.touch(used)
-        return parts
+        path = original(self, node, top)
+        self._order.touch([used for used in reversed(path) if not used.ref_count])
+        return path
 
     patch.setattr(RadixCache, "_use", broken)
 

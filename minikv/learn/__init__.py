@@ -1,5 +1,7 @@
-"""Exercises that are checked by counterexample, and the record of what is solved."""
+"""Exercises checked by counterexample, the record of what is solved, and two that look over a cache's shoulder."""
 
+from minikv.learn.canary import Canary, CanaryError
 from minikv.learn.exercises import check, progress
+from minikv.learn.ledger import Ledger, LedgerError
 
-__all__ = ["check", "progress"]
+__all__ = ["Canary", "CanaryError", "Ledger", "LedgerError", "check", "progress"]

@@ -20,7 +20,7 @@ from hypothesis.strategies import SearchStrategy
 
 from minikv.learn.judge import INCONSTANT, Difference, Outcome, Script, arguments, differ, run, smallest
 
-CHAPTERS = range(4)
+CHAPTERS = range(5)
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
 
 

@@ -43,11 +43,10 @@ class TrustingPool:
     def alloc(self, num_pages: int) -> Ids:
         """Take `num_pages` pages off the stack, or none: `OutOfPages` if there are fewer."""
         at = self._at
-        end = at + (num_pages if type(num_pages) is int else request(num_pages, self.size - at))
-        if not at <= end <= self.size:
-            request(num_pages, self.size - at)
-        self._at = end
-        return np.frombuffer(self._memory[at:end], np.int32)
+        if type(num_pages) is not int or not 0 <= num_pages <= self.size - at:
+            num_pages = request(num_pages, self.size - at)
+        self._at = end = at + num_pages
+        return np.frombuffer(self._memory[at:end], _INT32)
 
     def free(self, pages: Any) -> None:
         """Push `pages` back, so that the same `alloc` would give them again in the same order."""

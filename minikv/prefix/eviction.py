@@ -1,8 +1,8 @@
 """Who goes first: the order in which unlocked nodes are evicted, one class for each policy of the field.
 
-An order is told when a node becomes evictable (`add`), when it is used again (`touch`), when it is locked or gone
-(`remove`), and when a node gets its first child or loses its last one, for only a leaf may go. It names the next
-victim (`first`). It never scans the tree.
+An order is told when nodes become evictable (`add`), when they are used again (`touch`), when they are locked or
+gone (`remove`), each time a whole path of them, deepest first; and when a node gets its first child or loses its last
+one, for only a leaf may go. It names the next victim (`first`). It never scans the tree.
 
 Least recently used needs no sorting at all: whoever is used goes to the young end of a ring, so the old end is
 always right. The tree keeps one promise that makes this enough: on a path, the deepest node is added first. Then a
@@ -18,7 +18,7 @@ middle, and nothing is ever sorted anew. After SGLang's `evict_policy.py`, where
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
 Key = tuple[int, ...]
@@ -35,17 +35,17 @@ class EvictionOrder(Protocol):
     def key(self, node: Any) -> Key:
         """What the policy sorts by: of two leaves the one with the smaller key goes first."""
 
-    def add(self, node: Any) -> None:
-        """`node` has just become evictable; it was used more recently than all that are here."""
+    def add(self, path: Sequence[Any]) -> None:
+        """The nodes of `path` have just become evictable; they were used more recently than all that are here."""
 
-    def touch(self, node: Any) -> None:
-        """`node`, which is evictable, was used."""
+    def touch(self, path: Sequence[Any]) -> None:
+        """The nodes of `path`, which are evictable, were used."""
 
     def rekey(self, node: Any) -> None:
         """`node`, which is evictable, is worth more than before, though it was not used."""
 
-    def remove(self, node: Any) -> None:
-        """`node`, which is evictable, was locked or freed."""
+    def remove(self, path: Sequence[Any]) -> None:
+        """The nodes of `path`, which are evictable, were locked or freed."""
 
     def covered(self, node: Any) -> None:
         """`node`, which is evictable, got its first child: it may not go before that."""
@@ -68,7 +68,7 @@ class LeastRecentlyUsed:
 
     >>> from types import SimpleNamespace as Node
     >>> ring, a, b = LeastRecentlyUsed(), Node(name="a"), Node(name="b")
-    >>> ring.add(a); ring.add(b); ring.touch(a)
+    >>> ring.add([a]); ring.add([b]); ring.touch([a])
     >>> [node.name for node in ring]
     ['b', 'a']
     """
@@ -84,25 +84,29 @@ class LeastRecentlyUsed:
         """The clock's reading at the last use; the ring never needs it, for its order is that of use."""
         return (node.last_used,)
 
-    def add(self, node: Any) -> None:
-        """Put `node` at the young end."""
+    def add(self, path: Sequence[Any]) -> None:
+        """Put the nodes at the young end, the first of them oldest."""
         last = self.older
-        node.older, node.newer = last, self
-        last.newer = self.older = node
+        for node in path:
+            node.older = last
+            last.newer = node
+            last = node
+        last.newer = self
+        self.older = last
 
-    def remove(self, node: Any) -> None:
-        """Take `node` out, from wherever it is."""
-        older, newer = node.older, node.newer
-        older.newer, newer.older = newer, older
-        node.older = node.newer = None
-
-    def touch(self, node: Any) -> None:
-        """Move `node` to the young end."""
-        older, newer, last = node.older, node.newer, self.older
-        if newer is not self:
+    def remove(self, path: Sequence[Any]) -> None:
+        """Take the nodes out, from wherever they are."""
+        for node in path:
+            older, newer = node.older, node.newer
             older.newer, newer.older = newer, older
-            node.older, node.newer = last, self
-            last.newer = self.older = node
+            node.older = node.newer = None  # else one stale handle would keep all its neighbours' neighbours alive
+
+    def touch(self, path: Sequence[Any]) -> None:
+        """Move the nodes to the young end."""
+        for node in path:
+            older, newer = node.older, node.newer
+            older.newer, newer.older = newer, older
+        self.add(path)
 
     def rekey(self, node: Any) -> None:
         """Nothing to do: only use counts."""
@@ -132,7 +136,7 @@ class SmallestKeyFirst:
     >>> from types import SimpleNamespace as Node
     >>> order = FirstInFirstOut()
     >>> for number, birth in ((1, 30), (2, 10), (3, 20)):
-    ...     order.add(Node(id=number, created=birth, children={}, newer=None))
+    ...     order.add([Node(id=number, created=birth, children={}, newer=None)])
     >>> [node.id for node in order], order.first().id
     ([2, 3, 1], 2)
     """
@@ -147,41 +151,43 @@ class SmallestKeyFirst:
         """What this policy sorts by."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it sorts by")
 
-    def add(self, node: Any) -> None:
-        """Take in `node`, if it is a leaf."""
-        if not node.children:
-            self._heap.append((self.key(node), node.id, node))
-            self._rise(len(self._heap) - 1)
+    def add(self, path: Sequence[Any]) -> None:
+        """Take in those that are leaves: the first of a path at most."""
+        for node in path:
+            if not node.children:
+                self.bared(node)
 
-    def touch(self, node: Any) -> None:
-        """Move `node` to where its key now belongs, if it is a leaf."""
+    def touch(self, path: Sequence[Any]) -> None:
+        """Move those that are leaves to where their keys now belong."""
+        for node in path:
+            if node.newer is not None:
+                self.rekey(node)
+
+    def remove(self, path: Sequence[Any]) -> None:
+        """Take out those that are here."""
+        for node in path:
+            if node.newer is not None:
+                self.covered(node)
+
+    def rekey(self, node: Any) -> None:
+        """Move `node` to where its key now belongs, if it is here."""
         place = node.newer
         if place is not None:
             self._heap[place] = (self.key(node), node.id, node)
             self._sink(self._rise(place))
 
-    def remove(self, node: Any) -> None:
-        """Take `node` out, if it is here."""
-        place = node.newer
-        if place is None:
-            return
+    def covered(self, node: Any) -> None:
+        """Take out `node`, which is here: it is no leaf any more, or not evictable."""
+        place, last = node.newer, self._heap.pop()
         node.newer = None
-        last = self._heap.pop()
         if last[2] is not node:
             self._heap[place] = last
             self._sink(self._rise(place))
 
-    def rekey(self, node: Any) -> None:
-        """The same: whatever changed its key."""
-        self.touch(node)
-
-    def covered(self, node: Any) -> None:
-        """Take out what is no leaf any more."""
-        self.remove(node)
-
     def bared(self, node: Any) -> None:
-        """Take in what has become a leaf."""
-        self.add(node)
+        """Take in `node`, which is an evictable leaf now."""
+        self._heap.append((self.key(node), node.id, node))
+        self._rise(len(self._heap) - 1)
 
     def first(self) -> Any | None:
         """The leaf with the smallest key, or `None`."""

@@ -26,6 +26,7 @@ from minikv.prefix.radix_tree import _NOTHING, RadixTree
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 EVICT_BY = ("node", "page")
+_INT32 = np.dtype(np.int32)
 
 
 class RadixCache(RadixTree):
@@ -95,9 +96,9 @@ class RadixCache(RadixTree):
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
         root = self._root_of(namespace)
         node, at = self._walk(root, data, 0, len(data) // self._step * self._step)
-        parts, length = self._use(node, root), at // TOKEN_BYTES
-        parts.reverse()
-        return Match(length, _join(parts), Handle(self._epoch, node, length, namespace, data))
+        slots = _join([step.slots for step in reversed(self._use(node, root))])
+        length = at // TOKEN_BYTES
+        return Match(length, slots, Handle(self._epoch, node, length, namespace, data))
 
     def insert(
         self,
@@ -156,17 +157,20 @@ class RadixCache(RadixTree):
         node: RadixNode = handle.node
         if node.end != handle.length:
             raise LockError(f"cannot lock the handle of length {handle.length} (node {node.id}): its end was evicted")
-        held = self._held
-        held[handle] = held.get(handle, 0) + 1
-        remove, newly = self._order.remove, 0
+        self._held[handle] = self._held.get(handle, 0) + 1
+        # On the way up nobody has fewer locks than the one below: first come the unlocked, then the locked.
+        newly, tokens = [], 0
+        while not node.ref_count and (parent := node.parent) is not None:
+            node.ref_count = 1
+            newly.append(node)
+            tokens += len(node.slots)
+            node = parent
         while (parent := node.parent) is not None:
-            if not node.ref_count:
-                remove(node)
-                newly += len(node.slots)
             node.ref_count += 1
             node = parent
-        self._evictable -= newly
-        self._protected += newly
+        self._order.remove(newly)
+        self._evictable -= tokens
+        self._protected += tokens
 
     def unlock(self, handle: Handle) -> None:
         """Give back one lock of this very handle; what it frees becomes the most recently used.
@@ -183,16 +187,19 @@ class RadixCache(RadixTree):
         else:
             del self._held[handle]
         self._clock = now = self._clock + 1
-        add, freed = self._order.add, 0
-        while (parent := node.parent) is not None:  # deepest first, so that a parent is younger than its children
-            node.last_used = now
-            node.ref_count = locks = node.ref_count - 1
-            if not locks:
-                add(node)
-                freed += len(node.slots)
+        freed, tokens = [], 0
+        while node.ref_count == 1 and (parent := node.parent) is not None:
+            node.ref_count, node.last_used = 0, now
+            freed.append(node)
+            tokens += len(node.slots)
             node = parent
-        self._evictable += freed
-        self._protected -= freed
+        while (parent := node.parent) is not None:
+            node.ref_count -= 1
+            node.last_used = now
+            node = parent
+        self._order.add(freed)  # deepest first, so that a parent is younger than its children
+        self._evictable += tokens
+        self._protected -= tokens
 
     def evict(self, num_tokens: int) -> Slots:
         """Free unlocked leaves until at least `num_tokens` tokens are free or none is left; return their slots.
@@ -235,18 +242,19 @@ class RadixCache(RadixTree):
         how = f"page_size={self.page_size}, policy={self.policy!r}, evict_by={self.evict_by!r}"
         return f"RadixCache({how}, evictable={self._evictable}, protected={self._protected})"
 
-    def _use(self, node: RadixNode, top: RadixNode) -> list[array[int]]:
-        """`node` and all above it, up to below `top`, are used now, deepest first; their slots in that order."""
+    def _use(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
+        """`node` and all above it, up to below `top`, are used now; this path, deepest first."""
         self._clock = now = self._clock + 1
-        touch, parts = self._order.touch, []
+        path, locked = [], 0
         while node is not top:
             node.last_used = now
             node.hits += 1
-            if not node.ref_count:
-                touch(node)
-            parts.append(node.slots)
+            if node.ref_count:
+                locked += 1
+            path.append(node)
             node = node.parent  # type: ignore[assignment]
-        return parts
+        self._order.touch(path[: len(path) - locked] if locked else path)  # the locked ones are at the upper end
+        return path
 
     def _raise_priority(self, node: RadixNode, priority: int) -> None:
         """The path to `node` is worth at least `priority`."""
@@ -289,4 +297,4 @@ class RadixCache(RadixTree):
 
 def _join(parts: list[array[int]]) -> Slots:
     """One int32 array of all parts, by one copy of their bytes."""
-    return np.frombuffer(bytearray().join(parts), np.int32)
+    return np.frombuffer(bytearray().join(parts), _INT32)

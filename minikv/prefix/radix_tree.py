@@ -72,7 +72,7 @@ class RadixTree:
         node.key, node.slots, node.parent = node.key[at:], node.slots[cut:], upper
         upper.children[node.key[:step]] = node
         if not upper.ref_count:
-            self._order.add(upper)
+            self._order.add((upper,))
         return upper
 
     def _new_leaf(self, parent: RadixNode, key: bytes, slots: array[int], now: int) -> RadixNode:
@@ -83,14 +83,14 @@ class RadixTree:
         if not parent.children and not parent.ref_count and parent.parent is not None:
             self._order.covered(parent)
         parent.children[key[: self._step]] = leaf
-        self._order.add(leaf)
+        self._order.add((leaf,))
         return leaf
 
     def _remove_leaf(self, leaf: RadixNode) -> array[int]:
         """Take a whole leaf out of the tree; its handles go stale."""
         parent, order = leaf.parent, self._order
         assert parent is not None
-        order.remove(leaf)
+        order.remove((leaf,))
         children = parent.children
         del children[leaf.key[: self._step]]
         if not children:
@@ -113,7 +113,7 @@ class RadixTree:
     def _root_of(self, namespace: Hashable) -> RadixNode:
         """The root to search from; a namespace that holds nothing has none yet, and an empty one does as well."""
         try:
-            return self._roots.get(namespace) or _NOTHING
+            return self._roots.get(namespace, _NOTHING)
         except TypeError:
             raise TypeError(f"namespace is {namespace!r}: a namespace must be hashable") from None
 

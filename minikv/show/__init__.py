@@ -4,6 +4,10 @@ from minikv.show.draw import Picture, beside, draw
 from minikv.show.film import Film, Story, record
 from minikv.show.film_frame import Frame
 from minikv.show.player import Player, play
+from minikv.show.playground import Playground, playground
 from minikv.show.plot import plot
 
-__all__ = ["Film", "Frame", "Picture", "Player", "Story", "beside", "draw", "play", "plot", "record"]
+__all__ = [
+    "Film", "Frame", "Picture", "Player", "Playground", "Story", "beside", "draw", "play", "playground", "plot",
+    "record",
+]  # fmt: skip
