@@ -35,14 +35,13 @@ def split_forgets_to_refresh(patch):
     """The notebook and mini-sglang: a match that ends inside a node returns before it refreshes the node."""
     original = RadixCache._use
 
-    def broken(self, node, top):
+    def broken(self, node, top, now):
         if node is not top and node.id == self._next_id - 1 and node.children:  # just made by a split
-            self._clock += 1
             path = [node]
             while path[-1].parent is not top:
                 path.append(path[-1].parent)
             return path
-        return original(self, node, top)
+        return original(self, node, top, now)
 
     patch.setattr(RadixCache, "_use", broken)
 
@@ -132,8 +131,8 @@ def eviction_takes_the_parent_first(patch):
     """AstrAI: used nodes join the order from the root down, so that the oldest is a parent."""
     original = RadixCache._use
 
-    def broken(self, node, top):
-        path = original(self, node, top)
+    def broken(self, node, top, now):
+        path = original(self, node, top, now)
         self._order.touch([used for used in reversed(path) if not used.ref_count])
         return path
 

@@ -20,7 +20,7 @@ from hypothesis.strategies import SearchStrategy
 
 from minikv.learn.judge import INCONSTANT, Difference, Outcome, Script, arguments, differ, run, smallest
 
-CHAPTERS = range(5)
+CHAPTERS = range(6)
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
 
 

@@ -102,7 +102,7 @@ def race(
     >>> from minikv.measure.workloads import chat
     >>> found = race(chat(48), [Contender("mine", RadixCache)], share=100, rounds=1)
     >>> found.of("mine").to_limit.median > 1, found.of("mine").hit_rate
-    (True, 0.622)
+    (True, 0.569)
     """
     capacity = working_set(workload) * share // 100
     capacity = max(capacity, IN_FLIGHT * max(len(request.full) + 16 for request in workload.requests))

@@ -62,7 +62,7 @@ class _Writer:
 
 
 def chat(count: int = 2048) -> Workload:
-    """W1: 32 conversations at a time, each under one of 16 system prompts of 1,000 tokens, for 10 turns.
+    """W1: 32 conversations at a time, each under one of 16 system prompts of 1,000 tokens, for 8 turns.
 
     >>> workload = chat(64)
     >>> first, later = workload.requests[0], workload.requests[32]
@@ -75,11 +75,11 @@ def chat(count: int = 2048) -> Workload:
     for i in range(count):
         seat = i % 32
         if len(live) <= seat:
-            live.append((systems[seat % 16], seat % 10))  # not all at their first turn at once
+            live.append((systems[seat % 16], seat % 8))  # not all at their first turn at once
         said, turn = live[seat]
-        if turn == 10:
+        if turn == 8:
             said, turn = systems[writer.dice.randint(16)], 0
-        prompt, answer = np.concatenate([said, writer.text(64, 256)]), writer.text(128, 512)
+        prompt, answer = np.concatenate([said, writer.text(128, 512)]), writer.text(128, 512)
         requests.append(writer.request(prompt, answer))
         live[seat] = (np.concatenate([prompt, answer]), turn + 1)
     return Workload("W1", "chat", requests)

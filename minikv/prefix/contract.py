@@ -159,7 +159,7 @@ def slot_array(slots: SlotsLike, num_tokens: int, skip: int = 0) -> array[int]:
     """
     kind: type = type(slots)
     if kind is memoryview or kind is np.ndarray or kind is array:
-        view = memoryview(cast(Any, slots))
+        view = cast(Any, slots) if kind is memoryview else memoryview(cast(Any, slots))
         if view.format == "i" and view.ndim == 1 and len(view) == num_tokens:
             raw = view[skip:].tobytes()
             if len(raw) > 8192:

@@ -96,7 +96,8 @@ class RadixCache(RadixTree):
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
         root = self._root_of(namespace)
         node, at = self._walk(root, data, 0, len(data) // self._step * self._step)
-        slots = _join([step.slots for step in reversed(self._use(node, root))])
+        self._clock = now = self._clock + 1
+        slots = _join([step.slots for step in reversed(self._use(node, root, now))])
         length = at // TOKEN_BYTES
         return Match(length, slots, Handle(self._epoch, node, length, namespace, data))
 
@@ -135,16 +136,19 @@ class RadixCache(RadixTree):
         end = len(data) // self._step * self._step
         node, at = self._walk(top, data, skip * TOKEN_BYTES, end)
         prefix_length, length = at // TOKEN_BYTES, end // TOKEN_BYTES
+        self._clock = now = self._clock + 1
+        used = node
         if at < end:
             if node is _NOTHING:
-                top = node = self._new_root(namespace)
+                top = used = self._new_root(namespace)
             if len(new_slots) > length - prefix_length:  # less the duplicates and the tail
                 new_slots = new_slots[prefix_length - skip : length - skip]
-            node = self._new_leaf(node, data[at:end], new_slots, self._clock + 1)
+            node = self._new_leaf(used, data[at:end], new_slots, now)
             self._evictable += length - prefix_length
         if priority:
             self._raise_priority(node, priority)
-        self._use(node, top)
+        if used is not top:
+            self._use(used, top, now)
         return Insertion(prefix_length, length, Handle(self._epoch, node, length, namespace, data))
 
     def lock(self, handle: Handle) -> None:
@@ -220,7 +224,7 @@ class RadixCache(RadixTree):
             got += len(freed)
             parts.append(freed)
         self._evictable -= got
-        return _join(parts)
+        return np.frombuffer(parts[0], _INT32) if len(parts) == 1 else _join(parts)  # nobody else has them now
 
     def reset(self) -> None:
         """Forget everything; node ids and the clock start again, and all handles become stale.
@@ -242,18 +246,18 @@ class RadixCache(RadixTree):
         how = f"page_size={self.page_size}, policy={self.policy!r}, evict_by={self.evict_by!r}"
         return f"RadixCache({how}, evictable={self._evictable}, protected={self._protected})"
 
-    def _use(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
+    def _use(self, node: RadixNode, top: RadixNode, now: int) -> list[RadixNode]:
         """`node` and all above it, up to below `top`, are used now; this path, deepest first."""
-        self._clock = now = self._clock + 1
-        path, locked = [], 0
+        path, unlocked = [], 0
         while node is not top:
             node.last_used = now
             node.hits += 1
-            if node.ref_count:
-                locked += 1
             path.append(node)
+            if not node.ref_count:
+                unlocked += 1
             node = node.parent  # type: ignore[assignment]
-        self._order.touch(path[: len(path) - locked] if locked else path)  # the locked ones are at the upper end
+        if unlocked:  # the locked ones are at the upper end
+            self._order.touch(path if unlocked == len(path) else path[:unlocked])
         return path
 
     def _raise_priority(self, node: RadixNode, priority: int) -> None:

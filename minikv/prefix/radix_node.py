@@ -23,10 +23,21 @@ class RadixNode:
         "ref_count", "slots",
     )  # fmt: skip
 
-    def __init__(self, node_id: int, key: bytes, slots: array[int], parent: RadixNode | None, end: int):
+    def __init__(
+        self,
+        node_id: int,
+        key: bytes,
+        slots: array[int],
+        parent: RadixNode | None,
+        end: int,
+        now: int = 0,
+        hits: int = 0,
+    ):
         self.id, self.key, self.slots, self.parent, self.end = node_id, key, slots, parent, end
         self.children: dict[bytes, RadixNode] = {}
-        self.ref_count = self.created = self.last_used = self.hits = self.priority = 0
+        self.ref_count = self.priority = 0
+        self.created = self.last_used = now
+        self.hits = hits
         self.older: Any = None
         self.newer: Any = None
 

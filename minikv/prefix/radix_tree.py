@@ -76,11 +76,11 @@ class RadixTree:
         return upper
 
     def _new_leaf(self, parent: RadixNode, key: bytes, slots: array[int], now: int) -> RadixNode:
+        """Hang a leaf below `parent`, used once, at `now`."""
         number = self._next_id
         self._next_id = number + 1
-        leaf = RadixNode(number, key, slots, parent, parent.end + len(slots))
-        leaf.created = leaf.last_used = now
-        if not parent.children and not parent.ref_count and parent.parent is not None:
+        leaf = RadixNode(number, key, slots, parent, parent.end + len(slots), now, 1)
+        if not (parent.children or parent.ref_count or parent.parent is None):
             self._order.covered(parent)
         parent.children[key[: self._step]] = leaf
         self._order.add((leaf,))
