@@ -24,7 +24,7 @@ from minikv import (
 )
 from minikv.show import render
 from minikv.show.draw import svg_size
-from minikv.show.film_frame import BROAD, paint, room_of
+from minikv.show.film.frame import BROAD, paint, room_of
 from minikv.watch import watch
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
@@ -648,7 +648,7 @@ def test_marks_of_cells_differ_without_colour():
     frames = a_film().frames
     looks = {}
     for frame in frames:
-        from minikv.show.film_cells import cells_svg
+        from minikv.show.film.cells import cells_svg
 
         for cell in frame.pools[0][1]:
             svg = re.sub(r"#[0-9a-f]{6}", "", cells_svg("", [cell]))
@@ -692,16 +692,16 @@ def test_a_saved_page_asks_nobody_for_anything(tmp_path):
 
 
 def test_without_pictures_the_words_remain_and_say_what_to_install(monkeypatch):
-    from minikv.show import film_files, film_frame
+    from minikv.show.film import files, frame
 
     film = a_film()
-    monkeypatch.setattr(film_frame, "dot_to_svg", lambda dot: None)
+    monkeypatch.setattr(frame, "dot_to_svg", lambda dot: None)
     assert "<pre>root" in film.player().frames[0]
     with pytest.raises(RuntimeError, match="pip install"):
         film.png()
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     with pytest.raises(RuntimeError, match="pip install pillow"):
-        film_files.gif_of(film, 1)
+        files.gif_of(film, 1)
 
 
 def test_a_large_pool_is_shown_in_part():

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from minikv.errors import LockError, OutOfPages
 from minikv.prefix.eviction import POLICIES
 from minikv.show.playground import Playground, playground
-from minikv.show.playground_bench import Bench
-from minikv.show.playground_page import message_html, page_html, text_of
-from minikv.show.playground_scenes import SCENES
-from minikv.show.playground_steps import MOST_PAGES, Settings, Step, label_text, prompt_step
-from minikv.show.playground_story import Story
+from minikv.show.playground.bench import Bench
+from minikv.show.playground.page import message_html, page_html, text_of
+from minikv.show.playground.scenes import SCENES
+from minikv.show.playground.steps import MOST_PAGES, Settings, Step, label_text, prompt_step
+from minikv.show.playground.story import Story
 
 # -- the core ---------------------------------------------------------------------------------------------------------
 
@@ -449,7 +449,7 @@ def test_without_graphviz_the_text_tree_stands_in(monkeypatch):
 
 
 def test_the_notebook_comparison_is_never_disturbed():
-    sources = [path.read_text("utf-8") for path in (ROOT / "minikv" / "show").glob("playground*.py")]
+    sources = [path.read_text("utf-8") for path in (ROOT / "minikv" / "show" / "playground").glob("*.py")]
     assert len(sources) > 1
     for word in ("Output(", "interact", "clear_output", "display_id", "display("):
         assert not any(word in source for source in sources), word

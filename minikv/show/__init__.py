@@ -1,8 +1,7 @@
 """Pictures of live objects: trees, pools and page tables, each with its text twin; players and films of them."""
 
 from minikv.show.draw import Picture, beside, draw
-from minikv.show.film import Film, Story, record
-from minikv.show.film_frame import Frame
+from minikv.show.film import Film, Frame, Story, record
 from minikv.show.player import Player, play
 from minikv.show.playground import Playground, playground
 from minikv.show.plot import plot

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minikv.show.draw import Picture
-from minikv.show.film_cells import cells_of
-from minikv.show.film_changes import Changes, compare, marked_views, node_events, path_of, slot_events
-from minikv.show.film_frame import Frame, room_of
-from minikv.show.film_rows import rows_of
-from minikv.show.film_state import VERBS, Label, Looker, State, kind_of, verbs_of, with_parts
-from minikv.show.film_words import asked, came_of_it, sentence
+from minikv.show.film.cells import cells_of
+from minikv.show.film.changes import Changes, compare, marked_views, node_events, path_of, slot_events
+from minikv.show.film.frame import Frame, room_of
+from minikv.show.film.rows import rows_of
+from minikv.show.film.state import VERBS, Label, Looker, State, kind_of, verbs_of, with_parts
+from minikv.show.film.words import asked, came_of_it, sentence
 from minikv.show.player import Player
 from minikv.watch import Call, watch
 
 if TYPE_CHECKING:
-    from minikv.show.film_files import Page
+    from minikv.show.film.files import Page
 
 _MOST_LINES = 30
 
@@ -201,13 +201,13 @@ class Film:
 
     def player(self) -> Player:
         """The film as an interactive widget: buttons, slider, keys; a click on a node or a slot tells its story."""
-        from minikv.show.film_reel import player_of
+        from minikv.show.film.reel import player_of
 
         return player_of(self)
 
     def save(self, path: str | Path) -> Path:
         """Write the film as one HTML file that opens offline, and return its path."""
-        from minikv.show.film_files import page_of
+        from minikv.show.film.files import page_of
 
         place = Path(path)
         place.write_text(page_of(self), "utf-8")
@@ -218,19 +218,19 @@ class Film:
 
         It carries the whole player with it, so a notebook that stores it grows by the size of the saved page.
         """
-        from minikv.show.film_files import Page
+        from minikv.show.film.files import Page
 
         return Page(self)
 
     def png(self, step: int = -1) -> bytes:
         """One frame as a PNG, for a slide; all frames of a film have one size."""
-        from minikv.show.film_files import png_of
+        from minikv.show.film.files import png_of
 
         return png_of(self.at(step), room_of(self.frames))
 
     def gif(self, seconds_per_step: float = 1.0) -> bytes:
         """The whole film as an animated GIF; needs Pillow, which comes with matplotlib."""
-        from minikv.show.film_files import gif_of
+        from minikv.show.film.files import gif_of
 
         return gif_of(self, seconds_per_step)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from minikv.show.film_state import Label, State
+from minikv.show.film.state import Label, State
 from minikv.show.snapshot import NodeView, label_of, nodes_of, plain, token_order
 
 WENT = {"evict": "evicted", "reset": "forgotten"}
@@ -42,7 +42,7 @@ def compare(before: State, after: State, label: Label | None) -> Changes:
     """What changed in the tree.
 
     >>> from minikv import RadixCache
-    >>> from minikv.show.film_state import Looker
+    >>> from minikv.show.film.state import Looker
     >>> cache = RadixCache()
     >>> _, looker = cache.insert([1, 2, 3], [0, 1, 2]), Looker([cache], None, None)
     >>> before = looker.look()

@@ -10,13 +10,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from minikv.show.draw import svg_size
-from minikv.show.film_cells import MOST_CELLS, TOP, Grid, cells_svg, numbers_svg
-from minikv.show.film_frame import Frame, Room, room_of
+from minikv.show.film.cells import MOST_CELLS, TOP, Grid, cells_svg, numbers_svg
+from minikv.show.film.frame import Frame, Room, room_of
 from minikv.show.player import Player, Reel, fit, slim
 from minikv.show.snapshot import ranges, shorten, tree_text
 
 if TYPE_CHECKING:
-    from minikv.show.film import Film
+    from minikv.show.film.film import Film
 
 
 def player_of(film: Film) -> Player:

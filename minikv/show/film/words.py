@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minikv.errors import bounded
-from minikv.show.film_state import Label, State, kind_of
+from minikv.show.film.state import Label, State, kind_of
 from minikv.show.snapshot import plain, ranges, shorten
 from minikv.watch import Call
 

@@ -7,13 +7,13 @@ import json
 from html import escape
 from typing import TYPE_CHECKING
 
-from minikv.show.film_frame import Frame, Room, paint, room_of
-from minikv.show.film_reel import reel_of
+from minikv.show.film.frame import Frame, Room, paint, room_of
+from minikv.show.film.reel import reel_of
 from minikv.show.player import script, style
 from minikv.show.render import HOW_TO_GET_PICTURES, svg_to_png
 
 if TYPE_CHECKING:
-    from minikv.show.film import Film
+    from minikv.show.film.film import Film
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from minikv.show.film_state import State
+from minikv.show.film.state import State
 from minikv.show.grid import table_svg, table_text
 
 MOST_COLUMNS = 16

@@ -18,10 +18,10 @@ from minikv.errors import LockError, OutOfPages
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
 from minikv.show.draw import Picture, beside
-from minikv.show.playground_page import message_html, page_html, pictures, text_of
-from minikv.show.playground_scenes import SCENES
-from minikv.show.playground_steps import NAMES, Settings, Step, prompt_step
-from minikv.show.playground_story import Story
+from minikv.show.playground.page import message_html, page_html, pictures, text_of
+from minikv.show.playground.scenes import SCENES
+from minikv.show.playground.steps import NAMES, Settings, Step, prompt_step
+from minikv.show.playground.story import Story
 
 _IDS, _TEXT = "token ids", "text"
 _EXAMPLE = {_IDS: "1 2 3", _TEXT: "hello"}

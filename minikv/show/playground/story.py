@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from minikv.show.playground_bench import Bench, Outcome
-from minikv.show.playground_steps import Settings, Step
+from minikv.show.playground.bench import Bench, Outcome
+from minikv.show.playground.steps import Settings, Step
 
 _BEGINNINGS = ("reset", "scene")
 
@@ -22,7 +22,7 @@ _BEGINNINGS = ("reset", "scene")
 class Story:
     """Steps that were done, up to `at`, and undone ones after it; `bench` is what came of them.
 
-    >>> from minikv.show.playground_steps import prompt_step
+    >>> from minikv.show.playground.steps import prompt_step
     >>> story = Story(Settings())
     >>> story.do(prompt_step("insert", "1 2 3")); story.bench.cache.total_size
     3

@@ -14,7 +14,7 @@ import numpy as np
 from minikv.errors import InvariantError, LockError, OutOfPages
 from minikv.pools import FreeListPool, page_slots, slot_pages
 from minikv.prefix import Handle, Match, RadixCache
-from minikv.show.playground_steps import Settings, Step
+from minikv.show.playground.steps import Settings, Step
 from minikv.show.snapshot import ranges
 
 

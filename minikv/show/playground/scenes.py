@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minikv.show.playground_steps import Settings, Step, prompt_step
+from minikv.show.playground.steps import Settings, Step, prompt_step
 
 _USUAL = Settings()
 

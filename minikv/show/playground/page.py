@@ -7,8 +7,8 @@ from html import escape
 from typing import Any
 
 from minikv.show.draw import Picture, draw, svg_size
-from minikv.show.playground_steps import label_text
-from minikv.show.playground_story import Story
+from minikv.show.playground.steps import label_text
+from minikv.show.playground.story import Story
 
 SHOWN = 8  # lines of history
 _SMALLEST = {"tree": 0.7, "pool": 0.6}  # shrunk further it could not be read: it scrolls instead
@@ -41,7 +41,7 @@ def message_html(tone: str, words: str) -> str:
 def pictures(story: Story, text: bool = False) -> tuple[Picture, Picture]:
     """The tree and the pool as they are, with what the last step touched marked.
 
-    >>> from minikv.show.playground_steps import prompt_step
+    >>> from minikv.show.playground.steps import prompt_step
     >>> story = Story()
     >>> story.do(prompt_step("insert", "hi", text=True))
     >>> print(pictures(story, text=True)[0])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 
 from minikv.show.dot import LOOKS
-from minikv.show.film_state import PoolState, State
+from minikv.show.film.state import PoolState, State
 from minikv.show.render import FONTS
 
 TOP, MOST_CELLS, IN_HAND = 26, 512, "hand"

@@ -10,9 +10,9 @@ from typing import Any
 
 from minikv.show.dot import tree_dot
 from minikv.show.draw import MOST_NODES, Picture, canvas, place, svg_size
-from minikv.show.film_cells import Cell, cells_svg, cells_text, numbers_svg, pool_picture
-from minikv.show.film_rows import Rows
-from minikv.show.film_state import State
+from minikv.show.film.cells import Cell, cells_svg, cells_text, numbers_svg, pool_picture
+from minikv.show.film.rows import Rows
+from minikv.show.film.state import State
 from minikv.show.render import FONTS, dot_to_svg
 from minikv.show.snapshot import NodeView, tree_text
 
