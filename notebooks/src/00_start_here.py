@@ -431,7 +431,7 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | 01 page sizing | How many tokens fit in this GPU? |
 | 02 slot pools | Who owns which slot? |
 | 03 radix splitting | How do prompts share a prefix? |
-| 04 locking (to come) | What must not be evicted now? |
+| 04 locking | What must not be evicted now? |
 | 05 LRU eviction (to come) | What goes first? |
 | 06 GPU KV copying (to come) | How do the bytes move? |
 | 07 cache manager (to come) | What happens in the life of a request? |
@@ -467,6 +467,13 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | split | cutting an edge in two where two prompts part | 03 |
 | page alignment | storing and matching whole pages only | 03 |
 | namespace | a label that keeps equal prompts apart | 03 |
+| lock | a request's claim on a prefix: nothing on the path to it may be evicted | 04 |
+| handle | a place in the tree, the end of a prefix: what is locked and unlocked | 04 |
+| reference count | how many locks pass through a node | 04 |
+| evictable | under no lock: could be thrown out to make room | 04 |
+| protected | under a lock | 04 |
+| canary | a watcher that knows what was computed into each slot | 04 |
+| ledger | a watcher that knows who owns each slot | 04 |
 
 ## Recap
 
