@@ -48,7 +48,7 @@ class RadixTree:
             if child is None:
                 break
             edge = child.key
-            if not data.startswith(edge, at, end):  # one memcmp, no slice
+            if not data.startswith(edge, at):  # one memcmp, no slice; whole pages never reach beyond `end`
                 same = common_bytes(edge, data, at, end, step)
                 return self._split(child, same), at + same
             at += len(edge)
