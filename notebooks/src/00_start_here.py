@@ -432,7 +432,7 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | 02 slot pools | Who owns which slot? |
 | 03 radix splitting | How do prompts share a prefix? |
 | 04 locking | What must not be evicted now? |
-| 05 LRU eviction (to come) | What goes first? |
+| 05 lru eviction | What goes first? |
 | 06 GPU KV copying (to come) | How do the bytes move? |
 | 07 cache manager (to come) | What happens in the life of a request? |
 | 08 serving engine (to come) | Does the cache change a single answer? |
@@ -474,6 +474,11 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | protected | under a lock | 04 |
 | canary | a watcher that knows what was computed into each slot | 04 |
 | ledger | a watcher that knows who owns each slot | 04 |
+| victim | what an eviction takes next | 05 |
+| LRU | least recently used: whatever was used longest ago goes first | 05 |
+| logical clock | a counter that goes up by one with each use, in place of the time | 05 |
+| ring | all that may be evicted, in the order of its last use; anything can move to the young end at once | 05 |
+| policy | a guess at what will be needed last, so that it may go first | 05 |
 
 ## Recap
 
