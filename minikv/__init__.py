@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from minikv.assets import asset
     from minikv.errors import InvariantError, LockError, OutOfPages
-    from minikv.learn import Canary, Ledger, check, progress
+    from minikv.learn import Canary, CanaryError, Ledger, LedgerError, check, progress
     from minikv.pools import (
         BitmaskPool,
         FreeListPool,
@@ -43,7 +43,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
-    "minikv.learn": "Canary Ledger check progress",
+    "minikv.learn": "Canary CanaryError Ledger LedgerError check progress",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match PrefixCache RadixCache",
     "minikv.show": "Film Picture Player Playground beside draw play playground plot record",

@@ -81,9 +81,9 @@ def navigation(source: Path, address: dict[str, str]) -> str:
 
 
 def title(name: str) -> str:
-    """`03_radix_splitting` as it is written in a link."""
+    """`05_lru_eviction` as it is written in a link: `05 LRU eviction`."""
     number, *words = name.split("_")
-    return f"{number} {' '.join(words)}"
+    return " ".join([number, *(word.upper() if word in ("lru", "gpu", "kv") else word for word in words)])
 
 
 def setup_code(address: dict[str, str]) -> str:

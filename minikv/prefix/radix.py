@@ -233,7 +233,8 @@ class RadixCache(RadixTree):
         """
         if self._held:
             locks = sum(self._held.values())
-            raise LockError(f"cannot reset: {locks} locks are held, protecting {self._protected} tokens")
+            held = "1 lock is held" if locks == 1 else f"{locks} locks are held"
+            raise LockError(f"cannot reset: {held}, protecting {self._protected} tokens")
         self._clear()
 
     def check(self) -> None:

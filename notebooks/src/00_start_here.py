@@ -432,7 +432,7 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | 02 slot pools | Who owns which slot? |
 | 03 radix splitting | How do prompts share a prefix? |
 | 04 locking | What must not be evicted now? |
-| 05 lru eviction | What goes first? |
+| 05 LRU eviction | What goes first? |
 | 06 GPU KV copying (to come) | How do the bytes move? |
 | 07 cache manager (to come) | What happens in the life of a request? |
 | 08 serving engine (to come) | Does the cache change a single answer? |
