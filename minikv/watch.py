@@ -9,21 +9,35 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
+
+_moments = itertools.count(1)
+
+
+def moment() -> int:
+    """A number that grows with time: what began later has a larger one.
+
+    >>> moment() < moment()
+    True
+    """
+    return next(_moments)
 
 
 class Call:
     """One finished call: `thing.verb(**arguments)` returned `result` or raised `error`.
 
     `arguments` are by name, defaults left out. `depth` is 0 for a call from outside, more for a call that another
-    watched call made.
+    watched call made. `began` is the moment at which it was called: what was called later and is told before it was
+    called by it.
     """
 
-    __slots__ = ("arguments", "depth", "error", "result", "thing", "verb")
+    __slots__ = ("arguments", "began", "depth", "error", "result", "thing", "verb")
 
     def __init__(self, thing: Any, verb: str, arguments: dict[str, Any], depth: int):
         self.thing, self.verb, self.arguments, self.depth = thing, verb, arguments, depth
+        self.began = moment()
         self.result: Any = None
         self.error: BaseException | None = None
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from unicodedata import category
 
 MARKS = ("matched", "locked", "new", "split", "evicted")
+MOST_LETTERS = 60  # on a node
 
 
 @dataclass
@@ -97,7 +99,7 @@ def _view(node: Any, key: Any, parent: int | None, label: Any, marks: list[str])
     if slots is None:
         slot = getattr(node, "slot", None)
         slots = [] if slot is None else [slot]
-    text = key if parent is None else label_of(tokens, label)
+    text = cut(legible(key), MOST_LETTERS) if parent is None else label_of(tokens, label)
     locks = getattr(node, "ref_count", 0)
     locks = locks if isinstance(locks, int) and parent is not None else 0
     used = getattr(node, "last_used", None)
@@ -108,10 +110,42 @@ def _view(node: Any, key: Any, parent: int | None, label: Any, marks: list[str])
 def label_of(tokens: list[Any], label: Callable[[list[Any]], str] | None = None) -> str:
     """What is written on a node: its tokens, shortened, or what `label` makes of them, on one line.
 
+    An edge may end in the middle of a character. Where `label` cannot decode that, the tokens are written.
+
     >>> label_of([1, 2]), label_of([104, 105], lambda tokens: bytes(tokens).decode())
     ('[1 2]', 'hi')
+    >>> label_of([195], lambda tokens: bytes(tokens).decode())
+    '[195]'
     """
-    return " ".join(str(label(tokens)).split("\n")) if label else f"[{shorten(tokens)}]"
+    if label:
+        try:
+            return cut(legible(str(label(tokens))), MOST_LETTERS)
+        except UnicodeDecodeError:
+            pass
+    return legible(f"[{shorten(tokens)}]")
+
+
+def legible(text: str) -> str:
+    """Text on one line, as any page, picture and file can show it: what is no character is written as its code.
+
+    >>> legible("a\\nb\\x00é")
+    'a b\\\\x00é'
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        " " if c in "\n\r\t" else c.encode("unicode_escape").decode() if category(c) in ("Cc", "Cs", "Cn") else c
+        for c in text
+    )
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a long text.
+
+    >>> cut("abcdef", 4), cut("abcd", 4)
+    ('abc…', 'abcd')
+    """
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _children(node: Any) -> list[tuple[Any, Any]]:

@@ -7,9 +7,11 @@ request's name when it is in hand. What just happened to it is a heavier border 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 
 from minikv.show.dot import LOOKS
+from minikv.show.film.changes import Changes
 from minikv.show.film.state import PoolState, State
 from minikv.show.render import FONTS
 
@@ -37,32 +39,49 @@ class Cell:
     locked: bool = False
 
 
-def cells_of(pool: PoolState, before: PoolState | None, state: State, was: State, path: set[int]) -> list[Cell]:
-    """The cells of a pool in one frame; `path` are the nodes that a match or an insertion went along."""
-    owners, held, old = state.owners, state.holders, was.owners
+_cell = cache(Cell)  # a long film has a few cells, over and over
+
+
+def cells_of(
+    pool: PoolState, before: PoolState, state: State, was: State, path: frozenset[int], changes: Changes
+) -> list[Cell]:
+    """The cells of a pool that a frame shows; `path` are the nodes that a match or an insertion went along.
+
+    A free cell with a name is a mistake: the tree still has what the pool would hand out again.
+    """
+    owners, held, old, fresh = state.owners, state.holders, was.owners, _fresh(state, was, changes)
     cells = []
-    for i, free in enumerate(pool.free):
+    for i, free in enumerate(pool.free[:MOST_CELLS]):
         slots = range(i * pool.page_size, (i + 1) * pool.page_size)
         key = next((owners[slot] for slot in slots if slot in owners), None)
         sign = ""
-        if before is not None and before.free[i] != free:
+        if key is not None and not fresh.isdisjoint(slots):
+            sign = "new"
+        elif before.free[i] != free:
             sign = "freed" if free else "taken"
-        elif (key is None) != (not any(slot in old for slot in slots)):
-            sign = "evicted" if key is None else "new"
+        elif key is None and any(slot in old for slot in slots):
+            sign = "evicted"
         elif key in path:
             sign = "matched"
         if free:
-            cells.append(Cell("free", "", sign))
+            cells.append(_cell("free", "" if key is None else f"n{key}", sign))
         elif key is not None:
-            cells.append(Cell("tree", f"n{key}", sign, bool(state.nodes[key].ref_count)))
+            cells.append(_cell("tree", f"n{key}", sign, bool(state.nodes[key].ref_count)))
         else:
-            cells.append(Cell("request", next((held[slot] for slot in slots if slot in held), IN_HAND), sign))
+            cells.append(_cell("request", next((held[slot] for slot in slots if slot in held), IN_HAND), sign))
     return cells
+
+
+def _fresh(state: State, was: State, changes: Changes) -> set[int]:
+    """The slots that came into the tree, or hold another token there than before."""
+    old, nothing = was.contents, object()
+    fresh = {slot for slot, token in state.contents.items() if old.get(slot, nothing) != token}
+    return fresh.union(*(state.nodes[key].slots for key in changes.new if key in state.nodes))
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Where the cells of a pool of `count` ids stand in its picture; large pools have smaller cells.
+    """Where `count` cells stand in the picture of a pool; where there are many, they are smaller.
 
     >>> Grid(12).columns, Grid(100).columns, Grid(16).size
     (8, 16, (360, 168))
@@ -81,14 +100,9 @@ class Grid:
         return 44 if self.count <= 64 else 32
 
     @property
-    def shown(self) -> int:
-        """How many cells are drawn."""
-        return min(self.count, MOST_CELLS)
-
-    @property
     def foot(self) -> int:
         """Where the legend begins."""
-        return TOP + -(-self.shown // self.columns) * self.cell + 4
+        return TOP + -(-self.count // self.columns) * self.cell + 4
 
     @property
     def size(self) -> tuple[int, int]:
@@ -100,39 +114,38 @@ class Grid:
         return i % self.columns * self.cell + 6, i // self.columns * self.cell + TOP + 2
 
 
-def cells_text(title: str, cells: list[Cell]) -> str:
+def cells_text(heading: str, cells: list[Cell]) -> str:
     """The text twin: `.` free, `t` in the tree, `r` in hand, or the sign of what just happened; 16 a line.
 
-    >>> print(cells_text("pool", [Cell("free"), Cell("tree", "n1"), Cell("request", "hand", "taken")]))
+    >>> print(cells_text("pool: 1 of 3 free", [Cell("free"), Cell("tree", "n1"), Cell("request", "hand", "taken")]))
     pool: 1 of 3 free
      0  .t+    . free  t tree  + taken
     """
-    shown = cells[:MOST_CELLS]
-    width, lines = len(str(len(shown) - 1)), []
-    for start in range(0, len(shown), TEXT_COLUMNS):
-        row = shown[start : start + TEXT_COLUMNS]
+    width, lines = len(str(len(cells) - 1)), []
+    for start in range(0, len(cells), TEXT_COLUMNS):
+        row = cells[start : start + TEXT_COLUMNS]
         letters = "".join(SIGNS[cell.sign] if cell.sign else OWNERS[cell.owner][0] for cell in row)
         lines.append(f"{start:>{width + 1}}  {letters}")
-    there = {cell.owner for cell in shown if not cell.sign}
+    there = {cell.owner for cell in cells if not cell.sign}
     legend = [f"{letter} {word}" for owner, (letter, word) in OWNERS.items() if owner in there]
-    legend += [f"{sign} {word}" for word, sign in SIGNS.items() if word in {cell.sign for cell in shown}]
+    legend += [f"{sign} {word}" for word, sign in SIGNS.items() if word in {cell.sign for cell in cells}]
     lines[-1] += "    " + "  ".join(legend)
-    more = [f"… {len(cells)} in all"] if len(cells) > MOST_CELLS else []
-    return "\n".join([title_of(title, cells), *lines, *more])
+    return "\n".join([heading, *lines])
 
 
-def title_of(title: str, cells: list[Cell]) -> str:
+def heading_of(pool: PoolState) -> str:
     """The line above a pool."""
-    return f"{title}: {sum(cell.owner == 'free' for cell in cells)} of {len(cells)} free"
+    more = f" (the first {MOST_CELLS} shown)" if len(pool.free) > MOST_CELLS else ""
+    return f"{pool.title}: {sum(pool.free)} of {len(pool.free)} free{more}"
 
 
-def cells_svg(title: str, cells: list[Cell]) -> str:
+def cells_svg(heading: str, cells: list[Cell]) -> str:
     """What changes from frame to frame: a path for all cells that look alike, and the names in them."""
     grid, side = Grid(len(cells)), Grid(len(cells)).cell - 6
     size, right, base = (12, 9, 8) if side > 30 else (9, 6, 4)
     paths: dict[str, list[str]] = {}
     names, signs = [], []
-    for i, cell in enumerate(cells[:MOST_CELLS]):
+    for i, cell in enumerate(cells):
         x, y = grid.corner(i)
         paths.setdefault(_style(cell), []).append(_outline(cell, x, y, side))
         if cell.locked:
@@ -142,8 +155,7 @@ def cells_svg(title: str, cells: list[Cell]) -> str:
         if cell.sign:
             signs.append(f'<text x="{x + side - right}" y="{y + size + 1}">{SIGNS[cell.sign]}</text>')
     drawn = "".join(f'<path {style} d="{"".join(parts)}"/>' for style, parts in sorted(paths.items()))
-    more = f" (the first {MOST_CELLS} shown)" if len(cells) > MOST_CELLS else ""
-    head = f'<text x="4" y="17" font-size="14" font-weight="bold">{escape(title_of(title, cells) + more)}</text>'
+    head = f'<text x="4" y="17" font-size="14" font-weight="bold">{escape(heading)}</text>'
     words = f'<g font-size="{size}">{"".join(names)}</g><g font-size="{size + 1}">{"".join(signs)}</g>'
     return f'{head}{drawn}<g text-anchor="middle" font-weight="bold">{words}</g>'
 
@@ -153,7 +165,7 @@ def numbers_svg(count: int) -> str:
     grid = Grid(count)
     inset, down, size = (6, 13, 9.5) if grid.cell > 40 else (4, 9, 7)
     numbers = []
-    for i in range(grid.shown):
+    for i in range(grid.count):
         x, y = grid.corner(i)
         numbers.append(f'<text x="{x + inset}" y="{y + down}">{i}</text>')
     return f'<g font-size="{size}" fill="#343a40">{"".join(numbers)}</g>{_legend(grid.foot)}'

@@ -6,40 +6,67 @@ its end did. Gone nodes stay in the picture for one frame, as ghosts at their ol
     before        after a split        after an eviction      after a trim
     [1 2 3]       [1 2]   split        (ghost of [1 2 3])     [1 2]
                   └─ [3]  split                               └─ (ghost of [3])
+
+An operation that makes others which are watched too changed what they changed, one after the other: what a manager
+split, evicted and cached again in the same slots cannot be told from the two ends alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from minikv.show.film.state import Label, State
-from minikv.show.snapshot import NodeView, label_of, nodes_of, plain, token_order
+from minikv.show.film.state import State
+from minikv.show.snapshot import NodeView, shorten
 
-WENT = {"evict": "evicted", "reset": "forgotten"}
+WENT, REMOVED = {"evict": "evicted", "reset": "forgotten"}, "removed"
+MOST_NAMES = 12
+Ghost = tuple[NodeView, "int | None"]  # the node, or the part of it, that went, and where it hung
 
 
 @dataclass
 class Changes:
-    """Which nodes an operation made, cut, cut short or took away; `splits` has (upper, lower) pairs."""
+    """Which nodes an operation made, cut, cut short or took away.
+
+    `splits` has (upper, lower) pairs, `gone` a word for each node that went, `trimmed` the parts that were cut off,
+    by node. `ghosts` are what a picture shows of the gone ones, and of the roots that went with them.
+    """
 
     new: list[int] = field(default_factory=list)
     splits: list[tuple[int, int]] = field(default_factory=list)
-    gone: list[int] = field(default_factory=list)
-    trimmed: dict[int, NodeView] = field(default_factory=dict)  # by node, the part that went
     grown: list[int] = field(default_factory=list)
+    gone: dict[int, str] = field(default_factory=dict)
+    ghosts: dict[int, Ghost] = field(default_factory=dict)
+    trimmed: dict[int, NodeView] = field(default_factory=dict)
 
     @property
     def words(self) -> list[str]:
         """Each change in words; empty when no node came, went or was cut."""
         split = [f"n{lower} split: its beginning is now n{upper}" for upper, lower in self.splits]
-        lists = [(self.new, "new"), (self.grown, "grew"), (self.gone, "evicted"), (list(self.trimmed), "cut short")]
-        return split + [f"{' '.join(f'n{key}' for key in keys)} {word}" for keys, word in lists if keys]
+        went = [([key for key in self.gone if self.gone[key] == word], word) for word in [*WENT.values(), REMOVED]]
+        lists = [*went, (list(self.trimmed), "cut short"), (self.new, "new"), (self.grown, "grew")]
+        return split + [f"{shorten([f'n{key}' for key in keys], MOST_NAMES)} {word}" for keys, word in lists if keys]
+
+    def then(self, later: Changes) -> Changes:
+        """These changes and then `later` ones, as those of one operation."""
+        ends = dict(later.trimmed)
+        ghosts = {**self.ghosts, **later.ghosts}
+        for key, end in self.trimmed.items():
+            if key in later.gone:
+                ghosts[key] = _joined(ghosts[key][0], end), ghosts[key][1]
+            else:
+                ends[key] = _joined(ends[key], end) if key in ends else end
+        return Changes(
+            [key for key in dict.fromkeys([*self.new, *later.new]) if key not in later.gone],
+            [*self.splits, *later.splits],
+            [key for key in dict.fromkeys([*self.grown, *later.grown]) if key not in later.gone],
+            {**self.gone, **later.gone},
+            ghosts,
+            ends,
+        )
 
 
-def compare(before: State, after: State, label: Label | None) -> Changes:
-    """What changed in the tree.
+def compare(before: State, after: State, verb: str = "") -> Changes:
+    """What changed in the tree from one state to the next; what `verb` made go is called as it calls it.
 
     >>> from minikv import RadixCache
     >>> from minikv.show.film.state import Looker
@@ -47,157 +74,84 @@ def compare(before: State, after: State, label: Label | None) -> Changes:
     >>> _, looker = cache.insert([1, 2, 3], [0, 1, 2]), Looker([cache], None, None)
     >>> before = looker.look()
     >>> _ = cache.match_prefix([1, 2, 9])
-    >>> compare(before, looker.look(), None).splits
+    >>> compare(before, looker.look()).splits
     [(2, 1)]
     """
     changes = Changes()
     fresh = {key for key in after.nodes if key not in before.nodes}
     for key, node in after.nodes.items():
         if key in before.nodes and node.tokens != before.nodes[key].tokens:
-            _compare_edge(key, before, after, fresh, changes, label)
-    uppers = {key for pair in changes.splits for key in pair} & fresh
-    roots = {key for key, parent in after.parents.items() if parent is None}
-    changes.new = [key for key in after.nodes if key in fresh - uppers - roots]
-    kept = after.owners
-    for key, node in before.nodes.items():
-        moved = bool(node.slots) and all(slot in kept for slot in node.slots)
-        if key not in after.nodes and before.parents[key] is not None and not moved:
-            changes.gone.append(key)
+            _compare_edge(key, before, after, fresh, changes)
+    known = _compare_gone(before, after, fresh, changes, WENT.get(verb, REMOVED))
+    known |= {key for pair in changes.splits for key in pair} | {k for k in fresh if after.parents[k] is None}
+    changes.new += [key for key in after.nodes if key in fresh - known]
     return changes
 
 
-def _compare_edge(
-    key: int, before: State, after: State, fresh: set[int], changes: Changes, label: Label | None
-) -> None:
+def _compare_edge(key: int, before: State, after: State, fresh: set[int], changes: Changes) -> None:
+    """A node of both whose edge is another one now."""
     old, new = before.nodes[key], after.nodes[key]
-    cut = len(old.tokens) - len(new.tokens)
-    if cut <= 0:
-        changes.grown.append(key)
-        return
     above, parts = after.parents[key], [*new.tokens]
     uppers: list[int] = []
     while above in fresh and len(parts) < len(old.tokens):  # the usual split: the lower part keeps the id
         parts = after.nodes[above].tokens + parts
         uppers.append(above)
         above = after.parents[above]
-    if uppers and parts == old.tokens:
+    if uppers and parts == old.tokens[: len(parts)]:
         changes.splits += [(upper, key) for upper in uppers]
-        return
-    rest = old.tokens[len(new.tokens) :]
-    below = [k for k in fresh if after.parents[k] == key and after.nodes[k].tokens == rest]
-    if below:  # a split in which the upper part keeps the id
-        changes.splits += [(key, lower) for lower in below]
-        return
-    tail = old.slots[len(new.slots) :]
-    changes.trimmed[key] = NodeView(label_of(rest, label), None, rest, tail, id=-key - 1, name=f"end of n{key}")
+        if len(parts) < len(old.tokens):
+            changes.trimmed[key] = _end_of(old, len(parts))
+    elif old.tokens == new.tokens[: len(old.tokens)]:
+        changes.grown.append(key)
+    elif new.tokens != old.tokens[: len(new.tokens)]:  # its id was given to another node
+        changes.new.append(key)
+    else:
+        rest = old.tokens[len(new.tokens) :]
+        below = [k for k in fresh if after.parents[k] == key and after.nodes[k].tokens == rest]
+        if below:  # a split in which the upper part keeps the id
+            changes.splits += [(key, lower) for lower in below]
+        else:
+            changes.trimmed[key] = _end_of(old, len(new.tokens))
 
 
-def marked_views(before: State, after: State, changes: Changes, path: set[int]) -> list[NodeView]:
-    """The nodes of `after` with their marks, and the ghosts of what went, parents first, as a picture needs them."""
-    split = {key for pair in changes.splits for key in pair}
-    marks = {
-        "matched": path - set(changes.new),
-        "new": {*changes.new, *changes.grown},
-        "split": split,
-    }
-    views: dict[int, NodeView] = {}
-    parents: dict[int, int | None] = {}
-    for key, node in after.nodes.items():
-        views[key] = replace(node, marks=[mark for mark in marks if key in marks[mark]])
-        parents[key] = after.parents[key]
-    for key in _ghosts(before, after, changes):
-        views[key] = replace(before.nodes[key], marks=["evicted"], ref_count=0)
-        parents[key] = before.parents[key]
-    for key, end in changes.trimmed.items():
-        views[-key - 1], parents[-key - 1] = replace(end, marks=["evicted"]), key
-    return _in_order(views, parents)
+def _compare_gone(before: State, after: State, fresh: set[int], changes: Changes, word: str) -> set[int]:
+    """The nodes that are no more; of what is left of them in the tree, the fresh nodes that hold it."""
+    gone = [key for key in before.nodes if key not in after.nodes and before.parents[key] is not None]
+    holders: set[int] = set()
+    if gone:
+        owners, contents = after.owners, after.contents
+        same = {slot for slot, token in before.contents.items() if slot in owners and contents[slot] == token}
+    for key in gone:
+        old, kept = before.nodes[key], 0
+        while kept < len(old.slots) and old.slots[kept] in same:
+            kept += 1
+        parts = list(dict.fromkeys(owners[slot] for slot in old.slots[:kept]))
+        holders.update(parts)
+        lower = parts[-1] if parts else key
+        if kept < len(old.slots) or not old.slots:
+            changes.gone[key] = word
+            rest = replace(_end_of(old, kept), id=key, name=old.name) if kept else old
+            changes.ghosts[key] = rest, lower if parts else before.parents[key]
+            _add_roots(key, before, after, changes)
+            lower = key
+        changes.splits += [(upper, lower) for upper in parts if upper in fresh and upper != lower]
+    return fresh & holders
 
 
-def _ghosts(before: State, after: State, changes: Changes) -> list[int]:
-    """What went, and the roots that went with it."""
-    wanted = set(changes.gone)
-    for key in changes.gone:
-        above = before.parents[key]
-        while above is not None and above not in after.nodes and above not in wanted:
-            wanted.add(above)
-            above = before.parents[above]
-    return [key for key in before.nodes if key in wanted]
+def _add_roots(key: int, before: State, after: State, changes: Changes) -> None:
+    """A root goes with the last of its nodes."""
+    above = before.parents[key]
+    while above is not None:
+        if before.parents[above] is None and above not in after.nodes:
+            changes.ghosts[above] = before.nodes[above], None
+        above = before.parents[above]
 
 
-def _in_order(views: dict[int, NodeView], parents: dict[int, int | None]) -> list[NodeView]:
-    below: dict[int | None, list[int]] = {}
-    for key, parent in parents.items():
-        below.setdefault(parent, []).append(key)
-    ordered: list[NodeView] = []
-    stack: list[tuple[int, int | None]] = [(key, None) for key in reversed(below.get(None, []))]
-    while stack:
-        key, place = stack.pop()
-        ordered.append(replace(views[key], parent=place, marks=list(views[key].marks)))
-        here = len(ordered) - 1
-        children = sorted(below.get(key, []), key=lambda child: token_order(views[child].tokens))
-        stack.extend((child, here) for child in reversed(children))
-    return ordered
+def _end_of(old: NodeView, kept: int) -> NodeView:
+    """The part of a node behind its first `kept` tokens."""
+    return NodeView(old.label, None, old.tokens[kept:], old.slots[kept:], id=old.id, name=f"end of {old.name}")
 
 
-# -- what happened to each node and to each slot, for their stories ------------------------------------------------
-
-
-def node_events(before: State, after: State, changes: Changes, op: str, verb: str, step: int) -> list[tuple[int, str]]:
-    """(node, what happened to it) for every node that something happened to."""
-    by, at = f"by step {step} ({op})", f"at step {step} ({op})"
-    off = {upper for upper, _ in changes.splits if upper not in before.nodes}
-    events = [(upper, f"split off n{lower} {at}") for upper, lower in changes.splits if upper in off]
-    events += [(lower, f"split {at}, its beginning is now n{upper}") for upper, lower in changes.splits]
-    events += [(key, f"inserted {by}") for key in changes.new] + [(key, f"grew {at}") for key in changes.grown]
-    events += [(key, f"{WENT.get(verb, 'removed')} {by}") for key in changes.gone]
-    events += [(key, f"cut to {len(after.nodes[key].tokens)} tokens {by}") for key in changes.trimmed]
-    for key, node in after.nodes.items():
-        locks = node.ref_count - (before.nodes[key].ref_count if key in before.nodes else 0)
-        if locks and key not in off:
-            now = f", {node.ref_count} locks now" if node.ref_count > 1 else ""
-            events.append((key, f"{'locked' if locks > 0 else 'unlocked'} {by}{now}"))
-    return events
-
-
-def slot_events(before: State, after: State, op: str, verb: str, step: int) -> list[tuple[int, str]]:
-    """(slot, what happened to it) for every slot that changed hands, in the order in which it must have happened."""
-    taken, freed = _handed(before, after)
-    was, now = before.owners, after.owners
-    found = [(slot, f"taken by step {step} ({op})") for slot in taken]
-    for slot in sorted(was.keys() | now.keys()):
-        old, new = was.get(slot), now.get(slot)
-        if old is None and new is not None:
-            found.append((slot, f"cached by step {step} in node {new} ({op})"))
-        elif new is None:
-            found.append((slot, f"{WENT.get(verb, 'removed')} by step {step} ({op})"))
-        elif old != new:
-            found.append((slot, f"split to node {new} at step {step}"))
-    return found + [(slot, f"freed by step {step}") for slot in freed]
-
-
-def _handed(before: State, after: State) -> tuple[list[int], list[int]]:
-    """The slots that the first pool handed out, and those that it got back."""
-    taken: list[int] = []
-    freed: list[int] = []
-    for old, new in list(zip(before.pools, after.pools))[:1]:
-        for i, (was_free, is_free) in enumerate(zip(old.free, new.free)):
-            if was_free != is_free:
-                (freed if is_free else taken).extend(range(i * old.page_size, (i + 1) * old.page_size))
-    return taken, freed
-
-
-def path_of(result: Any, state: State, number: Callable[[Any], int]) -> set[int]:
-    """The ids on the path that a call returned; of a learner's result, the nodes whose slots it has."""
-    try:
-        path = {number(node) for node in nodes_of(result)}
-    except TypeError:
-        path = set()
-    if path or (not hasattr(result, "__iter__") and not hasattr(result, "slots")):
-        return path & set(state.nodes)
-    try:
-        found = getattr(result, "slots", result)
-        parts = found if isinstance(found, tuple) else (found,)
-        slots = {int(slot) for part in parts if not isinstance(part, int) for slot in plain(part)}
-    except (TypeError, ValueError):
-        return set()
-    return {key for key, node in state.nodes.items() if node.slots and slots.issuperset(node.slots)}
+def _joined(first: NodeView, second: NodeView) -> NodeView:
+    """Two parts of a node that followed each other."""
+    return replace(first, tokens=first.tokens + second.tokens, slots=first.slots + second.slots)

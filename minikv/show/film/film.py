@@ -7,19 +7,15 @@ is filmed as ours are, as long as it has the verbs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minikv.show.draw import Picture
-from minikv.show.film.cells import cells_of
-from minikv.show.film.changes import Changes, compare, marked_views, node_events, path_of, slot_events
+from minikv.show.film.camera import Camera
 from minikv.show.film.frame import Frame, room_of
-from minikv.show.film.rows import rows_of
-from minikv.show.film.state import VERBS, Label, Looker, State, kind_of, verbs_of, with_parts
-from minikv.show.film.words import asked, came_of_it, sentence
+from minikv.show.film.state import Label
 from minikv.show.player import Player
-from minikv.watch import Call, watch
 
 if TYPE_CHECKING:
     from minikv.show.film.files import Page
@@ -57,33 +53,23 @@ class Film:
     def __init__(self, things: tuple[Any, ...], label: Label | None = None, page_size: int | None = None):
         if not things:
             raise TypeError("nothing to record: give a prefix cache, a pool, a page table or a sequence")
-        self._things = with_parts(things)
-        self._label = label
-        self._looker = Looker(self._things, label, page_size)
-        self._unit = "page" if self._looker.page_size > 1 else "slot"
-        self._stops: list[Callable[[], None]] = []
-        self._looking = False
-        self.frames: list[Frame] = []
+        self._camera = Camera(things, label, page_size)
 
     # -- recording ----------------------------------------------------------------------------------------------
 
+    @property
+    def frames(self) -> list[Frame]:
+        """The frames so far."""
+        return self._camera.frames
+
     def start(self) -> Film:
         """Begin to record; `RuntimeError` if it began before. `with` does this for you."""
-        if self.frames:
-            raise RuntimeError("this film has been started already: record a new one")
-        self._add("start", None, look=self._looker.look())
-        try:
-            for thing in self._things:
-                self._stops.append(watch(thing, verbs_of(thing), self._told))
-        except TypeError:
-            self.finish()
-            raise
+        self._camera.start()
         return self
 
     def finish(self) -> None:
         """End the recording: the objects are as they were, the frames stay."""
-        while self._stops:
-            self._stops.pop()()
+        self._camera.finish()
 
     def __enter__(self) -> Film:
         return self.start()
@@ -93,71 +79,7 @@ class Film:
 
     def note(self, words: str) -> None:
         """Add a frame that only says something: a teacher's remark between two operations."""
-        if not self.frames:
-            raise RuntimeError("this film has not been started yet")
-        self._looking = True
-        try:
-            self._add(words, None, look=self._looker.look())
-        finally:
-            self._looking = False
-
-    def _told(self, call: Call) -> None:
-        if self._looking:  # looking at a thing calls its methods too
-            return
-        self._looking = True
-        try:
-            self._shoot(call)
-        finally:
-            self._looking = False
-
-    def _shoot(self, call: Call) -> None:
-        after, inner = self._looker.look(), []
-        # A call is told when it ends, so what was told just before and is deeper was made by this one.
-        while self.frames[-1].depth > call.depth:
-            inner.append(self.frames.pop())
-        known = call.verb in VERBS[kind_of(call.thing)] or call.error is not None
-        if known or inner or after != self.frames[-1].state:
-            self._add(asked(call, self._label, self._unit_of(call)), call, after, inner[::-1])
-
-    def _unit_of(self, call: Call) -> str:
-        return self._unit if kind_of(call.thing) == "pool" else "slot"
-
-    def _add(self, op: str, call: Call | None, look: State, inner: list[Frame] | None = None) -> None:
-        step, before = len(self.frames), self.frames[-1].state if self.frames else look
-        changes = compare(before, look, self._label) if self.frames else Changes()
-        verb, path = call.verb if call else "", frozenset[int]()
-        if call is not None:
-            if call.error is None and verb in ("match_prefix", "insert"):
-                path = frozenset(path_of(call.result, look, self._looker.number))
-            outcome = came_of_it(call, look, self._label, self._unit_of(call))
-            words = sentence(op, outcome, call.error is not None)
-        path = path.union(*(frame.path for frame in inner or ())) & look.nodes.keys()
-        self.frames.append(
-            Frame(
-                step=step,
-                op=op,
-                words=words if call is not None else op,
-                inner=tuple(line for frame in inner or () for line in (frame.words, *frame.inner)),
-                error=None if call is None or call.error is None else type(call.error).__name__,
-                nodes=tuple(marked_views(before, look, changes, set(path))),
-                pools=tuple(self._pools(before, look, set(path))),
-                rows=tuple(rows_of(before, look)),
-                sizes=dict(look.sizes),
-                changes=tuple(changes.words),
-                state=look,
-                depth=call.depth if call else 0,
-                path=path,
-                splits=tuple(changes.splits),
-                node_events=tuple(node_events(before, look, changes, op, verb, step)),
-                slot_events=tuple(slot_events(before, look, op, verb, step)),
-            )
-        )
-
-    def _pools(self, before: State, after: State, path: set[int]) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """The cells of each pool; the tree's slots are ids of the first one."""
-        for i, pool in enumerate(after.pools):
-            whose = (after, before, path) if i == 0 else (State(), State(), set[int]())
-            yield pool.title, tuple(cells_of(pool, before.pools[i], *whose))
+        self._camera.note(words)
 
     # -- looking at it ------------------------------------------------------------------------------------------
 
@@ -237,7 +159,7 @@ class Film:
     @property
     def text(self) -> str:
         """Every operation in words, and the last frame."""
-        names = " and ".join(type(thing).__name__ for thing in self._things)
+        names = " and ".join(type(thing).__name__ for thing in self._camera.things)
         lines = [frame.caption for frame in self.frames]
         if len(lines) > _MOST_LINES:
             cut = len(lines) - _MOST_LINES
@@ -246,10 +168,13 @@ class Film:
 
     @property
     def still(self) -> Picture:
-        """The last frame's picture with the text of all operations, for where widgets do not run."""
-        last = self.at(-1)
-        after = last.text.partition("\n")[2]
-        return Picture(f"{self.text}\n\n{after}".rstrip(), lambda: last.picture.svg)
+        """The last frame's picture with the text of all operations, for where widgets do not run.
+
+        Where nothing is left at the end, it is the last frame in which there was something.
+        """
+        frame = next((frame for frame in reversed(self.frames) if frame.shows_something), self.at(-1))
+        text = frame.text.partition("\n")[2] if frame is self.at(-1) else frame.text
+        return Picture(f"{self.text}\n\n{text}".rstrip(), lambda: frame.picture.svg)
 
     def __repr__(self) -> str:
         return self.text

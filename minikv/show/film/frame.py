@@ -11,12 +11,14 @@ from typing import Any
 from minikv.show.dot import tree_dot
 from minikv.show.draw import MOST_NODES, Picture, canvas, place, svg_size
 from minikv.show.film.cells import Cell, cells_svg, cells_text, numbers_svg, pool_picture
+from minikv.show.film.events import Delta, Event, told
 from minikv.show.film.rows import Rows
 from minikv.show.film.state import State
 from minikv.show.render import FONTS, dot_to_svg
 from minikv.show.snapshot import NodeView, tree_text
 
 GAP, LINE, BROAD = 24, 22, 1000
+MOST_INNER = 12
 ROUND = {"in hand": ' rx="5"'}
 BAR = {  # the look of each size in the bar below the pictures
     "free": ("#ffffff", "#adb5bd"),
@@ -31,7 +33,7 @@ class Frame:
     """What a film shows at one step, as plain data; it draws itself in a notebook.
 
     `op` is the operation in short, `words` with its outcome, `inner` the watched operations that it made itself.
-    `nodes` are the tree's with their marks and ghosts, `pools` (title, cells), `rows` the tables and sequences,
+    `nodes` are the tree's with their marks and ghosts, `pools` (heading, cells), `rows` the tables and sequences,
     `sizes` in slots, `changes` in words.
     """
 
@@ -46,11 +48,20 @@ class Frame:
     sizes: dict[str, int]
     changes: tuple[str, ...]
     state: State = field(repr=False, compare=False)
-    depth: int = field(default=0, repr=False)
-    path: frozenset[int] = field(default=frozenset(), repr=False)
-    splits: tuple[tuple[int, int], ...] = field(default=(), repr=False)
-    node_events: tuple[tuple[int, str], ...] = field(default=(), repr=False)
-    slot_events: tuple[tuple[int, str], ...] = field(default=(), repr=False)
+    began: int = field(repr=False, compare=False)
+    path: frozenset[int] = field(repr=False)
+    delta: Delta = field(repr=False)
+    locks: tuple[Event, ...] = field(repr=False)
+
+    @property
+    def node_events(self) -> list[Event]:
+        """(node, what happened to it), in words that name this step."""
+        return list(told(self.delta.nodes + self.locks, self.step, self.op))
+
+    @property
+    def slot_events(self) -> list[Event]:
+        """(slot, what happened to it), in words that name this step."""
+        return list(told(self.delta.slots, self.step, self.op))
 
     @property
     def caption(self) -> str:
@@ -58,9 +69,24 @@ class Frame:
         return f"{self.step}. {self.words}"
 
     @property
+    def inner_words(self) -> list[str]:
+        """What it did itself; of many operations, the first and the last ones."""
+        over = len(self.inner) - MOST_INNER
+        if over <= 0:
+            return list(self.inner)
+        return [*self.inner[: MOST_INNER // 2], f"… {over} more …", *self.inner[-MOST_INNER // 2 :]]
+
+    @property
+    def shows_something(self) -> bool:
+        """Whether a node is in its tree or, where there is no tree, an id of a pool in use."""
+        if self.nodes:
+            return any(view.parent is not None for view in self.nodes)
+        return any(cell.owner != "free" for _, cells in self.pools for cell in cells)
+
+    @property
     def text(self) -> str:
         """The text twin of the picture."""
-        parts = [self.caption, *(f"   {words}" for words in self.inner)]
+        parts = [self.caption, *(f"   {words}" for words in self.inner_words)]
         parts += [f"   ({'; '.join(self.changes)})"] if self.changes else []
         parts += [tree_text(list(self.nodes))] if self.nodes else []
         parts += [cells_text(title, list(cells)) for title, cells in self.pools]

@@ -31,14 +31,14 @@ def reel_of(film: Film) -> Reel:
     room = room_of(frames)
     if any(frame.nodes for frame in frames):
         _trees(reel, frames, room)
-    for i, (title, cells) in enumerate(frames[0].pools):
-        _pool(reel, frames, i, title, len(cells))
+    for i, (_, cells) in enumerate(frames[0].pools):
+        _pool(reel, frames, i, len(cells))
     for i, columns in enumerate(room.columns):
         _rows(reel, frames, i, columns)
     reel.film = {
-        "notes": [" · ".join(["; ".join(f.changes)] * bool(f.changes) + list(f.inner)) for f in frames],
+        "notes": [" · ".join(["; ".join(f.changes)] * bool(f.changes) + f.inner_words) for f in frames],
         "sizes": [list(frame.sizes.items()) for frame in frames],
-        "born": [{str(upper): lower for upper, lower in frame.splits} for frame in frames],
+        "born": [{str(upper): lower for upper, lower in frame.delta.changes.splits} for frame in frames],
         "focus": [[view.id for view in frame.nodes if view.marks] for frame in frames],
         "nodes": _nodes(frames),
         "slots": {str(slot): story for slot, story in film.slot_stories().items()},
@@ -55,12 +55,13 @@ def _trees(reel: Reel, frames: list[Frame], room: Room) -> None:
         reel.show(i, panel, fit(slim(svg), *room.tree, left=room.sideways) if svg else words)
 
 
-def _pool(reel: Reel, frames: list[Frame], which: int, title: str, count: int) -> None:
+def _pool(reel: Reel, frames: list[Frame], which: int, count: int) -> None:
     grid = Grid(count)
-    about = {"cell": grid.cell, "columns": grid.columns, "top": TOP, "count": grid.shown}
+    about = {"cell": grid.cell, "columns": grid.columns, "top": TOP, "count": grid.count}
     panel = reel.panel("pool" if which == 0 else "other", *grid.size, over=numbers_svg(count), **about)
     for i, frame in enumerate(frames):
-        reel.show(i, panel, cells_svg(title, list(frame.pools[which][1])))
+        heading, cells = frame.pools[which]
+        reel.show(i, panel, cells_svg(heading, list(cells)))
 
 
 def _rows(reel: Reel, frames: list[Frame], which: int, columns: int) -> None:

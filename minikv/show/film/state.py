@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from minikv.show.snapshot import NodeView, plain, snapshot
@@ -27,16 +28,11 @@ Label = Callable[[list[Any]], str]
 
 @dataclass(frozen=True)
 class PoolState:
-    """A pool as it was: `free[i]` says whether id `i` is free; an id stands for `page_size` slots."""
+    """A pool as it was: `free[i]` is 1 where id `i` is free, else 0; an id stands for `page_size` slots."""
 
     title: str
-    free: tuple[bool, ...]
+    free: bytes  # a byte for an id: a long film has many of these
     page_size: int = 1
-
-    @property
-    def num_free(self) -> int:
-        """How many ids are free."""
-        return sum(self.free)
 
 
 @dataclass(frozen=True)
@@ -54,6 +50,14 @@ class State:
     def owners(self) -> dict[int, int]:
         """For each slot in the tree, the id of the node that holds it."""
         return {slot: key for key, node in self.nodes.items() for slot in node.slots if isinstance(slot, int)}
+
+    @property
+    def contents(self) -> dict[int, Any]:
+        """For each slot in the tree, the token that it is for; `None` where a node has fewer tokens than slots."""
+        pairs = (
+            pair for node in self.nodes.values() for pair in zip_longest(node.slots, node.tokens[: len(node.slots)])
+        )
+        return {slot: token for slot, token in pairs if isinstance(slot, int)}
 
     @property
     def holders(self) -> dict[int, str]:
@@ -127,12 +131,14 @@ class Looker:
             raise ValueError(f"{len(caches)} prefix caches: a film follows one, so make a film of each")
         size = getattr(caches[0], "page_size", 1) if caches else 1
         self.page_size: int = page_size or (size if isinstance(size, int) else 1)
+        self._own_ids = True
+        self._nodes: dict[int, NodeView] = {}  # as they were when it looked last
         self._numbers: dict[int, tuple[int, Any]] = {}  # the node is kept, so that its address stays its own
 
     def number(self, node: Any) -> int:
         """The id of a node."""
         own = getattr(node, "id", None)
-        if isinstance(own, int) and own >= 0:
+        if self._own_ids and isinstance(own, int) and own >= 0:
             return own
         return self._numbers.setdefault(id(node), (len(self._numbers), node))[0]
 
@@ -149,17 +155,23 @@ class Looker:
         parents: dict[int, int | None] = {}
         for cache in self._by_kind["cache"]:
             views = snapshot(cache, {}, self.label, self.number)
+            if self._own_ids and len({view.id for view in views}) < len(views):  # two nodes have one id
+                self._own_ids = False
+                views = snapshot(cache, {}, self.label, self.number)
             for view in views:
-                assert view.id is not None
+                if view.id is None:  # a child that was seen above already: a film shows it there
+                    continue
                 view.name = f"n{view.id}" if view.parent is not None else ""
-                nodes.setdefault(view.id, view)
-                parents.setdefault(view.id, None if view.parent is None else views[view.parent].id)
+                old = self._nodes.get(view.id)
+                nodes[view.id] = old if old == view else view  # what did not change is kept once for all frames
+                parents[view.id] = None if view.parent is None else views[view.parent].id
+        self._nodes = nodes
         return nodes, parents
 
     def _pools(self) -> Iterator[PoolState]:
         pools = self._by_kind["pool"]
         for pool in pools:
-            yield PoolState(_title(pool, pools), tuple(bool(pool.is_free(i)) for i in range(pool.size)), self.page_size)
+            yield PoolState(_title(pool, pools), bytes(bool(pool.is_free(i)) for i in range(pool.size)), self.page_size)
 
     def _sizes(self, nodes: dict[int, NodeView], pools: tuple[PoolState, ...]) -> Iterator[tuple[str, int]]:
         if pools:

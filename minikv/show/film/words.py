@@ -7,10 +7,10 @@ from typing import Any
 
 from minikv.errors import bounded
 from minikv.show.film.state import Label, State, kind_of
-from minikv.show.snapshot import plain, ranges, shorten
+from minikv.show.snapshot import cut, label_of, legible, plain, ranges, shorten
 from minikv.watch import Call
 
-_MOST = 60
+_MOST, _MOST_OF_AN_ERROR = 60, 200
 
 
 def asked(call: Call, label: Label | None, unit: str) -> str:
@@ -41,10 +41,10 @@ def asked(call: Call, label: Label | None, unit: str) -> str:
     return " ".join([verb.replace("_", " "), *words]).strip()
 
 
-def came_of_it(call: Call, state: State, label: Label | None, unit: str) -> str:
+def came_of_it(call: Call, state: State, unit: str) -> str:
     """What the operation did, or what it raised; empty where nothing can be said."""
     if call.error is not None:
-        return f"raised {type(call.error).__name__}: {call.error}"
+        return f"raised {type(call.error).__name__}: {bounded_text(str(call.error), _MOST_OF_AN_ERROR)}"
     say = _OUTCOMES.get((kind_of(call.thing), call.verb), _nothing)
     try:
         return say(call, state, unit)
@@ -146,18 +146,16 @@ def _listed(tokens: Any) -> list[Any]:
 
 
 def _tokens(tokens: Any, label: Label | None) -> str:
-    found = _listed(tokens)
-    return bounded_text(str(label(found))) if label else f"[{shorten(found)}]"
+    return bounded_text(label_of(_listed(tokens), label))
 
 
-def bounded_text(text: str) -> str:
+def bounded_text(text: str, most: int = _MOST) -> str:
     """`text` on one line, cut so that no caption grows with the input.
 
     >>> len(bounded_text("x" * 1000))
     60
     """
-    line = " ".join(text.split())
-    return line if len(line) <= _MOST else line[: _MOST - 1] + "…"
+    return cut(" ".join(legible(text).split()), most)
 
 
 def _argument(value: Any, label: Label | None) -> str:

@@ -1,0 +1,340 @@
+"""What a film says has changed, when one operation does many things, ids come back, or a tree is not ours."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv import FreeListPool, OutOfPages, RadixCache, record
+from minikv.show.film.changes import compare
+from minikv.show.film.state import Looker
+from minikv.watch import watch
+
+
+class Engine:
+    """Serves a prompt in one operation: match, lock, make room, take slots, insert, unlock."""
+
+    def __init__(self, size, **settings):
+        self.cache, self.pool = RadixCache(**settings), FreeListPool(size)
+
+    def start(self):
+        pass
+
+    def finish(self):
+        pass
+
+    def serve(self, tokens):
+        match = self.cache.match_prefix(tokens)
+        self.cache.lock(match.handle)
+        missing = len(tokens) - match.length
+        if missing > self.pool.num_free:
+            self.pool.free(self.cache.evict(missing - self.pool.num_free))
+        try:
+            self.cache.insert(tokens, [*match.slots, *self.pool.alloc(missing)])
+        finally:
+            self.cache.unlock(match.handle)
+
+    def restart(self, tokens):
+        self.cache.reset()
+        self.cache.insert(tokens, range(len(tokens)))
+
+
+def served(size, *prompts, **settings):
+    engine = Engine(size, **settings)
+    with record(engine) as film:
+        for prompt in prompts:
+            engine.serve(prompt)
+    return film
+
+
+def tree(frame):
+    return frame.text.splitlines()[[line.startswith("root") for line in frame.text.splitlines()].index(True) :]
+
+
+def test_a_split_and_an_eviction_in_one_operation_are_both_told():
+    """n1 [1 2 3 4] is cut, its end evicted, and its slots 2-3 hold other tokens at once."""
+    film = served(5, [1, 2, 3, 4], [1, 2, 8, 9])
+    assert film.at(2).changes == ("n1 split: its beginning is now n2", "n1 evicted", "n3 new")
+    assert tree(film.at(2))[:4] == [
+        "root",
+        "└─ [1 2] · n2 · slots 0-1 · matched · split",
+        "   ├─ [3 4] · n1 · slots 2-3 · evicted",
+        "   └─ [8 9] · n3 · slots 2-3 · new",
+    ]
+    assert [cell.sign for cell in film.at(2).pools[0][1]] == ["matched", "matched", "new", "new", ""]
+    assert film.why(2).events[2:] == (
+        "evicted by step 2 (serve [1 2 8 9])",
+        "freed by step 2",
+        "taken by step 2 (serve [1 2 8 9])",
+        "cached by step 2 in node 3 (serve [1 2 8 9])",
+    )
+    assert film.why(0).events[-1] == "split to node 2 at step 2"
+
+
+def test_slots_that_are_used_again_at_once_have_changed_hands():
+    film = served(4, [1, 2, 3, 4], [5, 6, 7])
+    assert film.at(2).changes == ("n1 evicted", "n2 new")
+    assert [cell.sign for cell in film.at(2).pools[0][1]] == ["new", "new", "new", "freed"]
+    assert film.why(1).events[-1] == "cached by step 2 in node 2 (serve [5 6 7])"
+
+
+def test_pages_that_are_trimmed_one_after_the_other_are_one_end():
+    class Trimmer(Engine):
+        def trim(self, times):
+            for _ in range(times):
+                self.pool.free(self.cache.evict(1))
+
+    engine = Trimmer(5, evict_by="page")
+    with record(engine) as film:
+        engine.serve([1, 2, 3, 4])
+        engine.trim(2)
+        engine.trim(2)
+    assert film.at(2).changes == ("n1 cut short",)
+    assert tree(film.at(2))[:3] == [
+        "root",
+        "└─ [1 2] · n1 · slots 0-1",
+        "   └─ [3 4] · end of n1 · slots 2-3 · evicted",
+    ]
+    assert film.at(3).changes == ("n1 evicted",)  # first cut short, then gone: whole
+    assert tree(film.at(3))[1] == "└─ [1 2] · n1 · slots 0-1 · evicted"
+
+
+def test_locks_that_were_given_back_in_the_same_operation_are_no_news():
+    film = served(8, [1, 2], [1, 2, 3])
+    events = [words for frame in film for key, words in frame.node_events if key == 1]
+    assert events == ["inserted by step 1 (serve [1 2])"]
+
+
+def test_after_a_reset_an_id_is_another_node():
+    engine = Engine(8)
+    with record(engine) as film:
+        engine.cache.insert([1, 2], [0, 1])
+        engine.restart([1, 2, 3])
+    assert film.at(2).changes == ("n1 forgotten", "n1 new")
+    ids = [view.id for view in film.at(2).nodes]
+    assert len(set(ids)) == len(ids) == 3
+    assert tree(film.at(2))[1:3] == ["├─ [1 2] · n1 · slots 0-1 · evicted", "└─ [1 2 3] · n1 · slots 0-2 · new"]
+    assert [words for _, words in film.at(2).node_events] == [
+        "forgotten by step 2 (restart [1 2 3])",
+        "inserted by step 2 (restart [1 2 3])",
+    ]
+
+
+def test_a_watched_thing_that_is_not_filmed_swallows_no_frames():
+    """Somebody else listens to the engine, so its cache's calls are deep; they are no part of what comes later."""
+    engine = Engine(8)
+    stop = watch(engine, ["serve"], lambda call: None)
+    with record(engine.cache, engine.pool) as film:
+        engine.serve([1])
+        engine.cache.evict(1)
+    stop()
+    assert [frame.op.split()[0] for frame in film][1:] == ["match", "lock", "alloc", "insert", "unlock", "evict"]
+
+
+def test_a_remark_in_the_middle_of_an_operation_is_part_of_it():
+    class Talking(Engine):
+        def serve(self, tokens):
+            film.note("now it begins")
+            super().serve(tokens)
+
+    engine = Talking(4)
+    film = record(engine)
+    with film:
+        engine.serve([1])
+    assert film.at(1).inner[0] == "now it begins"
+
+
+def test_an_operation_of_many_steps_says_the_first_and_the_last():
+    engine = Engine(100)
+    engine.start = lambda: [engine.pool.alloc(1) for _ in range(40)]
+    with record(engine) as film:
+        engine.start()
+    assert len(film.at(1).inner) == 40
+    lines = film.at(1).text.splitlines()[1:14]
+    assert lines[6] == "   … 28 more …"
+    assert (lines[0].strip(), lines[12].strip()) == ("alloc 1: slot 0", "alloc 1: slot 39")
+
+
+PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=6), max_size=9)
+
+
+@given(PROMPTS, st.sampled_from(["node", "page"]))
+def test_a_manager_and_its_parts_tell_the_same_story(prompts, evict_by):
+    """One film has a frame for each prompt, the other for each step of it: what became of each slot is the same."""
+    engine = Engine(7, evict_by=evict_by)
+    with record(engine) as coarse, record(engine.cache, engine.pool) as fine:
+        for prompt in prompts:
+            with contextlib.suppress(OutOfPages):
+                engine.serve(prompt)
+    for slot in range(7):
+        kinds = [
+            [words.split(" by ")[0].split(" at ")[0] for words in film.why(slot).events] for film in (coarse, fine)
+        ]
+        assert kinds[0] == kinds[1]
+    for frame in coarse:
+        ids = [view.id for view in frame.nodes]
+        assert len(set(ids)) == len(ids)
+        live = {view.id for view in frame.nodes if "evicted" not in view.marks}
+        assert live == frame.state.nodes.keys()
+        fresh = {slot for view in frame.nodes if "new" in view.marks for slot in view.slots}
+        assert fresh == {i for i, cell in enumerate(frame.pools[0][1]) if cell.sign == "new"}
+
+
+def test_a_slot_that_the_pool_has_back_too_early_shows_its_node():
+    cache, pool = RadixCache(), FreeListPool(2)
+    with record(cache, pool) as film:
+        slots = pool.alloc(1)
+        cache.insert([1], slots)
+        pool.free(slots)
+    cell = film.at(3).pools[0][1][0]
+    assert (cell.owner, cell.name) == ("free", "n1")
+
+
+# -- trees that are not ours ----------------------------------------------------------------------------------------
+
+
+class Node:
+    def __init__(self, tokens=(), slots=(), children=(), **more):
+        self.tokens, self.slots, self.children = list(tokens), list(slots), list(children)
+        vars(self).update(more)
+
+
+class Tree:
+    def __init__(self, *children):
+        self.root = Node(children=children)
+
+    def match_prefix(self, tokens):
+        return None
+
+
+def changes(before, after, **how):
+    """What a film says of a tree that was one thing and is another."""
+    tree = Tree(*before)
+    looker = Looker([tree], None, None)
+    old = looker.look()
+    tree.root.children = list(after)
+    return compare(old, looker.look(), **how).words
+
+
+def test_a_split_that_keeps_neither_node_is_a_split():
+    lower = Node([3], [2])
+    assert changes([Node([1, 2, 3], [0, 1, 2])], [Node([1, 2], [0, 1], [lower])]) == [
+        "n3 split: its beginning is now n2"
+    ]
+
+
+def test_a_node_that_was_only_built_again_is_no_change():
+    assert changes([Node([1, 2], [0, 1])], [Node([1, 2], [0, 1])]) == []
+
+
+def test_a_split_whose_lower_part_went_at_once():
+    assert changes([Node([1, 2, 3], [0, 1, 2])], [Node([1, 2], [0, 1])], verb="evict") == [
+        "n1 split: its beginning is now n2",
+        "n1 evicted",
+    ]
+
+
+def test_a_split_whose_lower_part_was_cut_short_at_once():
+    node = Node([1, 2, 3, 4], [0, 1, 2, 3])
+    tree = Tree(node)
+    looker = Looker([tree], None, None)
+    old = looker.look()
+    node.tokens, node.slots = [3], [2]
+    tree.root.children = [Node([1, 2], [0, 1], [node])]
+    found = compare(old, looker.look())
+    assert found.words == ["n1 split: its beginning is now n2", "n1 cut short"]
+    assert found.trimmed[1].tokens == [4]
+
+
+def test_an_edge_that_grew_and_one_that_is_another():
+    node = Node([1], [0])
+    tree = Tree(node)
+    looker = Looker([tree], None, None)
+    states = [looker.look()]
+    for tokens, slots in (([1, 2], [0, 1]), ([7, 8], [0, 1])):
+        node.tokens, node.slots = tokens, slots
+        states.append(looker.look())
+    assert compare(states[0], states[1]).words == ["n1 grew"]
+    assert compare(states[1], states[2]).words == ["n1 new"]
+
+
+def test_ids_that_are_not_unique_are_not_believed():
+    tree = Tree(Node([1], [0], id=0), Node([2], [1], id=0))
+    tree.root.id = 0
+    film = record(tree).start()
+    film.finish()
+    assert [view.id for view in film.at(0).nodes] == [0, 1, 2]
+
+
+def test_a_child_with_two_parents_is_shown_once():
+    child = Node([3], [2])
+    film = record(Tree(Node([1], [0], [child]), Node([2], [1], [child]))).start()
+    film.finish()
+    assert [view.label for view in film.at(0).nodes] == ["root", "[1]", "[3]", "[2]"]
+
+
+def test_what_did_not_change_is_kept_once():
+    cache = RadixCache()
+    cache.insert(range(1000), range(1000))
+    with record(cache) as film:
+        cache.insert([5000], [5000])
+    assert film.at(0).state.nodes[1] is film.at(1).state.nodes[1]
+
+
+# -- labels ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [("a\x00b", "a\\x00b"), ("\x1b[31m", "\\x1b[31m"), ("\ud800", "\\ud800"), ("a\nb\tc", "a b c"),
+     ("日本 🙂", "日本 🙂"), ("<b>&\"'</b>\\n", "<b>&\"'</b>\\n"), ("x" * 500, "x" * 59 + "…")],
+)  # fmt: skip
+def test_any_label_can_be_shown_and_saved(written, shown, tmp_path):
+    cache = RadixCache()
+    with record(cache, label=lambda tokens: written) as film:
+        cache.insert([1], [0])
+        film.note(written)
+    assert film.at(1).nodes[1].label == shown
+    film.save(tmp_path / "film.html")
+    assert film.player().frames
+    assert film.at(-1)._repr_mimebundle_()[0]["text/plain"]
+
+
+def test_a_label_that_cannot_decode_a_part_of_a_character_falls_back_to_tokens():
+    cache = RadixCache()
+    with record(cache, label=lambda tokens: bytes(tokens).decode()) as film:
+        cache.insert("hé".encode(), range(3))
+        cache.match_prefix("hè".encode())
+    assert [view.label for view in film.at(2).nodes] == ["root", "[104 195]", "[169]"]
+
+
+def test_a_long_error_is_cut():
+    class Pool(FreeListPool):
+        def alloc(self, num_pages):
+            raise ValueError("no " * 1000)
+
+    pool = Pool(2)
+    with record(pool) as film, pytest.raises(ValueError, match="no no"):
+        pool.alloc(1)
+    assert len(film.at(1).words) < 300
+
+
+# -- the still ------------------------------------------------------------------------------------------------------
+
+
+def test_the_still_of_a_film_that_ends_empty_shows_the_last_that_there_was():
+    cache, pool = RadixCache(), FreeListPool(4)
+    with record(cache, pool) as film:
+        cache.insert([1, 2], pool.alloc(2))
+        pool.free(cache.evict(2))
+    assert "3. evict 2" in film.still.text.split("\n\n")[1]
+    assert "└─ [1 2] · n1 · slots 0-1 · evicted" in film.still.text
+    with record(pool) as film:
+        pool.free(pool.alloc(2))
+    assert "1. alloc 2" in film.still.text.split("\n\n")[1]
+    with record(FreeListPool(1)) as film:
+        pass
+    assert "FreeListPool: 1 of 1 free" in film.still.text
