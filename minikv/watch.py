@@ -72,7 +72,7 @@ def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], 
         for shadow in shadows:
             if listener in shadow.listeners:
                 shadow.listeners.remove(listener)
-            if not shadow.listeners and vars(thing).get(shadow.verb) is shadow.stand_in:
+            if not shadow.listeners and vars(thing).get(shadow.verb) is shadow:
                 shadow.step_aside()
 
     return stop
@@ -86,13 +86,7 @@ class _Shadow:
         self.own = verb in getattr(thing, "__dict__", {})  # not its class's: the object's own attribute
         self.signature = inspect.signature(self.original)
         self.listeners: list[Listener] = []
-
-        @functools.wraps(self.original)
-        def stand_in(*args: Any, **kwargs: Any) -> Any:
-            return self.call(args, kwargs)
-
-        stand_in._minikv_shadow = self  # type: ignore[attr-defined]
-        self.stand_in = stand_in
+        functools.update_wrapper(self, self.original)
 
     def step_aside(self) -> None:
         """Put the object back as it was."""
@@ -100,7 +94,12 @@ class _Shadow:
         if self.own:
             setattr(self.thing, self.verb, self.original)
 
-    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        """A copy of a watched object has a method of its own: ours would act on the object that it was copied from."""
+        twin = memo.get(id(self.thing))
+        return self.original if self.own or twin is None else getattr(type(twin), self.verb).__get__(twin)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         global _depth
         try:
             arguments = dict(self.signature.bind(*args, **kwargs).arguments)
@@ -131,12 +130,12 @@ class _Shadow:
 
 def _shadow(thing: Any, verb: str) -> _Shadow:
     """The shadow that stands before `thing.verb` already, or a new one."""
-    existing: _Shadow | None = getattr(getattr(thing, verb), "_minikv_shadow", None)
-    if existing is not None and existing.thing is thing:
+    existing = getattr(thing, verb)
+    if isinstance(existing, _Shadow) and existing.thing is thing:
         return existing
     shadow = _Shadow(thing, verb)
     try:
-        setattr(thing, verb, shadow.stand_in)
+        setattr(thing, verb, shadow)
     except AttributeError:
         name = type(thing).__name__
         raise TypeError(f"cannot watch a {name}: its methods cannot be shadowed, as it has __slots__") from None

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import NaiveCache
+from traitlets import TraitError
 
 from minikv import (
     BitmaskPool,
@@ -623,6 +624,15 @@ def test_where_widgets_do_not_run_the_last_picture_and_all_words_stand_in():
     for frame in film:
         assert frame.caption in data["text/plain"]
     assert film.at(-1).text.partition("\n")[2] in data["text/plain"]
+
+
+def test_the_player_has_no_steps_but_its_own():
+    player = a_film().player()
+    player.index = 11
+    for wrong in (12, -1):
+        with pytest.raises(TraitError, match=f"index is {wrong}: this player has steps 0 to 11"):
+            player.index = wrong
+    assert player.index == 11
 
 
 @needs_graphviz

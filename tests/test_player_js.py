@@ -7,7 +7,7 @@ import json
 import pytest
 from browser import Page, chromium  # noqa: F401 - fixtures
 
-from minikv import FreeListPool, LockError, RadixCache, draw, play, record
+from minikv import FreeListPool, LockError, RadixCache, draw, page_slots, play, record
 from minikv.show.player import script, style
 from minikv.show.render import graphviz_way
 
@@ -156,6 +156,92 @@ def test_a_click_on_a_slot_tells_why(tab, film):
     page.locator(".minikv-facts dd button").click()
     assert page.locator(".minikv-ring").count() == 2  # the slot and the node that holds it
     assert page.locator(".minikv-facts h4").text_content() == "slot 2"
+
+
+FOCUSED = "document.activeElement.textContent"
+
+
+def test_a_link_in_a_story_keeps_the_keys_in_the_player(tab, film):
+    """The story is written anew at each step, and the focus must not fall out of the player with the old one."""
+    page = tab().page
+    go_to(page, 4)
+    page.locator('g.node[data-node="1"]').click()
+    page.locator(".minikv-events button").nth(1).click()
+    assert step(page) == 3
+    assert page.evaluate(FOCUSED) == "locked by step 3 (lock a prefix of 4 tokens)"
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert step(page) == 5
+    page.keyboard.press("Home")  # where this node has no story yet
+    page.keyboard.press("ArrowRight")
+    assert step(page) == 1
+
+
+def test_the_pool_is_told_about_without_a_mouse(tab, film):
+    page = tab().page
+    go_to(page, 5)
+    pool = page.locator(".minikv-pool")
+    assert pool.get_attribute("aria-label") == "FreeListPool: 7 of 12 free; Enter: the story of a slot"
+    pool.focus()
+    page.keyboard.press("Enter")
+    heading = page.locator(".minikv-facts h4")
+    assert heading.text_content() == "slot 0"
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.className").startswith("minikv-panel minikv-pool")
+    page.locator(".minikv-beside button", has_text="slot 1").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    assert heading.text_content() == "slot 2"
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert heading.text_content() == "slot 1"
+    go_to(page, len(film) - 1)
+    page.locator(".minikv-pool svg").click(position={"x": 7.5 * 44, "y": 26 + 66})  # no cell there: 12 slots in 2 rows
+    assert heading.text_content() == "slot 1"
+
+
+def test_a_step_is_read_out_once(tab, film):
+    """The caption is; the story is only when it was asked for, and what did not change is not written again."""
+    page = tab().page
+    facts = page.locator(".minikv-facts")
+    page.evaluate("window.hint = document.querySelector('.minikv-hint')")
+    page.locator("[data-testid=next]").click()
+    assert page.evaluate("window.hint === document.querySelector('.minikv-hint')")
+    assert facts.get_attribute("aria-live") == "off"
+    go_to(page, 3)
+    page.locator('g.node[data-node="1"]').click()
+    assert facts.get_attribute("aria-live") == "polite"
+    assert page.locator(".minikv-caption").get_attribute("aria-live") == "polite"
+    assert page.locator("[data-testid=slider]").get_attribute("aria-valuetext") == film.at(3).caption
+
+
+def test_a_slot_of_a_page_says_which_page(chromium, tmp_path):  # noqa: F811
+    cache, pool = RadixCache(page_size=4), FreeListPool(3)
+    with record(cache, pool) as film:
+        cache.insert(range(8), page_slots(pool.alloc(2), 4))
+    tab = Page(chromium)
+    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    one = tab.page.locator("#one")
+    one.locator(".minikv-pool svg").click(position={"x": 1.5 * 44, "y": 26 + 22})
+    assert one.locator(".minikv-facts h4").text_content() == "slot 4 · page 1"
+    tab.context.close()
+
+
+def test_the_end_of_a_node_is_that_node(chromium):  # noqa: F811
+    cache = RadixCache(evict_by="page")
+    cache.insert([1, 2, 3], [0, 1, 2])
+    with record(cache) as film:
+        cache.evict(1)
+    tab = Page(chromium)
+    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    tab.page.evaluate("model_one.set('index', 99); heard.one()")  # no further than the end
+    one = tab.page.locator("#one")
+    assert one.get_attribute("data-step") == "1"
+    one.locator("g.node", has_text="end of n1").click()
+    assert one.locator(".minikv-facts h4").text_content() == "node 1  [1 2]"
+    assert tab.page.evaluate("told.at(-1)") == ["one", "clicked", 1]
+    assert not tab.errors
+    tab.context.close()
 
 
 def test_a_ghost_tells_the_story_of_the_node_that_it_was(tab, film):

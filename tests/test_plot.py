@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 import pytest
 
 from minikv import plot
@@ -29,6 +30,18 @@ def test_the_same_numbers_make_the_same_picture():
 def test_a_series_of_another_length_is_refused():
     with pytest.raises(ValueError, match="series 'a' has 1 values, x has 2"):
         plot("t", {"x": [1, 2]}, {"a": [1]})
+
+
+def test_more_lines_than_can_be_told_apart_are_refused():
+    lines = {str(i): [i] for i in range(8)}
+    with pytest.raises(ValueError, match="8 series: a plot tells at most 7 apart"):
+        plot("t", {"x": [1]}, lines)
+    lines.pop("7")
+    assert plot("t", {"x": [1]}, lines).text.splitlines()[1].split() == ["x", *lines]
+
+
+def test_whole_numbers_are_whole_whoever_counted_them():
+    assert plot("t", {"x": [1]}, {"a": np.array([1_234_567])}).text.splitlines()[-1].split() == ["1", "1,234,567"]
 
 
 def test_without_matplotlib_the_text_stands_alone(monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from minikv import FreeListPool, OutOfPages, RadixCache
@@ -57,6 +59,22 @@ def test_a_method_of_the_object_itself_comes_back():
     assert pool.alloc(1) == [1]
     stop()
     assert pool.alloc is own
+
+
+def test_a_copy_of_a_watched_object_acts_on_itself():
+    pool, calls = FreeListPool(2), []
+    stop = watch(pool, ["alloc"], calls.append)
+    twin = copy.deepcopy(pool)
+    twin.alloc(2)
+    stop()
+    assert (pool.num_free, twin.num_free, calls) == (2, 0, [])
+
+
+def test_a_call_that_began_later_has_a_later_moment():
+    pool, calls = FreeListPool(2), []
+    watch(pool, ["alloc", "free"], calls.append)
+    pool.free(pool.alloc(1))
+    assert calls[0].began < calls[1].began
 
 
 def test_a_complaint_reaches_the_caller_after_everybody_has_heard():

@@ -9,7 +9,7 @@ const BAR = `
   <output data-testid="count"></output>
   <label>speed <select data-testid="speed"><option value="2400">½×</option><option value="1200" selected>1×</option>
     <option value="600">2×</option><option value="240">5×</option></select></label>`;
-const HINT = "Click a node or a slot for its story, or reach a node with Tab and press Enter.";
+const HINT = "Click a node or a slot for its story, or reach a node or the pool with Tab and press Enter.";
 const GLIDE = 450;
 
 function make(tag, name, text) {
@@ -69,6 +69,17 @@ function ringCell(pool, slot, pageSize) {
   if (i < pool.count) ring(pool.box.querySelector("svg"), x, y, side, side);
 }
 
+// What is said again is left alone, so that it is not read out again; the focus stays on the link that had it, or in
+// the player, where its keys go on working.
+function retell(facts, told) {
+  if (facts.innerHTML === told.innerHTML) return;
+  const links = [...facts.querySelectorAll("button")], had = links.indexOf(document.activeElement);
+  facts.replaceChildren(...told.childNodes);
+  if (had < 0) return;
+  const now = facts.querySelectorAll("button");
+  (now[Math.min(had, now.length - 1)] || facts.closest(".minikv-player")).focus({ preventScroll: true });
+}
+
 function glide(panel, before, born, time) {
   const svg = panel.querySelector("svg"), room = svg && svg.getBoundingClientRect();
   if (!room || !room.width || !before.size) return;
@@ -123,6 +134,7 @@ function render({ model, el }) {
     const leads = reel.panels.length === 1 || about.kind === "tree";
     if (leads && about.kind === "tree") left.style.flexBasis = `${Math.min(about.width, 420)}px`;
     if (!leads) right.style.flexBasis = `${Math.max(about.width, parseInt(right.style.flexBasis) || 0)}px`;
+    if (film && about.kind === "pool") { box.tabIndex = 0; box.setAttribute("role", "button"); }
     (leads ? left : right).append(box);
     return { ...about, box, shown: null };
   });
@@ -134,7 +146,7 @@ function render({ model, el }) {
     const which = reel.scenes[step][panel.number];
     if (which === panel.shown) return;
     const before = panel.kind === "tree" && !slow.matches ? placesOf(panel.box) : new Map();
-    const had = panel.box.contains(document.activeElement) ? document.activeElement.dataset.node : null;
+    const focused = document.activeElement, inside = focused !== panel.box && panel.box.contains(focused);
     panel.shown = which;
     const picture = which < 0 ? "" : reel.pictures[which];
     panel.box.innerHTML = panel.over === "" ? picture :
@@ -142,6 +154,9 @@ function render({ model, el }) {
         viewBox="0 0 ${panel.width} ${panel.height}" role="img">${picture}${panel.over}</svg>`;
     const svg = panel.box.querySelector("svg");
     if (!svg) return;
+    if (panel.box.tabIndex === 0) {
+      panel.box.setAttribute("aria-label", `${svg.querySelector("text").textContent}; Enter: the story of a slot`);
+    }
     if (panel.kind === "tree") {
       const grow = Math.min(1.35, Math.max(1, 460 / panel.height));
       svg.style.maxWidth = "none";
@@ -150,7 +165,8 @@ function render({ model, el }) {
       look(panel.box, film.focus[step]);
       glide(panel.box, before, film.born[step], timer ? Math.min(GLIDE, part("speed").value * 0.6) : GLIDE);
     }
-    if (had !== null) (panel.box.querySelector(`g.node[data-node="${had}"]`) || el).focus({ preventScroll: true });
+    const again = inside && (panel.box.querySelector(`g.node[data-node="${focused.dataset.node}"]`) || el);
+    if (again) again.focus({ preventScroll: true });
   };
   // Ids are for one picture; a page may show many. So they become data, and each node says what it is.
   const prepare = (box, step) => {
@@ -184,7 +200,6 @@ function render({ model, el }) {
   if (film) {
     const sizes = sizesOf(film.sizes), below = make("div", "minikv-below");
     const log = make("div", "minikv-log"), facts = make("div", "minikv-facts");
-    facts.setAttribute("aria-live", "polite");
     log.setAttribute("role", "group");
     log.setAttribute("aria-label", "all steps");
     scene.append(sizes.box);
@@ -208,20 +223,22 @@ function render({ model, el }) {
       log.scrollTop = Math.max(0, top + 2 * high - log.clientHeight);
       if (log.contains(document.activeElement)) lines[now].focus({ preventScroll: true });
     };
-    tell = () => {
+    tell = (aloud) => {
+      facts.setAttribute("aria-live", aloud ? "polite" : "off");   // of a step, the caption is read out
       for (const old of scene.querySelectorAll(".minikv-ring")) old.remove();
       const { node, slots } = chosenAt(film, chosen, at), pool = panels.find((panel) => panel.kind === "pool");
       const shown = scene.querySelector(`g.node[data-node="${node}"]`);
       if (shown) ringNode(shown);
       if (pool) for (const slot of new Set(slots)) ringCell(pool, slot, film.pageSize);
-      facts.replaceChildren(...storyOf(film, chosen, at, (step) => { stop(); go(step); },
-        (slot) => choose({ slot })));
+      const told = make("div");
+      told.append(...storyOf(film, chosen, at, (step) => { stop(); go(step); }, (slot) => choose({ slot })));
+      retell(facts, told);
     };
   }
   const choose = (what) => {
     chosen = what;
-    tell();
-    if (what && what.node !== undefined) report("clicked", what.node);
+    tell(true);
+    if (what && what.node !== undefined) report("clicked", whole(what.node));
   };
 
   // What Python is told; when nobody listens any more, the player goes on without.
@@ -237,10 +254,11 @@ function render({ model, el }) {
     for (const panel of panels) fill(panel, i);
     caption.textContent = unbroken(captions[i]);
     part("slider").value = i;
+    part("slider").setAttribute("aria-valuetext", captions[i]);
     part("count").textContent = reel.first ? `${i + 1} of ${last + 1}` : `step ${i} of ${last}`;
     el.dataset.step = i;
     mark(was, i);
-    tell();
+    tell(false);
   };
   const go = (i) => { draw(Math.max(0, Math.min(last, i))); report("index", at); };
   const stop = () => {
@@ -267,9 +285,10 @@ function render({ model, el }) {
   el.onkeydown = (e) => {
     e.stopPropagation();                                   // the notebook would take the arrow keys for itself
     if (e.ctrlKey || e.metaKey || e.altKey) return;
-    const node = e.target.closest("g.node");
+    const node = e.target.closest("g.node"), pool = e.target.matches(".minikv-pool");
     const inControl = ["BUTTON", "SELECT", "INPUT"].includes(e.target.tagName);
     if (film && node && e.key === "Enter") choose({ node: +node.dataset.node });
+    else if (film && pool && e.key === "Enter") choose({ slot: +Object.keys(film.slots)[0] });
     else if (!keys[e.key] || (inControl && (e.key === " " || e.target.tagName !== "BUTTON"))) return;
     else keys[e.key]();
     e.preventDefault();
@@ -283,7 +302,7 @@ function render({ model, el }) {
       if (slot !== null) choose({ slot: slot * film.pageSize });
     }
   };
-  const follow = () => draw(model.get("index"));
+  const follow = () => draw(Math.max(0, Math.min(last, model.get("index"))));
   model.on("change:index", follow);
   follow();
   return () => { stop(); model.off("change:index", follow); };
@@ -320,6 +339,9 @@ function sizesOf(all) {
   return { box, show };
 }
 
+// The end of a node that was cut off has an id of its own, below 0.
+const whole = (key) => (key < 0 ? -key - 1 : key);
+
 // What a node was at a step, or nothing.
 function factsAt(film, key, at) {
   const about = film.nodes[key] || { was: [] };
@@ -340,10 +362,17 @@ function storyOf(film, chosen, at, jump, pick) {
   const said = [];
   let events;
   if (chosen.slot !== undefined) {
-    said.push(make("h4", "", `slot ${chosen.slot}`));
+    const page = film.pageSize > 1 ? ` · page ${Math.floor(chosen.slot / film.pageSize)}` : "";
+    const beside = make("p", "minikv-beside", "beside it: ");
+    for (const slot of [chosen.slot + 1, chosen.slot - 1].filter((slot) => film.slots[slot])) {
+      const link = make("button", "minikv-link", `slot ${slot}`);
+      link.onclick = () => pick(slot);
+      beside.append(link, " ");
+    }
+    said.push(make("h4", "", `slot ${chosen.slot}${page}`), beside);
     events = film.slots[chosen.slot] || [];
   } else {
-    const key = chosen.node < 0 ? -chosen.node - 1 : chosen.node;
+    const key = whole(chosen.node);
     const now = factsAt(film, key, at);
     said.push(make("h4", "", `node ${key}` + (now ? `  ${now.label}` : "")));
     if (now) said.push(factsOf(now, at, pick));

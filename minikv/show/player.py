@@ -98,6 +98,13 @@ class Player(anywidget.AnyWidget):
         self._still = still
         super().__init__(reel=reel.as_dict(), **options)
 
+    @traitlets.validate("index")
+    def _a_step(self, proposal: Any) -> int:
+        last, index = len(self.reel["captions"]) - 1, int(proposal["value"])
+        if not 0 <= index <= last:
+            raise traitlets.TraitError(f"index is {index}: this player has steps 0 to {last}")
+        return index
+
     @property
     def captions(self) -> list[str]:
         """What every step says."""

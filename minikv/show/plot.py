@@ -23,7 +23,8 @@ def plot(
     """Lines over a common x; `x` is `{its name: its values}`, `log` has the axes to scale by powers ("x", "y", "xy").
 
     Each line has its own dash and marker, so that no meaning hangs on colour alone; `None` leaves a gap. Without
-    matplotlib the text twin, a table of the numbers, stands alone. Raises `ValueError` for a series of another length.
+    matplotlib the text twin, a table of the numbers, stands alone. Raises `ValueError` for a series of another length
+    and for more series than can be told apart.
 
     >>> plot("cost of one eviction", {"leaves": [10, 100]}, {"scan": [1, 10.5], "ring": [1, 1]}, "visits")
     cost of one eviction (visits)
@@ -32,6 +33,8 @@ def plot(
        100   10.5      1
     """
     ((name, values),) = x.items()
+    if len(series) > len(_STYLES):
+        raise ValueError(f"{len(series)} series: a plot tells at most {len(_STYLES)} apart")
     for line, numbers in series.items():
         if len(numbers) != len(values):
             raise ValueError(f"series {line!r} has {len(numbers)} values, {name} has {len(values)}: expected as many")
@@ -46,7 +49,7 @@ def plot(
 def _number(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return f"{int(value):,}" if hasattr(value, "__index__") else f"{value:,.4g}"
 
 
 def _svg(
