@@ -4,12 +4,12 @@
 
 **After this chapter you will be able to** *explain* why only leaves are evicted, *build* an eviction that takes no longer when more is cached, and *predict* on which traffic the usual choice is the worst of all.
 
-**Time** 50 minutes. **Needs** chapters 03 and 04.
+**Time** 50 minutes. **Needs** chapters 02 to 04.
 **New words** victim, LRU, logical clock, ring, policy.
 
 ## The problem
 
-Memory is full, a request wants in, and something must go. Chapter 04 says what may *not* go: what is locked. Of the rest we must choose a **victim**, and everybody's first guess is what was used longest ago, the *least recently used*: **LRU**. Here it is on chapter 03's trie, in the shape that AstrAI gave it: all nodes in one list, in the order of their last use, and the oldest goes.
+Memory is full, and something must go. Chapter 04 says what may *not*: what is locked. Of the rest we must choose a **victim**, and everybody's first guess is what was used longest ago, the *least recently used*: **LRU**. Here it is on chapter 03's trie, in the shape that AstrAI's first cache gave it: all nodes in one list, in the order of their last use, and the oldest goes.
 """
 
 # %%
@@ -25,34 +25,21 @@ class HastyTrie:  # a node is a dictionary: token -> node
         for token in tokens:
             node = node.setdefault(token, {})
             self.recent[id(node)] = node
+            self.recent.move_to_end(id(node))
         while len(self.recent) > self.capacity:
             self.recent.popitem(last=False)[1].clear()  # the oldest loses its children, and goes
 
 
 # %% [markdown]
 """
-**Predict first.** There is room for three tokens. We insert `[1, 2, 3]`, then `[9]`. Which token goes? And after fifty prompts in a trie with room for ten tokens, how many of its ten can a walk still reach?
+**Predict first.** A walk uses the beginning of a prompt first, so the beginning goes first, as chapter 04 saw. After fifty prompts of four tokens, in a trie with room for ten: how many of its ten tokens can a walk still reach?
 
 <details><summary>Answer</summary>
 
-The 1 goes. One request used all three, one after the other, *in order*, so the beginning was used longest ago. Without its beginning a prefix is worthless: 2 and 3 are ghosts, still in the books, still filling memory, and no walk reaches them. The husk of node 1 hangs on the root, and a later request that comes by finds a node of which the books know nothing. After fifty prompts two of the ten are ghosts, and nearly all of the tree is husks, which pile up for ever.
+Eight. Two are ghosts: in the books, with no way to them. And in the tree hangs all that was ever evicted, as empty husks. In AstrAI, a request that came by one ended in a `KeyError`.
 
 </details>
 """
-
-
-# %%
-trie = HastyTrie(capacity=3)
-trie.insert([1, 2, 3])
-trie.insert([9])
-print("the tree, as dictionaries:", trie.root, "  in the books:", len(trie.recent), "nodes")
-node = trie.root
-try:
-    for token in [1, 2, 3]:  # somebody asks for the prompt, and uses its nodes again
-        node = node[token]
-        trie.recent.move_to_end(id(node))
-except KeyError:
-    print(f"KeyError: node {token} hangs in the tree, and is not in the books")
 
 
 # %%
@@ -93,7 +80,7 @@ Who goes first? Not `[1 2]`, it has children; not `[5 6]`, it is locked. Of the 
 
 ## Build it
 
-**Step 1: a clock that counts.** A wall clock is a bad judge: two uses can get the same reading, it can be set back, and no test can repeat it. A **logical clock** is a counter, one up with each use. A use stamps its *whole path*, up to the root, with the same reading, and so a parent is never older than its child.
+**Step 1: a clock that counts.** A clock of seconds is a bad judge: two uses can get the same reading, and no test can repeat it. A **logical clock** is a counter, one up with each use: a match, an insert, or a lock given back. A use stamps its *whole path*, up to the root, with the same reading, and so a parent is never older than its child.
 
 First the tree of chapters 03 and 04, in short:
 """
@@ -173,7 +160,7 @@ class Cache(Tree):
 
 # %% [markdown]
 """
-**Step 2: a heap of leaves.** Visit every node, put the leaves that nobody holds into a heap, and take out the oldest until enough is free. A parent that loses its last child joins the heap. If the heap runs empty, give what there is. (AstrAI's loop went on looking, for ever.) The second cell counts the nodes visited to evict *one* leaf.
+**Step 2: a heap of leaves.** Visit every node, put the leaves that nobody holds into a heap (a list that knows its smallest entry), and take out the oldest until enough is free. A parent that loses its last child joins the heap. If the heap runs empty, give what there is. (AstrAI's loop went on looking, for ever.) The second cell counts the nodes visited to evict *one* leaf.
 """
 
 # %%
@@ -215,7 +202,7 @@ print("nodes visited, by leaves:", {leaves: visits(ScanCache, leaves) for leaves
 
 <details><summary>Answer</summary>
 
-The upper half was used just now; the tail `[4]` was not. So slot 3 goes first, and then the stranger's prompt, whole: five slots. The notebook that this course grew from, and mini-sglang, return from the split *before* they set the time, and throw out what Ben has just asked for. SGLang stamps both halves, and keeps the tail too.
+The upper half was used just now; the tail `[4]` was not. So slot 3 goes first, and then the stranger's prompt, whole: five slots. The notebook that this course grew from, and mini-sglang, return from the split *before* they set the time, and throw out what Ben has just asked for. SGLang stamps both halves: the tail that nobody asked for outlives the stranger's prompt. A worse guess, if the stranger comes back.
 
 </details>
 """
@@ -241,15 +228,15 @@ for make in (ForgetfulCache, ScanCache, GenerousCache):
 
 # %% [markdown]
 """
-Nothing crashed, no slot was lost: a forgetful engine is only slower, which is why such a bug lives long.
+Nothing crashed, which is why such a bug lives long.
 
-**Step 4: a ring.** A scan looks at everything, and one leaf was wanted. Chapter 02 had a linked queue that anybody can leave from the middle. Keep all unlocked nodes in such a **ring**, and let whoever is used move to its young end. (An `OrderedDict` is one: a linked list, and a dictionary of the places in it.) But the victim must be a *leaf*: must we search the ring for one?
+**Step 4: a ring.** A scan looks at everything, and one leaf was wanted. Chapter 02 had a linked queue that anybody can leave from the middle. Keep all unlocked nodes in such a **ring**, and let whoever is used move to its young end. (An `OrderedDict` is one.) But the victim must be a *leaf*: must we search the ring for one?
 
-**Predict first.** A use moves the nodes of its path to the young end, one by one. From the root down, or from the leaf up? And then, in a random life of 1,000 inserts: how often has the oldest node children when it is evicted?
+**Predict first.** A use moves the nodes of its path to the young end, one by one. From the root down, or from the leaf up? And then, in 1,000 random inserts: how often has the oldest node children when it is evicted?
 
 <details><summary>Answer</summary>
 
-From the leaf up, deepest first: never. The parent moves *after* its child, so it always stands on its younger side. Whoever has children has somebody older in the ring; the oldest has none, so it is a leaf, and nothing need be searched. From the root down one victim in four is a parent, and we are back at the ghosts.
+From the leaf up, deepest first: never. The parent moves *after* its child, so it always stands on its younger side. Whoever has children has somebody older in the ring (a locked child would have locked its parent: chapter 04's whole path); the oldest has none, so it is a leaf, and nothing need be searched. From the root down one victim in four is a parent, and we are back at the ghosts.
 
 </details>
 """
@@ -305,43 +292,61 @@ for make in (TopDownCache, RingCache):
         while len(ours.ring) > 20:
             parents.append(bool(next(iter(ours.ring)).children))
             ours.evict(1)
-    print(f"{make.__name__}: {sum(parents)} of {len(parents)} victims had children")
+    print(f"{make.__name__}: {sum(parents) / len(parents):.0%} of the victims had children")
 
 # %% [markdown]
 """
 ## The same in `minikv`
 
-`RadixCache` is this ring, with the links in the nodes themselves. In a random life with locks, our two and theirs free the same slots in the same order. Below that, the price of one eviction.
+`RadixCache` is this ring, with the links in the nodes themselves. In 1,000 random inserts, each locked for a while, our two and theirs free the same slots in the same order.
+"""
+
+
+# %%
+def insert(cache, tokens, slots):
+    done = cache.insert(tokens, slots)
+    return done.handle if isinstance(cache, RadixCache) else done[1]  # what can be locked
+
+
+caches, freed, chance, held = (ScanCache(), RingCache(), RadixCache()), ([], [], []), random.Random(7), []
+for i in range(1000):
+    tokens = [chance.randrange(3) for _ in range(chance.randrange(1, 8))]
+    ends = [insert(cache, tokens, list(range(10 * i, 10 * i + len(tokens)))) for cache in caches]
+    held.append(ends)
+    out = held.pop(chance.randrange(6)) if len(held) > 5 else None
+    for which, cache in enumerate(caches):
+        cache.lock(ends[which])
+        if out:
+            cache.unlock(out[which])
+        freed[which].extend(cache.evict(i % 5))
+print(len(freed[0]), "slots were freed, in the same order:", freed[0] == freed[1] == freed[2])
+
+# %% [markdown]
+"""
+The price of one eviction, counted and measured. The times come from `minikv bench`, which you can run too; *textbook* is this chapter's scan, in plain lists.
 """
 
 # %%
-scan, ring, theirs = caches = ScanCache(), RingCache(), RadixCache()
-chance, held, freed = random.Random(7), [], ([], [], [])
-for i in range(1000):
-    tokens = [chance.randrange(3) for _ in range(chance.randrange(1, 8))]
-    slots = list(range(10 * i, 10 * i + len(tokens)))
-    ends = scan.insert(tokens, slots)[1], ring.insert(tokens, slots)[1], theirs.insert(tokens, slots).handle
-    held.append([*zip(caches, ends)])
-    for cache, end in held[-1]:
-        cache.lock(end)
-    for cache, end in held.pop(chance.randrange(6)) if len(held) > 5 else ():
-        cache.unlock(end)
-    for cache, gone in zip(caches, freed):
-        gone += list(cache.evict(i % 5))
-print(len(freed[0]), "slots were freed, in the same order:", freed[0] == freed[1] == freed[2])
+import json
 
-# %% The cost of evicting one leaf, against the number of leaves
-from minikv import plot
+from minikv import asset, beside, plot
 
 sizes = [10, 100, 1000, 10_000]
 found = {make.__name__: [visits(make, leaves) for leaves in sizes] for make in (ScanCache, RingCache)}
-plot("the cost of evicting one leaf", {"leaves": sizes}, found, "nodes visited", log="xy")
+counted = plot("counted: evicting one leaf", {"leaves": sizes}, found, "nodes visited", log="xy")
+bench = json.loads(asset("bench.json").read_text("utf-8"))
+took = {name: bench["evict"][name] for name in ("textbook", "minikv")}
+print("measured", bench["date"], "on", bench["machine"])
+timed = plot(
+    "measured: evicting one leaf", {"leaves": bench["evict"]["leaves"]}, took, "microseconds", "xy"
+)
+beside(counted, timed)
 
 # %% [markdown]
 """
 A scan's price grows with the cache, the ring's does not.
 
-**Which guess?** "Used longest ago goes first" is a guess about the future. A **policy** is such a guess, and `RadixCache(policy=...)` knows seven. All but *lru* sort the leaves by a key: *lfu* by how often they were used, *fifo* by when they were cached, *priority* by what the caller said, *slru* by whether they were used again, and then by when; *mru* and *filo* are *lru* and *fifo* turned round.
+**Which guess?** "Used longest ago goes first" is a guess about the future. A **policy** is such a guess, and `RadixCache(policy=...)` knows seven. All but *lru* sort the leaves by a key: *lfu* (least frequently used) by how often, *fifo* (first in, first out) by when they were cached, *priority* by what the caller said, *slru* (segmented) by whether they were used again, and then by when; *mru* (most recently) and *filo* (first in, last out) turn two of them round.
 
 **Predict first.** A and B are cached, in that order; B has priority 5 and is inserted twice more; then A is matched; at last C is cached. In which order do they go? Do any two of `lru`, `lfu` and `priority` agree?
 
@@ -365,7 +370,7 @@ for policy in POLICIES:
 
 # %% [markdown]
 """
-Only traffic can say which guess is good. *Chat*: twelve people, in any order, and each turn brings all that was said before and something new. *Favourites*: twenty prompts, some asked for much more often than others. *Loop*: ten prompts of ten tokens, one after the other, ten times round, as in a benchmark.
+Only traffic can say which guess is good. *Chat*: twelve people, in any order, and each turn brings all that was said before and something new. *Favourites*: twenty prompts, some asked for much more often than others. *Loop*: ten prompts of ten tokens, one after the other, ten times round, as in a benchmark. *Once*: five prompts used twice, then fifteen that come once, then the five again. (Nobody gives a priority, so `priority` is `lru`.)
 
 **Predict first.** The loop needs 100 tokens, and there is room for 90. How many of its 1,000 tokens are hits under `lru`? And in the chat: how far is `fifo`, which never looks at use, behind `lru`?
 
@@ -373,7 +378,7 @@ Only traffic can say which guess is good. *Chat*: twelve people, in any order, a
 
 None. When a prompt comes round again it has waited longest, so it has just been evicted, to make room for the one before it. `mru` looks mad, but what was used a moment ago is what a loop will need last.
 
-In the chat the two are *equal*, to the token. Every turn ends in a fresh leaf, and such a leaf was used last when it was made. They part where the very same prompt comes again, as in the favourites.
+In the chat the two are *equal*, to the token: every turn ends in a fresh leaf, used last when it was made. They part where the very same prompt comes again, as in the favourites. And under `lru` what comes only once drives out everything; `lfu` and `slru` keep what was used twice.
 
 </details>
 """
@@ -388,7 +393,7 @@ for turn in range(1, 301):
     chat.append(said[person])
 prompts = [[10 * i + j for j in range(10)] for i in range(20)]
 favourites = chance.choices(prompts, weights=[1 / (i + 1) for i in range(20)], k=300)
-loop = prompts[:10] * 10
+loop, once = prompts[:10] * 10, prompts[:5] * 2 + prompts[5:] + prompts[:5]
 
 # %%
 from minikv.measure import TraceRequest, replay
@@ -399,7 +404,8 @@ def served(prompts, room, cache):
     return replay([TraceRequest(0, 0, 0, pack(prompt)) for prompt in prompts], cache, room)
 
 
-for name, traffic, room in (("chat", chat, 100), ("favourites", favourites, 100), ("loop", loop, 90)):
+TRAFFIC = ("chat", chat, 100), ("favourites", favourites, 100), ("loop", loop, 90), ("once", once, 100)
+for name, traffic, room in TRAFFIC:
     found = {policy: served(traffic, room, RadixCache(policy=policy)).hits for policy in POLICIES}
     print(f"{name}: hits of {sum(map(len, traffic))} tokens, with room for {room}\n   {found}")
 rooms, lines = list(range(40, 301, 20)), {}
@@ -411,7 +417,7 @@ plot("chat: hits against room", {"room, in tokens": rooms}, lines, "hits")
 """
 The lines of `lru` and `fifo` lie on each other. With little room even they come last, and more room can *cost* hits: look at `mru`. No policy wins everywhere; chapter 13 chooses on real traces.
 
-**Whole leaves, or pages?** So far a whole leaf went, however little was asked for. `evict_by="page"` cuts only as many pages as are needed off the *end* of the victim (a page is one token here). What is left is still good.
+**Whole leaves, or pages?** So far a whole leaf went, however little was asked for. `evict_by="page"` cuts only as many pages as are needed off the *end* of the victim (a page is one token here).
 
 **Predict first.** The loop under `lru` again, with room for 99 of its 100 tokens. By leaves, there is still not one hit. By pages?
 
@@ -441,7 +447,13 @@ The price is the number of calls: who frees no more than is needed must soon com
 
 ## Play
 
-A film of a cache and its pool under pressure, a frame for each step. Try this: before each *evict*, say which leaf goes, and how many tokens that frees. Ben's prompt is the oldest. When he gives his lock back, which goes first, his or `[1 2]`?
+A film of a cache under pressure. Try this: before each *evict*, say which leaf goes, and how many tokens that frees. Ben's prompt is the oldest. When he gives his lock back, which goes first, his or `[1 2]`?
+
+<details><summary>Answer</summary>
+
+`[1 2]`: giving a lock back counts as a use, so Ben's is the youngest now.
+
+</details>
 """
 
 # %%
@@ -465,7 +477,7 @@ film.player()
 """
 ## Exercises
 
-**5.1 Fill in.** Write `victims(leaves, num_tokens)`. A leaf is a tuple: how many tokens it has, when it was used last, whether it is locked. Return the places in the list of those that go, in order, under `lru` and whole, until `num_tokens` tokens are free or nothing is left.
+**5.1 Fill in.** Write `victims(leaves, num_tokens)`. A leaf is a tuple: how many tokens it has, when it was used last, whether it is locked. Return the places in the list of those that go, in order, under `lru`, each as a whole, until `num_tokens` tokens are free or nothing is left.
 """
 
 # %%
@@ -501,7 +513,7 @@ def victims(leaves, num_tokens):
 
 </details>
 
-**5.2 Design.** One pass over a long document drives everything else out of an `lru` cache, though nobody will read it twice. `slru` is the remedy: what was used only once goes first, and among equals the last use decides. Design it so that nothing is ever searched or sorted: `use(page)`, for the first time or again, and `evict()`, which gives back the page that goes, or `None`. A page that went and comes back is new.
+**5.2 Design.** What comes once drove out the rest of an `lru` cache above. `slru` is the remedy: what was used only once goes first, and among equals the last use decides. Design it so that nothing is ever searched or sorted (the judge compares answers only; that rule is yours to keep): `use(page)`, for the first time or again, and `evict()`, which gives back the page that goes, or `None`. A page that went and comes back is new.
 """
 
 
@@ -546,7 +558,7 @@ class TwoRings:
 
 </details>
 
-**5.3 Bug hunt.** `PathRing` is a ring of prefixes with one token on each edge, and it is right. `CarelessPathRing` differs in one line. Each method does its job; two of them together go wrong. Find a script on which a prefix goes before a longer one that needs it.
+**5.3 Bug hunt.** `PathRing` is a ring of prefixes with one token on each edge, and it is right. `CarelessPathRing` differs in one line. Find a script on which a prefix goes before a longer one that needs it.
 """
 
 # %%
@@ -599,13 +611,14 @@ We know now *which* slots go. The bytes in them lie in a tensor that we have not
 | `lock` takes it out | out of the set | `touch` calls `remove` | skipped by the scan | `deque.remove`, a search |
 | `policy=` | `evict_policy.py`: a class for each, with `get_priority` | LRU | LRU | by when it was freed |
 | `evict_by=` | whole nodes | one block | whole nodes | one block |
-| the clock | the wall's, or a counter in the newer tree | none: the queue is the order | the wall's, in nanoseconds | none |
+| the clock | a monotonic one, or a counter in the newer tree | none: the queue is the order | a monotonic one, in nanoseconds | none |
+| giving back is a use | no | yes: to the queue's end | no | yes, the same |
 
-They add a second memory on the host, so that "evicted" means "moved".
+Some add host memory, so that "evicted" means "moved".
 
 ## Recap
 
-Only a leaf may go, because a prefix without its beginning is worth nothing. If every use moves its whole path to the young end, deepest first, the oldest unlocked node is always a leaf, and evicting is a pop, however much is cached. Which policy is best depends on the traffic: in a loop that does not quite fit the usual one never hits, unless it takes small bites.
+Only a leaf may go, because a prefix without its beginning is worth nothing. If every use moves its whole path to the young end, deepest first, the oldest unlocked node is always a leaf, and evicting is a pop, however much is cached. Which policy is best depends on the traffic.
 
 **Check yourself**
 
