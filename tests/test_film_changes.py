@@ -249,6 +249,88 @@ def test_a_split_whose_lower_part_was_cut_short_at_once():
     assert found.trimmed[1].tokens == [4]
 
 
+def test_a_slot_with_another_token_is_not_what_is_left_of_a_node():
+    """The slots are used again at once, by a tree that says nothing in between."""
+    assert changes([Node([1, 2], [0, 1])], [Node([7, 8], [0, 1])], verb="evict") == ["n1 evicted", "n2 new"]
+
+
+def test_a_new_node_above_another_is_no_split():
+    """[1 2] is now [9] and below it [2]: its beginning is not what stands above it."""
+    node = Node([1, 2], [0, 1])
+    tree = Tree(node)
+    looker = Looker([tree], None, None)
+    old = looker.look()
+    node.tokens, node.slots = [2], [1]
+    tree.root.children = [Node([9], [2], [node])]
+    assert compare(old, looker.look()).splits == []
+
+
+def test_what_moved_into_a_node_that_was_there_is_no_split():
+    """A leaf was merged into its parent, which grew."""
+    lower = Node([2], [1])
+    upper = Node([1], [0], [lower])
+    tree = Tree(upper)
+    looker = Looker([tree], None, None)
+    old = looker.look()
+    upper.tokens, upper.slots, upper.children = [1, 2], [0, 1], []
+    assert compare(old, looker.look()).words == ["n1 grew"]
+
+
+def test_a_ghost_of_what_is_left_over_hangs_on_the_rest():
+    film_of = Tree(Node([1, 2, 3], [0, 1, 2]))
+    film_of.evict = lambda count: setattr(film_of.root, "children", [Node([1, 2], [0, 1])])
+    with record(film_of) as film:
+        film_of.evict(1)
+    assert (
+        tree(film.at(1))
+        == [
+            "root",
+            "└─ [1 2] · n2 · slots 0-1 · split",
+            "   └─ [3] · n1 · slot 2 · evicted",
+            "evictable 0 · protected 0",
+        ][:3]
+    )
+
+
+def test_a_ghost_whose_parent_is_another_node_now_is_still_drawn():
+    old = Tree(Node([1, 2], [0, 1], [Node([3], [2])]))
+    old.evict = lambda count: setattr(old.root, "children", [Node([1], [0], [Node([2], [1])])])
+    with record(old) as film:
+        old.evict(1)
+    assert [(view.name, view.marks) for view in film.at(1).nodes][1:] == [
+        ("n3", ["split"]), ("n4", ["split"]), ("n2", ["evicted"]),
+    ]  # fmt: skip
+
+
+def test_what_was_made_and_went_in_one_operation_is_not_new():
+    class Wasteful(Engine):
+        def waste(self, tokens):
+            self.serve(tokens)
+            self.pool.free(self.cache.evict(len(tokens)))
+
+    engine = Wasteful(8)
+    with record(engine) as film:
+        engine.waste([1, 2])
+    assert film.at(1).changes == ("n1 evicted",)
+    assert film.at(1).delta.changes.new == []
+
+
+def test_locks_in_a_nodes_story():
+    """A split hands its lock to the upper part, which tells no event of its own; a second lock says how many."""
+    cache = RadixCache()
+    handle = cache.insert([1, 2, 3], [0, 1, 2]).handle
+    with record(cache) as film:
+        cache.lock(handle)
+        cache.match_prefix([1])
+        cache.lock(handle)
+        cache.unlock(handle)
+    said = [[words.split(" (")[0] for _, words in frame.node_events if "lock" in words] for frame in film]
+    assert said == [[], ["locked by step 1"], [], ["locked by step 3"] * 2, ["unlocked by step 4"] * 2]
+    locks = [words for _, words in film.at(3).node_events]
+    assert locks[0] == "locked by step 3 (lock a prefix of 3 tokens), 2 locks now"
+    assert film.at(1).node_events[0][1].endswith("(lock a prefix of 3 tokens)")
+
+
 def test_an_edge_that_grew_and_one_that_is_another():
     node = Node([1], [0])
     tree = Tree(node)

@@ -227,6 +227,13 @@ def test_any_text_can_be_a_prompt_and_is_drawn(typed, page_size):
     assert text_of(story, text=True).replace("\n", "").isprintable()
 
 
+def test_a_long_namespace_is_cut_in_words_and_pictures():
+    story = Story()
+    story.do(prompt_step("insert", "1", namespace="x" * 3000), prompt_step("lock", "1", namespace="x" * 3000))
+    assert max(map(len, text_of(story).splitlines())) < 120
+    assert "x" * 70 not in page_html(story)
+
+
 def test_text_that_is_cut_within_a_character_is_shown_byte_by_byte():
     assert label_text(list("é".encode())[:1]) == "'\\xc3'"
     assert label_text(list(b"a" * 30)) == f"'{'a' * 20}' … 30 in all"

@@ -112,11 +112,11 @@ class Camera:
         return found.then(delta_of(before, look, call.verb if call else ""))
 
     def _path(self, call: Call | None, inner: list[Frame], look: State) -> frozenset[int]:
-        """The nodes that matches and insertions went along, as far as they are still there."""
+        """The nodes that matches and insertions went along."""
         path = frozenset[int]()
-        if call is not None and call.error is None and call.verb in ("match_prefix", "insert"):
+        if call is not None and call.verb in ("match_prefix", "insert"):
             path = frozenset(path_of(call.result, look, self._looker.number))
-        return path.union(*(frame.path for frame in inner)) & look.nodes.keys()
+        return path.union(*(frame.path for frame in inner))
 
 
 def _pools(

@@ -122,8 +122,7 @@ class Bench:
             raise ValueError(f"there is nothing to lock: no page of {step.said} is cached in this namespace")
         self.cache.lock(match.handle)
         self._locks_taken += 1
-        where = "" if step.namespace is None else f" in {step.namespace!r}"
-        self.locks[self._locks_taken] = match.handle, f"{_tokens(match.length)} of {step.said}{where}"
+        self.locks[self._locks_taken] = match.handle, f"{_tokens(match.length)} of {step.said}{step.where}"
         words = f"lock {self._locks_taken} holds {_tokens(match.length)}{split}"
         return Outcome(words, {"matched": _path(match.handle)}, {"matched": self._pages(match.slots)})
 

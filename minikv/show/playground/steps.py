@@ -8,7 +8,7 @@ from typing import Any
 
 from minikv.errors import whole_number
 from minikv.prefix import RadixCache
-from minikv.show.snapshot import shorten
+from minikv.show.snapshot import cut, shorten
 from minikv.tokens import pack
 
 MOST_PAGES = 256  # so that every page can be drawn, and read, on one screen
@@ -68,9 +68,13 @@ class Step:
     number: int = 0
     settings: Settings | None = None
 
+    @property
+    def where(self) -> str:
+        """The namespace in words, cut if it is long; nothing for the default one."""
+        return "" if self.namespace is None else f" in {cut(repr(self.namespace), 40)}"
+
     def __str__(self) -> str:
-        where = "" if self.namespace is None else f" in {self.namespace!r}"
-        return f"{self.verb} {self.said}".rstrip() + where
+        return f"{self.verb} {self.said}".rstrip() + self.where
 
 
 def prompt_step(verb: str, typed: str, *, text: bool = False, namespace: str | None = None) -> Step:
