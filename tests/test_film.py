@@ -355,6 +355,26 @@ def test_a_pool_of_pages_belongs_to_a_cache_with_pages():
     assert slots.at(0).sizes["free"] == 16
 
 
+def test_a_page_in_the_tree_is_not_in_hand():
+    """Pages 0 and 1 are given back, so that the tree holds page 2 alone: slots 8-11."""
+    cache, pool = RadixCache(page_size=4), FreeListPool(4)
+    with record(cache, pool) as film:
+        pages = pool.alloc(4)
+        cache.insert(range(4), page_slots(pages[2:3], 4))
+        pool.free(pages[:2])
+    assert film.at(-1).sizes == {"free": 8, "in hand": 4, "evictable": 4, "protected": 0}
+    assert [cell.name for cell in film.at(-1).pools[0][1]] == ["", "", "n1", "hand"]
+
+
+def test_a_shared_slot_is_named_after_the_first_row_that_has_it():
+    pool, table = FreeListPool(2), PageTable(2, 4)
+    with record(pool, table) as film:
+        slots = pool.alloc(2)
+        for count in (1, 2):
+            table.append(table.open(), slots[:count])
+    assert [cell.name for cell in film.at(-1).pools[0][1]] == ["r0", "r1"]
+
+
 # -- why ----------------------------------------------------------------------------------------------------------
 
 
@@ -616,6 +636,15 @@ def test_the_player_sends_each_picture_once():
 
 
 @needs_graphviz
+def test_the_player_knows_what_each_step_is_about_and_what_is_gone():
+    told = a_film().player().reel["film"]
+    assert (told["focus"][2], told["focus"][4], sorted(told["focus"][6])) == ([1], [], [2, 3])
+    assert [facts and facts["slots"] for _, facts in told["nodes"]["1"]["was"]][-1] is None
+    assert told["nodes"]["1"]["was"][-1][0] == 8  # evicted by this step
+    assert told["born"][3] == {"2": 1}
+
+
+@needs_graphviz
 def test_where_widgets_do_not_run_the_last_picture_and_all_words_stand_in():
     film = a_film()
     data, _ = film.player()._repr_mimebundle_()
@@ -686,6 +715,8 @@ def test_a_gif_and_a_page():
     with image.open(io.BytesIO(film.gif(0.2))) as gif:
         assert gif.n_frames == len(film)
         assert gif.info["duration"] == 200
+        gif.seek(len(film) - 1)
+        assert gif.info["duration"] == 400  # the end stays for a while
     for wrong in (0, -1):
         with pytest.raises(ValueError, match=f"seconds_per_step is {wrong}"):
             film.gif(wrong)

@@ -123,6 +123,26 @@ def test_the_keyboard_does_all_of_it(tab, film):
     assert page.locator(".minikv-hint").count() == 1
 
 
+def test_its_keys_are_its_own_and_others_are_not(tab):
+    """A notebook or a browser must not act on a key that the player took; Ctrl and Alt belong to the browser."""
+    page = tab().page
+    page.evaluate(
+        """() => {
+            window.outside = []; window.taken = [];
+            document.addEventListener("keydown", (e) => outside.push(e.key));
+            const player = document.querySelector(".minikv-player"), own = player.onkeydown;
+            player.onkeydown = (e) => { own(e); taken.push([e.key, e.defaultPrevented]); };
+        }"""
+    )
+    page.locator(".minikv-player").focus()
+    for key in ("ArrowRight", "Control+ArrowRight", "Alt+ArrowRight", "x"):
+        page.keyboard.press(key)
+    assert step(page) == 1
+    assert page.evaluate("outside") == []
+    taken = [pair for pair in page.evaluate("taken") if pair[0] in ("ArrowRight", "x")]
+    assert taken == [["ArrowRight", True], ["ArrowRight", False], ["ArrowRight", False], ["x", False]]
+
+
 def test_a_click_on_a_node_tells_its_story_as_of_this_step(tab):
     page = tab().page
     go_to(page, 3)
@@ -281,6 +301,48 @@ def test_nodes_glide_and_ids_never_clash(tab):
     page.wait_for_function("document.getAnimations().length === 0")
 
 
+def test_what_is_gone_fades_cannot_be_reached_and_leaves_nothing_behind(tab, film):
+    page = tab().page
+    last = next(frame.step for frame in film if frame.op == "evict 1")
+    go_to(page, last)
+    page.wait_for_function("document.getAnimations().length === 0")
+    nodes = page.locator(".minikv-tree [data-node]").count()
+    page.locator("[data-testid=next]").click()
+    ghosts = page.locator(".minikv-tree [aria-hidden] [data-node]")
+    assert ghosts.count() == 1
+    assert page.locator(".minikv-tree [aria-hidden] [tabindex], .minikv-tree [aria-hidden] .node").count() == 0
+    page.wait_for_function("document.getAnimations().length === 0")
+    assert page.locator(".minikv-tree [data-node]").count() == nodes - 1
+
+
+def test_a_picture_that_does_not_change_is_not_painted_again(tab, film):
+    page = tab().page
+    assert film.player().reel["scenes"][0][0] == film.player().reel["scenes"][1][0]  # alloc leaves the tree alone
+    page.evaluate("window.tree = document.querySelector('.minikv-tree svg')")
+    page.locator("[data-testid=next]").click()
+    assert page.evaluate("window.tree === document.querySelector('.minikv-tree svg')")
+
+
+def test_a_node_starts_where_it_was_and_its_new_half_where_its_other_half_was(tab):
+    page = tab(width=800).page
+    go_to(page, 3)
+    page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+    middle = """(name) => {
+        const box = document.querySelector(`.minikv-tree [data-node="${name}"] polygon`).getBoundingClientRect();
+        return [box.x + box.width / 2, box.y + box.height / 2];
+    }"""
+    was = page.evaluate(middle, "1")
+    page.evaluate(
+        """() => {
+            document.querySelector("[data-testid=next]").click();
+            document.getAnimations().forEach((one) => { one.pause(); one.currentTime = 0; });
+        }"""
+    )
+    for name in ("1", "2"):
+        assert page.evaluate(middle, name) == pytest.approx(was, abs=8), name  # boxes differ in height
+        assert page.locator(f'.minikv-tree [data-node="{name}"]').evaluate("e => getComputedStyle(e).opacity") == "1"
+
+
 def test_no_motion_for_who_wants_none(chromium, film, tmp_path):  # noqa: F811
     context = chromium.new_context(reduced_motion="reduce")
     page = context.new_page()
@@ -321,7 +383,8 @@ def on_a_page(page, reel, before=""):
             window.told = []; window.heard = {}; window.ends = {};
             for (const name of ["one", "two"]) {
                 const values = { reel, index: 0, clicked: -1 };
-                const model = { get: (key) => values[key], on: (key, f) => { heard[name] = f; }, off: () => {},
+                const model = { get: (key) => values[key], on: (key, f) => { heard[name] = f; },
+                    off: (key, f) => { if (heard[name] === f) delete heard[name]; },
                     set: (key, value) => { values[key] = value; told.push([name, key, value]); },
                     save_changes: () => { eval(before); } };
                 window[`model_${name}`] = model;
@@ -346,6 +409,7 @@ def test_two_players_on_one_page_do_not_meet(chromium, film):  # noqa: F811
     assert one.get_attribute("data-step") == "3"
     one.locator("[data-testid=play]").click()
     tab.page.evaluate("ends.one()")
+    assert tab.page.evaluate("Object.keys(heard)") == ["two"]  # and nobody calls it any more
     assert one.locator("[data-testid=play]").get_attribute("aria-label") == "play"
     assert not tab.errors
     tab.context.close()
