@@ -139,7 +139,7 @@ def test_whatever_an_answer_does_is_one_line(answer, gave, capsys):
         (Script((2,), ("alloc", ())), "operation 1 is 'alloc'"),
         (Script(2, ()), "the first part is 2"),
         ("alloc", "got 'alloc', expected a Script of operations"),
-        (None, "got None, expected a Script"),
+        (None, "got None, expected a Script of operations: return it"),
     ],
 )
 def test_a_script_that_is_none_is_said_to_be_none(script, names, capsys):
@@ -148,6 +148,100 @@ def test_a_script_that_is_none_is_said_to_be_none(script, names, capsys):
     assert said.startswith("❌ 2.3 CarelessBitmask: ")
     assert names in said
     assert said.count("\n") == 1
+
+
+CARELESS = "4.3 CarelessTree", "5.3 CarelessPathRing"
+
+
+@pytest.mark.parametrize(
+    ("asked", "operations", "said"),
+    [
+        (CARELESS[0], [("insert", ([1, 2], [0, 1]))], "operation 1, insert([1, 2], [0, 1]): TypeError ("),
+        (CARELESS[0], [("insert", ([1],)), ("evict", (1,))], "operation 2, evict(1): AttributeError ("),
+        (CARELESS[0], [("unlock", ("Ann",))], "operation 1, unlock('Ann'): KeyError ('Ann'), on both"),
+        (CARELESS[0], [("lock", ("A", [1])), ("lock", ("A", [1]))], "ValueError (A holds a lock already), on both"),
+        (CARELESS[1], [("match", ([1],))], "operation 1, match([1]): AttributeError ("),
+        (CARELESS[1], [("lock", ([1],))], "operation 1, lock([1]): KeyError ((1,)), on both"),
+    ],
+)
+def test_an_operation_that_both_refuse_is_named(asked, operations, said, capsys):
+    check(asked, lambda: Script((), tuple(operations)))
+    line = capsys.readouterr().out
+    assert line.startswith(f"❌ {asked}: operation ")
+    assert said in line
+    assert line.endswith("on both. Hint: what both refuse does nothing: mend it first\n")
+
+
+def test_a_script_that_does_no_harm_gets_a_hint_that_fits_it(capsys):
+    path = [("use", ([4, 5],)), ("lock", ([4, 5],)), ("unlock", ([4, 5],))]
+    for asked, operations, hint in (
+        (
+            CARELESS[1],
+            [("use", ([7],)), *path, ("evict", ())],
+            "after the unlock, nothing of that path was evicted: evict once more",
+        ),
+        (CARELESS[1], path[:2], "the careless line runs when a lock is given back"),
+        (CARELESS[1], [("use", ([7],)), ("lock", ([7],)), ("unlock", ([7],)), ("evict", ())], "a path of one node"),
+        (CARELESS[1], [*path, ("use", ([4, 5],)), ("evict", ())], find_exercise("5.3").hint),
+        (CARELESS[0], [("insert", ([5],)), ("lock", ("A", [5]))], "locking is right in both"),
+        (CARELESS[0], [("insert", ([5],)), ("lock", ("A", [5])), ("unlock", ("A",))], "nothing happens between"),
+        (CARELESS[0], [("lock", ("A", [5])), ("insert", ([7],)), ("unlock", ("A",))], find_exercise("4.3").hint),
+    ):
+        check(asked, lambda operations=operations: Script((), tuple(operations)))
+        assert f"Hint: {hint}" in capsys.readouterr().out
+
+
+def test_a_hunt_says_whether_another_was_robbed(capsys):
+    alone = (("lock", ("Anna", [1])), ("insert", ([1],)), ("unlock", ("Anna",)))
+    check(CARELESS[0], lambda: Script((), alone))
+    check(CARELESS[0], lambda: Script((), (*alone[:2], ("lock", ("Ben", [1])), alone[2])))
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("Can you make it give away what another holds?")
+    assert second.endswith("And what Ben holds may be evicted!")
+
+
+def test_the_form_of_a_script_is_shown_by_an_operation_of_this_exercise(capsys):
+    check(CARELESS[0], lambda: Script((), (("lock", "Anna"),)))
+    assert "as in ('insert', ([1, 2],))" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("answer", "end"),
+    [
+        (lambda parents, held: print(held), "expected [1]. Hint: print shows a value, return hands it back"),
+        (lambda parents, held: (1 for _ in parents), "Hint: return a list; this is a generator"),
+        (lambda parents, held: 1, "gave 1, expected [1]. Hint: return a list; this is a number"),
+        (lambda parents, held: None, "gave nothing (did you forget to return it?), expected [1]"),
+    ],
+)  # fmt: skip
+def test_a_result_of_the_wrong_kind_gets_no_hint_about_values(answer, end, capsys):
+    check("4.1 lock_counts", answer)
+    assert capsys.readouterr().out.endswith(f"{end}\n")
+
+
+def test_a_loop_without_an_end_gets_a_hint_about_loops(capsys):
+    check("1.1 pages_needed", forever)
+    assert capsys.readouterr().out.endswith("Hint: look at the loop: does every round bring it nearer to its end?\n")
+
+
+def test_state_that_objects_share_is_named(capsys):
+    class InTheClass:
+        once: dict = {}  # noqa: RUF012 - what a learner may write
+
+        def use(self, page):
+            self.once[page] = None
+
+        def evict(self):
+            return self.once.popitem()[0] if self.once else None
+
+    class InADefault(find_exercise("5.2").reference):
+        def __init__(self, once=find_exercise("5.2").reference().once):  # noqa: B008
+            super().__init__()
+            self.once = once
+
+    for answer in (InTheClass, InADefault):
+        check("5.2 TwoRings", answer)
+        assert "is your state shared between objects?" in capsys.readouterr().out
 
 
 def test_what_breaks_the_judge_itself_is_one_line_too(capsys):
@@ -241,6 +335,14 @@ def test_an_exercise_left_alone_keeps_its_mark(capsys, record):
     assert not record.exists(), "nothing was tried, so nothing is written"
     check("1.1", find_exercise("1.1").reference)
     check("1.1", stub)
+    progress([1])
+    assert "✅ 1.1" in capsys.readouterr().out
+
+
+def test_what_was_solved_stays_solved(capsys):
+    check("1.1", find_exercise("1.1").reference)
+    check("1.1", lambda num_tokens, page_size: 0)
+    assert "❌ 1.1" in capsys.readouterr().out
     progress([1])
     assert "✅ 1.1" in capsys.readouterr().out
 

@@ -1,4 +1,4 @@
-"""The ledger and the canary: each planted mistake is found at the step that makes it, and explained."""
+"""The ledger and the canary: each planted mistake is found at the operation that makes it, and explained."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_clean_life_leaves_nothing_with_the_caller():
     pool.free(slots[done.length :])
     pool.free(cache.evict(3))
     assert ledger.callers == []
-    assert str(ledger.owner(0)) == "free since step 5 (free [0, 1, 2])"
+    assert str(ledger.owner(0)) == "free since operation 5 (free [0, 1, 2])"
     assert str(ledger.owner(9)) == "free from the start"
     ledger.check()
     ledger.close()
@@ -33,14 +33,16 @@ def test_a_leak_has_a_name():
     pool, _, ledger = world()
     pool.alloc(2)
     assert ledger.callers == [0, 1]
-    assert str(ledger.owner(1)) == "the caller's since step 1 (alloc 2)"
+    assert str(ledger.owner(1)) == "the caller's since operation 1 (alloc 2)"
 
 
 def test_freeing_what_the_cache_keeps():
     pool, cache, _ = world()
     slots = pool.alloc(2)
     cache.insert([1, 2], slots)
-    with pytest.raises(LedgerError, match=r"(?s)step 3, free \[0, 1\]: slot 0 has two owners.*cached since step 2"):
+    with pytest.raises(
+        LedgerError, match=r"(?s)operation 3, free \[0, 1\]: slot 0 has two owners.*cached since operation 2"
+    ):
         pool.free(slots)
 
 
@@ -48,7 +50,7 @@ def test_caching_what_is_free():
     pool, cache, _ = world()
     slots = pool.alloc(2)
     pool.free(slots)
-    with pytest.raises(LedgerError, match=r"(?s)slot 0 has two owners:\ncached now, and free since step 2"):
+    with pytest.raises(LedgerError, match=r"(?s)slot 0 has two owners:\ncached now, and free since operation 2"):
         cache.insert([1, 2], slots)
 
 
@@ -56,7 +58,7 @@ def test_caching_the_same_slot_for_two_prompts():
     pool, cache, _ = world()
     slots = pool.alloc(2)
     cache.insert([1, 2], slots)
-    with pytest.raises(LedgerError, match=r"(?s)cached now, and cached since step 2 \(insert \[1, 2\]\)"):
+    with pytest.raises(LedgerError, match=r"(?s)cached now, and cached since operation 2 \(insert \[1, 2\]\)"):
         cache.insert([5, 6], slots)
 
 
@@ -71,7 +73,9 @@ def test_a_pool_that_gives_out_what_is_in_use():
     pool, _, _ = world(TrustingPool)
     slots = pool.alloc(2)
     pool.free(slots[:1])
-    with pytest.raises(LedgerError, match=r"(?s)slot 0 has two owners:\ngiven back to the pool, and free since step 2"):
+    with pytest.raises(
+        LedgerError, match=r"(?s)slot 0 has two owners:\ngiven back to the pool, and free since operation 2"
+    ):
         pool.free(slots[:1])
 
 
@@ -79,7 +83,7 @@ def test_a_tree_that_loses_a_node():
     pool, cache, ledger = world()
     cache.insert([1, 2], pool.alloc(2))
     cache.root.children.clear()
-    with pytest.raises(LedgerError, match=r"slot 0 has no owner:\ncached since step 2.*, but no node holds it"):
+    with pytest.raises(LedgerError, match=r"slot 0 has no owner:\ncached since operation 2.*, but no node holds it"):
         ledger.check()
 
 
@@ -96,7 +100,7 @@ def test_a_pool_that_forgets():
     pool, _, ledger = world()
     pool.alloc(3)
     pool._mark[1] = 0
-    with pytest.raises(LedgerError, match="slot 1: the pool has it as free, but it is\nthe caller's since step 1"):
+    with pytest.raises(LedgerError, match="slot 1: the pool has it as free, but it is\nthe caller's since operation 1"):
         ledger.check()
 
 
@@ -179,7 +183,7 @@ def test_a_cache_that_serves_another_prompt_is_caught_at_once():
     cache.insert([1, 2, 3], [0, 1, 2])
     cache.root.children[b"\1\0\0\0"].slots[1] = 0
     with pytest.raises(
-        CanaryError, match=r"(?s)step 2, match_prefix \[1, 2\].*written by step 1 \(insert \[1, 2, 3\]\)"
+        CanaryError, match=r"(?s)operation 2, match_prefix \[1, 2\].*written by operation 1 \(insert \[1, 2, 3\]\)"
     ):
         cache.match_prefix([1, 2])
     canary.close()

@@ -47,8 +47,8 @@ class Canary(AbstractContextManager["Canary"]):
     ...     _ = cache.insert([1, 2, 3], [0, 1, 2])
     ...     _ = cache.insert([7, 8], [2, 3])               # slot 2 is in use: this overwrites it
     Traceback (most recent call last):
-    minikv.learn.canary.CanaryError: step 2, insert [7, 8]: slot 2 is read for token 3 at position 2 of [1, 2, 3],
-    but holds token 7 at position 0, written by step 2 (insert [7, 8])
+    minikv.learn.canary.CanaryError: operation 2, insert [7, 8]: slot 2 is read for token 3 at position 2 of [1, 2, 3],
+    but holds token 7 at position 0, written by operation 2 (insert [7, 8])
     """
 
     def __init__(self, cache: Any = None, writes: bool = True):
@@ -90,7 +90,7 @@ class Canary(AbstractContextManager["Canary"]):
         wanted += f" of {bounded(tokens)},\n"
         if mark is None:
             return f"{wanted}but nothing was ever computed into it"
-        by = f"written by step {mark.step} ({mark.words})"
+        by = f"written by operation {mark.step} ({mark.words})" if mark.step else f"since {mark.words}"
         if (mark.token, mark.position) == (tokens[position], position):
             return f"{wanted}but holds that token behind another prefix, {by}"
         return f"{wanted}but holds token {mark.token} at position {mark.position}, {by}"
@@ -114,7 +114,7 @@ class Canary(AbstractContextManager["Canary"]):
         self.step += 1
         said = bounded(plain(call.arguments["tokens"])) if "tokens" in call.arguments else ""
         words = f"{call.verb} {said}".strip()
-        self._where = f"step {self.step}, {words}: "
+        self._where = f"operation {self.step}, {words}: "
         try:
             if call.error is None and call.verb in ("insert", "match_prefix"):
                 self._after(call, words)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 from collections.abc import Iterator, Sequence
 
 from hypothesis import strategies as st
@@ -179,6 +181,36 @@ def _stops_at_the_locked(parents: Sequence[int | None], held: Sequence[int]) -> 
     return counts
 
 
+def _node_0_is_nothing(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
+    counts = [0] * len(parents)
+    for end in held:
+        node: int | None = end
+        while node:
+            counts[node] += 1
+            node = parents[node]
+    return counts
+
+
+def _each_place_once(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
+    return lock_counts(parents, list(set(held)))
+
+
+def _one_parent_only(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
+    counts = [0] * len(parents)
+    for end in held:
+        for node in list(_upwards(parents, end))[:2]:
+            counts[node] += 1
+    return counts
+
+
+def _not_the_top(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
+    counts = [0] * len(parents)
+    for end in held:
+        for node in list(_upwards(parents, end))[:-1]:
+            counts[node] += 1
+    return counts
+
+
 def _without_the_lock(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
     return _fit(free + sum(prefixes), [own for _, own in waiting])
 
@@ -203,6 +235,24 @@ def _out_of_turn(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
     return inside
 
 
+def _nothing_for_none(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
+    room, locked = free + sum(prefixes), set()
+    for count, (prefix, own) in enumerate(waiting):
+        room -= own if prefix in locked else own + prefixes[prefix]  # type: ignore[index]
+        if room < 0:
+            return count
+        locked.add(prefix)
+    return len(waiting)
+
+
+def _prefix_0_is_none(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
+    costs, locked = [], set()
+    for prefix, own in waiting:
+        costs.append(own + prefixes[prefix] if prefix and prefix not in locked else own)
+        locked.add(prefix)
+    return _fit(free + sum(prefixes), costs)
+
+
 def _fit(room: int, costs: Sequence[int]) -> int:
     for count, cost in enumerate(costs):
         room -= cost
@@ -223,6 +273,30 @@ def _a_split_in_between() -> Script:
 def _no_unlock() -> Script:
     inserts = (("insert", ([1, 2],)), ("lock", ("Anna", [1, 2, 3])), ("insert", ([1, 2, 3],)))
     return Script((), (*inserts, ("lock", ("Ben", [1, 2, 3]))))
+
+
+def _advice(script: Script) -> str | None:
+    """A hint for a script that does no harm: what it does not do yet."""
+    verbs = [verb for verb, _ in script.operations]
+    if "unlock" not in verbs:
+        return "locking is right in both: the careless line runs when somebody unlocks"
+    if "lock" not in verbs or "insert" not in verbs[verbs.index("lock") :]:
+        return "nothing happens between lock and unlock, so the place is found again"
+    return None
+
+
+def _praise(script: Script) -> str:
+    """Whether a script that found the bug also made the careless tree give away what somebody still holds."""
+    tree, robbed = CarelessTree(), ""
+    for verb, given in script.operations:
+        with contextlib.suppress(Exception):
+            getattr(tree, verb)(*copy.deepcopy(given))
+        for name in sorted(set(tree.prompts) - {robbed}):
+            node = tree.places[name]
+            while node.parent is not None:
+                robbed = name if node.ref_count <= 0 else robbed
+                node = node.parent
+    return f"And what {robbed} holds may be evicted!" if robbed else "Can you make it give away what another holds?"
 
 
 @st.composite
@@ -253,6 +327,10 @@ EXERCISES = (
             Wrong(_begins_at_the_parent, "count the node itself before you go up to the one above it"),
             Wrong(_flags, "count the locks: with a mere mark, the first to unlock would unlock for all"),
             Wrong(_stops_at_the_locked, "go on to the root even where a node is locked already: each lock counts"),
+            Wrong(_node_0_is_nothing, "node 0 is a node, but `while node` takes it for none: ask `is not None`"),
+            Wrong(_each_place_once, "two locks at one node count twice: a set of held forgets the second"),
+            Wrong(_one_parent_only, "above the parent are more nodes: go on until the parent is None"),
+            Wrong(_not_the_top, "the topmost node is on the path too: stop after the node that has None above it"),
         ),
     ),
     Exercise(
@@ -261,7 +339,7 @@ EXERCISES = (
         reference=how_many_fit,
         cases=[(4, [], [(None, 4)]), (0, [4], [(None, 4)]), (3, [], [(None, 4)]), (0, [4], [(0, 1)]),
                (2, [4], [(0, 2), (0, 1)]), (2, [4], [(0, 1), (0, 1)]), (3, [4], [(None, 9), (0, 1)]),
-               (1, [2, 3], [(0, 2), (1, 1)]), (5, [2], [])],
+               (1, [2, 3], [(0, 2), (1, 1)]), (0, [1, 4], [(1, 2)]), (5, [2], [])],
         strategy=_lines(),
         hint="room is free + evictable; the first request with a prefix takes it out of the room, and nobody after",
         wrong=(
@@ -269,6 +347,8 @@ EXERCISES = (
             Wrong(_each_for_itself, "a prefix that somebody inside holds was taken out of the room already"),
             Wrong(_only_what_is_free, "what is cached and not locked is room too: it can be evicted"),
             Wrong(_out_of_turn, "in order: behind one that does not fit, nobody is let in"),
+            Wrong(_nothing_for_none, "who begins with None needs only its own tokens: there is no prefixes[None]"),
+            Wrong(_prefix_0_is_none, "0 is the first prefix, but `if prefix` takes it for none: ask `is None`"),
         ),
     ),
     Hunt(
@@ -280,6 +360,8 @@ EXERCISES = (
         example=Script((), (("insert", ([1, 2],)), ("lock", ("Anna", [1, 2, 3])), ("insert", ([1, 2, 3],)),
                             ("lock", ("Ben", [1, 2, 3])), ("unlock", ("Anna",)))),
         hint="between lock and unlock, make the tree find more of the same prompt than it did before",
+        advice=_advice,
+        praise=_praise,
         wrong=(
             Wrong(_nothing_in_between, "nothing happens between lock and unlock, so the place is found again"),
             Wrong(_a_split_in_between, "a split moves nobody's end: what makes the look-up end deeper than before?"),

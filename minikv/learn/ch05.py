@@ -155,6 +155,31 @@ def _never_too_much(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
     return gone
 
 
+def _nothing_behind_a_lock(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    order = _oldest_first(leaves)
+    first = next((at for at, place in enumerate(order) if leaves[place][2]), len(order))
+    return _in_order(leaves, num_tokens, order[:first])
+
+
+def _smallest_first(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    unlocked = [place for place, leaf in enumerate(leaves) if not leaf[2]]
+    return _in_order(leaves, num_tokens, sorted(unlocked, key=lambda place: leaves[place][0]))
+
+
+def _new_places(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    """Sorts the leaves themselves, and gives their places after that."""
+    return victims(sorted(leaves, key=lambda leaf: leaf[1]), num_tokens)
+
+
+def _all_or_nothing(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    room = sum(tokens for tokens, _, locked in leaves if not locked)
+    return victims(leaves, num_tokens) if num_tokens <= room else []
+
+
+def _at_least_one(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    return victims(leaves, max(1, num_tokens))
+
+
 class _OneRing(TwoRings):
     """Plain lru."""
 
@@ -236,6 +261,26 @@ def _used_again() -> Script:
     return Script((), steps)
 
 
+def _evicted_elsewhere() -> Script:
+    path = (("use", ([1, 2],)), ("lock", ([1, 2],)), ("unlock", ([1, 2],)))
+    return Script((), (("use", ([9],)), *path, ("evict", ())))
+
+
+def _advice(script: Script) -> str | None:
+    """A hint for a script that does no harm: what it does not do yet."""
+    ring, back, gone = PathRing(), [], False
+    for verb, given in script.operations:
+        result = getattr(ring, verb)(*given)
+        if verb == "unlock":
+            back.append(tuple(*given))
+        gone = gone or any(result and path[: len(result)] == result for path in back)
+    if not back:
+        return "the careless line runs when a lock is given back: lock a path, and unlock it"
+    if max(map(len, back)) < 2:
+        return "a path of one node has only one order; lock a longer one"
+    return None if gone else "after the unlock, nothing of that path was evicted: evict once more"
+
+
 _LEAVES = st.lists(
     st.tuples(st.integers(1, 9), st.integers(0, 20), st.booleans()), max_size=6, unique_by=lambda leaf: leaf[1]
 )
@@ -248,7 +293,8 @@ EXERCISES = (
         reference=victims,
         cases=[([], 3), ([(4, 1, False)], 0), ([(2, 5, False), (2, 3, False)], 1), ([(2, 1, True), (2, 3, False)], 2),
                ([(2, 1, False), (2, 3, False)], 2), ([(3, 1, False), (3, 2, False), (3, 3, False)], 4),
-               ([(8, 1, False), (1, 2, False)], 1), ([(2, 1, False), (2, 2, True)], 9)],
+               ([(8, 1, False), (1, 2, False)], 1), ([(2, 1, False), (2, 2, True)], 9),
+               ([(1, 9, False), (5, 2, False)], 2)],
         strategy=st.tuples(_LEAVES, st.integers(0, 20)),
         hint="sort the places of the unlocked leaves by the last use, and take from the front until enough is free",
         wrong=(
@@ -257,6 +303,11 @@ EXERCISES = (
             Wrong(_so_many_leaves, "num_tokens counts tokens, not leaves: add up what each leaf frees"),
             Wrong(_one_too_many, "stop as soon as enough is free: exactly enough is enough"),
             Wrong(_never_too_much, "the oldest leaf goes whole, even if that frees more than was asked for"),
+            Wrong(_nothing_behind_a_lock, "a locked leaf is passed over: the ones used after it may still go"),
+            Wrong(_smallest_first, "the order is that of the last use, the second of the three, not of the tokens"),
+            Wrong(_new_places, "give the places as they were: sort the places, not the leaves themselves"),
+            Wrong(_all_or_nothing, "where all that may go is too little, all of it goes: not nothing"),
+            Wrong(_at_least_one, "look whether enough is free before a leaf goes: for 0 tokens, none does"),
         ),
     ),
     Exercise(
@@ -282,10 +333,12 @@ EXERCISES = (
         reference=PathRing,
         example=Script((), (("use", ([1, 2],)), ("lock", ([1, 2],)), ("unlock", ([1, 2],)), ("evict", ()))),
         hint="the two differ only when a lock is given back: what stands in the ring then, and in which order?",
+        advice=_advice,
         wrong=(
             Wrong(_no_lock, "nothing was locked, so nothing was given back"),
             Wrong(_one_token, "a path of one node has only one order; lock a longer one"),
             Wrong(_used_again, "the use after the unlock puts the order right again; evict before it"),
+            Wrong(_evicted_elsewhere, "after the unlock, nothing of that path was evicted: evict once more"),
         ),
     ),
 )  # fmt: skip

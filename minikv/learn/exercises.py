@@ -18,7 +18,20 @@ from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
-from minikv.learn.judge import INCONSTANT, Difference, Outcome, Script, arguments, differ, run, smallest
+from minikv.learn.judge import (
+    INCONSTANT,
+    Difference,
+    Outcome,
+    Script,
+    TooLong,
+    arguments,
+    class_state,
+    differ,
+    form_hint,
+    refused,
+    run,
+    smallest,
+)
 
 CHAPTERS = range(6)
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
@@ -52,9 +65,12 @@ class Exercise:
     def judge(self, answer: Any) -> tuple[str, str, Difference | None]:
         """The mark for `answer`, what to say about it, and where it parts from the reference."""
         differs: dict[str, Difference] = {}
+        before, shared = class_state(answer), False
 
         def parts(case: Any) -> bool:
+            nonlocal shared
             found = differ(answer, self.reference, case, self.name, self.observe)
+            shared = shared or class_state(answer) != before
             if found is not None:
                 differs[repr(case)] = found
             return found is not None
@@ -62,24 +78,41 @@ class Exercise:
         case = smallest(parts, self.cases, self.strategy)
         if case is None:
             return RIGHT, "right on every case tried", None
+        mixed = "is your state shared between objects? Make it in __init__, as self.something"
         if case is INCONSTANT:
-            return WRONG, "gives different answers to the same arguments. Hint: keep nothing between two calls", None
+            hint = mixed if shared else "keep nothing between two calls"
+            return WRONG, f"gives different answers to the same arguments. Hint: {hint}", None
         found = differs[repr(case)]
         if not found.got.attempted and case is self.cases[0]:
             return NOT_ATTEMPTED, "not attempted yet", None
-        return WRONG, f"{found}. Hint: {self._hint_for(answer, case)}", found
+        best = mixed if shared else self._hint_for(answer, case, found)
+        return WRONG, f"{found}{f'. Hint: {best}' if best else ''}", found
 
-    def _hint_for(self, answer: Any, case: Any) -> str:
-        """The hint of the stored wrong answer that does what `answer` does, here and on every hand-picked case."""
+    def _hint_for(self, answer: Any, case: Any, found: Difference) -> str | None:
+        """The hint of the stored wrong answer that does what `answer` does, here and on every hand-picked case.
+
+        Otherwise one for a result of the wrong kind, none where nothing is returned at all, or the general one.
+        """
+        if isinstance(found.got.error, TooLong):
+            return form_hint(found)  # at once: each further case would take as long again
         for wrong in self.wrong:
             if not any(differ(answer, wrong.answer, other, self.name, self.observe) for other in [case, *self.cases]):
                 return wrong.hint
+        if hint := form_hint(found):
+            return hint
+        functions = not isinstance(case, Script) and found.got.error is None
+        if functions and all(run(answer, other).value is None for other in [case, *self.cases]):
+            return None  # "did you forget to return it?" has been asked
         return self.hint
 
 
 @dataclass(frozen=True)
 class Hunt:
-    """A bug to find: the answer returns a case (a tuple of arguments, or a `Script`) on which `careless` is wrong."""
+    """A bug to find: the answer returns a case (a tuple of arguments, or a `Script`) on which `careless` is wrong.
+
+    `advice`, when given, looks at a case that does no harm and gives a hint that fits it, or `None`; `praise` looks at
+    one that does, and has a word to add.
+    """
 
     id: str
     name: str
@@ -89,37 +122,44 @@ class Hunt:
     example: Any
     wrong: Sequence[Wrong] = ()
     observe: str | None = None
+    advice: Callable[[Any], str | None] | None = None
+    praise: Callable[[Any], str] | None = None
 
     def judge(self, answer: Any) -> tuple[str, str, Difference | None]:
         """The mark for the case that `answer()` returns, and what both sides do on it."""
         given = run(answer, ())
         if not given.attempted:
             return NOT_ATTEMPTED, "not attempted yet", None
-        what, found = self._try(given)
+        if malformed := self._malformed(given):
+            return WRONG, f"{self.name}: {malformed}", None
+        case = given.value
+        call = f"{self.name}{case!r}" if isinstance(case, Script) else self.name + arguments(case)
+        right = Outcome() if isinstance(case, Script) else run(self.reference, case)
+        valid = right.error is None
+        found = differ(self.careless, self.reference, case, self.name, self.observe) if valid else None
         if found is not None:
-            return RIGHT, f"bug found: {found}", None
-        hint = next((w.hint for w in self.wrong if _same_case(given, run(w.answer, ()))), self.hint)
-        return WRONG, f"{what}. Hint: {hint}", None
+            more = f". {run(self.praise, (case,)).value}" if self.praise else ""
+            return RIGHT, f"bug found: {found}{more}", None
+        hint = next((w.hint for w in self.wrong if _same_case(given, run(w.answer, ()))), None)
+        if hint is None and isinstance(case, Script) and (error := refused(self.reference, case)):
+            return WRONG, f"{self.name}: {error}, on both. Hint: what both refuse does nothing: mend it first", None
+        if hint is None and self.advice is not None:
+            hint = run(self.advice, (case,)).value
+        what = f"on {call} the careless one does no harm" if valid else f"{call} is no valid call, {right}"
+        return WRONG, f"{what}. Hint: {hint or self.hint}", None
 
-    def _try(self, given: Outcome) -> tuple[str, Difference | None]:
-        """What to say of the case that was given, and where the careless one goes wrong on it, if it does."""
+    def _malformed(self, given: Outcome) -> str | None:
+        """Why what was given is no case at all, in words; `None` if it is one."""
         case = given.value
         if given.error is not None:
-            return f"{self.name}: your code ended in {given}", None
+            return f"your code ended in {given}"
         if not isinstance(case, type(self.example)):
             wanted = "a tuple of arguments" if isinstance(self.example, tuple) else "a Script of operations"
-            return f"{self.name}: got {given}, expected {wanted}", None
+            forgot = "" if case is not None else f": {'you printed; ' if given.printed else ''}return it"
+            return f"got {given}, expected {wanted}{forgot}"
         if isinstance(case, Script):
-            if case.problem:
-                return f"{self.name}: {case.problem}", None
-            call = f"{self.name}{case!r}"
-        else:
-            call = self.name + arguments(case)
-            right = run(self.reference, case)
-            if right.error is not None:
-                return f"{call} is no valid call, {right}", None
-        found = differ(self.careless, self.reference, case, self.name, self.observe)
-        return f"on {call} the careless one does no harm", found
+            return case.problem(like=self.example)
+        return None
 
 
 def _same_case(one: Outcome, other: Outcome) -> bool:
@@ -212,6 +252,8 @@ def _recall() -> dict[str, str]:
 
 
 def _remember(exercise: str, mark: str) -> None:
+    if _recall().get(exercise) == RIGHT:
+        return  # who has solved it has solved it: trying on takes nothing away
     with contextlib.suppress(OSError):  # a read-only home: the line was printed, only the record is missing
         _record().parent.mkdir(parents=True, exist_ok=True)
         marks = json.dumps({**_recall(), exercise: mark}, ensure_ascii=False, indent=1, sort_keys=True)
@@ -219,8 +261,10 @@ def _remember(exercise: str, mark: str) -> None:
 
 
 def progress(chapters: Iterable[int] = CHAPTERS) -> None:
-    """Print for each chapter the exercises that are solved (✅), tried (❌) and not tried (⬜), from the last `check`s.
+    """Print for each chapter the exercises that are solved (✅), tried (❌) and not tried (⬜).
 
+    The best `check` of an exercise counts: who solves it and then plays with another answer keeps the ✅, and a
+    classroom sees who has got there, not who tried what last. To begin anew, delete the record.
     The record is the file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names.
 
     >>> progress([])

@@ -17,6 +17,7 @@ import reprlib
 import sys
 import threading
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,7 @@ from hypothesis.strategies import SearchStrategy
 
 MOST_SECONDS = 3.0  # for one case; an answer needs thousandths of that
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_CONTAINERS = (list, dict, set, deque, bytearray)
 _SHORT = reprlib.Repr()
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxarray = _SHORT.maxdict = 12
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -44,36 +46,40 @@ class Script:
     init: tuple[Any, ...]
     operations: tuple[tuple[str, tuple[Any, ...]], ...]
 
-    @property
-    def problem(self) -> str | None:
-        """What is not of the form that a script must have, in words; `None` if nothing is.
+    def problem(self, like: Script | None = None) -> str | None:
+        """What is not of the form that a script must have, in words, with a piece of `like`; `None` if nothing is.
 
-        >>> print(Script((4,), (("alloc", 2),)).problem)
-        operation 1 is ['alloc', 2]: expected (name, (arguments,)), as in ('alloc', (2,))
+        >>> print(Script((4,), (("alloc", 2),)).problem(like=Script((2,), (("free", ([0],)),))))
+        operation 1 is ['alloc', 2]: expected (name, (arguments,)), as in ('free', ([0],))
         """
         if not isinstance(self.init, tuple):
-            return f"the first part is {shown(self.init)}: expected the constructor's arguments, as in (2,)"
+            as_in = f", as in {like.init}" if like else ""
+            return f"the first part is {shown(self.init)}: expected the constructor's arguments{as_in}"
         if not isinstance(self.operations, (tuple, list)):
             return f"the second part is {shown(self.operations)}: expected operations, one after the other"
         for number, operation in enumerate(self.operations, start=1):
             pair = isinstance(operation, (tuple, list)) and len(operation) == 2
             if not (pair and isinstance(operation[0], str) and isinstance(operation[1], tuple)):
-                form = "expected (name, (arguments,)), as in ('alloc', (2,))"
-                return f"operation {number} is {shown(operation)}: {form}"
+                as_in = f", as in {like.operations[0]}" if like else ""
+                return f"operation {number} is {shown(operation)}: expected (name, (arguments,)){as_in}"
         return None
 
     def __repr__(self) -> str:
-        if self.problem:
+        if self.problem():
             return f"Script({shown(self.init)}, {shown(self.operations)})"
         return "".join([arguments(self.init), *(f".{name}{arguments(args)}" for name, args in self.operations)])
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call came to: a value, or the error that it raised; `NotImplementedError` means not attempted."""
+    """What one call came to: a value, or the error that it raised; and whether it printed something.
+
+    `NotImplementedError` means not attempted.
+    """
 
     value: Any = None
     error: BaseException | None = None
+    printed: bool = False
 
     @property
     def attempted(self) -> bool:
@@ -131,12 +137,13 @@ def run(answer: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
     >>> str(run(max, ([3, 5],))), str(run(max, ([],)))[:10]
     ('5', 'ValueError')
     """
-    saved, watchdog = (sys.stdout, sys.stderr, builtins.input), _Watchdog()
+    saved, watchdog, said = (sys.stdout, sys.stderr, builtins.input), _Watchdog(), io.StringIO()
     try:
-        sys.stdout = sys.stderr = io.StringIO()
+        sys.stdout = sys.stderr = said
         builtins.input = _nobody_answers
         watchdog.start()
-        return Outcome(answer(*copy.deepcopy(args)))
+        value = answer(*copy.deepcopy(args))
+        return Outcome(value, printed=not said.closed and bool(said.getvalue()))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also SystemExit, and whatever else a learner raises
@@ -220,7 +227,9 @@ class Difference:
     def __str__(self) -> str:
         if not self.got.attempted:
             return f"{self.call} is not written yet"
-        forgot = " (did you forget to return it?)" if self.got.value is None and self.got.error is None else ""
+        forgot = ""
+        if self.got.value is None and self.got.error is None:
+            forgot = f" ({'it printed something: return it' if self.got.printed else 'did you forget to return it?'})"
         got = "nothing" if forgot and self.expected.value is not None else str(self.got)
         verb = f"leaves {self.then}at" if self.then else "gave"
         return f"{self.call} {verb} {got}{forgot if got == 'nothing' else ''}, expected {self.expected}"
@@ -264,6 +273,66 @@ def differ(answer: Any, reference: Any, case: Any, name: str, observe: str | Non
             if not got.agrees(expected):
                 return Difference(call, got, expected, mine.value, theirs.value, f"{observe} ")
     return None
+
+
+def refused(reference: Any, script: Script) -> str | None:
+    """The first operation of `script` that the `reference` refuses, with its error, in words; `None` if none.
+
+    >>> refused(list, Script((), (("append", (1,)), ("push", (2,)))))
+    "operation 2, push(2): AttributeError ('list' object has no attribute 'push')"
+    """
+    made = run(reference, script.init)
+    if made.error is not None:
+        return f"making it with {arguments(script.init)}: {made}"
+    for number, (method, args) in enumerate(script.operations, start=1):
+        outcome = run(lambda *a, m=method: getattr(made.value, m)(*a), args)
+        if outcome.error is not None:
+            return f"operation {number}, {method}{arguments(args)}: {outcome}"
+    return None
+
+
+def form_hint(difference: Difference) -> str | None:
+    """A hint for a result of the wrong kind, to which what an exercise has to say about values does not fit.
+
+    >>> form_hint(Difference("f()", Outcome({1}), Outcome([1])))
+    'return a list; this is a set'
+    >>> form_hint(Difference("f()", Outcome([1]), Outcome([2])))
+    """
+    got, expected = difference.got, difference.expected
+    if isinstance(got.error, TooLong):
+        return "look at the loop: does every round bring it nearer to its end?"
+    if got.error is not None or expected.error is not None or difference.yours is not None:
+        return "print shows a value, return hands it back" if got.printed and got.value is None else None
+    if got.value is None and got.printed:
+        return "print shows a value, return hands it back"
+    kinds = [_kind(outcome.value) for outcome in (got, expected)]
+    if kinds[0] != kinds[1] and got.value is not None and expected.value is not None:
+        return f"return {kinds[1]}; this is {kinds[0]}"
+    return None
+
+
+def _kind(value: Any) -> str:
+    value = _plain(value)
+    if isinstance(value, (int, float)):
+        return "a number"
+    name = "list" if isinstance(value, list) else type(value).__name__
+    return f"a{'n' if name[0].lower() in 'aeiou' else ''} {name}"
+
+
+def class_state(answer: Any) -> str:
+    """What all objects of a class share: its attributes that can change, and the defaults of its `__init__`.
+
+    >>> class Shared:
+    ...     items = [3]
+    >>> class_state(Shared), class_state(len)
+    ("[('items', [3])]", '[]')
+    """
+    if not isinstance(answer, type):
+        return "[]"
+    found = [(name, value) for name, value in vars(answer).items() if isinstance(value, _CONTAINERS)]
+    defaults = getattr(vars(answer).get("__init__"), "__defaults__", None) or ()
+    found += [("default", value) for value in defaults if isinstance(value, _CONTAINERS)]
+    return str(run(repr, (found,)).value)
 
 
 def smallest(differs: Callable[[Any], bool], cases: Iterable[Any], strategy: SearchStrategy[Any] | None) -> Any:

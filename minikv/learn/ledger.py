@@ -22,22 +22,24 @@ FREE, CALLER, CACHE = "free", "the caller's", "cached"
 
 
 class LedgerError(InvariantError):
-    """A slot has two owners, or none; the message names both, the slot and the step."""
+    """A slot has two owners, or none; the message names both, the slot and the operation."""
 
 
 class Entry(NamedTuple):
-    """What the book says of a slot: its owner since `step`, and the operation that made it so."""
+    """What the book says of a slot: its owner since operation number `step`, and what that operation was."""
 
     owner: str
     step: int
     words: str
 
     def __str__(self) -> str:
-        return f"{self.owner} since step {self.step} ({self.words})" if self.step else f"{self.owner} from the start"
+        return (
+            f"{self.owner} since operation {self.step} ({self.words})" if self.step else f"{self.owner} from the start"
+        )
 
 
 class Ledger(AbstractContextManager["Ledger"]):
-    """Watches `pool` and `cache` until it is closed; every operation is a step, checked as soon as it is done.
+    """Watches `pool` and `cache` until it is closed; every operation is counted, and checked as soon as it is done.
 
     `page_size` is how many slots a page of the pool stands for. `sequences`, when given, is called for the running
     sequences by name, each with the slots that are its own: what is the caller's must then be one sequence's.
@@ -52,8 +54,8 @@ class Ledger(AbstractContextManager["Ledger"]):
     ...     print(ledger.owner(0), ledger.owner(5), sep="; ")
     ...     pool.free(slots)                              # but they are the cache's now
     Traceback (most recent call last):
-    minikv.learn.ledger.LedgerError: step 3, free [0, 1, 2]: slot 0 has two owners:
-    given back to the pool, and cached since step 2 (insert [1, 2, 3])
+    minikv.learn.ledger.LedgerError: operation 3, free [0, 1, 2]: slot 0 has two owners:
+    given back to the pool, and cached since operation 2 (insert [1, 2, 3])
     """
 
     def __init__(
@@ -89,13 +91,13 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def check(self) -> None:
         """Compare the book with what the pool, the cache and the sequences hold now."""
-        self._compare(f"step {self.step}, check()")
+        self._compare(f"operation {self.step}, check()")
 
     # -- hearing of an operation ------------------------------------------------------------------------------------
 
     def _hear(self, call: Call) -> None:
         self.step += 1
-        where = f"step {self.step}, {words(call)}"
+        where = f"operation {self.step}, {words(call)}"
         if call.error is None and (note := getattr(self, f"_after_{call.verb}", None)):
             note(call, where)
         self._compare(where)
