@@ -105,7 +105,8 @@ class NaiveCache:
         hash(namespace)
         if start is not None:
             self.check_start(start, tokens, namespace)
-        new = slot_array(slots, len(tokens)).tolist()
+        skip = start.length if start else 0
+        new = [0] * skip + slot_array(slots, len(tokens), skip).tolist()
         there = self.cached_path(namespace, tokens)
         path = self.path(namespace, tokens)
         if there and len(path) > len(there):
@@ -115,7 +116,7 @@ class NaiveCache:
             self.pages[key] = Page(new[i * self.page_size : (i + 1) * self.page_size], self.births, self.clock + 1)
         for key in path:
             self.pages[key].priority = max(self.pages[key].priority, priority)
-        self.touch(path[start.length // self.page_size if start else 0 :])
+        self.touch(path[skip // self.page_size :])
         return Insertion(len(there) * self.page_size, len(path) * self.page_size, self.handle(namespace, path))
 
     def check_start(self, start: Handle, tokens: tuple[int, ...], namespace: Any) -> None:

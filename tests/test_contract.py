@@ -65,6 +65,15 @@ BAD_SLOTS = {
     "a string": ("abc", TypeError, "str"),
     "numpy floats": (np.ones(3), TypeError, r"slots\[0\] is 1.0"),
     "a column": (np.ones((3, 1), int), ValueError, r"shape \(3, 1\)"),
+    "int32, negative": (np.array([1, 2, -3], np.int32), ValueError, r"slots\[2\] is -3"),
+    "array, negative": (array("i", [1, -2, 3]), ValueError, r"slots\[1\] is -2"),
+    "memory, negative": (memoryview(array("i", [-1, 2, 3])), ValueError, r"slots\[0\] is -1"),
+    "int32, too few": (np.ones(2, np.int32), ValueError, "2 slots for 3 tokens"),
+    "int32, a column": (np.ones((3, 1), np.int32), ValueError, r"shape \(3, 1\)"),
+    "float32": (np.ones(3, np.float32), TypeError, r"slots\[0\] is 1.0"),
+    "float32 memory": (memoryview(array("f", [1, 2, 3])), TypeError, r"slots\[0\] is 1.0"),
+    "uint32, too large": (np.array([1, 2**31, 3], np.uint32), ValueError, r"slots\[1\] is 2147483648"),
+    "dates": (np.array([1, 2, 3], "datetime64[s]"), TypeError, "slots"),
 }
 
 
@@ -112,6 +121,56 @@ def test_rule_1_bad_slots_are_named_and_change_nothing(make, slots, error, names
         cache.insert([1, 5, 6], slots)
     assert sizes(cache) == before
     assert cache.match_prefix([1, 5]).length == 1
+    cache.check()
+
+
+@every_index
+def test_rule_1_one_bad_slot_of_many_is_found(make):
+    cache = make()
+    slots = np.arange(5000, dtype=np.int32)
+    slots[4321] = -7
+    with pytest.raises(ValueError, match=r"slots\[4321\] is -7"):
+        cache.insert(range(5000), slots)
+    assert cache.total_size == 0
+
+
+@every_index
+@pytest.mark.parametrize(
+    "form", [list, tuple, lambda s: np.array(s, np.int32), lambda s: np.array(s), lambda s: array("i", s)]
+)
+def test_rule_4_slots_before_the_start_are_not_looked_at(make, form):
+    cache = make()
+    cache.insert([1, 2], [5, 6])
+    handle = cache.match_prefix([1, 2]).handle
+    cache.lock(handle)
+    with pytest.raises(ValueError, match=r"slots\[3\] is -7"):
+        cache.insert([1, 2, 3, 4], form([-1, -1, 7, -7]), start=handle)
+    cache.insert([1, 2, 3], form([-1, -1, 7]), start=handle)
+    assert cached(cache, [1, 2, 3]) == [5, 6, 7]
+
+
+@every_index
+def test_rule_4_a_start_from_an_insertion_or_from_deep_down_is_checked_to_the_root(make):
+    cache = make()
+    cache.insert([1, 2], [0, 1])
+    deep = cache.insert([1, 2, 3, 4], [0, 1, 2, 3]).handle
+    cache.lock(deep)
+    for wrong in ([9, 2, 3, 4, 5], [1, 9, 3, 4, 5], [1, 2, 3, 9, 5], [1, 2, 3]):
+        with pytest.raises(ValueError, match="start"):
+            cache.insert(wrong, range(len(wrong)), start=deep)
+    cache.insert([1, 2, 3, 4, 5], range(5), start=deep)
+    assert cached(cache, [1, 2, 3, 4, 5]) == [0, 1, 2, 3, 4]
+
+
+@every_index
+def test_rule_4_a_start_of_no_length_disturbs_nobody(make):
+    cache = make()
+    empty = cache.match_prefix([1, 2], namespace="lora").handle
+    cache.lock(empty)
+    cache.insert([5], [5], namespace="lora")
+    cache.insert([1, 2], [1, 2], namespace="lora", start=empty)
+    assert cached(cache, [5], namespace="lora") == [5]
+    assert cached(cache, [1, 2], namespace="lora") == [1, 2]
     cache.check()
 
 
@@ -298,8 +357,9 @@ def test_rule_6_what_is_not_locked_here_cannot_be_unlocked(make):
 def test_rule_6_only_handles_can_be_locked(make):
     cache = make()
     for wrong in (None, 1, cache.match_prefix([1])):
-        with pytest.raises(TypeError, match="expected the handle"):
-            cache.lock(wrong)
+        for verb in (cache.lock, cache.unlock, lambda start: cache.insert([1], [1], start=start or 0)):
+            with pytest.raises(TypeError, match="expected the handle"):
+                verb(wrong)
 
 
 @every_index

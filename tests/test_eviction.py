@@ -37,6 +37,10 @@ def test_only_leaves_go_whatever_the_policy(policy):
     assert cache.evict(1).tolist() == []
 
 
+def priorities(cache):
+    return {tuple(node.tokens): node.priority for node in cache.nodes()}
+
+
 def test_a_priority_is_worth_it_to_the_whole_path():
     cache = RadixCache(policy="priority")
     cache.insert([1, 2], [1, 2])
@@ -44,23 +48,75 @@ def test_a_priority_is_worth_it_to_the_whole_path():
     handle = cache.match_prefix([1, 2]).handle
     cache.lock(handle)
     cache.insert([1, 2, 3], [0, 0, 3], start=handle, priority=5)
+    assert priorities(cache) == {(1, 2): 5, (3,): 5, (9,): 0}
     cache.unlock(handle)
     cache.check()
     assert [cache.evict(1).tolist() for _ in range(3)] == [[9], [3], [1, 2]]
-    assert {node.priority for node in cache.nodes()} == set()
+
+
+def test_a_lower_priority_takes_nothing_away():
+    cache = RadixCache(policy="priority")
+    cache.insert([1, 2], [1, 2], priority=5)
+    cache.insert([1, 2, 3], [0, 0, 3], priority=2)
+    assert priorities(cache) == {(1, 2): 5, (3,): 2}
+
+
+def test_a_raised_priority_counts_at_once():
+    cache = RadixCache(policy="priority")
+    cache.insert([1], [1])
+    cache.insert([2], [2])
+    cache.insert([1], [1], priority=1)
+    cache.check()
+    assert cache.evict(1).tolist() == [2]
+
+
+def test_a_use_under_a_lock_counts_for_lfu():
+    cache = RadixCache(policy="lfu")
+    handle = cache.insert([1], [1]).handle
+    cache.lock(handle)
+    for _ in range(3):
+        cache.match_prefix([1])
+    cache.unlock(handle)
+    for _ in range(2):
+        cache.insert([2], [2])
+    assert cache.evict(1).tolist() == [2]
+
+
+def test_slru_knows_two_segments_and_no_more():
+    """Used five times long ago and used twice just now are the same segment: the older use goes first."""
+    caches = {policy: RadixCache(policy=policy) for policy in ("slru", "lfu")}
+    for cache in caches.values():
+        for _ in range(5):
+            cache.insert([1], [1])
+        for _ in range(2):
+            cache.insert([2], [2])
+    assert [cache.evict(1).tolist() for cache in caches.values()] == [[1], [2]]
 
 
 def test_a_split_half_inherits_what_its_tokens_are_worth():
     cache = RadixCache(policy="priority")
     cache.insert([1, 2, 3], [1, 2, 3], priority=4)
+    cache.match_prefix([1, 2, 3])
     upper = cache.match_prefix([1, 2, 9]).handle.node
     (lower,) = upper.children.values()
-    assert (upper.priority, upper.created, upper.hits) == (4, 1, 2)
-    assert (lower.priority, lower.created, lower.hits) == (4, 1, 1)
+    assert (upper.priority, upper.created, upper.last_used, upper.hits) == (4, 1, 3, 3)
+    assert (lower.priority, lower.created, lower.last_used, lower.hits) == (4, 1, 2, 2)
     cache.check()
 
 
-@pytest.mark.parametrize(("wrong", "error"), [(-1, ValueError), (1.5, TypeError), ("high", TypeError)])
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (-1, ValueError),
+        (1.5, TypeError),
+        (0.0, TypeError),
+        ("high", TypeError),
+        ("", TypeError),
+        (None, TypeError),
+        (False, TypeError),
+        (True, TypeError),
+    ],
+)
 def test_a_priority_is_a_whole_number_of_at_least_0(wrong, error):
     cache = RadixCache(policy="priority")
     with pytest.raises(error, match="priority is"):
@@ -77,7 +133,12 @@ def test_every_policy_says_what_it_reads():
         assert order.key(only) == order.key(Node(**fields))
 
 
-@given(st.lists(st.tuples(st.sampled_from(["add", "touch", "remove", "cover", "bare", "pop"]), st.integers(0, 7))))
+STEPS = st.tuples(
+    st.sampled_from(["add", "add", "touch", "touch", "remove", "cover", "bare", "pop"]), st.integers(0, 19)
+)
+
+
+@given(st.lists(STEPS, min_size=40, max_size=80))
 def test_the_heap_keeps_the_order_of_sorting(steps):
     order, here, nodes = LeastFrequentlyUsed(), set(), {}
     for clock, (verb, number) in enumerate(steps, start=1):

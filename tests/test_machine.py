@@ -8,13 +8,21 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from machine import IndexAgainstModel
+from naive import GOES_FIRST
 
 from minikv import LockError, RadixCache
 from minikv.prefix.radix_tree import RadixTree
 
 
-class TestRadix(IndexAgainstModel.TestCase):
-    settings = settings(stateful_step_count=50)
+def under(policy):
+    """The machine under one policy: each has its own hunt, so that none of them is tried in passing only."""
+    return type(f"Under_{policy}", (IndexAgainstModel,), {"policy": policy})
+
+
+@pytest.mark.parametrize("policy", GOES_FIRST)
+def test_radix(policy):
+    share = max(40, settings().max_examples // len(GOES_FIRST))
+    run_state_machine_as_test(under(policy), settings=settings(stateful_step_count=50, max_examples=share))
 
 
 def split_forgets_the_locks(patch):
@@ -218,6 +226,7 @@ MUTANTS = [
 def test_the_machine_catches(plant, monkeypatch):
     """By an assertion, an audit or a refusal; a mutant that merely does not run would prove nothing."""
     plant(monkeypatch)
+    machine = under("lfu" if plant is use_is_not_counted else "lru")
     hunt = settings(max_examples=600, stateful_step_count=30, phases=[Phase.generate])
     with pytest.raises((AssertionError, ValueError, LockError, KeyError)):
-        run_state_machine_as_test(IndexAgainstModel, settings=hunt)
+        run_state_machine_as_test(machine, settings=hunt)

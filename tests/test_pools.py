@@ -199,6 +199,58 @@ def test_long_lists_are_marked_by_runs_with_the_same_outcome(frees, in_use):
     assert outcomes[0] == outcomes[1]
 
 
+@pytest.mark.parametrize("make", [FreeListPool, TrustingPool])
+def test_pages_given_out_are_not_written_to_again(make):
+    pool = make(8)
+    first, second = pool.alloc(2), pool.alloc(2)
+    pool.free(first)
+    pool.alloc(1)
+    assert (first.tolist(), second.tolist()) == ([0, 1], [2, 3])
+
+
+@every_pool
+def test_only_integers_in_one_dimension_are_pages(make):
+    pool = make(8)
+    pool.alloc(4)
+    with pytest.raises(TypeError, match=r"pages\[0\] is 1.0"):
+        pool.free(np.ones(1, np.float32))
+    with pytest.raises(ValueError, match=r"pages have shape \(1, 1\)"):
+        pool.free(np.ones((1, 1), np.int32))
+    assert pool.num_free == 4
+
+
+PIECES = st.lists(st.tuples(st.integers(-2, 40), st.integers(1, 20)), min_size=1, max_size=3)
+
+
+@given(st.lists(PIECES, max_size=4), st.integers(1, 40))
+def test_runs_that_leave_the_pool_or_meet_are_refused(frees, in_use):
+    """Runs from -2 to 60 in a pool of 40, looked at as runs and page by page: the same outcome, all or nothing."""
+    outcomes = []
+    for long_run in (2, 1000):
+        pool, said = FreeListPool(40), []
+        pool.alloc(in_use)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(free_list, "_LONG_RUN", long_run)
+            for pieces in frees:
+                try:
+                    pool.free(np.concatenate([np.arange(at, at + count, dtype=np.int32) for at, count in pieces]))
+                except ValueError as error:
+                    said.append(str(error))
+                pool.check()
+            said.append(pool.alloc(pool.num_free).tolist())
+        outcomes.append(said)
+    assert outcomes[0] == outcomes[1]
+
+
+def test_a_run_that_wraps_round_int32_is_no_run():
+    pool = FreeListPool(5000)
+    pool.alloc(5000)
+    with pytest.raises(ValueError, match=r"pages\[0\] is 2147483148"):
+        pool.free((np.arange(2**31 - 500, 2**31 + 524) % 2**32).astype(np.uint32).view(np.int32))
+    assert pool.num_free == 0
+    pool.check()
+
+
 def test_long_runs_are_freed_and_refused_as_a_whole():
     pool = FreeListPool(10_000)
     pages = pool.alloc(9000)

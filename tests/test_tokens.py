@@ -83,3 +83,12 @@ def test_common_bytes_counts_whole_steps_within_the_window(edge, data, step, at)
     window = data[at:end]
     same = next((i for i, (x, y) in enumerate(zip(edge, window)) if x != y), min(len(edge), len(window)))
     assert common_bytes(edge, data, min(at, end), end, step) == same // step * step
+
+
+def test_what_is_put_together_is_equal_to_what_was_never_apart():
+    joined = pack([1, 2]) + range(3, 4)
+    assert (joined, hash(joined), joined.head) == (pack([1, 2, 3]), hash(pack([1, 2, 3])), pack([1, 2]).data)
+    assert joined[:1].head is None
+    assert (joined[:1] + range(9, 10)).tolist() == [1, 9]
+    with pytest.raises(ValueError, match=r"tokens\[0\] is -1"):
+        _ = pack([1]) + range(-1, 0)

@@ -118,7 +118,7 @@ class FreeListPool(TrustingPool):
 
     def _mark_free(self, ids: Ids) -> bool:
         """Mark pages free, or change nothing when one of them is foreign, free already, or given twice."""
-        mark, index = self._mark, ids.view(np.uint32).astype(np.intp)  # as unsigned, a negative id is a huge one
+        mark, index = self._mark, ids.view(np.uint32).astype(np.int64)  # as unsigned, a negative id is a huge one
         try:
             marks = mark.take(index)
         except IndexError:
@@ -135,7 +135,7 @@ class FreeListPool(TrustingPool):
     def _mark_runs_free(self, runs: list[slice]) -> bool:
         """The same for runs of neighbours, which are looked at and marked as memory, not page by page."""
         for i, run in enumerate(runs):
-            inside = run.start >= 0 and run.stop <= self.size
+            inside = 0 <= run.start < run.stop <= self.size  # a run that wraps round int32 has none of this
             if not inside or (self._mark[run] != IN_USE).any():
                 for undone in runs[:i]:
                     self._mark[undone] = IN_USE
@@ -170,7 +170,7 @@ def _runs(ids: Ids) -> list[slice] | None:
     [slice(5, 5000, None)]
     """
     count = len(ids)
-    if count < _LONG_RUN or ids[_LONG_RUN - 1] - ids[0] != _LONG_RUN - 1:
+    if count < _LONG_RUN or int(ids[_LONG_RUN - 1]) - int(ids[0]) != _LONG_RUN - 1:
         return None
     cuts = (ids[1:] - ids[:-1] != 1).nonzero()[0] + 1
     if len(cuts) * _LONG_RUN >= count:

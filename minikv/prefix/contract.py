@@ -24,7 +24,7 @@ from typing import Any, Protocol, Union, cast
 import numpy as np
 import numpy.typing as npt
 
-from minikv.tokens import TokensLike, integers
+from minikv.tokens import TokensLike, integers, to_numpy
 
 SLOT_LIMIT = 2**31
 _SIGN_BYTE = 3 if sys.byteorder == "little" else 0
@@ -37,13 +37,13 @@ class Handle:
     """A place in a prefix cache: the end of a matched or inserted prefix, and what `lock` and `unlock` take.
 
     It stays good when nodes above it split. It goes stale, and `lock` says so, when its node is evicted or trimmed
-    or the cache is reset; a locked handle cannot go stale. `length` counts tokens from the root. `source` is the
-    packed prompt that it was made from, whose first `length` tokens lead to `node`.
+    or the cache is reset; a locked handle cannot go stale. `length` counts tokens from the root. `source`, where the
+    cache keeps it, is the packed prompt that it was made from, whose first `length` tokens lead to `node`.
     """
 
     __slots__ = ("epoch", "length", "namespace", "node", "source")
 
-    def __init__(self, epoch: object, node: Any, length: int, namespace: Hashable, source: bytes = b""):
+    def __init__(self, epoch: object, node: Any, length: int, namespace: Hashable, source: bytes | None = None):
         self.epoch, self.node, self.length, self.namespace, self.source = epoch, node, length, namespace, source
 
     def __repr__(self) -> str:
@@ -102,7 +102,7 @@ class PrefixCache(Protocol):
     5. A split changes no size, no lock and nobody's handle.
     6. `lock` protects the path to the root, `unlock` replays exactly that, locks nest; anything else is a `LockError`.
     7. Sizes are exact after every operation, in O(1).
-    8. Recency is a logical clock: last match, insert or unlock; a parent is never older than its child.
+    8. Recency is a logical clock: last match, insert or unlock; an unlocked parent is never older than its child.
     9. `evict(n)` frees unlocked leaves, least recent first, until n tokens are free or nothing is left.
     10. A `namespace` isolates: equal tokens in two namespaces never match. (As in a dict, 1 and True are one name.)
     11. `reset` forgets everything, or raises `LockError` while anything is locked.
@@ -159,8 +159,8 @@ def slot_array(slots: SlotsLike, num_tokens: int, skip: int = 0) -> array[int]:
     """
     kind: type = type(slots)
     if kind is memoryview or kind is np.ndarray or kind is array:
-        view = cast(Any, slots) if kind is memoryview else memoryview(cast(Any, slots))
-        if view.format == "i" and view.ndim == 1 and len(view) == num_tokens:
+        view = cast(Any, slots) if kind is memoryview else _view(slots)
+        if view is not None and view.format == "i" and view.ndim == 1 and len(view) == num_tokens:
             if len(view) - skip > 2048 and view.contiguous:
                 packed = array("i")
                 packed.frombytes(view[skip:].cast("B"))
@@ -170,10 +170,29 @@ def slot_array(slots: SlotsLike, num_tokens: int, skip: int = 0) -> array[int]:
                 packed, good = array("i", raw), raw[_SIGN_BYTE::4].isascii()
             if good:
                 return packed
-    values = integers(slots, "slots", *_SLOT)
+    values = integers(_without_first(slots, skip) if skip else slots, "slots", *_SLOT)
     if len(values) != num_tokens:
         raise ValueError(f"{len(values)} slots for {num_tokens} tokens: expected one slot for each token")
     return array("i", values[skip:].astype(np.int32).tobytes())
+
+
+def _without_first(slots: Any, skip: int) -> Any:
+    """`slots` with 0 for the first `skip`, which are not looked at, so that an error still counts from the first."""
+    if isinstance(slots, (array, memoryview)) or hasattr(slots, "__array__"):
+        items = to_numpy(slots, "slots").tolist()
+    elif isinstance(slots, Sequence) and not isinstance(slots, (str, bytes, bytearray)):
+        items = list(slots)
+    else:
+        return slots
+    return [0] * min(skip, len(items)) + items[skip:]
+
+
+def _view(slots: Any) -> memoryview | None:
+    """The memory of an array, or `None` for one of a kind that has no memory to show (dates, objects)."""
+    try:
+        return memoryview(slots)
+    except (TypeError, ValueError):
+        return None
 
 
 def brief(values: Any, most: int = 8) -> str:

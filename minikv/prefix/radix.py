@@ -130,7 +130,7 @@ class RadixCache(RadixTree):
             skip = start.length
         top: RadixNode = start.node if start is not None and skip else self._root_of(namespace)
         new_slots = slot_array(slots, len(data) // TOKEN_BYTES, skip)
-        if priority:
+        if type(priority) is not int or priority < 0:
             priority = whole_number("priority", priority, 0, "0 is the lowest priority")
 
         end = len(data) // self._step * self._step
@@ -285,10 +285,10 @@ class RadixCache(RadixTree):
             raise LockError(
                 f"cannot start from the handle of length {start.length}: it is not locked, so it may be evicted"
             )
-        if start.namespace != namespace:
+        if start.namespace is not namespace and start.namespace != namespace:
             raise ValueError(f"start is in namespace {start.namespace!r}, the tokens are in {namespace!r}")
         data, source = tokens.data, start.source
-        if source is data or source is tokens.head or data.startswith(source):
+        if source is not None and (source is data or source is tokens.head or data.startswith(source)):
             return  # the common case: the prompt that was matched, and an answer behind it
         node, at = start.node, start.length * TOKEN_BYTES
         while node.parent is not None:

@@ -1,6 +1,6 @@
 """The radix tree's own audit: everything it keeps up to date, recomputed from scratch.
 
-Separate from `radix.py` so that the tree stays short, and so that the audit shares no code with what it audits.
+Separate from `radix.py` so that the tree stays short, and so that the audit walks and adds up for itself.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ def _check_edge(cache: RadixCache, node: RadixNode) -> None:
 
 def _check_roots(cache: RadixCache) -> None:
     for namespace, root in cache.roots.items():
+        same = root.namespace is namespace or root.namespace == namespace  # type: ignore[attr-defined]
+        _require(same, f"root of {namespace!r}: it says it is the root of another namespace")
         _require(root.end == 0 and not root.key and root.parent is None, f"root of {namespace!r}: not a root")
         _require(bool(root.children) or namespace is None, f"root of {namespace!r}: kept, but it holds nothing")
 
@@ -74,6 +76,7 @@ def _check_locks(cache: RadixCache, nodes: list[RadixNode]) -> None:
     expected: dict[int, int] = {}
     for handle, count in cache._held.items():
         node = handle.node
+        _require(count > 0, f"node {node.id}: a handle of length {handle.length} is kept as holding {count} locks")
         _require(node.end == handle.length, f"node {node.id}: ends at {node.end}, its locked handle at {handle.length}")
         while node.parent is not None:
             expected[node.id] = expected.get(node.id, 0) + count
@@ -113,6 +116,9 @@ def _check_age(cache: RadixCache, node: RadixNode, place: dict[int, int]) -> Non
     used, parent = f"node {node.id}: used at {node.last_used}", node.parent
     _require(node.last_used <= cache._clock, f"{used}, but the clock is at {cache._clock}")
     _require(node.created <= node.last_used, f"{used}, before it was cached at {node.created}")
+    if parent is not None and parent.parent is not None:
+        what = f"node {node.id}: its priority {node.priority} is higher than its parent's, {parent.priority}"
+        _require(parent.priority >= node.priority, what)
     if parent is not None and parent.parent is not None and not parent.ref_count:
         _require(parent.last_used >= node.last_used, f"{used}, later than its parent {parent.id} at {parent.last_used}")
         after = node.id in place and parent.id in place and place[node.id] > place[parent.id]
@@ -121,6 +127,9 @@ def _check_age(cache: RadixCache, node: RadixNode, place: dict[int, int]) -> Non
 
 def _check_ring(cache: RadixCache) -> None:
     """Neighbours in the ring link to each other, and nobody stands behind a younger one."""
+    oldest = cache._order.first()
+    if oldest is not None:
+        _require(oldest.older is cache._order, f"node {oldest.id}: it is the oldest, but links to an older one")
     for node in cache._order:
         _require(
             node.newer is not None and node.newer.older is node, f"node {node.id}: its neighbour does not link back"

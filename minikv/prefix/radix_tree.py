@@ -37,7 +37,7 @@ class RadixTree:
         return MappingProxyType(self._roots)
 
     def nodes(self) -> Iterator[RadixNode]:
-        """Every node but the roots, parents before children, in the order of their creation below each parent."""
+        """Every node but the roots, parents before children, in the order in which they came below each parent."""
         return below(self._roots.values())
 
     def _walk(self, node: RadixNode, data: bytes, at: int, end: int) -> tuple[RadixNode, int]:
@@ -105,7 +105,7 @@ class RadixTree:
     def _trim(self, leaf: RadixNode, keep: int) -> array[int]:
         """Cut all but the first `keep` tokens off a leaf; handles that ended at its end go stale."""
         freed = leaf.slots[keep:]
-        del leaf.slots[keep:]
+        leaf.slots = leaf.slots[:keep]  # a new array: shortened in place it would keep its memory
         leaf.key = leaf.key[: keep * TOKEN_BYTES]
         leaf.end -= len(freed)
         return freed
