@@ -102,14 +102,14 @@ def _guest(text: str) -> Contender:
     sys.path.insert(0, os.getcwd())
     try:
         made = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever a guest's own module does when it is imported
         raise argparse.ArgumentTypeError(f"{text!r} cannot be raced: {error}") from None
     finally:
         sys.path.pop(0)
     for verb in ("match_prefix", "lock", "unlock", "insert", "evict"):
         if not callable(getattr(made, verb, None)):
             raise argparse.ArgumentTypeError(f"{text!r} cannot be raced: it has no {verb}")
-    return Contender(name, made, tokens=lambda packed: packed.tolist())
+    return Contender(text, made, tokens=lambda packed: packed.tolist())
 
 
 def _positive(text: str) -> int:
@@ -216,7 +216,10 @@ def _bench(options: argparse.Namespace) -> int:
             bar.set_description(what)
             bar.update()
 
-        figures = bench(trace, options.only, options.rounds, options.quick, options.race, tick)
+        try:
+            figures = bench(trace, options.only, options.rounds, options.quick, options.race, tick)
+        except ValueError as error:
+            return _complain(str(error), 1)
     print(json.dumps(dataclasses.asdict(figures)) if options.json else report(figures))
     return 0
 

@@ -12,11 +12,13 @@ import platform
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
-from minikv.measure.race import IN_FLIGHT, Contender, Limit, prepare, run
+from minikv.errors import whole_number
+from minikv.measure.race import IN_FLIGHT, Contender, Lap, Limit, prepare, run
 from minikv.measure.scaling import evict_one, match_by_length, memory_per_token, pool_by_size
-from minikv.measure.textbook import TextbookCache
+from minikv.measure.textbook import TextbookCache, ZippedTextbookCache
 from minikv.measure.traces import TraceRequest
 from minikv.measure.workloads import WORKLOADS, Workload, mooncake
 from minikv.pools import FreeListPool
@@ -31,6 +33,8 @@ CONTENDERS = (
     Contender(OURS, RadixCache),
     Contender("minikv, pages of 16", lambda: RadixCache(16), page_size=16),
     Contender("minikv, guarded pool", RadixCache, pool=FreeListPool),
+    Contender("minikv, from lists", RadixCache, tokens=lambda packed: packed.tolist()),
+    Contender("textbook, with zip", ZippedTextbookCache, tokens=lambda packed: packed.tolist()),
     Contender("textbook", TextbookCache, tokens=lambda packed: packed.tolist()),
 )
 
@@ -70,18 +74,19 @@ class Result:
 
 @dataclass
 class Race:
-    """One workload at one capacity (per cent of its working set), with or without publishing after prefill."""
+    """One workload at one capacity (in tokens, and in per cent of its working set), with or without publishing."""
 
     workload: str
     title: str
     share: int
+    capacity: int
     publish: bool
     requests: int
     results: list[Result] = field(default_factory=list)
 
     def of(self, name: str) -> Result:
-        """The result of the contender of that name."""
-        return next(result for result in self.results if result.name == name)
+        """The result of the contender of that name; `KeyError` if nobody of that name took part."""
+        return {result.name: result for result in self.results}[name]
 
 
 Tick = Callable[[str], Any]
@@ -104,30 +109,48 @@ def race(
     >>> found.of("mine").to_limit.median > 1, found.of("mine").hit_rate
     (True, 0.569)
     """
-    capacity = working_set(workload) * share // 100
-    capacity = max(capacity, IN_FLIGHT * max(len(request.full) + 16 for request in workload.requests))
+    names = [contender.name for contender in contenders]
+    if len(set(names)) < len(names):
+        raise ValueError(f"contenders are {', '.join(names)}: each needs a name of its own")
+    if not workload.requests:
+        raise ValueError(f"workload {workload.name} has no requests to race with")
+    rounds = whole_number("rounds", rounds, 1, "a race has at least 1 round")
+    everything = working_set(workload)
+    room_to_start = IN_FLIGHT * max(len(request.full) + 16 for request in workload.requests)
+    capacity = max(everything * share // 100, room_to_start)
     limit, fields = Limit(workload), [(contender, prepare(contender, workload)) for contender in contenders]
-    laps: dict[str, list[Any]] = {contender.name: [] for contender in contenders}
-    floors = []
+    laps: dict[str, list[Lap]] = {name: [] for name in names}
+    floors = [limit.run()]
     for turn in range(rounds):
-        floors.append(limit.run())
         for contender, requests in fields[turn % len(fields) :] + fields[: turn % len(fields)]:
             tick(f"{workload.name} {share}% {contender.name}")
             laps[contender.name].append(run(contender, requests, capacity, publish))
-    found = Race(workload.name, workload.title, share, publish, len(workload.requests))
-    first = laps[contenders[0].name]
+            floors.append(limit.run())
+    floor = least(floors)
+    found = Race(workload.name, workload.title, capacity * 100 // everything, capacity, publish, len(workload.requests))
     for name, own in laps.items():
-        found.results.append(
-            Result(
-                name,
-                Spread.of([lap.mean for lap in own]),
-                Spread.of([lap.mean / floor.mean for lap, floor in zip(own, floors)]),
-                Spread.of([lap.median / floor.median for lap, floor in zip(own, floors)]),
-                Spread.of([lap.mean / other.mean for lap, other in zip(own, first)]),
-                round(own[0].hits / workload.num_tokens, 3),
-            )
-        )
+        found.results.append(_result(name, own, laps[names[0]], floor, workload.num_tokens))
     return found
+
+
+def _result(name: str, own: list[Lap], first: list[Lap], floor: Lap, tokens: int) -> Result:
+    return Result(
+        name,
+        Spread.of([lap.mean for lap in own]),
+        Spread.of([lap.mean / floor.mean for lap in own]),
+        Spread.of([lap.median / floor.median for lap in own]),
+        Spread.of([lap.mean / other.mean for lap, other in zip(own, first)]),
+        round(own[0].hits / tokens, 3),
+    )
+
+
+def least(laps: Sequence[Lap]) -> Lap:
+    """For each request the least time of all laps: a lap of the limit is so short that any disturbance shows in it.
+
+    >>> least([Lap([5, 2]), Lap([3, 4])]).times
+    [3, 2]
+    """
+    return Lap([min(times) for times in zip(*(lap.times for lap in laps))])
 
 
 def working_set(workload: Workload) -> int:
@@ -148,6 +171,7 @@ class Figures:
     """Everything that `minikv bench` measures; `dataclasses.asdict` makes it JSON."""
 
     machine: str
+    date: str
     rounds: int
     quick: bool
     races: list[Race] = field(default_factory=list)
@@ -166,7 +190,10 @@ def bench(
     tick: Tick = lambda what: None,
 ) -> Figures:
     """Measure everything: the races (`only` some workloads, W6 when there is a `trace`), scaling and memory."""
-    found = Figures(machine(), rounds, quick)
+    found = Figures(machine(), date.today().isoformat(), rounds, quick)
+    for name in only:
+        if name not in SHARES:
+            raise ValueError(f"workload is {name!r}: expected one of {', '.join(SHARES)}")
     for name, make in {**WORKLOADS, "W6": None}.items():
         if (only and name not in only) or (make is None and trace is None):
             continue
@@ -174,7 +201,7 @@ def bench(
         workload = make(**count) if make else mooncake(trace or (), **count)
         for share in SHARES[name][: 1 if quick else None]:
             for publish in (False, True):
-                # With publishing, our variants and the textbook's say nothing new; the first two of the field do.
+                # With publishing, the variants of both trees say nothing new: ours and the textbook's race alone.
                 field_of = [*CONTENDERS, *guests] if not publish else [CONTENDERS[0], CONTENDERS[-1], *guests]
                 found.races.append(race(workload, field_of, share, publish, rounds, tick))
     if not only:

@@ -77,7 +77,8 @@ def prepare(contender: Contender, workload: Workload) -> Prepared:
 def run(contender: Contender, requests: Prepared, capacity: int, publish: bool = False) -> Lap:
     """Send `requests` through a new index of the contender's over a pool of `capacity` tokens, `IN_FLIGHT` at a time.
 
-    With `publish` a request is inserted after its prefill as well, so that those behind it find its prompt.
+    With `publish` a request is inserted after its prefill as well, so that those behind it find its prompt. A
+    request's time has its own beginning in it and the end of the one that makes room for it in the batch.
     """
     page = contender.page_size
     begin, finish = life_of_a_request(contender.make(), contender.pool(-(-capacity // page)), page)
@@ -140,9 +141,6 @@ def life_of_a_request(cache: Any, pool: Any, page: int) -> tuple[Callable[..., A
             done = insert(prompt, row[:length], start=handle)
             lock(done.handle)
             unlock(handle)
-            if done.prefix_length > cached:  # somebody in flight computed the same: theirs stay, ours go
-                give(row[cached : done.prefix_length])
-                row[: done.length] = _ints(match_prefix(prompt).slots)
             cached, handle = done.length, done.handle
         return full, row, handle, (cached, end, total), hits
 
@@ -159,13 +157,8 @@ def life_of_a_request(cache: Any, pool: Any, page: int) -> tuple[Callable[..., A
     return begin, finish
 
 
-def _ints(slots: Any) -> Any:
-    """Slots as memory of int32, whatever an index gives back."""
-    return slots.data if type(slots) is np.ndarray else array("i", slots)
-
-
 class Limit:
-    """What no index can beat: one memcmp of the prompt and one copy of its row of slots, from memory gone cold."""
+    """What no index can beat on a full hit: one memcmp of the prompt and one copy of its row, from memory gone cold."""
 
     def __init__(self, workload: Workload):
         self.prompts = [(r.prompt.data, bytes(bytearray(r.prompt.data))) for r in workload.requests]

@@ -23,7 +23,7 @@ class Promise(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{'✓' if self.kept else '✗'} {self.name}: {self.found:.1f} ({'<=' if self.at_most else '>='} {self.bar:g})"
+            f"{'✓' if self.kept else '✗'} {self.name}: {self.found:.2f} ({'<=' if self.at_most else '>='} {self.bar:g})"
         )
 
 
@@ -36,7 +36,12 @@ def _promises(figures: Figures) -> Iterator[Promise]:
     races = {(race.workload, race.share, race.publish): race for race in figures.races}
     if chat := races.get(("W1", 10, False)):
         yield Promise("chat, whole life cycle against the limit", chat.of(OURS).to_limit.median, 5)
-        yield Promise("chat, the textbook tree against ours", chat.of("textbook").to_ours.median, 25, at_most=False)
+        yield Promise(
+            "chat, the textbook tree of the chapters against ours",
+            chat.of("textbook").to_ours.median,
+            25,
+            at_most=False,
+        )
     if papers := races.get(("W2", 50, False)):
         yield Promise("long documents against the limit", papers.of(OURS).to_limit.median, 3)
     if trace := races.get(("W6", 10, False)):
@@ -59,10 +64,10 @@ def _promises(figures: Figures) -> Iterator[Promise]:
 def report(figures: Figures) -> str:
     """Everything as text; ratios first, since they are what travels from one machine to another.
 
-    >>> print(report(Figures("CPython 3.11, 2 cores", 1, True)).splitlines()[0])
-    CPython 3.11, 2 cores; medians of 1 rounds (smallest to largest)
+    >>> print(report(Figures("CPython 3.11, 2 cores", "2026-11-21", 1, True)).splitlines()[0])
+    2026-11-21, CPython 3.11, 2 cores; medians of 1 rounds (smallest to largest)
     """
-    lines = [f"{figures.machine}; medians of {figures.rounds} rounds (smallest to largest)"]
+    lines = [f"{figures.date}, {figures.machine}; medians of {figures.rounds} rounds (smallest to largest)"]
     for race in figures.races:
         lines += ["", *_race_lines(race)]
     if figures.evict:
@@ -77,7 +82,7 @@ def report(figures: Figures) -> str:
 
 def _race_lines(race: Race) -> Iterator[str]:
     published = ", prompts published after prefill" if race.publish else ""
-    yield f"{race.workload} {race.title}, {race.requests} requests, capacity {race.share}%{published}"
+    yield f"{race.workload} {race.title}, {race.requests} requests, room for {race.share}% of all they cache{published}"
     yield f"  {'':<22}{'us a request':>14}  {'to the limit':<27}{'median request':<27}{'to ours':<25}hits"
     for result in race.results:
         yield (

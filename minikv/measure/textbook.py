@@ -24,6 +24,20 @@ def common(a: list[int], b: list[int]) -> int:
     return same
 
 
+def common_by_zip(a: list[int], b: list[int]) -> int:
+    """The same count by `zip`, which is about as fast as plain Python gets.
+
+    >>> common_by_zip([1, 2, 3], [1, 2, 9, 9])
+    2
+    """
+    same = 0
+    for mine, theirs in zip(a, b):
+        if mine != theirs:
+            break
+        same += 1
+    return same
+
+
 class TextbookNode:
     """One edge of the tree and the node at its end, in plain lists."""
 
@@ -51,6 +65,8 @@ class TextbookCache:
     >>> cache.match_prefix([1, 2, 9]).slots, cache.evict(1), cache.evictable_size
     ([0, 1], [2], 2)
     """
+
+    common = staticmethod(common)
 
     def __init__(self) -> None:
         self.root = TextbookNode([], [], None)
@@ -112,7 +128,7 @@ class TextbookCache:
         node, at = self.root, 0
         while at < len(tokens) and tokens[at] in node.children:
             child = node.children[tokens[at]]
-            same = common(child.tokens, tokens[at:])
+            same = self.common(child.tokens, tokens[at:])
             at += same
             if same < len(child.tokens):
                 return self._split(child, same), at
@@ -145,3 +161,15 @@ class TextbookCache:
             node = stack.pop()
             yield node
             stack += node.children.values()
+
+
+class ZippedTextbookCache(TextbookCache):
+    """The textbook tree with its comparison by `zip`: a fairer match for a reader who knows Python well.
+
+    >>> cache = ZippedTextbookCache()
+    >>> _ = cache.insert([1, 2, 3], [0, 1, 2])
+    >>> cache.match_prefix([1, 2, 9]).slots
+    [0, 1]
+    """
+
+    common = staticmethod(common_by_zip)

@@ -156,6 +156,10 @@ def mooncake(trace: Iterable[TraceRequest], count: int = 1000) -> Workload:
     writer, requests = _Writer(6), list[Request]()
     for request in itertools.islice(trace, count):
         blocks = np.frombuffer(request.blocks.data, np.uint32)
+        if request.input_length > BLOCK * len(blocks):
+            raise ValueError(f"input_length is {request.input_length}: {len(blocks)} blocks hold {BLOCK} tokens each")
+        if len(blocks) and blocks.max() >= 2**32 // BLOCK:
+            raise ValueError(f"block id {blocks.max()} is too large: its tokens would not fit 32 bits")
         tokens = np.repeat(blocks * np.uint32(BLOCK), BLOCK) + np.tile(np.arange(BLOCK, dtype=np.uint32), len(blocks))
         requests.append(writer.request(tokens[: request.input_length], writer.text(request.output_length)))
     return Workload("W6", "mooncake", requests)
