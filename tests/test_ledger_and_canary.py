@@ -64,7 +64,7 @@ def test_caching_the_same_slot_for_two_prompts():
 
 def test_caching_a_slot_that_no_pool_has():
     _, cache, _ = world()
-    with pytest.raises(LedgerError, match="slot 99 is cached, but the pool has slots 0 to 11"):
+    with pytest.raises(LedgerError, match="slot 99 is cached now, but the pool has slots 0 to 11"):
         cache.insert([1], [99])
 
 
@@ -135,6 +135,81 @@ def test_a_page_taken_out_of_a_queue_is_the_takers():
     assert ledger.callers == [2]
 
 
+class Broken:
+    """A pool that gives out what it is told to."""
+
+    size = 4
+
+    def __init__(self, gives):
+        self.gives = gives
+
+    def alloc(self, num_pages):
+        return self.gives
+
+    def free(self, pages):
+        """Anything goes."""
+
+    def is_free(self, page):
+        return True
+
+
+def test_slots_that_no_pool_has_are_named():
+    for act in (lambda pool: pool.alloc(1), lambda pool: pool.free([77])):
+        pool = Broken([77])
+        Ledger(pool, RadixCache())
+        with pytest.raises(LedgerError, match=r"slot 77 is given .*, but the pool has slots 0 to 3"):
+            act(pool)
+    pool, cache = FreeListPool(4), RadixCache()
+    ledger = Ledger(pool, cache)
+    cache.insert([1], pool.alloc(1)).handle.node.slots[0] = 50
+    with pytest.raises(LedgerError, match=r"slot 50 is held by node 1 \[1\], but the pool has slots 0 to 3"):
+        ledger.check()
+
+
+def test_one_page_given_out_twice_in_one_operation():
+    pool = Broken([1, 1])
+    Ledger(pool, RadixCache())
+    with pytest.raises(LedgerError, match="slot 1 has two owners:\ngiven out by the pool, twice in one operation"):
+        pool.alloc(2)
+
+
+def test_what_no_sequence_has_is_a_leak():
+    pool, cache = FreeListPool(4), RadixCache()
+    ledger = Ledger(pool, cache, sequences=dict)
+    pool.alloc(2)
+    with pytest.raises(LedgerError, match=r"slot 0 has no owner:\nthe caller's since operation 1.*no sequence has it"):
+        ledger.check()
+
+
+def test_a_ledger_that_cannot_begin_leaves_nothing_behind():
+    pool, cache = FreeListPool(4), RadixCache()
+    pool.alloc(1)
+    with pytest.raises(LedgerError, match="the pool has it as in use, but it is\nfree from the start"):
+        Ledger(pool, cache)
+    assert "alloc" not in vars(pool)
+    with pytest.raises(ValueError, match="page_size is 0"):
+        Ledger(FreeListPool(4), cache, page_size=0)
+
+
+def test_the_page_size_is_the_caches():
+    pool, cache = FreeListPool(4), RadixCache(page_size=2)
+    ledger = Ledger(pool, cache)
+    pool.alloc(1)
+    cache.insert([1, 2], [0, 1])
+    assert ledger.callers == []
+    ledger.close()
+    assert "insert" not in vars(cache)
+
+
+def test_a_complaint_is_not_entered_in_the_book():
+    pool, cache, ledger = world(TrustingPool)
+    slots = pool.alloc(2)
+    cache.insert([1], slots[:1])
+    with pytest.raises(LedgerError, match="slot 0 has two owners"):
+        cache.insert([5, 6], slots[::-1])
+    assert str(ledger.owner(1)) == "the caller's since operation 1 (alloc 2)"
+
+
 def test_an_operation_that_fails_moves_nothing():
     pool, cache, ledger = world()
     with pytest.raises(ValueError, match="slots for"):
@@ -188,6 +263,21 @@ def test_a_cache_that_serves_another_prompt_is_caught_at_once():
         cache.match_prefix([1, 2])
     canary.close()
     cache.match_prefix([1, 2])
+
+
+def test_namespaces_that_are_equal_are_one_and_those_that_look_alike_are_two():
+    class Tenant:
+        def __repr__(self):
+            return "Tenant"
+
+    cache = RadixCache()
+    with Canary(cache) as canary:
+        cache.insert([1, 2], [0, 1], namespace=1)
+        assert cache.match_prefix([1, 2], namespace=True).length == 2
+        one, other = Tenant(), Tenant()
+        canary.write([1], [9], namespace=one)
+        with pytest.raises(CanaryError, match="behind another prefix"):
+            canary.read([1], [9], namespace=other)
 
 
 def test_an_engine_writes_by_itself():

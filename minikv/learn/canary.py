@@ -53,6 +53,7 @@ class Canary(AbstractContextManager["Canary"]):
 
     def __init__(self, cache: Any = None, writes: bool = True):
         self._marks: dict[int, Mark] = {}
+        self._seeds: dict[Hashable, bytes] = {}  # namespaces that are equal are one, whatever they look like
         self._cache, self._writes = cache, writes
         self.step = 0
         self._where = ""
@@ -68,14 +69,14 @@ class Canary(AbstractContextManager["Canary"]):
 
     def write(self, tokens: Any, slots: Any, start: int = 0, namespace: Hashable = None, words: str = "") -> None:
         """Compute `tokens[start:]` into `slots[start:]`; the tokens before are what they are computed from."""
-        listed, prints, to = pack(tokens).tolist(), fingerprints(tokens, namespace), plain(slots)
+        listed, prints, to = pack(tokens).tolist(), fingerprints(tokens, self._seed(namespace)), plain(slots)
         for position in range(start, len(listed)):
             mark = Mark(listed[position], position, prints[position], self.step, words or f"write {bounded(listed)}")
             self._marks[int(to[position])] = mark
 
     def read(self, tokens: Any, slots: Any, namespace: Hashable = None) -> None:
         """Every slot must hold its token, at its position, behind exactly these tokens; `CanaryError` if not."""
-        listed, prints, given = pack(tokens).tolist(), fingerprints(tokens, namespace), plain(slots)
+        listed, prints, given = pack(tokens).tolist(), fingerprints(tokens, self._seed(namespace)), plain(slots)
         if len(given) != len(listed):
             raise CanaryError(
                 f"{self._where}{len(given)} slots are read for the {len(listed)} tokens {bounded(listed)}"
@@ -94,6 +95,9 @@ class Canary(AbstractContextManager["Canary"]):
         if (mark.token, mark.position) == (tokens[position], position):
             return f"{wanted}but holds that token behind another prefix, {by}"
         return f"{wanted}but holds token {mark.token} at position {mark.position}, {by}"
+
+    def _seed(self, namespace: Hashable) -> bytes:
+        return self._seeds.setdefault(namespace, len(self._seeds).to_bytes(8, "little"))
 
     def sweep(self) -> None:
         """Read every slot that the cache holds, from each of its roots down."""
@@ -132,14 +136,16 @@ class Canary(AbstractContextManager["Canary"]):
             self.write(pack(given["tokens"])[: call.result.length], given["slots"], start, namespace, words)
 
 
-def fingerprints(tokens: Any, namespace: Hashable = None) -> list[bytes]:
+def fingerprints(tokens: Any, seed: bytes = b"") -> list[bytes]:
     """For each token the fingerprint of the prefix that it ends: 8 bytes, chained from the one before.
 
+    `seed` stands before the first token; each namespace has its own.
+
     >>> a, b = fingerprints([1, 2, 3]), fingerprints([9, 2, 3])
-    >>> a[1] == b[1], a == fingerprints([1, 2, 3]), a == fingerprints([1, 2, 3], namespace="lora")
+    >>> a[1] == b[1], a == fingerprints([1, 2, 3]), a == fingerprints([1, 2, 3], b"lora")
     (False, True, False)
     """
-    last = blake2b(repr(namespace).encode(), digest_size=8).digest()
+    last = blake2b(seed, digest_size=8).digest()
     found = []
     for token in pack(tokens):
         last = blake2b(last + token.to_bytes(4, "little"), digest_size=8).digest()

@@ -8,11 +8,11 @@ and has not given it to either. vLLM counts blocks, SGLang sums sizes; a book of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from minikv.errors import InvariantError, bounded
+from minikv.errors import InvariantError, bounded, whole_number
 from minikv.show.snapshot import plain, snapshot
 from minikv.watch import Call, watch
 
@@ -41,10 +41,11 @@ class Entry(NamedTuple):
 class Ledger(AbstractContextManager["Ledger"]):
     """Watches `pool` and `cache` until it is closed; every operation is counted, and checked as soon as it is done.
 
-    `page_size` is how many slots a page of the pool stands for. `sequences`, when given, is called for the running
-    sequences by name, each with the slots that are its own: what is the caller's must then be one sequence's.
-    Attach it while the cache is empty, so that the book starts true. Raises `LedgerError` at whoever called the
-    operation.
+    `page_size` is how many slots a page of the pool stands for, by default the cache's. `sequences`, when given, is
+    called for the running sequences by name, each with the slots that are its own: no other may own them, and `check`
+    finds what the caller took and no sequence has. Attach it while the cache is empty and the pool full, so that the
+    book starts true. Raises `LedgerError` at whoever called the operation; what an operation was blamed for is not
+    entered, so all that follows is compared with the last state that was right.
 
     >>> from minikv import FreeListPool, RadixCache
     >>> pool, cache = FreeListPool(8), RadixCache()
@@ -62,15 +63,17 @@ class Ledger(AbstractContextManager["Ledger"]):
         self,
         pool: Any,
         cache: Any,
-        page_size: int = 1,
+        page_size: int | None = None,
         sequences: Callable[[], Mapping[Any, Any]] | None = None,
     ):
-        self._pool, self._cache, self._page, self._sequences = pool, cache, page_size, sequences
+        page_size = getattr(cache, "page_size", 1) if page_size is None else page_size
+        self._page = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        self._pool, self._cache, self._sequences = pool, cache, sequences
         self.step = 0
-        start = Entry(FREE, 0, "")
-        self._book = dict.fromkeys(range(pool.size * page_size), start)
-        self._stops = [watch(pool, POOL_VERBS, self._hear), watch(cache, CACHE_VERBS, self._hear)]
+        self._book = dict.fromkeys(range(pool.size * self._page), Entry(FREE, 0, ""))
+        self._stops: list[Callable[[], None]] = []
         self.check()
+        self._stops += [watch(pool, POOL_VERBS, self._hear), watch(cache, CACHE_VERBS, self._hear)]
 
     def close(self) -> None:
         """Stop watching."""
@@ -91,7 +94,13 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def check(self) -> None:
         """Compare the book with what the pool, the cache and the sequences hold now."""
-        self._compare(f"operation {self.step}, check()")
+        where = f"operation {self.step}, check()"
+        self._compare(where)
+        if self._sequences is not None:
+            claimed = {int(slot) for slots in self._sequences().values() for slot in plain(slots)}
+            for slot in self.callers:
+                if slot not in claimed:
+                    raise LedgerError(f"{where}: slot {slot} has no owner:\n{self._book[slot]}, but no sequence has it")
 
     # -- hearing of an operation ------------------------------------------------------------------------------------
 
@@ -103,49 +112,45 @@ class Ledger(AbstractContextManager["Ledger"]):
         self._compare(where)
 
     def _after_alloc(self, call: Call, where: str) -> None:
-        for slot in self._slots_of(call.result):
-            if self._book[slot].owner != FREE:
-                raise LedgerError(
-                    f"{where}: slot {slot} has two owners:\ngiven out by the pool, and {self._book[slot]}"
-                )
-            self._write(slot, CALLER, call)
+        self._move(self._slots_of(call.result), FREE, CALLER, "given out by the pool", call, where)
 
     def _after_free(self, call: Call, where: str) -> None:
-        for slot in self._slots_of(next(iter(call.arguments.values()))):
-            if self._book[slot].owner != CALLER:
-                raise LedgerError(
-                    f"{where}: slot {slot} has two owners:\ngiven back to the pool, and {self._book[slot]}"
-                )
-            self._write(slot, FREE, call)
+        self._move(self._slots_of(_given(call)), CALLER, FREE, "given back to the pool", call, where)
 
     def _after_take(self, call: Call, where: str) -> None:
-        for slot in self._slots_of(next(iter(call.arguments.values()))):
-            self._write(slot, CALLER, call)
+        self._move(self._slots_of(_given(call)), FREE, CALLER, "taken out of the pool", call, where)
 
     _after_occupy = _after_take
 
     def _after_insert(self, call: Call, where: str) -> None:
         done, slots = call.result, plain(call.arguments["slots"])
-        for slot in slots[done.prefix_length : done.length]:
-            if slot not in self._book:
-                raise LedgerError(f"{where}: slot {slot} is cached, but the pool has slots 0 to {len(self._book) - 1}")
-            if self._book[slot].owner != CALLER:
-                raise LedgerError(f"{where}: slot {slot} has two owners:\ncached now, and {self._book[slot]}")
-            self._write(slot, CACHE, call)
+        self._move(slots[done.prefix_length : done.length], CALLER, CACHE, "cached now", call, where)
 
     def _after_evict(self, call: Call, where: str) -> None:
-        for slot in plain(call.result):
-            if self._book[slot].owner != CACHE:
-                raise LedgerError(f"{where}: slot {slot} is evicted, but it is {self._book[slot]}")
-            self._write(slot, CALLER, call)
+        self._move(plain(call.result), CACHE, CALLER, "evicted now", call, where)
 
     def _after_reset(self, call: Call, where: str) -> None:
         if call.thing is self._cache:
-            for slot in [slot for slot, entry in self._book.items() if entry.owner == CACHE]:
-                self._write(slot, CALLER, call)
+            cached = [slot for slot, entry in self._book.items() if entry.owner == CACHE]
+            self._move(cached, CACHE, CALLER, "forgotten now", call, where)
 
-    def _write(self, slot: int, owner: str, call: Call) -> None:
-        self._book[slot] = Entry(owner, self.step, words(call))
+    def _move(self, slots: Iterable[Any], giver: str, taker: str, how: str, call: Call, where: str) -> None:
+        """All of `slots` change hands, or the first that cannot is named and none does."""
+        listed = [int(slot) for slot in slots]
+        seen: set[int] = set()
+        for slot in listed:
+            entry = self._entry(slot, f"{where}: slot {slot} is {how}")
+            if entry.owner != giver:
+                raise LedgerError(f"{where}: slot {slot} has two owners:\n{how}, and {entry}")
+            if slot in seen:
+                raise LedgerError(f"{where}: slot {slot} has two owners:\n{how}, twice in one operation")
+            seen.add(slot)
+        self._book.update(dict.fromkeys(listed, Entry(taker, self.step, words(call))))
+
+    def _entry(self, slot: int, what: str) -> Entry:
+        if slot not in self._book:
+            raise LedgerError(f"{what}, but the pool has slots 0 to {len(self._book) - 1}")
+        return self._book[slot]
 
     def _slots_of(self, pages: Any) -> Iterator[int]:
         for page in plain(pages):
@@ -155,6 +160,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def _compare(self, where: str) -> None:
         nodes = held_by_nodes(self._cache, where)
+        for slot, name in nodes.items():
+            self._entry(slot, f"{where}: slot {slot} is held by {name}")
         for slot, entry in self._book.items():
             free = bool(self._pool.is_free(slot // self._page))
             if free != (entry.owner == FREE):
@@ -170,15 +177,14 @@ class Ledger(AbstractContextManager["Ledger"]):
     def _compare_sequences(self, where: str, sequences: Mapping[Any, Any]) -> None:
         claimed: dict[int, Any] = {}
         for name, slots in sequences.items():
-            for slot in plain(slots):
+            for slot in map(int, plain(slots)):
                 if slot in claimed:
                     raise LedgerError(
                         f"{where}: slot {slot} has two owners:\nsequence {claimed[slot]!r}, and sequence {name!r}"
                     )
-                if self._book[slot].owner != CALLER:
-                    raise LedgerError(
-                        f"{where}: slot {slot} has two owners:\nsequence {name!r}, and {self._book[slot]}"
-                    )
+                entry = self._entry(slot, f"{where}: slot {slot} is sequence {name!r}'s")
+                if entry.owner != CALLER:
+                    raise LedgerError(f"{where}: slot {slot} has two owners:\nsequence {name!r}, and {entry}")
                 claimed[slot] = name
 
 
@@ -199,6 +205,10 @@ def held_by_nodes(cache: Any, where: str) -> dict[int, str]:
                 raise LedgerError(f"{where}: slot {slot} has two owners:\n{found[slot]}, and {name}")
             found[slot] = name
     return found
+
+
+def _given(call: Call) -> Any:
+    return next(iter(call.arguments.values()))
 
 
 def words(call: Call) -> str:
