@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import secrets
@@ -30,16 +32,23 @@ RUN_ALL = """async () => {
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Iterator[Any]:
+def chromium() -> Any:
     """A headless browser; the test is skipped where there is none."""
-    playwright = pytest.importorskip("playwright.sync_api")
+    pytest.importorskip("playwright.sync_api")
     if not BROWSER:
         pytest.skip("no Chrome or Chromium on this machine")
+    return _browser()
+
+
+@functools.cache
+def _browser() -> Any:
+    """One for the whole process: each module that imports the fixture has its own, and Playwright runs only once."""
+    from playwright.sync_api import sync_playwright
+
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=BROWSER, args=QUIET + as_root)
-        yield browser
-        browser.close()
+    running = sync_playwright().start()
+    atexit.register(running.stop)
+    return running.chromium.launch(executable_path=BROWSER, args=QUIET + as_root)
 
 
 class Page:

@@ -32,7 +32,8 @@ def _use(player, page):
     last = int(player.locator("[data-testid=slider]").get_attribute("max"))
     caption = player.locator(".minikv-caption")
     assert player.get_attribute("data-step") == "0"
-    assert caption.text_content().startswith("1. ")
+    first = int(caption.text_content().partition(".")[0])
+    assert first in (0, 1)  # a film begins with the start, a row of pictures with its first step
     player.locator("[data-testid=next]").click()
     assert player.get_attribute("data-step") == "1"
     player.locator("[data-testid=prev]").click()
@@ -46,7 +47,7 @@ def _use(player, page):
     player.locator("[data-testid=speed]").select_option("240")
     player.locator("[data-testid=play]").click()
     page.wait_for_function(f"document.querySelector('.minikv-player').dataset.step === '{last}'")
-    assert caption.text_content().startswith(f"{last + 1}. ")
+    assert caption.text_content().startswith(f"{first + last}. ")
     assert player.locator(".minikv-scene svg").count() >= 1
 
 

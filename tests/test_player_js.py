@@ -98,6 +98,14 @@ def test_it_plays_to_the_end_stops_there_and_starts_over(tab, film):
     assert play_button.get_attribute("aria-label") == "play"
 
 
+def test_another_speed_is_taken_up_at_once(tab, film):
+    page = tab().page
+    page.locator("[data-testid=speed]").select_option("2400")
+    page.locator("[data-testid=play]").click()
+    page.locator("[data-testid=speed]").select_option("240")
+    page.wait_for_function("document.querySelector('.minikv-player').dataset.step > 1", timeout=1800)
+
+
 def test_the_keyboard_does_all_of_it(tab, film):
     page = tab().page
     page.locator(".minikv-player").focus()
@@ -244,6 +252,7 @@ def test_a_slot_of_a_page_says_which_page(chromium, tmp_path):  # noqa: F811
     one = tab.page.locator("#one")
     one.locator(".minikv-pool svg").click(position={"x": 1.5 * 44, "y": 26 + 22})
     assert one.locator(".minikv-facts h4").text_content() == "slot 4 · page 1"
+    assert one.locator(".minikv-pool .minikv-ring").get_attribute("x") == "48"  # around the second cell
     tab.context.close()
 
 

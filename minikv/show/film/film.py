@@ -122,7 +122,10 @@ class Film:
         return stories
 
     def player(self) -> Player:
-        """The film as an interactive widget: buttons, slider, keys; a click on a node or a slot tells its story."""
+        """The film as an interactive widget: buttons, slider, keys; a click on a node or a slot tells its story.
+
+        It plays on when the kernel is gone. For HTML that is opened offline, `page` and `save` carry their own player.
+        """
         from minikv.show.film.reel import player_of
 
         return player_of(self)
