@@ -21,7 +21,13 @@ from minikv.watch import Call, watch
 
 
 class CanaryError(InvariantError):
-    """A slot is read for a prefix that it does not hold; the message says which, what it holds, and since when."""
+    """A slot is read for a prefix that it does not hold; the message says which, what it holds, and since when.
+
+    >>> Canary().read([1], [5])
+    Traceback (most recent call last):
+    minikv.learn.canary.CanaryError: slot 5 is read for token 1 at position 0 of [1],
+    but nothing was ever computed into it
+    """
 
 
 class Mark(NamedTuple):

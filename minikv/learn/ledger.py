@@ -22,7 +22,16 @@ FREE, CALLER, CACHE = "free", "the caller's", "cached"
 
 
 class LedgerError(InvariantError):
-    """A slot has two owners, or none; the message names both, the slot and the operation."""
+    """A slot has two owners, or none; the message names both, the slot and the operation.
+
+    >>> from minikv import FreeListPool, RadixCache
+    >>> pool, cache = FreeListPool(4), RadixCache()
+    >>> ledger = Ledger(pool, cache)
+    >>> _ = cache.insert([1], [2])
+    Traceback (most recent call last):
+    minikv.learn.ledger.LedgerError: operation 1, insert [1]: slot 2 has two owners:
+    cached now, and free from the start
+    """
 
 
 class Entry(NamedTuple):
