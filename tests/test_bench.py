@@ -16,7 +16,7 @@ from minikv import FreeListPool, RadixCache, cli
 from minikv.learn.canary import Canary
 from minikv.learn.ledger import Ledger
 from minikv.measure import bench, race, read_trace
-from minikv.measure.bench import CONTENDERS, Figures, Spread
+from minikv.measure.bench import CONTENDERS, Figures, Race, Result, Spread
 from minikv.measure.race import Contender, Lap, Limit, life_of_a_request, prepare, run
 from minikv.measure.report import promises, report
 from minikv.measure.textbook import TextbookCache
@@ -213,9 +213,9 @@ def test_the_limit_compares_two_and_fills_the_row():
 
 
 def test_figures_are_ratios_of_the_laps(monkeypatch):
-    """With laps of known length: medians over the rounds, against the least the limit took for each request."""
+    """With laps of known length: medians over the rounds, against what the limit usually took for each request."""
     laps = {"a": iter([Lap([6000, 2000], 3), Lap([8000, 4000], 3)]), "b": iter([Lap([60000, 20000], 3)] * 2)}
-    floors = iter([Lap([1000, 9000]), *[Lap([9000, 1000])] * 9])
+    floors = iter([Lap([90000, 1000]), Lap([1000, 1000]), *[Lap([1000, 90000])] + [Lap([1000, 1000])] * 2])
     module = sys.modules["minikv.measure.bench"]  # the name in the package is the function
     monkeypatch.setattr(module, "run", lambda contender, *_: next(laps[contender.name]))
     monkeypatch.setattr(module.Limit, "run", lambda self: next(floors))
@@ -225,6 +225,18 @@ def test_figures_are_ratios_of_the_laps(monkeypatch):
     assert found.of("b").to_ours == Spread(8.333, 6.667, 10.0)
     with pytest.raises(KeyError):
         found.of("c")
+
+
+def test_the_promises_of_a_race_are_found_in_it():
+    def result(name, limit, median, ours):
+        return Result(name, *(Spread(value, value, value) for value in (9.0, limit, median, ours)), 0.5)
+
+    chat = Race("W1", "chat", 10, 12, False, 2, [result("minikv", 6.0, 6.0, 1.0), result("textbook", 99.0, 99.0, 30.0)])
+    papers = Race("W2", "documents", 50, 50, False, 2, [result("minikv", 2.0, 9.0, 1.0)])
+    trace = Race("W6", "mooncake", 10, 10, False, 2, [result("minikv", 9.0, 3.0, 1.0)])
+    kept = [str(promise)[0] for promise in promises(Figures("here", "today", 1, False, [chat, papers, trace]))]
+    assert kept == ["✗", "✓", "✓", "✓"]
+    assert "W1 chat, 2 requests, room for 12% of all they cache" in report(Figures("here", "today", 1, False, [chat]))
 
 
 def test_running_leaves_the_garbage_collector_as_it_was():

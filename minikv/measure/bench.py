@@ -74,12 +74,16 @@ class Result:
 
 @dataclass
 class Race:
-    """One workload at one capacity (in tokens, and in per cent of its working set), with or without publishing."""
+    """One workload at one capacity, with or without publishing.
+
+    `share` is what was asked for, in per cent of the working set, and `room` what was given: never less than the
+    requests in flight need.
+    """
 
     workload: str
     title: str
     share: int
-    capacity: int
+    room: int
     publish: bool
     requests: int
     results: list[Result] = field(default_factory=list)
@@ -126,8 +130,9 @@ def race(
             tick(f"{workload.name} {share}% {contender.name}")
             laps[contender.name].append(run(contender, requests, capacity, publish))
             floors.append(limit.run())
-    floor = least(floors)
-    found = Race(workload.name, workload.title, capacity * 100 // everything, capacity, publish, len(workload.requests))
+    floor = usual(floors)
+    room = round(100 * capacity / everything)
+    found = Race(workload.name, workload.title, share, room, publish, len(workload.requests))
     for name, own in laps.items():
         found.results.append(_result(name, own, laps[names[0]], floor, workload.num_tokens))
     return found
@@ -144,13 +149,13 @@ def _result(name: str, own: list[Lap], first: list[Lap], floor: Lap, tokens: int
     )
 
 
-def least(laps: Sequence[Lap]) -> Lap:
-    """For each request the least time of all laps: a lap of the limit is so short that any disturbance shows in it.
+def usual(laps: Sequence[Lap]) -> Lap:
+    """For each request the median of all laps: a lap of the limit is so short that a disturbance fills half of it.
 
-    >>> least([Lap([5, 2]), Lap([3, 4])]).times
-    [3, 2]
+    >>> usual([Lap([5, 2]), Lap([3, 4]), Lap([4, 90])]).times
+    [4, 4]
     """
-    return Lap([min(times) for times in zip(*(lap.times for lap in laps))])
+    return Lap([int(statistics.median(times)) for times in zip(*(lap.times for lap in laps))])
 
 
 def working_set(workload: Workload) -> int:

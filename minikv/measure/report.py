@@ -82,7 +82,7 @@ def report(figures: Figures) -> str:
 
 def _race_lines(race: Race) -> Iterator[str]:
     published = ", prompts published after prefill" if race.publish else ""
-    yield f"{race.workload} {race.title}, {race.requests} requests, room for {race.share}% of all they cache{published}"
+    yield f"{race.workload} {race.title}, {race.requests} requests, room for {race.room}% of all they cache{published}"
     yield f"  {'':<22}{'us a request':>14}  {'to the limit':<27}{'median request':<27}{'to ours':<25}hits"
     for result in race.results:
         yield (
