@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -46,7 +47,15 @@ class Call:
 
 
 Listener = Callable[[Call], None]
-_depth = 0
+
+
+class _Nesting(threading.local):
+    """How many watched calls this thread is inside of."""
+
+    depth = 0
+
+
+_nesting = _Nesting()
 
 
 def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], None]:
@@ -65,17 +74,26 @@ def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], 
     >>> _ = pool.alloc(1)
     """
     shadows = [_shadow(thing, verb) for verb in verbs if callable(getattr(thing, verb, None))]
+    ear = _Ear(listener)
     for shadow in shadows:
-        shadow.listeners.append(listener)
+        shadow.listeners.append(ear)
 
     def stop() -> None:
+        ear.listens = False
         for shadow in shadows:
-            if listener in shadow.listeners:
-                shadow.listeners.remove(listener)
+            if ear in shadow.listeners:
+                shadow.listeners.remove(ear)
             if not shadow.listeners and vars(thing).get(shadow.verb) is shadow:
                 shadow.step_aside()
 
     return stop
+
+
+class _Ear:
+    """One registration of a listener, which may be registered twice; told nothing more once it has been stopped."""
+
+    def __init__(self, listener: Listener):
+        self.listener, self.listens = listener, True
 
 
 class _Shadow:
@@ -85,7 +103,7 @@ class _Shadow:
         self.thing, self.verb, self.original = thing, verb, getattr(thing, verb)
         self.own = verb in getattr(thing, "__dict__", {})  # not its class's: the object's own attribute
         self.signature = inspect.signature(self.original)
-        self.listeners: list[Listener] = []
+        self.listeners: list[_Ear] = []
         functools.update_wrapper(self, self.original)
 
     def step_aside(self) -> None:
@@ -100,28 +118,28 @@ class _Shadow:
         return self.original if self.own or twin is None else getattr(type(twin), self.verb).__get__(twin)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        global _depth
         try:
             arguments = dict(self.signature.bind(*args, **kwargs).arguments)
         except TypeError:  # the wrong arguments: let the method say so itself
             return self.original(*args, **kwargs)
-        call = Call(self.thing, self.verb, arguments, _depth)
-        _depth += 1
+        call = Call(self.thing, self.verb, arguments, _nesting.depth)
+        _nesting.depth += 1
         try:
             call.result = self.original(*args, **kwargs)
         except BaseException as error:
             call.error = error
             raise
         finally:
-            _depth -= 1
+            _nesting.depth -= 1
             self.tell(call)
         return call.result
 
     def tell(self, call: Call) -> None:
         complaints = []
-        for listener in list(self.listeners):
+        for ear in list(self.listeners):
             try:
-                listener(call)
+                if ear.listens:
+                    ear.listener(call)
             except Exception as complaint:
                 complaints.append(complaint)
         if complaints:

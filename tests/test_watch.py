@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import threading
 
 import pytest
 
@@ -114,3 +115,36 @@ def test_what_cannot_be_shadowed_says_so():
 
     with pytest.raises(TypeError, match="cannot watch a Closed"):
         watch(Closed(), ["alloc"], print)
+
+
+def test_two_watches_with_one_listener_end_one_by_one():
+    pool, heard = FreeListPool(8), []
+    first, _ = (watch(pool, ["alloc"], heard.append) for _ in range(2))
+    first()
+    first()
+    pool.alloc(1)
+    assert len(heard) == 1
+
+
+def test_who_is_stopped_in_the_middle_of_a_call_hears_nothing_of_it():
+    pool, heard, ends = FreeListPool(8), [], []
+    watch(pool, ["alloc"], lambda call: ends[0]())
+    ends.append(watch(pool, ["alloc"], heard.append))
+    pool.alloc(1)
+    assert heard == []
+
+
+def test_each_thread_has_a_depth_of_its_own():
+    pool, depths = FreeListPool(8), []
+
+    class Engine:
+        def step(self):
+            thread = threading.Thread(target=pool.alloc, args=[1])
+            thread.start()
+            thread.join()
+
+    engine = Engine()
+    watch(engine, ["step"], lambda call: depths.append(("step", call.depth)))
+    watch(pool, ["alloc"], lambda call: depths.append(("alloc", call.depth)))
+    engine.step()
+    assert depths == [("alloc", 0), ("step", 0)]
