@@ -21,7 +21,7 @@ def under(policy):
 
 @pytest.mark.parametrize("policy", GOES_FIRST)
 def test_radix(policy):
-    share = max(40, settings().max_examples // len(GOES_FIRST))
+    share = max(40, -(-settings().max_examples // len(GOES_FIRST)))
     run_state_machine_as_test(under(policy), settings=settings(stateful_step_count=50, max_examples=share))
 
 

@@ -36,7 +36,7 @@ class EvictionOrder(Protocol):
         """What the policy sorts by: of two leaves the one with the smaller key goes first."""
 
     def add(self, path: Sequence[Any]) -> None:
-        """The nodes of `path` have just become evictable; they were used more recently than all that are here."""
+        """The nodes of `path` have just become evictable; what made them so has used them, or is about to (a split)."""
 
     def touch(self, path: Sequence[Any]) -> None:
         """The nodes of `path`, which are evictable, were used."""

@@ -278,7 +278,7 @@ class RadixCache(RadixTree):
         )
 
     def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
-        """`start` must be locked, in this namespace, and a prefix of `data`: else wrong slots would be cached."""
+        """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong slots would be cached."""
         if type(start) is not Handle or start.epoch is not self._epoch:
             self._refuse(start, "start from")
         if start not in self._held:
