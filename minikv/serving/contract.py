@@ -1,0 +1,52 @@
+"""What an engine needs of a model: one forward step over chunks of many sequences, through slots.
+
+A chunk is a part of one sequence. All three cases of serving are this one: a whole prompt is a chunk that starts at
+0, the next piece of a long prompt (or all behind a cached prefix) one that starts later, and decoding one of length 1.
+
+    sequence   [0, start)                 computed before, by whomever: K and V are in slots[:start]
+               [start, start + n)         computed now: K and V go to slots[start:], and may be read from there
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from minikv.sizing import KVShape
+
+
+class Chunk(NamedTuple):
+    """Tokens of one sequence to be computed in one step.
+
+    `tokens` are the ids to compute now, at least one; `start` is how many tokens of the sequence come before them;
+    `slots` is the row of the whole sequence so far, `start + len(tokens)` slots, one for each token in order.
+
+    >>> chunk = Chunk(tokens=[7, 8], start=1, slots=[40, 12, 13])
+    >>> chunk.slots[chunk.start:]
+    [12, 13]
+    """
+
+    tokens: Sequence[int]
+    start: int
+    slots: Any
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A decoder that keeps keys and values wherever it is told to.
+
+    `shape` says what a store must hold for it, token ids are below `vocab_size`, and a sequence ends with any of
+    `eos`. It has no state of its own between two calls: all that it remembers is in the store.
+    """
+
+    shape: KVShape
+    vocab_size: int
+    eos: Collection[int]
+
+    def forward(self, chunks: Sequence[Chunk], store: Any) -> Any:
+        """Compute all chunks; the logits, (len(chunks), vocab_size), for the token that follows each of them.
+
+        For every layer K and V of the new tokens are written to their slots of `store`, and those of the whole
+        sequence are read from its slots. No slot that one chunk writes may be in another chunk's row.
+        """
+        ...
