@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from minikv.assets import asset
     from minikv.errors import InvariantError, LockError, OutOfPages
     from minikv.learn import Canary, CanaryError, Ledger, LedgerError, check, progress
+    from minikv.manager import CacheManager, Sequence
     from minikv.pools import (
         BitmaskPool,
         FreeListPool,
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
         page_slots,
         slot_pages,
     )
-    from minikv.prefix import Handle, Insertion, Match, PrefixCache, RadixCache
+    from minikv.prefix import Handle, Insertion, Match, NoCache, PrefixCache, RadixCache
+    from minikv.serving import Chunk, Model
     from minikv.show import Film, Picture, Player, Playground, beside, draw, play, playground, plot, record
     from minikv.sizing import (
         KVShape,
@@ -44,8 +46,10 @@ _HOMES = {
     "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
     "minikv.learn": "Canary CanaryError Ledger LedgerError check progress",
+    "minikv.manager": "CacheManager Sequence",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
-    "minikv.prefix": "Handle Insertion Match PrefixCache RadixCache",
+    "minikv.prefix": "Handle Insertion Match NoCache PrefixCache RadixCache",
+    "minikv.serving": "Chunk Model",
     "minikv.show": "Film Picture Player Playground beside draw play playground plot record",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",

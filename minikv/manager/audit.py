@@ -1,0 +1,107 @@
+"""The manager's own audit: who owns each page, asked of everybody and compared.
+
+Separate from `manager.py` so that it adds up for itself. `minikv.learn.Ledger` looks on from outside and says at which
+operation it went wrong; this one needs no onlooker, and says who has what now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from minikv.errors import InvariantError
+from minikv.pools import page_slots, slot_pages
+
+if TYPE_CHECKING:
+    from minikv.manager.manager import CacheManager
+    from minikv.manager.sequence import Sequence
+
+Owners = dict[int, str]
+
+
+def check_manager(manager: CacheManager) -> None:
+    """Raise `InvariantError` for the first page with two owners or none, or the first row that disagrees with them.
+
+    A cache that can list its `nodes` (each with its `slots`) has its pages named; of any other they are counted.
+
+    >>> from minikv import CacheManager
+    >>> manager = CacheManager(num_pages=4)
+    >>> sequence = manager.start([1, 2])
+    >>> manager.cache.insert([7], [1]).length
+    1
+    >>> check_manager(manager)
+    Traceback (most recent call last):
+    minikv.errors.InvariantError: page 1 has two owners: node 1 of the cache, and sequence 1
+    """
+    manager.pool.check()
+    manager.cache.check()
+    owners: Owners = {}
+    free = [page for page in range(manager.num_pages) if manager.pool.is_free(page)]
+    _claim(owners, free, "the pool, where it is free")
+    nodes = getattr(manager.cache, "nodes", None)
+    for node in nodes() if nodes else ():
+        _claim(owners, slot_pages(node.slots, manager.page_size), f"node {node.id} of the cache")
+    for sequence in manager.sequences:
+        _claim(owners, sequence._pages, f"sequence {sequence.number}")
+    _claim(owners, manager._leaving, "nobody, on its way to the pool")
+    _check_count(manager, owners, counted=0 if nodes else manager.cache.total_size // manager.page_size)
+    for sequence in manager.sequences:
+        _check_row(sequence)
+        if nodes:
+            _check_shared(sequence, owners)
+    _check_locks(manager)
+
+
+def _claim(owners: Owners, pages: Iterable[int], owner: str) -> None:
+    for page in map(int, pages):
+        if page in owners:
+            raise InvariantError(f"page {page} has two owners: {owners[page]}, and {owner}")
+        owners[page] = owner
+
+
+def _check_count(manager: CacheManager, owners: Owners, counted: int) -> None:
+    """Nothing is lost: `counted` pages are the cache's and have no name."""
+    if len(owners) + counted != manager.num_pages:
+        lost = [page for page in range(manager.num_pages) if page not in owners]
+        named = f"page {lost[0]} has no owner: it is" if lost and not counted else f"{len(owners) + counted} pages are"
+        raise InvariantError(f"{named} neither free, nor cached, nor a sequence's ({manager.num_pages} pages in all)")
+
+
+def _check_row(sequence: Sequence) -> None:
+    """The regions follow each other, and behind the shared ones the row lists the sequence's own pages."""
+    name, size, row = f"sequence {sequence.number}", sequence.page_size, sequence._row
+    shared, computed, length = sequence.shared, sequence.computed, len(sequence.tokens)
+    if shared % size or not shared <= computed <= length <= len(row):
+        regions = f"shared {shared}, computed {computed}, {length} tokens, a row of {len(row)}"
+        raise InvariantError(f"{name}: {regions}, in pages of {size}")
+    if not np.array_equal(row[shared:], page_slots(sequence._pages, size)):
+        raise InvariantError(
+            f"{name}: its row says {row[shared:].tolist()} behind token {shared}, its pages {sequence._pages.tolist()}"
+        )
+
+
+def _check_shared(sequence: Sequence, owners: Owners) -> None:
+    """What the sequence reads as the cache's is the cache's."""
+    for page in slot_pages(sequence._row[: sequence.shared], sequence.page_size).tolist():
+        if not owners[page].startswith("node"):
+            reader = f"the cache, from which sequence {sequence.number} reads it"
+            raise InvariantError(f"page {page} has two owners: {owners[page]}, and {reader}")
+
+
+def _check_locks(manager: CacheManager) -> None:
+    """Each sequence's newest lock ends where its own pages begin, and together they protect what is read."""
+    for sequence in manager.sequences:
+        if not sequence._locks or sequence._locks[-1].length != sequence.shared:
+            held = [handle.length for handle in sequence._locks]
+            raise InvariantError(
+                f"sequence {sequence.number} reads {sequence.shared} cached tokens, its locks protect {held}"
+            )
+    read = {int(slot) for sequence in manager.sequences for slot in sequence.slots[: sequence.shared]}
+    if len(read) > manager.cache.protected_size:
+        raise InvariantError(
+            f"the sequences read {len(read)} cached tokens, the cache protects {manager.cache.protected_size}"
+        )
+    if not manager.sequences and manager.cache.protected_size:
+        raise InvariantError(f"no sequence runs, but the cache protects {manager.cache.protected_size} tokens")

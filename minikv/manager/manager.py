@@ -1,0 +1,336 @@
+"""The cache manager: what happens to slots in the life of a request.
+
+    start        match all but the last token -> lock -> is there room? -> evict -> allocate
+    advance      keys and values have been computed into the next tokens' slots
+    extend       a token was generated: it needs a slot, and perhaps a page
+    checkpoint   publish what is computed while the request runs on; from now on it reads the tree's slots
+    finish       publish what is computed; all else goes back
+    abort        publish nothing; all goes back
+
+Between start and the end every slot has exactly one owner: the pool, the prefix cache, or one sequence. `check`
+says so, or names the two. Room is looked for only when the match is locked: looked for before, it might be found in
+the match itself. And a slot is only published once its keys and values have been computed: `advance` says so.
+
+After the cache managers of SGLang and mini-sglang; one function releases what a sequence holds, whatever the way out
+(SGLang freed the last slot of a request in two places, and so twice).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Hashable, Iterator
+from typing import Any
+
+import numpy as np
+
+from minikv.errors import OutOfPages, bounded, whole_number
+from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
+from minikv.pools import FreeListPool, SlotPool, slot_pages
+from minikv.pools.contract import Ids
+from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
+from minikv.tokens import TokensLike, pack
+
+_NO_PAGES: Ids = np.empty(0, np.int32)
+
+
+class CacheManager:
+    """A pool of pages, a prefix cache over their slots, and the sequences that run on both.
+
+    `page_size` is in tokens; page p has the slots `p * page_size` to `(p + 1) * page_size - 1`. `prefix_cache` is any
+    `PrefixCache` of that page size (default `RadixCache(page_size)`), `pool` any `SlotPool` of `num_pages` pages
+    (default `FreeListPool(num_pages)`), both of them new or kept for this manager alone. `store` is where the keys
+    and values lie; the manager only carries it. Raises `ValueError` when the parts do not fit each other.
+
+    >>> manager = CacheManager(num_pages=8)
+    >>> first = manager.start([1, 2, 3, 4])
+    >>> manager.advance(first)                       # an engine has computed all of it
+    >>> manager.finish(first)
+    >>> second = manager.start([1, 2, 3, 9])
+    >>> second.cached_length, second.slots.tolist()
+    (3, [0, 1, 2, 4])
+    >>> manager
+    CacheManager(8 pages of 1, 3 free, 1 sequence running, 4 tokens available)
+    """
+
+    def __init__(
+        self,
+        num_pages: int,
+        page_size: int = 1,
+        prefix_cache: PrefixCache | None = None,
+        pool: SlotPool | None = None,
+        store: Any = None,
+    ):
+        self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
+        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        self.cache: PrefixCache = prefix_cache if prefix_cache is not None else RadixCache(page_size)
+        self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
+        self.store = store
+        self._running: dict[int, Sequence] = {}
+        self._started = 0
+        self._leaving = _NO_PAGES  # pages on their way to the pool; there is one only after a failure
+        if self.cache.page_size != page_size:
+            raise ValueError(f"page_size is {page_size}: the prefix cache has pages of {self.cache.page_size}")
+        if self.pool.size != num_pages:
+            raise ValueError(f"num_pages is {num_pages}: the pool has {self.pool.size}")
+        for name, mine in (("num_pages", num_pages), ("page_size", page_size)):
+            if store is not None and getattr(store, name, mine) != mine:
+                raise ValueError(f"{name} is {mine}: the store has {getattr(store, name)}")
+
+    @property
+    def available_size(self) -> int:
+        """Tokens that could be given slots now: whole free pages, and what the cache could evict."""
+        return (self.pool.num_free + len(self._leaving)) * self.page_size + self.cache.evictable_size
+
+    @property
+    def sequences(self) -> list[Sequence]:
+        """The running sequences, in the order in which they were started."""
+        return list(self._running.values())
+
+    def owned(self) -> dict[int, Ids]:
+        """For each running sequence, by its number, the slots that are its own: what a `Ledger` asks for."""
+        return {sequence.number: sequence.owned for sequence in self._running.values()}
+
+    # -- the life of a request --------------------------------------------------------------------------------------
+
+    def start(self, tokens: TokensLike, *, namespace: Hashable = None) -> Sequence:
+        """Begin a request: find what is cached of `tokens`, protect it, and take slots for all the rest.
+
+        At least the last token is left to compute, since its logits are what the request came for. Raises
+        `OutOfPages`, in pages, and nothing is held, when there is no room; `ValueError` when there are no tokens.
+
+        >>> manager = CacheManager(num_pages=4, page_size=2)
+        >>> manager.start([1, 2, 3]).slots.tolist()
+        [0, 1, 2]
+        >>> manager.start(range(6))
+        Traceback (most recent call last):
+        minikv.errors.OutOfPages: 3 needed, but only 2 free and 0 evictable
+        """
+        packed = pack(tokens)
+        if not len(packed):
+            raise ValueError("tokens are empty: a request has at least 1 token")
+        match = self.cache.match_prefix(packed[:-1], namespace=namespace)
+        sequence = Sequence(self._started + 1, packed, namespace, self.page_size)
+        self._lock(sequence, match.handle)
+        try:
+            sequence._read_from(match.slots)
+            sequence.cached_length = sequence.computed = match.length
+            sequence._grow(self._take(-(-len(packed) // self.page_size) - match.length // self.page_size))
+        except BaseException:
+            self._release(sequence, ABORTED)
+            raise
+        self._started += 1
+        self._running[sequence.number] = sequence
+        return sequence
+
+    def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
+        """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now.
+
+        Raises `ValueError` when the sequence is over or has not so many left.
+
+        >>> manager = CacheManager(num_pages=4)
+        >>> sequence = manager.start([1, 2, 3])
+        >>> manager.advance(sequence, 2); sequence
+        Sequence(1, running, 3 tokens, cached=0, computed=2)
+        """
+        self._require(sequence, "advance")
+        left = len(sequence.tokens) - sequence.computed
+        count = left if num_tokens is None else whole_number("num_tokens", num_tokens, 0, f"{left} are left to compute")
+        if count > left:
+            raise ValueError(f"num_tokens is {count}: only {left} of sequence {sequence.number} are left to compute")
+        sequence.computed += count
+
+    def extend(self, sequence: Sequence, tokens: TokensLike) -> None:
+        """Put generated `tokens` behind the sequence and take slots for them; they are still to be computed.
+
+        Raises `OutOfPages`, and nothing has changed, when there is no room.
+
+        >>> manager = CacheManager(num_pages=4)
+        >>> sequence = manager.start([1, 2])
+        >>> manager.extend(sequence, [3]); sequence.slots.tolist()
+        [0, 1, 2]
+        """
+        self._require(sequence, "extend")
+        longer = sequence.tokens + tokens
+        pages = -(-len(longer) // self.page_size) - len(sequence._row) // self.page_size
+        if pages:
+            sequence._grow(self._take(pages))
+        sequence.tokens = longer
+
+    def checkpoint(self, sequence: Sequence) -> None:
+        """Publish the whole pages that are computed, so that others can use them while this sequence runs on.
+
+        What the cache had already (somebody was faster) is read from there from now on: the row is rewritten and our
+        duplicates are freed. A failure in the middle of it ends the sequence, and gives back all that it holds.
+
+        >>> manager = CacheManager(num_pages=8)
+        >>> a, b = manager.start([1, 2, 3]), manager.start([1, 2, 4])        # one batch: both compute 1 and 2
+        >>> manager.advance(a); manager.advance(b)
+        >>> manager.checkpoint(a); manager.checkpoint(b)
+        >>> b.slots.tolist(), b.owned.tolist(), manager.pool.num_free
+        ([0, 1, 5], [], 4)
+        """
+        self._require(sequence, "checkpoint")
+        if sequence.computed // self.page_size * self.page_size == sequence.shared:
+            return
+        done = self._publish(sequence)
+        try:
+            duplicates = self._follow(sequence, done)
+        except BaseException:
+            self._release(sequence, ABORTED)
+            raise
+        self._give_back(duplicates)
+        self._unlock(sequence, keep=1)
+
+    def finish(self, sequence: Sequence) -> None:
+        """End the request well: publish the whole pages that are computed, and give back all the rest.
+
+        A failure before anything is published leaves the sequence running. Raises `ValueError`, and changes nothing,
+        when it is over already.
+
+        >>> manager = CacheManager(num_pages=8, page_size=2)
+        >>> sequence = manager.start([1, 2, 3])
+        >>> manager.advance(sequence); manager.finish(sequence)
+        >>> manager.cache.total_size, manager.pool.num_free                 # the third token is no whole page
+        (2, 7)
+        >>> manager.finish(sequence)
+        Traceback (most recent call last):
+        ValueError: cannot finish sequence 1: it is finished already
+        """
+        self._require(sequence, "finish")
+        if sequence.computed // self.page_size * self.page_size > sequence.shared:
+            self._publish(sequence)
+        self._release(sequence, FINISHED)
+
+    def abort(self, sequence: Sequence) -> None:
+        """End the request badly: publish nothing more, and give back everything that it holds.
+
+        What a checkpoint published stays in the cache: it is computed, and perhaps others read it. Raises
+        `ValueError`, and changes nothing, when the sequence is over already.
+
+        >>> manager = CacheManager(num_pages=8)
+        >>> manager.abort(manager.start([1, 2, 3])); manager.pool.num_free
+        8
+        """
+        self._require(sequence, "abort")
+        self._release(sequence, ABORTED)
+
+    @contextlib.contextmanager
+    def request(self, tokens: TokensLike, *, namespace: Hashable = None) -> Iterator[Sequence]:
+        """`start` on the way in; on the way out `finish`, or `abort` when an exception passes through.
+
+        >>> manager = CacheManager(num_pages=8)
+        >>> with manager.request([1, 2, 3]) as sequence:
+        ...     manager.advance(sequence)
+        >>> sequence.state, manager.cache.total_size
+        ('finished', 3)
+        """
+        sequence = self.start(tokens, namespace=namespace)
+        try:
+            yield sequence
+            if sequence.state == RUNNING:
+                self.finish(sequence)
+        finally:
+            if sequence.state == RUNNING:
+                self.abort(sequence)
+
+    def check(self) -> None:
+        """Every page has exactly one owner, every row says so; `InvariantError` names both owners if not.
+
+        >>> manager = CacheManager(num_pages=4)
+        >>> sequence = manager.start([1, 2])
+        >>> manager.pool.free([1])
+        >>> manager.check()
+        Traceback (most recent call last):
+        minikv.errors.InvariantError: page 1 has two owners: the pool, where it is free, and sequence 1
+        """
+        from minikv.manager.audit import check_manager
+
+        check_manager(self)
+
+    # -- the steps --------------------------------------------------------------------------------------------------
+
+    def _require(self, sequence: Sequence, verb: str) -> None:
+        """`sequence` must run here."""
+        if not isinstance(sequence, Sequence):
+            raise TypeError(f"cannot {verb} {bounded(sequence)}: expected a sequence that start() returned")
+        if self._running.get(sequence.number) is sequence:
+            return
+        why = "another manager started it" if sequence.state == RUNNING else f"it is {sequence.state} already"
+        raise ValueError(f"cannot {verb} sequence {sequence.number}: {why}")
+
+    def _take(self, pages: int) -> Ids:
+        """Pages from the pool, evicting for them; only when all that this request reads is locked."""
+        self._give_back(_NO_PAGES)
+        free, evictable = self.pool.num_free, self.cache.evictable_size // self.page_size
+        if pages > free + evictable:
+            raise OutOfPages(pages, free, evictable)
+        if pages > free:
+            evicted = self.cache.evict((pages - free) * self.page_size)
+            self._give_back(slot_pages(evicted, self.page_size))
+        return self.pool.alloc(pages)
+
+    def _publish(self, sequence: Sequence) -> Insertion:
+        """Hand the computed whole pages to the cache; what it has already, or does not keep, stays ours.
+
+        own pages   [shared, prefix_length)   duplicates, for the caller to see to
+                    [.., length)              the cache's from now on
+                    [.., end of the row)      the rest, not offered or not kept
+        """
+        shared, pages, size = sequence.shared, sequence._pages, self.page_size
+        end = sequence.computed // size * size
+        sequence._pages = pages[(end - shared) // size :]  # what is on offer is not ours while it is
+        try:
+            done = self.cache.insert(
+                sequence.tokens[:end],
+                sequence.slots[:end],
+                namespace=sequence.namespace,
+                start=sequence._locks[-1],
+            )
+        except BaseException:
+            sequence._pages = pages
+            raise
+        given, kept = (done.prefix_length - shared) // size, (done.length - shared) // size
+        sequence._pages = np.concatenate([pages[:given], pages[kept:]])
+        return done
+
+    def _follow(self, sequence: Sequence, done: Insertion) -> Ids:
+        """Lock what was published and read it from where the cache has it; the duplicates, which nobody needs now."""
+        slots, handle = sequence.slots[: done.length], done.handle
+        if done.prefix_length > sequence.shared:  # somebody was faster: the cache kept their slots
+            match = self.cache.match_prefix(sequence.tokens[: done.length], namespace=sequence.namespace)
+            slots, handle = match.slots, match.handle
+        self._lock(sequence, handle)
+        many = (done.prefix_length - sequence.shared) // self.page_size
+        sequence._read_from(slots)
+        duplicates, sequence._pages = sequence._pages[:many], sequence._pages[many:]
+        return duplicates
+
+    def _release(self, sequence: Sequence, state: str) -> None:
+        """The one way out: give back the lock and all pages that are the sequence's own, each of them once."""
+        self._unlock(sequence, keep=0)
+        self._running.pop(sequence.number, None)
+        pages, sequence._pages = sequence._pages, _NO_PAGES
+        sequence._row, sequence.state = _NO_PAGES, state
+        self._give_back(pages)
+
+    def _give_back(self, pages: Ids) -> None:
+        """Free `pages`; should that fail they are remembered, and go with the next ones."""
+        self._leaving = np.concatenate([self._leaving, pages])
+        if len(self._leaving):
+            self.pool.free(self._leaving)
+            self._leaving = _NO_PAGES
+
+    def _lock(self, sequence: Sequence, handle: Handle) -> None:
+        self.cache.lock(handle)
+        sequence._locks.append(handle)
+
+    def _unlock(self, sequence: Sequence, keep: int) -> None:
+        """Give back all but the `keep` newest locks."""
+        while len(sequence._locks) > keep:
+            self.cache.unlock(sequence._locks[0])
+            del sequence._locks[0]
+
+    def __repr__(self) -> str:
+        many = f"{len(self._running)} sequence{'' if len(self._running) == 1 else 's'} running"
+        pages = f"{self.num_pages} pages of {self.page_size}, {self.pool.num_free} free"
+        return f"CacheManager({pages}, {many}, {self.available_size} tokens available)"
