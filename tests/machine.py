@@ -6,6 +6,8 @@ one owner for each slot, and the canary has read every slot that the index holds
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
@@ -97,6 +99,14 @@ class IndexAgainstModel(RuleBasedStateMachine):
         assert (found.length, found.slots.tolist()) == (expected.length, expected.slots.tolist())
         return found.handle, expected.handle
 
+    @rule(target=handles, tokens=TOKENS, namespace=NAMESPACES)
+    def acquire(self, tokens, namespace):
+        found, expected = self.both(lambda cache, _: cache.acquire(tokens, namespace=namespace))
+        row = memoryview(array("i", [-1] * len(tokens)))
+        found.copy_to(row)
+        assert row[: found.length].tolist() == found.slots.tolist() == expected.slots.tolist()
+        return found, expected
+
     @rule(target=handles, tokens=TOKENS, namespace=NAMESPACES, priority=PRIORITIES)
     def insert(self, tokens, namespace, priority):
         slots = self.room_for(len(tokens))
@@ -107,8 +117,7 @@ class IndexAgainstModel(RuleBasedStateMachine):
     @rule(target=handles, prompt=TOKENS, answer=TOKENS, namespace=NAMESPACES)
     def request(self, prompt, answer, namespace):
         """The life of a request, as far as there is room for it."""
-        pair, tokens = self.match(prompt, namespace), [*prompt, *answer]
-        self.lock(pair)
+        pair, tokens = self.acquire(prompt, namespace), [*prompt, *answer]
         slots = self.room_for(len(tokens) - pair[1].length)
         done = pair if slots is None else self.put(tokens, slots, namespace, pair)
         self.unlock(pair)

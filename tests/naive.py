@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import LockError
-from minikv.prefix.contract import Handle, Insertion, Match, slot_array
+from minikv.prefix.contract import Handle, Insertion, Match, slot_bytes
 from minikv.tokens import pack
 
 Key = tuple[Any, tuple[int, ...]]
@@ -80,11 +80,12 @@ class NaiveCache:
             found.append(key)
         return found
 
-    def handle(self, namespace: Any, path: list[Key]) -> Handle:
+    def place(self, path: list[Key]) -> tuple[Any, int]:
+        """What a handle at the end of `path` keeps as its node and its length."""
         tokens = path[-1][1] if path else ()
         if path:
             self.ends.add(path[-1])
-        return Handle(self.epoch, (tokens, self.pages[path[-1]].birth if path else 0), len(tokens), namespace)
+        return (tokens, self.pages[path[-1]].birth if path else 0), len(tokens)
 
     def touch(self, path: list[Key], hits: int = 1) -> None:
         self.clock += 1
@@ -96,7 +97,12 @@ class NaiveCache:
         path = self.cached_path(namespace, tuple(pack(tokens).tolist()))
         self.touch(path)
         slots = [slot for key in path for slot in self.pages[key].slots]
-        return Match(len(slots), np.array(slots, np.int32), self.handle(namespace, path))
+        return Match(self.epoch, *self.place(path), namespace, None, [np.array(slots, np.int32).tobytes()])
+
+    def acquire(self, tokens: Any, *, namespace: Any = None) -> Match:
+        match = self.match_prefix(tokens, namespace=namespace)
+        self.lock(match)
+        return match
 
     def insert(
         self, tokens: Any, slots: Any, *, namespace: Any = None, start: Handle | None = None, priority: int = 0
@@ -106,7 +112,7 @@ class NaiveCache:
         if start is not None:
             self.check_start(start, tokens, namespace)
         skip = start.length if start else 0
-        new = [0] * skip + slot_array(slots, len(tokens), skip).tolist()
+        new = [0] * skip + np.frombuffer(slot_bytes(slots, len(tokens), skip), np.int32).tolist()
         there = self.cached_path(namespace, tokens)
         path = self.path(namespace, tokens)
         if there and len(path) > len(there):
@@ -117,7 +123,7 @@ class NaiveCache:
         for key in path:
             self.pages[key].priority = max(self.pages[key].priority, priority)
         self.touch(path[skip // self.page_size :])
-        return Insertion(len(there) * self.page_size, len(path) * self.page_size, self.handle(namespace, path))
+        return Insertion(self.epoch, *self.place(path), namespace, None, len(there) * self.page_size)
 
     def check_start(self, start: Handle, tokens: tuple[int, ...], namespace: Any) -> None:
         if start.epoch is not self.epoch or start not in self.held:

@@ -356,10 +356,57 @@ def test_rule_6_what_is_not_locked_here_cannot_be_unlocked(make):
 @every_shipped_index
 def test_rule_6_only_handles_can_be_locked(make):
     cache = make()
-    for wrong in (None, 1, cache.match_prefix([1])):
+    for wrong in (None, 1, [1]):
         for verb in (cache.lock, cache.unlock, lambda start: cache.insert([1], [1], start=start or 0)):
             with pytest.raises(TypeError, match="expected the handle"):
                 verb(wrong)
+
+
+@every_index
+def test_rule_6_acquire_is_a_match_and_a_lock(make):
+    one, two = make(page_size=2), make(page_size=2)
+    for cache in (one, two):
+        cache.insert([1, 2, 3, 4], [6, 7, 8, 9])
+    match = one.acquire([1, 2, 9])
+    other = two.match_prefix([1, 2, 9])
+    two.lock(other.handle)
+    assert (match.length, match.slots.tolist(), sizes(one)) == (other.length, other.slots.tolist(), sizes(two))
+    assert one.evict(4).tolist() == two.evict(4).tolist() == [8, 9]
+    one.unlock(match.handle)
+    two.unlock(other.handle)
+    assert sizes(one) == sizes(two) == (2, 0, 2)
+    with pytest.raises(LockError):
+        one.unlock(match.handle)
+    one.check()
+
+
+@every_index
+def test_rule_6_what_acquire_refuses_changes_nothing(make):
+    cache = make()
+    cache.insert([1, 2], [3, 4])
+    for tokens, namespace in (([-1], None), ("ab", None), ([1], [])):
+        with pytest.raises((ValueError, TypeError)):
+            cache.acquire(tokens, namespace=namespace)
+    assert sizes(cache) == (2, 0, 2)
+
+
+@every_index
+def test_rule_6_an_empty_match_is_acquired_for_free(make):
+    cache = make()
+    match = cache.acquire([1, 2])
+    assert (match.length, sizes(cache)) == (0, (0, 0, 0))
+    cache.unlock(match.handle)
+
+
+@every_index
+def test_a_match_is_written_to_a_row_that_has_room_for_it(make):
+    cache, row = make(), memoryview(array("i", [0] * 4))
+    cache.insert([1, 2, 3], [7, 8, 9])
+    cache.match_prefix([1, 2, 3]).copy_to(row[1:])
+    assert row.tolist() == [0, 7, 8, 9]
+    with pytest.raises(ValueError, match="room for 2 slots: the match has 3"):
+        cache.match_prefix([1, 2, 3]).copy_to(row[:2])
+    assert row.tolist() == [0, 7, 8, 9]
 
 
 @every_index

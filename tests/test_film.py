@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+from array import array
 
 import pytest
 from hypothesis import given
@@ -767,3 +768,22 @@ def test_captions_are_bounded():
     with record(cache, label=lambda tokens: "word " * len(tokens)) as film:
         cache.insert(range(1000), range(1000))
     assert len(film.at(1).caption) < 120
+
+
+def test_the_verbs_without_an_array_are_told_like_the_others():
+    cache, pool, row = RadixCache(), FreeListPool(4), memoryview(array("i", [0] * 2))
+    with record(cache, pool) as film:
+        pool.alloc_to(row)
+        cache.insert([1, 2], row)
+        cache.unlock(cache.acquire([1, 9]))
+        pool.free(cache.evict_view(1))
+    told = [str(film.at(step)).splitlines()[0] for step in range(1, 7)]
+    assert told == [
+        "1. alloc 2 to a row: slots 0-1",
+        "2. insert [1 2]: 2 tokens are new",
+        "3. acquire [1 9]: 1 of 2 tokens is cached",
+        "4. unlock a prefix of 1 token: 0 tokens are protected now, 2 evictable",
+        "5. evict view 1: 1 token left the tree, slot 1",
+        "6. free slot 1",
+    ]
+    assert "n1 evicted" in str(film.at(5))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
+
 import pytest
 
 from minikv import FreeListPool, QueuePool, RadixCache, TrustingPool
 from minikv.learn.canary import Canary, CanaryError, fingerprints
 from minikv.learn.ledger import Ledger, LedgerError
+from minikv.prefix.contract import slot_bytes
 
 
 def world(pool=FreeListPool, size=12):
@@ -91,7 +94,7 @@ def test_two_nodes_that_hold_one_slot():
     pool, cache, ledger = world()
     cache.insert([1], pool.alloc(1))
     node = cache.insert([2], pool.alloc(1)).handle.node
-    node.slots[0] = 0
+    node.slot_bytes = slot_bytes([0], 1)
     with pytest.raises(LedgerError, match=r"slot 0 has two owners:\nnode 1 \[1\], and node 2 \[2\]"):
         ledger.check()
 
@@ -161,7 +164,7 @@ def test_slots_that_no_pool_has_are_named():
             act(pool)
     pool, cache = FreeListPool(4), RadixCache()
     ledger = Ledger(pool, cache)
-    cache.insert([1], pool.alloc(1)).handle.node.slots[0] = 50
+    cache.insert([1], pool.alloc(1)).handle.node.slot_bytes = slot_bytes([50], 1)
     with pytest.raises(LedgerError, match=r"slot 50 is held by node 1 \[1\], but the pool has slots 0 to 3"):
         ledger.check()
 
@@ -256,7 +259,7 @@ def test_a_cache_that_serves_another_prompt_is_caught_at_once():
     cache = RadixCache()
     canary = Canary(cache)
     cache.insert([1, 2, 3], [0, 1, 2])
-    cache.root.children[b"\1\0\0\0"].slots[1] = 0
+    cache.root.children[b"\1\0\0\0"].slot_bytes = slot_bytes([0, 0, 2], 3)
     with pytest.raises(
         CanaryError, match=r"(?s)operation 2, match_prefix \[1, 2\].*written by operation 1 \(insert \[1, 2, 3\]\)"
     ):
@@ -294,3 +297,18 @@ def test_an_engine_writes_by_itself():
 def test_fingerprints_chain():
     assert fingerprints([1, 2])[0] == fingerprints([1, 3])[0]
     assert fingerprints([]) == []
+
+
+def test_the_verbs_without_an_array_are_seen_too():
+    pool, cache, row = FreeListPool(4), RadixCache(), memoryview(array("i", [0] * 3))
+    ledger, canary = Ledger(pool, cache), Canary(cache)
+    pool.alloc_to(row)
+    assert ledger.callers == [0, 1, 2]
+    cache.insert([1, 2, 3], row)
+    cache.unlock(cache.acquire([1, 2]))
+    assert cache.evict_view(1).tolist() == ledger.callers == [2]
+    canary.close()
+    cache.root.children[b"\1\0\0\0"].slot_bytes = slot_bytes([1, 0], 2)
+    with Canary(cache, writes=False) as fresh, pytest.raises(CanaryError, match="nothing was ever computed"):
+        cache.acquire([1, 2])
+    assert fresh.step == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -324,13 +326,13 @@ def test_reprs_are_short():
 
 CORRUPTIONS = [
     (FreeListPool, lambda pool: setattr(pool, "_at", 2)),
-    (FreeListPool, lambda pool: pool._stack.__setitem__(3, 0)),
+    (FreeListPool, lambda pool: pool._memory.__setitem__(3, 0)),
     (FreeListPool, lambda pool: pool._mark.__setitem__(3, -1)),
-    (FreeListPool, lambda pool: pool._stack.__setitem__(3, 2)),
+    (FreeListPool, lambda pool: pool._memory.__setitem__(3, 2)),
     (FreeListPool, lambda pool: setattr(pool, "_at", 9)),
-    (FreeListPool, lambda pool: pool._stack.__setitem__(3, -1)),
-    (TrustingPool, lambda pool: pool._stack.__setitem__(3, 2)),
-    (TrustingPool, lambda pool: pool._stack.__setitem__(3, 4)),
+    (FreeListPool, lambda pool: pool._memory.__setitem__(3, -1)),
+    (TrustingPool, lambda pool: pool._memory.__setitem__(3, 2)),
+    (TrustingPool, lambda pool: pool._memory.__setitem__(3, 4)),
     (TrustingPool, lambda pool: setattr(pool, "_at", -1)),
     (BitmaskPool, lambda pool: (setattr(pool, "_num_free", 4), pool._levels[0].__setitem__(0, 0b11110))),
     (BitmaskPool, lambda pool: pool._levels.append([0])),
@@ -365,3 +367,48 @@ def test_a_pool_has_as_many_pages_as_there_are_slots_at_the_most():
     for make in POOLS:
         with pytest.raises(ValueError, match="size is 10000000000: a pool holds at most"):
             make(10**10)
+
+
+STACKS = pytest.mark.parametrize("make", [FreeListPool, TrustingPool])
+
+
+@STACKS
+def test_pages_are_written_to_a_row_as_alloc_gives_them(make):
+    pool, other, row = make(6), make(6), memoryview(array("i", [-1] * 5))
+    pool.alloc_to(row[1:4])
+    assert row.tolist() == [-1, *other.alloc(3).tolist(), -1]
+    assert pool.num_free == 3
+    assert not pool.is_free(2)
+    pool.check()
+
+
+@STACKS
+def test_a_row_that_is_too_long_or_of_another_kind_gets_nothing(make):
+    pool = make(3)
+    with pytest.raises(OutOfPages):
+        pool.alloc_to(memoryview(array("i", [0] * 4)))
+    with pytest.raises(ValueError, match="different structures"):
+        pool.alloc_to(memoryview(array("q", [0] * 2)))
+    assert pool.num_free == 3
+    pool.check()
+
+
+@STACKS
+def test_pages_come_back_as_a_memoryview_too(make):
+    pool, row = make(6), memoryview(array("i", [0] * 4))
+    pool.alloc_to(row)
+    pool.free(row[::2])
+    assert pool.num_free == 4
+    assert pool.is_free(2)
+    assert not pool.is_free(1)
+    pool.check()
+
+
+def test_a_guarded_stack_looks_at_a_memoryview_page_by_page():
+    pool = FreeListPool(4)
+    pool.alloc(2)
+    for wrong in ([0, 0], [0, 3], [1, 9], [-1]):
+        with pytest.raises(ValueError, match="page"):
+            pool.free(memoryview(array("i", wrong)))
+    assert pool.num_free == 2
+    pool.check()

@@ -56,7 +56,7 @@ def test_a_page_size_is_a_whole_number():
 CORRUPTIONS = {
     "ref_count is 5": lambda cache, nodes: setattr(nodes[5,], "ref_count", 5),
     "ends at 9": lambda cache, nodes: setattr(nodes[7,], "end", 9),
-    "1 slots for 2 tokens": lambda cache, nodes: nodes[3, 4].slots.pop(),
+    "1 slots for 2 tokens": lambda cache, nodes: setattr(nodes[3, 4], "slot_bytes", bytes(4)),
     "its parent is None": lambda cache, nodes: setattr(nodes[7,], "parent", None),
     "does not list it": lambda cache, nodes: setattr(nodes[3, 4], "parent", nodes[5,]),
     "evictable_size is 4": lambda cache, nodes: setattr(cache, "_evictable", 4),
@@ -174,3 +174,16 @@ def test_the_ring_holds_children_before_their_parents(prompts):
     order = list(cache._order)
     assert all(older.last_used <= newer.last_used for older, newer in pairwise(order))
     assert all(order.index(node) < order.index(node.parent) for node in order if node.parent is not cache.root)
+
+
+@pytest.mark.parametrize("evict_by", ["node", "page"])
+def test_a_view_of_what_was_evicted_has_the_same_slots(evict_by):
+    one, two = RadixCache(evict_by=evict_by), RadixCache(evict_by=evict_by)
+    for cache in (one, two):
+        cache.insert([1, 2, 3], [4, 5, 6])
+        cache.insert([7, 8], [9, 10])
+    for number in (0, 1, 9, 1):
+        view = one.evict_view(number)
+        assert (view.format, view.tolist()) == ("i", two.evict(number).tolist())
+    with pytest.raises(ValueError, match="num_tokens is -1"):
+        one.evict_view(-1)

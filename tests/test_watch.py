@@ -66,7 +66,9 @@ def test_a_copy_of_a_watched_object_acts_on_itself():
     pool, calls = FreeListPool(2), []
     stop = watch(pool, ["alloc"], calls.append)
     twin = copy.deepcopy(pool)
-    twin.alloc(2)
+    twin.free(twin.alloc(2)[::-1])
+    assert twin.alloc(2).tolist() == [1, 0]  # what was pushed on its stack comes off its stack
+    twin.check()
     stop()
     assert (pool.num_free, twin.num_free, calls) == (2, 0, [])
 

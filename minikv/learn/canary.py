@@ -126,7 +126,7 @@ class Canary(AbstractContextManager["Canary"]):
         words = f"{call.verb} {said}".strip()
         self._where = f"operation {self.step}, {words}: "
         try:
-            if call.error is None and call.verb in ("insert", "match_prefix"):
+            if call.error is None and call.verb in ("insert", "match_prefix", "acquire"):
                 self._after(call, words)
             self.sweep()
         finally:
@@ -135,7 +135,7 @@ class Canary(AbstractContextManager["Canary"]):
     def _after(self, call: Call, words: str) -> None:
         given = call.arguments
         namespace = given.get("namespace")
-        if call.verb == "match_prefix":
+        if call.verb != "insert":
             self.read(pack(given["tokens"])[: call.result.length], call.result.slots, namespace)
         elif self._writes:
             start = given["start"].length if given.get("start") is not None else call.result.prefix_length

@@ -16,8 +16,8 @@ from minikv.errors import InvariantError, bounded, whole_number
 from minikv.show.snapshot import plain, snapshot
 from minikv.watch import Call, watch
 
-POOL_VERBS = ("alloc", "free", "take", "occupy")
-CACHE_VERBS = ("match_prefix", "insert", "lock", "unlock", "evict", "reset")
+POOL_VERBS = ("alloc", "alloc_to", "free", "take", "occupy")
+CACHE_VERBS = ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "evict_view", "reset")
 FREE, CALLER, CACHE = "free", "the caller's", "cached"
 
 
@@ -123,6 +123,9 @@ class Ledger(AbstractContextManager["Ledger"]):
     def _after_alloc(self, call: Call, where: str) -> None:
         self._move(self._slots_of(call.result), FREE, CALLER, "given out by the pool", call, where)
 
+    def _after_alloc_to(self, call: Call, where: str) -> None:
+        self._move(self._slots_of(_given(call)), FREE, CALLER, "given out by the pool", call, where)
+
     def _after_free(self, call: Call, where: str) -> None:
         self._move(self._slots_of(_given(call)), CALLER, FREE, "given back to the pool", call, where)
 
@@ -137,6 +140,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def _after_evict(self, call: Call, where: str) -> None:
         self._move(plain(call.result), CACHE, CALLER, "evicted now", call, where)
+
+    _after_evict_view = _after_evict
 
     def _after_reset(self, call: Call, where: str) -> None:
         if call.thing is self._cache:

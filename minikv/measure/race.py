@@ -19,6 +19,7 @@ import numpy as np
 
 from minikv.measure.workloads import Workload
 from minikv.pools import TrustingPool
+from minikv.prefix import Match
 from minikv.tokens import PackedTokens
 
 IN_FLIGHT = 8
@@ -109,37 +110,42 @@ def run(contender: Contender, requests: Prepared, capacity: int, publish: bool =
 def life_of_a_request(cache: Any, pool: Any, page: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """What an engine does with an index: how a request begins, and how it ends; the same for all of them.
 
-    Of a request's row [0, cached) is the tree's, [cached, end) its own until the request ends.
+    Of a request's row [0, cached) is the tree's, [cached, end) its own until the request ends. Who has `acquire`,
+    `copy_to`, `evict_view` or `alloc_to` is asked for those, and anybody else for the verbs that they abbreviate.
     """
-    match_prefix, lock, unlock, evict = cache.match_prefix, cache.lock, cache.unlock, cache.evict
+    unlock, insert, acquire = cache.unlock, cache.insert, _acquire(cache)
+    evict = getattr(cache, "evict_view", cache.evict)
     offsets = np.arange(page, dtype=np.int32)
-    insert = cache.insert
+    alloc_to = getattr(pool, "alloc_to", None) if page == 1 else None
     if "start" not in inspect.signature(insert).parameters:
         insert = lambda tokens, slots, start: cache.insert(tokens, slots)  # noqa: E731
 
-    def give(slots: Any) -> None:
-        pool.free(slots if page == 1 else np.asarray(slots)[::page] // page)
+    def give_pages(slots: Any) -> None:
+        pool.free(np.asarray(slots)[::page] // page)
+
+    give = pool.free if page == 1 else give_pages
 
     def begin(request: Any, row: Any, publish: bool) -> tuple[Any, ...]:
         prompt, full, length, total = request
-        match = match_prefix(prompt)
+        match = acquire(prompt)
         cached, handle = match.length, match.handle
-        lock(handle)
         pages = -(-(total - cached) // page)
         short = pages - pool.num_free
         if short > 0:
             give(evict(short * page))
-        slots = match.slots
-        row[:cached] = slots.data if type(slots) is np.ndarray else array("i", slots)
-        taken, end = pool.alloc(pages), cached + pages * page
-        if page == 1:
-            row[cached:end] = taken.data
+        if type(match) is Match:
+            match.copy_to(row)
         else:
-            row[cached:end] = (taken[:, None] * page + offsets).ravel().data
+            row[:cached] = array("i", match.slots)
+        end = cached + pages * page
+        if alloc_to is not None:
+            alloc_to(row[cached:end])
+        else:
+            row[cached:end] = (pool.alloc(pages)[:, None] * page + offsets).ravel().data
         hits = cached
         if publish:
             done = insert(prompt, row[:length], start=handle)
-            lock(done.handle)
+            cache.lock(done.handle)
             unlock(handle)
             cached, handle = done.length, done.handle
         return full, row, handle, (cached, end, total), hits
@@ -155,6 +161,18 @@ def life_of_a_request(cache: Any, pool: Any, page: int) -> tuple[Callable[..., A
         return row
 
     return begin, finish
+
+
+def _acquire(cache: Any) -> Callable[[Any], Any]:
+    if hasattr(cache, "acquire"):
+        return cache.acquire  # type: ignore[no-any-return]
+
+    def match_and_lock(prompt: Any) -> Any:
+        match = cache.match_prefix(prompt)
+        cache.lock(match.handle)
+        return match
+
+    return match_and_lock
 
 
 class Limit:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import InvariantError
+from minikv.errors import InvariantError, OutOfPages
 from minikv.pools.contract import IN_USE, Ids, page_id, page_ids, pool_size, refuse_free, request
 
 _INT32 = np.dtype(np.int32)
@@ -31,9 +31,13 @@ class TrustingPool:
 
     def __init__(self, size: int):
         self.size = pool_size(size)
-        self._memory = array("i", np.arange(self.size, dtype=np.int32).tobytes())  # cut in half of numpy's time
-        self._stack = np.frombuffer(self._memory, np.int32)  # the same memory; free pages: [_at:], the next one first
+        # Free pages: [_at:], the next one first. An array, for numpy takes longer to get going than these copies take.
+        self._memory = array("i", np.arange(self.size, dtype=np.int32).tobytes())
         self._at = 0
+
+    @property
+    def _stack(self) -> Ids:
+        return np.frombuffer(self._memory, np.int32)[self._at :]
 
     @property
     def num_free(self) -> int:
@@ -48,24 +52,37 @@ class TrustingPool:
         self._at = end = at + num_pages
         return np.frombuffer(self._memory[at:end], _INT32)
 
+    def alloc_to(self, row: memoryview) -> None:
+        """Take as many pages as `row` is long and write them there: `alloc` with no array in between.
+
+        `row` is a memoryview of int32, a piece of a page table's row. Raises `OutOfPages` as `alloc` does.
+
+        >>> pool, row = TrustingPool(4), memoryview(array("i", [9, 9, 9]))
+        >>> pool.alloc_to(row[1:]); row.tolist(), pool.num_free
+        ([9, 0, 1], 2)
+        """
+        at, num_pages = self._at, len(row)
+        if num_pages > self.size - at:
+            raise OutOfPages(needed=num_pages, free=self.size - at)
+        row[:] = memoryview(self._memory)[at : at + num_pages]
+        self._at = at + num_pages
+
     def free(self, pages: Any) -> None:
         """Push `pages` back, so that the same `alloc` would give them again in the same order."""
-        self._push(pages if _is_ids(pages) else page_ids(pages, self.size))
-
-    def _push(self, ids: Ids) -> None:
-        at = self._at - len(ids)
+        view = pages if _is_view(pages) else (pages if _is_ids(pages) else page_ids(pages, self.size)).data
+        at = self._at - len(view)
         if at < 0:
-            raise ValueError(f"cannot free {len(ids)} pages: only {self._at} of {self.size} are in use")
-        self._stack[at : self._at] = ids
+            raise ValueError(f"cannot free {len(view)} pages: only {self._at} of {self.size} are in use")
+        memoryview(self._memory)[at : self._at] = view
         self._at = at
 
     def is_free(self, page: int) -> bool:
         """Whether `page` is free; looks through the whole stack."""
-        return bool((self._stack[self._at :] == page_id(page, self.size)).any())
+        return bool((self._stack == page_id(page, self.size)).any())
 
     def check(self) -> None:
         """The stack holds pages of this pool, each once."""
-        stack = self._stack[self._at :]
+        stack = self._stack
         name = type(self).__name__
         if not 0 <= self._at <= self.size or (len(stack) and not 0 <= stack.min() <= stack.max() < self.size):
             raise InvariantError(f"{name}: {self.num_free} of {self.size} pages on the stack, or a page out of range")
@@ -100,21 +117,31 @@ class FreeListPool(TrustingPool):
     def alloc(self, num_pages: int) -> Ids:
         """Take `num_pages` pages off the stack, or none: `OutOfPages` if there are fewer."""
         pages = super().alloc(num_pages)
+        self._mark_used(pages)
+        return pages
+
+    def alloc_to(self, row: memoryview) -> None:
+        """Take as many pages as `row` is long and write them there: `alloc` with no array in between."""
+        super().alloc_to(row)
+        self._mark_used(np.frombuffer(row, np.int32))
+
+    def _mark_used(self, pages: Ids) -> None:
         runs = _runs(pages)
         if runs is None:
             self._mark[pages.astype(np.intp)] = IN_USE
         else:
             for run in runs:
                 self._mark[run] = IN_USE
-        return pages
 
     def free(self, pages: Any) -> None:
         """Push `pages` back, so that the same `alloc` would give them again in the same order; all or none."""
+        if _is_view(pages):
+            pages = np.asarray(pages)
         ids = pages if _is_ids(pages) else page_ids(pages, self.size)
         runs = _runs(ids)
         if not (self._mark_runs_free(runs) if runs else self._mark_free(ids)):
             refuse_free(page_ids(pages, self.size), self.is_free)
-        self._push(ids)
+        super().free(ids)
 
     def _mark_free(self, ids: Ids) -> bool:
         """Mark pages free, or change nothing when one of them is foreign, free already, or given twice."""
@@ -150,12 +177,17 @@ class FreeListPool(TrustingPool):
     def check(self) -> None:
         """The stack holds every page marked free, once."""
         super().check()
-        on_stack = np.bincount(self._stack[self._at :], minlength=self.size)
+        on_stack = np.bincount(self._stack, minlength=self.size)
         marked = self._mark != IN_USE
         for page in np.flatnonzero(marked != (on_stack > 0)).tolist():
             if marked[page]:
                 raise InvariantError(f"FreeListPool: page {page} is marked free but the stack does not hold it")
             raise InvariantError(f"FreeListPool: page {page} is on the stack but marked in use")
+
+
+def _is_view(pages: Any) -> bool:
+    """Whether `pages` are a memoryview of int32: memory that can be copied as it is."""
+    return type(pages) is memoryview and pages.format == "i" and pages.ndim == 1
 
 
 def _is_ids(pages: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The contract of every prefix cache: five verbs, three sizes, and what they promise.
+r"""The contract of every prefix cache: five verbs, three sizes, and what they promise.
 
 A prefix cache answers one question: which slots already hold the keys and values of the longest prefix of this
 prompt? It keeps book only. It never touches a tensor of keys and values, and it does not own the pool that slots
@@ -7,6 +7,7 @@ come from: what it no longer wants it hands back, and the caller frees it.
 One request, in the order that is safe:
 
     match_prefix -> lock -> make room (evict) -> compute -> insert -> free the duplicates and the tail -> unlock
+    \_____acquire______/
 
     tokens [0, match.length)       the tree's slots, locked
            [.., prefix_length)     computed twice: the tree keeps its own slots, free ours
@@ -19,7 +20,7 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Hashable, Sequence
-from typing import Any, Protocol, Union, cast
+from typing import Any, Protocol, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -46,14 +47,20 @@ class Handle:
     def __init__(self, epoch: object, node: Any, length: int, namespace: Hashable, source: bytes | None = None):
         self.epoch, self.node, self.length, self.namespace, self.source = epoch, node, length, namespace, source
 
+    @property
+    def handle(self) -> Handle:
+        """The handle itself: a match and an insertion are one."""
+        return self
+
     def __repr__(self) -> str:
-        return f"Handle(length={self.length})"
+        return f"{type(self).__name__}(length={self.length})"
 
 
-class Match:
-    """What `match_prefix` found: `length` tokens are cached in `slots` (int32, one a token, in order).
+class Match(Handle):
+    """What `match_prefix` and `acquire` found: `length` tokens are cached in `slots`; it is its own `handle`.
 
-    The slots are the caller's own copy, but the tokens in them stay put only while `handle` is locked.
+    The tokens in those slots stay put only while it is locked. An index gives the slots as `parts`, the bytes of
+    int32 slots in order; they are joined when somebody wants them.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()
@@ -62,20 +69,54 @@ class Match:
     Match(length=2, slots=[7, 8])
     """
 
-    __slots__ = ("handle", "length", "slots")
+    __slots__ = ("_parts", "_slots")
 
-    def __init__(self, length: int, slots: Slots, handle: Handle):
-        self.length, self.slots, self.handle = length, slots, handle
+    def __init__(  # not by way of Handle's: a request makes one of these, and a call costs as much as all of it
+        self,
+        epoch: object,
+        node: Any,
+        length: int,
+        namespace: Hashable,
+        source: bytes | None,
+        parts: Sequence[bytes],
+    ):
+        self.epoch, self.node, self.length, self.namespace, self.source = epoch, node, length, namespace, source
+        self._parts = parts
+        self._slots: Slots | None = None
+
+    @property
+    def slots(self) -> Slots:
+        """The slots, one a token, in order: an int32 array that is the caller's own."""
+        if self._slots is None:
+            self._slots = np.frombuffer(bytearray().join(self._parts), np.int32)
+        return self._slots
+
+    def copy_to(self, row: memoryview) -> None:
+        """Write the slots to the beginning of `row`, a memoryview of int32, with no array in between.
+
+        >>> from minikv import RadixCache
+        >>> cache, row = RadixCache(), memoryview(array("i", [0] * 4))
+        >>> _ = cache.insert([1, 2, 3], [7, 8, 9])
+        >>> cache.match_prefix([1, 2, 5]).copy_to(row); row.tolist()
+        [7, 8, 0, 0]
+        """
+        if len(row) < self.length:
+            raise ValueError(f"the row has room for {len(row)} slots: the match has {self.length}")
+        memory, at = row.cast("B"), 0
+        for part in self._parts:
+            end = at + len(part)
+            memory[at:end] = part
+            at = end
 
     def __repr__(self) -> str:
         return f"Match(length={self.length}, slots={brief(self.slots)})"
 
 
-class Insertion:
+class Insertion(Handle):
     """What `insert` did: `prefix_length` tokens were there already, `length` are stored now (whole pages).
 
     The caller frees its duplicates `slots[:prefix_length]` (less what it got from the cache itself) and its
-    unaligned tail `slots[length:]`.
+    unaligned tail `slots[length:]`. It is the `handle` of what is stored now.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache(page_size=2)
@@ -83,10 +124,19 @@ class Insertion:
     Insertion(prefix_length=0, length=2)
     """
 
-    __slots__ = ("handle", "length", "prefix_length")
+    __slots__ = ("prefix_length",)
 
-    def __init__(self, prefix_length: int, length: int, handle: Handle):
-        self.prefix_length, self.length, self.handle = prefix_length, length, handle
+    def __init__(
+        self,
+        epoch: object,
+        node: Any,
+        length: int,
+        namespace: Hashable,
+        source: bytes | None,
+        prefix_length: int,
+    ):
+        self.epoch, self.node, self.length, self.namespace, self.source = epoch, node, length, namespace, source
+        self.prefix_length = prefix_length
 
     def __repr__(self) -> str:
         return f"Insertion(prefix_length={self.prefix_length}, length={self.length})"
@@ -127,6 +177,9 @@ class PrefixCache(Protocol):
     def match_prefix(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
         """The longest cached prefix of `tokens`."""
 
+    def acquire(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
+        """`match_prefix` and `lock` in one act, between which nothing can come."""
+
     def insert(
         self, tokens: TokensLike, slots: SlotsLike, *, namespace: Hashable = None, start: Handle | None = None
     ) -> Insertion:
@@ -148,32 +201,30 @@ class PrefixCache(Protocol):
         """Recompute every size, link, order and lock from scratch; raise `InvariantError` on the first difference."""
 
 
-def slot_array(slots: SlotsLike, num_tokens: int, skip: int = 0) -> array[int]:
-    """Copy `slots[skip:]` into an `array('i')`; there must be one slot for each of `num_tokens` tokens.
+def slot_bytes(slots: SlotsLike, num_tokens: int, skip: int = 0) -> bytes:
+    """Copy `slots[skip:]` into the bytes of int32; there must be one slot for each of `num_tokens` tokens.
 
-    >>> slot_array(range(5), 5, skip=2)
-    array('i', [2, 3, 4])
-    >>> slot_array([4, -1], 2)
+    >>> np.frombuffer(slot_bytes(range(5), 5, skip=2), np.int32).tolist()
+    [2, 3, 4]
+    >>> slot_bytes([4, -1], 2)
     Traceback (most recent call last):
     ValueError: slots[1] is -1: a slot is an integer in [0, 2**31)
     """
-    kind: type = type(slots)
-    if kind is memoryview or kind is np.ndarray or kind is array:
-        view = cast(Any, slots) if kind is memoryview else _view(slots)
-        if view is not None and view.format == "i" and view.ndim == 1 and len(view) == num_tokens:
-            if len(view) - skip > 2048 and view.contiguous:
-                packed = array("i")
-                packed.frombytes(view[skip:].cast("B"))
-                good = bool(np.frombuffer(packed, np.int32).min() >= 0)
-            else:  # ASCII is what has no high bit, and a sign is one: a third of numpy's time for a short array
-                raw = view[skip:].tobytes()
-                packed, good = array("i", raw), raw[_SIGN_BYTE::4].isascii()
-            if good:
-                return packed
+    view: Any = slots
+    if type(view) in (np.ndarray, array):
+        view = _view(view)
+    if type(view) is memoryview and view.format == "i" and view.ndim == 1 and len(view) == num_tokens:
+        packed: bytes = view[skip:].tobytes()
+        if len(packed) > 4 * 2048:
+            good = bool(np.frombuffer(packed, np.int32).min() >= 0)
+        else:  # ASCII is what has no high bit, and a sign is one: a third of numpy's time for a short array
+            good = packed[_SIGN_BYTE::4].isascii()
+        if good:
+            return packed
     values = integers(_without_first(slots, skip) if skip else slots, "slots", *_SLOT)
     if len(values) != num_tokens:
         raise ValueError(f"{len(values)} slots for {num_tokens} tokens: expected one slot for each token")
-    return array("i", values[skip:].astype(np.int32).tobytes())
+    return values[skip:].astype(np.int32).tobytes()
 
 
 def _without_first(slots: Any, skip: int) -> Any:

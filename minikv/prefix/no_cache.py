@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, LockError, whole_number
-from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, slot_array
+from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, slot_bytes
 from minikv.tokens import TokensLike, pack
 
 
@@ -64,7 +64,7 @@ class NoCache:
         self, tokens: TokensLike, slots: SlotsLike, *, namespace: Hashable = None, start: Handle | None = None
     ) -> Insertion:
         """Keep nothing of `tokens`: all `slots` stay the caller's."""
-        slot_array(slots, len(pack(tokens)))
+        slot_bytes(slots, len(pack(tokens)))
         _require_hashable(namespace)
         if start is not None and start not in self._locks:
             raise LockError(f"cannot start from the handle of length {start.length}: it holds no lock here")

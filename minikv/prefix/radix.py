@@ -12,14 +12,13 @@ After SGLang's RadixAttention (Zheng et al., 2023), mini-sglang and the notebook
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable
 from typing import Any, NoReturn
 
 import numpy as np
 
 from minikv.errors import LockError, whole_number
-from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, slot_array
+from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, slot_bytes
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix_node import RadixNode
 from minikv.prefix.radix_tree import _NOTHING, RadixTree
@@ -97,9 +96,40 @@ class RadixCache(RadixTree):
         root = self._root_of(namespace)
         node, at = self._walk(root, data, 0, len(data) // self._step * self._step)
         self._clock = now = self._clock + 1
-        slots = _join([step.slots for step in reversed(self._use(node, root, now))])
-        length = at // TOKEN_BYTES
-        return Match(length, slots, Handle(self._epoch, node, length, namespace, data))
+        parts = [step.slot_bytes for step in reversed(self._use(node, root, now))]
+        return Match(self._epoch, node, at // TOKEN_BYTES, namespace, data, parts)
+
+    def acquire(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
+        """`match_prefix` and `lock` in one act: the path is walked once, and nothing can come in between.
+
+        >>> cache = RadixCache()
+        >>> _ = cache.insert([1, 2, 3, 4], [6, 7, 8, 9])
+        >>> cache.acquire([1, 2, 5]); cache.evict(4).tolist(), cache.protected_size
+        Match(length=2, slots=[6, 7])
+        ([8, 9], 2)
+        """
+        data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
+        root = node = self._root_of(namespace)
+        end, at = self._walk(root, data, 0, len(data) // self._step * self._step)
+        self._clock = now = self._clock + 1
+        parts, newly, length, node = [], [], at // TOKEN_BYTES, end
+        while node is not root:
+            node.last_used = now
+            node.hits += 1
+            if not node.ref_count:
+                newly.append(node)
+            node.ref_count += 1
+            parts.append(node.slot_bytes)
+            node = node.parent  # type: ignore[assignment]
+        if newly:
+            self._order.remove(newly)
+            tokens_held = length - newly[-1].parent.end  # type: ignore[union-attr]
+            self._evictable -= tokens_held
+            self._protected += tokens_held
+        parts.reverse()
+        match = Match(self._epoch, end, length, namespace, data, parts)
+        self._held[match] = 1
+        return match
 
     def insert(
         self,
@@ -126,10 +156,12 @@ class RadixCache(RadixTree):
         packed = tokens if type(tokens) is PackedTokens else pack(tokens)
         data, skip = packed.data, 0
         if start is not None:
-            self._check_start(start, packed, namespace)
+            known = isinstance(start, Handle) and start in self._held and start.source is packed.head is not None
+            if not (known and start.namespace is namespace):  # what follows a prompt that was matched needs no look
+                self._check_start(start, packed, namespace)
             skip = start.length
         top: RadixNode = start.node if start is not None and skip else self._root_of(namespace)
-        new_slots = slot_array(slots, len(data) // TOKEN_BYTES, skip)
+        new_slots = slot_bytes(slots, len(data) // TOKEN_BYTES, skip)
         if type(priority) is not int or priority < 0:
             priority = whole_number("priority", priority, 0, "0 is the lowest priority")
 
@@ -141,34 +173,34 @@ class RadixCache(RadixTree):
         if at < end:
             if node is _NOTHING:
                 top = used = self._new_root(namespace)
-            if len(new_slots) > length - prefix_length:  # less the duplicates and the tail
-                new_slots = new_slots[prefix_length - skip : length - skip]
+            if len(new_slots) > end - at:  # less the duplicates and the tail
+                new_slots = new_slots[at - skip * TOKEN_BYTES : end - skip * TOKEN_BYTES]
             node = self._new_leaf(used, data[at:end], new_slots, now)
             self._evictable += length - prefix_length
         if priority:
             self._raise_priority(node, priority)
         if used is not top:
             self._use(used, top, now)
-        return Insertion(prefix_length, length, Handle(self._epoch, node, length, namespace, data))
+        return Insertion(self._epoch, node, length, namespace, data, prefix_length)
 
     def lock(self, handle: Handle) -> None:
         """Protect the whole path from `handle` to the root from eviction; locks nest.
 
         Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
         """
-        if type(handle) is not Handle or handle.epoch is not self._epoch:
+        if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
             self._refuse(handle, "lock")
         node: RadixNode = handle.node
         if node.end != handle.length:
             raise LockError(f"cannot lock the handle of length {handle.length} (node {node.id}): its end was evicted")
         self._held[handle] = self._held.get(handle, 0) + 1
         # On the way up nobody has fewer locks than the one below: first come the unlocked, then the locked.
-        newly, tokens = [], 0
+        newly = []
         while not node.ref_count and (parent := node.parent) is not None:
             node.ref_count = 1
             newly.append(node)
-            tokens += len(node.slots)
             node = parent
+        tokens = handle.length - node.end
         while (parent := node.parent) is not None:
             node.ref_count += 1
             node = parent
@@ -181,7 +213,7 @@ class RadixCache(RadixTree):
 
         Raises `LockError` when this handle holds no lock here.
         """
-        if type(handle) is not Handle or handle.epoch is not self._epoch:
+        if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
             self._refuse(handle, "unlock")
         held, node = self._held.get(handle, 0), handle.node
         if not held:
@@ -191,12 +223,12 @@ class RadixCache(RadixTree):
         else:
             del self._held[handle]
         self._clock = now = self._clock + 1
-        freed, tokens = [], 0
+        freed = []
         while node.ref_count == 1 and (parent := node.parent) is not None:
             node.ref_count, node.last_used = 0, now
             freed.append(node)
-            tokens += len(node.slots)
             node = parent
+        tokens = handle.length - node.end
         while (parent := node.parent) is not None:
             node.ref_count -= 1
             node.last_used = now
@@ -213,18 +245,31 @@ class RadixCache(RadixTree):
         >>> cache.evict(1).tolist(), cache.evict(100).tolist()
         ([13], [10, 11, 12])
         """
-        wanted = num_tokens
+        return np.frombuffer(bytearray().join(self._evict(num_tokens)), _INT32)
+
+    def evict_view(self, num_tokens: int) -> memoryview:
+        """`evict` without an array: the slots as a memoryview of int32, which a pool takes back as it is.
+
+        >>> cache = RadixCache()
+        >>> _ = cache.insert([1, 2], [10, 11])
+        >>> cache.evict_view(1).tolist()
+        [10, 11]
+        """
+        parts = self._evict(num_tokens)
+        return memoryview(parts[0] if len(parts) == 1 else b"".join(parts)).cast("i")
+
+    def _evict(self, num_tokens: int) -> list[bytes]:
         if type(num_tokens) is not int or num_tokens < 0:
-            wanted = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        page = self.page_size if self.evict_by == "page" else 0
-        order, parts, got = self._order, [], 0
+            num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
+        page = self._step if self.evict_by == "page" else 0
+        order, parts, got, wanted = self._order, [], 0, num_tokens * TOKEN_BYTES  # in bytes, four to a slot
         while got < wanted and (leaf := order.first()) is not None:
-            keep = len(leaf.slots) - -(-(wanted - got) // page) * page if page else 0
+            keep = len(leaf.key) - -(-(wanted - got) // page) * page if page else 0
             freed = self._trim(leaf, keep) if keep > 0 else self._remove_leaf(leaf)
             got += len(freed)
             parts.append(freed)
-        self._evictable -= got
-        return np.frombuffer(parts[0], _INT32) if len(parts) == 1 else _join(parts)  # nobody else has them now
+        self._evictable -= got // TOKEN_BYTES
+        return parts
 
     def reset(self) -> None:
         """Forget everything; node ids and the clock start again, and all handles become stale.
@@ -279,7 +324,7 @@ class RadixCache(RadixTree):
 
     def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
         """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong slots would be cached."""
-        if type(start) is not Handle or start.epoch is not self._epoch:
+        if not isinstance(start, Handle) or start.epoch is not self._epoch:
             self._refuse(start, "start from")
         if start not in self._held:
             raise LockError(
@@ -298,8 +343,3 @@ class RadixCache(RadixTree):
                     f"start is not a prefix of the tokens: they part in tokens[{at // TOKEN_BYTES}:{node.end}]"
                 )
             node = node.parent
-
-
-def _join(parts: list[array[int]]) -> Slots:
-    """One int32 array of all parts, by one copy of their bytes."""
-    return np.frombuffer(bytearray().join(parts), _INT32)

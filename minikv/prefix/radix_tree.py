@@ -6,7 +6,6 @@ unlocked node is in it from its making to its end.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable, Iterator, Mapping
 from types import MappingProxyType
 
@@ -63,31 +62,31 @@ class RadixTree:
 
             parent --[ a b c d ]--> node        parent --[ a b ]--> upper --[ c d ]--> node
         """
-        parent, cut, step = node.parent, at // TOKEN_BYTES, self._step
+        parent, step = node.parent, self._step
         assert parent is not None
-        upper = RadixNode(self._take_id(), node.key[:at], node.slots[:cut], parent, parent.end + cut)
+        upper = RadixNode(self._take_id(), node.key[:at], node.slot_bytes[:at], parent, parent.end + at // TOKEN_BYTES)
         upper.ref_count, upper.created, upper.last_used = node.ref_count, node.created, node.last_used
         upper.hits, upper.priority = node.hits, node.priority
         parent.children[upper.key[:step]] = upper
-        node.key, node.slots, node.parent = node.key[at:], node.slots[cut:], upper
+        node.key, node.slot_bytes, node.parent = node.key[at:], node.slot_bytes[at:], upper
         upper.children[node.key[:step]] = node
         if not upper.ref_count:
             self._order.add((upper,))
         return upper
 
-    def _new_leaf(self, parent: RadixNode, key: bytes, slots: array[int], now: int) -> RadixNode:
+    def _new_leaf(self, parent: RadixNode, key: bytes, slot_bytes: bytes, now: int) -> RadixNode:
         """Hang a leaf below `parent`, used once, at `now`."""
         number = self._next_id
         self._next_id = number + 1
-        leaf = RadixNode(number, key, slots, parent, parent.end + len(slots), now, 1)
+        leaf = RadixNode(number, key, slot_bytes, parent, parent.end + len(key) // TOKEN_BYTES, now, 1)
         if not (parent.children or parent.ref_count or parent.parent is None):
             self._order.covered(parent)
         parent.children[key[: self._step]] = leaf
         self._order.add((leaf,))
         return leaf
 
-    def _remove_leaf(self, leaf: RadixNode) -> array[int]:
-        """Take a whole leaf out of the tree; its handles go stale."""
+    def _remove_leaf(self, leaf: RadixNode) -> bytes:
+        """Take a whole leaf out of the tree, and return its slots; its handles go stale."""
         parent, order = leaf.parent, self._order
         assert parent is not None
         order.remove((leaf,))
@@ -100,14 +99,13 @@ class RadixTree:
             elif isinstance(parent, RadixRoot) and parent.namespace is not None:
                 del self._roots[parent.namespace]
         leaf.parent, leaf.end = None, -1
-        return leaf.slots
+        return leaf.slot_bytes
 
-    def _trim(self, leaf: RadixNode, keep: int) -> array[int]:
-        """Cut all but the first `keep` tokens off a leaf; handles that ended at its end go stale."""
-        freed = leaf.slots[keep:]
-        leaf.slots = leaf.slots[:keep]  # a new array: shortened in place it would keep its memory
-        leaf.key = leaf.key[: keep * TOKEN_BYTES]
-        leaf.end -= len(freed)
+    def _trim(self, leaf: RadixNode, keep: int) -> bytes:
+        """Cut all but the first `keep` bytes off a leaf, and return their slots; handles that ended there go stale."""
+        freed = leaf.slot_bytes[keep:]
+        leaf.slot_bytes, leaf.key = leaf.slot_bytes[:keep], leaf.key[:keep]
+        leaf.end -= len(freed) // TOKEN_BYTES
         return freed
 
     def _root_of(self, namespace: Hashable) -> RadixNode:

@@ -114,7 +114,7 @@ class Camera:
     def _path(self, call: Call | None, inner: list[Frame], look: State) -> frozenset[int]:
         """The nodes that matches and insertions went along."""
         path = frozenset[int]()
-        if call is not None and call.verb in ("match_prefix", "insert"):
+        if call is not None and call.verb in ("match_prefix", "acquire", "insert"):
             path = frozenset(path_of(call.result, look, self._looker.number))
         return path.union(*(frame.path for frame in inner))
 

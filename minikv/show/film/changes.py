@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from minikv.show.film.state import State
 from minikv.show.snapshot import NodeView, shorten
 
-WENT, REMOVED = {"evict": "evicted", "reset": "forgotten"}, "removed"
+WENT, REMOVED = {"evict": "evicted", "evict_view": "evicted", "reset": "forgotten"}, "removed"
 MOST_NAMES = 12
 Ghost = tuple[NodeView, "int | None"]  # the node, or the part of it, that went, and where it hung
 
@@ -42,7 +42,10 @@ class Changes:
     def words(self) -> list[str]:
         """Each change in words; empty when no node came, went or was cut."""
         split = [f"n{lower} split: its beginning is now n{upper}" for upper, lower in self.splits]
-        went = [([key for key in self.gone if self.gone[key] == word], word) for word in [*WENT.values(), REMOVED]]
+        went = [
+            ([key for key in self.gone if self.gone[key] == word], word)
+            for word in [*dict.fromkeys(WENT.values()), REMOVED]
+        ]
         lists = [*went, (list(self.trimmed), "cut short"), (self.new, "new"), (self.grown, "grew")]
         return split + [f"{shorten([f'n{key}' for key in keys], MOST_NAMES)} {word}" for keys, word in lists if keys]
 

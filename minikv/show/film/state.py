@@ -15,8 +15,8 @@ from typing import Any
 from minikv.show.snapshot import NodeView, plain, snapshot
 
 VERBS = {
-    "cache": ("match_prefix", "insert", "lock", "unlock", "evict", "reset"),
-    "pool": ("alloc", "free", "occupy", "take"),
+    "cache": ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "evict_view", "reset"),
+    "pool": ("alloc", "alloc_to", "free", "occupy", "take"),
     "table": ("open", "close", "append", "write"),
     "sequence": (),
     "manager": ("start", "extend", "checkpoint", "finish", "abort"),

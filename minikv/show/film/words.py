@@ -23,7 +23,7 @@ def asked(call: Call, label: Label | None, unit: str) -> str:
     """
     first, second, third = [*call.arguments.values(), None, None, None][:3]
     kind, verb = kind_of(call.thing), call.verb
-    if kind == "cache" and verb in ("match_prefix", "insert"):
+    if kind == "cache" and verb in ("match_prefix", "acquire", "insert"):
         namespace = call.arguments.get("namespace")
         where = "" if namespace is None else f" in namespace {bounded(namespace, _MOST)}"
         return f"{verb.removesuffix('_prefix')} {_tokens(first, label)}{where}"
@@ -37,6 +37,8 @@ def asked(call: Call, label: Label | None, unit: str) -> str:
         ends = {"append": f" to {row}", "write": f" to {row} from token {second} on"}
         held = second if verb == "append" else third
         return f"{verb} {_many(held, 'slot')}{ends[verb]}" if verb in ends else f"{verb} {row}"
+    if kind == "pool" and verb == "alloc_to":
+        return f"alloc {len(first)} to a row"
     words = [_argument(value, label) for value in call.arguments.values()]
     return " ".join([verb.replace("_", " "), *words]).strip()
 
@@ -118,18 +120,25 @@ def _alloc(call: Call, state: State, unit: str) -> str:
     return "nothing" if call.result is None else _many(call.result, unit)
 
 
+def _alloc_to(call: Call, state: State, unit: str) -> str:
+    return _many(next(iter(call.arguments.values())), unit)
+
+
 def _nothing(call: Call, state: State, unit: str) -> str:
     return ""
 
 
 _OUTCOMES: dict[tuple[str, str], Callable[[Call, State, str], str]] = {
     ("cache", "match_prefix"): _match,
+    ("cache", "acquire"): _match,
     ("cache", "insert"): _insert,
     ("cache", "lock"): _locks,
     ("cache", "unlock"): _locks,
     ("cache", "evict"): _evict,
+    ("cache", "evict_view"): _evict,
     ("cache", "reset"): lambda call, state, unit: "everything is forgotten",
     ("pool", "alloc"): _alloc,
+    ("pool", "alloc_to"): _alloc_to,
     ("table", "open"): lambda call, state, unit: f"row {call.result}",
     ("table", "close"): lambda call, state, unit: f"{_many(call.result, 'slot')} came out of it",
 }
