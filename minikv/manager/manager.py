@@ -23,14 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import OutOfPages, bounded, whole_number
+from minikv.errors import bounded, whole_number
+from minikv.manager.room import Room
 from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
-from minikv.pools import FreeListPool, SlotPool, slot_pages
+from minikv.pools import FreeListPool, SlotPool
 from minikv.pools.contract import Ids
-from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
+from minikv.prefix import Insertion, PrefixCache, RadixCache
 from minikv.tokens import TokensLike, pack
-
-_NO_PAGES: Ids = np.empty(0, np.int32)
 
 
 class CacheManager:
@@ -65,9 +64,9 @@ class CacheManager:
         self.cache: PrefixCache = prefix_cache if prefix_cache is not None else RadixCache(page_size)
         self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
         self.store = store
+        self._room = Room(self.pool, self.cache)
         self._running: dict[int, Sequence] = {}
         self._started = 0
-        self._leaving = _NO_PAGES  # pages on their way to the pool; there is one only after a failure
         if self.cache.page_size != page_size:
             raise ValueError(f"page_size is {page_size}: the prefix cache has pages of {self.cache.page_size}")
         if self.pool.size != num_pages:
@@ -79,7 +78,7 @@ class CacheManager:
     @property
     def available_size(self) -> int:
         """Tokens that could be given slots now: whole free pages, and what the cache could evict."""
-        return (self.pool.num_free + len(self._leaving)) * self.page_size + self.cache.evictable_size
+        return self._room.available * self.page_size
 
     @property
     def sequences(self) -> list[Sequence]:
@@ -110,11 +109,11 @@ class CacheManager:
             raise ValueError("tokens are empty: a request has at least 1 token")
         match = self.cache.match_prefix(packed[:-1], namespace=namespace)
         sequence = Sequence(self._started + 1, packed, namespace, self.page_size)
-        self._lock(sequence, match.handle)
+        self.cache.lock(match.handle)
         try:
-            sequence._read_from(match.slots)
+            sequence._read_from(match.slots, match.handle)
             sequence.cached_length = sequence.computed = match.length
-            sequence._grow(self._take(-(-len(packed) // self.page_size) - match.length // self.page_size))
+            sequence._grow(self._room.take(-(-len(packed) // self.page_size) - match.length // self.page_size))
         except BaseException:
             self._release(sequence, ABORTED)
             raise
@@ -153,7 +152,7 @@ class CacheManager:
         longer = sequence.tokens + tokens
         pages = -(-len(longer) // self.page_size) - len(sequence._row) // self.page_size
         if pages:
-            sequence._grow(self._take(pages))
+            sequence._grow(self._room.take(pages))
         sequence.tokens = longer
 
     def checkpoint(self, sequence: Sequence) -> None:
@@ -174,17 +173,15 @@ class CacheManager:
             return
         done = self._publish(sequence)
         try:
-            duplicates = self._follow(sequence, done)
+            self._follow(sequence, done)
         except BaseException:
             self._release(sequence, ABORTED)
             raise
-        self._give_back(duplicates)
-        self._unlock(sequence, keep=1)
 
     def finish(self, sequence: Sequence) -> None:
         """End the request well: publish the whole pages that are computed, and give back all the rest.
 
-        A failure before anything is published leaves the sequence running. Raises `ValueError`, and changes nothing,
+        If the cache fails to take what is published, the sequence runs on. Raises `ValueError`, and changes nothing,
         when it is over already.
 
         >>> manager = CacheManager(num_pages=8, page_size=2)
@@ -258,17 +255,6 @@ class CacheManager:
         why = "another manager started it" if sequence.state == RUNNING else f"it is {sequence.state} already"
         raise ValueError(f"cannot {verb} sequence {sequence.number}: {why}")
 
-    def _take(self, pages: int) -> Ids:
-        """Pages from the pool, evicting for them; only when all that this request reads is locked."""
-        self._give_back(_NO_PAGES)
-        free, evictable = self.pool.num_free, self.cache.evictable_size // self.page_size
-        if pages > free + evictable:
-            raise OutOfPages(pages, free, evictable)
-        if pages > free:
-            evicted = self.cache.evict((pages - free) * self.page_size)
-            self._give_back(slot_pages(evicted, self.page_size))
-        return self.pool.alloc(pages)
-
     def _publish(self, sequence: Sequence) -> Insertion:
         """Hand the computed whole pages to the cache; what it has already, or does not keep, stays ours.
 
@@ -280,12 +266,8 @@ class CacheManager:
         end = sequence.computed // size * size
         sequence._pages = pages[(end - shared) // size :]  # what is on offer is not ours while it is
         try:
-            done = self.cache.insert(
-                sequence.tokens[:end],
-                sequence.slots[:end],
-                namespace=sequence.namespace,
-                start=sequence._locks[-1],
-            )
+            tokens, slots = sequence.tokens[:end], sequence.slots[:end]
+            done = self.cache.insert(tokens, slots, namespace=sequence.namespace, start=sequence._handle)
         except BaseException:
             sequence._pages = pages
             raise
@@ -293,42 +275,23 @@ class CacheManager:
         sequence._pages = np.concatenate([pages[:given], pages[kept:]])
         return done
 
-    def _follow(self, sequence: Sequence, done: Insertion) -> Ids:
-        """Lock what was published and read it from where the cache has it; the duplicates, which nobody needs now."""
+    def _follow(self, sequence: Sequence, done: Insertion) -> None:
+        """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
         slots, handle = sequence.slots[: done.length], done.handle
-        if done.prefix_length > sequence.shared:  # somebody was faster: the cache kept their slots
+        many = (done.prefix_length - sequence.shared) // self.page_size
+        if many:  # somebody was faster: the cache kept their slots
             match = self.cache.match_prefix(sequence.tokens[: done.length], namespace=sequence.namespace)
             slots, handle = match.slots, match.handle
-        self._lock(sequence, handle)
-        many = (done.prefix_length - sequence.shared) // self.page_size
-        sequence._read_from(slots)
-        duplicates, sequence._pages = sequence._pages[:many], sequence._pages[many:]
-        return duplicates
+        self.cache.lock(handle)
+        before, duplicates = sequence._handle, sequence._pages[:many]
+        sequence._read_from(slots, handle)
+        sequence._pages = sequence._pages[many:]
+        self._room.give_back(duplicates, before)
 
     def _release(self, sequence: Sequence, state: str) -> None:
-        """The one way out: give back the lock and all pages that are the sequence's own, each of them once."""
-        self._unlock(sequence, keep=0)
+        """The one way out: the sequence is over, and its lock and all pages that are its own go back, each once."""
         self._running.pop(sequence.number, None)
-        pages, sequence._pages = sequence._pages, _NO_PAGES
-        sequence._row, sequence.state = _NO_PAGES, state
-        self._give_back(pages)
-
-    def _give_back(self, pages: Ids) -> None:
-        """Free `pages`; should that fail they are remembered, and go with the next ones."""
-        self._leaving = np.concatenate([self._leaving, pages])
-        if len(self._leaving):
-            self.pool.free(self._leaving)
-            self._leaving = _NO_PAGES
-
-    def _lock(self, sequence: Sequence, handle: Handle) -> None:
-        self.cache.lock(handle)
-        sequence._locks.append(handle)
-
-    def _unlock(self, sequence: Sequence, keep: int) -> None:
-        """Give back all but the `keep` newest locks."""
-        while len(sequence._locks) > keep:
-            self.cache.unlock(sequence._locks[0])
-            del sequence._locks[0]
+        self._room.give_back(*sequence._end(state))
 
     def __repr__(self) -> str:
         many = f"{len(self._running)} sequence{'' if len(self._running) == 1 else 's'} running"

@@ -41,7 +41,7 @@ class Sequence:
         self.number, self.tokens, self.namespace, self.page_size = number, tokens, namespace, page_size
         self.cached_length = self.computed = self.shared = 0
         self.state = RUNNING
-        self._locks: list[Handle] = []  # the last one protects [0, shared); more only in the middle of a move
+        self._handle: Handle | None = None  # locked: it protects [0, shared)
         self._pages: Ids = np.empty(0, np.int32)  # our own, in the order of the row
         self._row: Ids = np.empty(0, np.int32)  # the slots of whole pages, never written in place
 
@@ -65,15 +65,21 @@ class Sequence:
         """The tokens that have no keys and values yet."""
         return self.tokens[self.computed :]
 
-    def _read_from(self, slots: Ids) -> None:
-        """The first tokens lie in `slots` of the tree; they count as computed."""
+    def _read_from(self, slots: Ids, handle: Handle) -> None:
+        """The first tokens lie in `slots` of the cache, which `handle` protects."""
         self._row = np.concatenate([slots, self._row[len(slots) :]])
-        self.shared = len(slots)
+        self.shared, self._handle = len(slots), handle
 
     def _grow(self, pages: Ids) -> None:
         """`pages` are ours from now on, behind all that the row has."""
         self._pages = np.concatenate([self._pages, pages])
         self._row = np.concatenate([self._row, page_slots(pages, self.page_size)])
+
+    def _end(self, state: str) -> tuple[Ids, Handle | None]:
+        """Hold nothing from now on; the pages and the lock that were held."""
+        pages, handle = self._pages, self._handle
+        self._pages, self._handle, self._row, self.state = pages[:0], None, self._row[:0], state
+        return pages, handle
 
     def __repr__(self) -> str:
         progress = f"{len(self.tokens)} tokens, cached={self.cached_length}, computed={self.computed}"

@@ -1,0 +1,224 @@
+"""A state machine that drives a cache manager through the lives of many requests, with everybody looking on.
+
+The model is a book of prefixes: which whole pages are cached, and for each running sequence how many of its tokens are
+the cache's, computed, and there at all. Which slots all this lies in, and who goes first when there is no room, the
+model does not predict: the ledger finds one owner for each slot, and the canary reads every slot that anybody may read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from minikv import CacheManager, Canary, Ledger, NoCache, OutOfPages, RadixCache
+from minikv.watch import watch
+
+TRUNK = [0, 1, 0, 0, 1, 1, 0, 1]
+PROMPTS = st.tuples(st.integers(0, 8), st.lists(st.integers(0, 1), max_size=4))
+NAMESPACES = st.sampled_from([None, None, None, "lora"])
+PICK = st.integers(0, 11)
+PAGES = 14
+
+
+@dataclass
+class Twin:
+    """What the model knows of a running sequence; `row` is in pages, all else in tokens."""
+
+    tokens: list[int]
+    namespace: Any
+    shared: int
+    computed: int
+    row: int
+
+
+class ManagerAgainstModel(RuleBasedStateMachine):
+    """`twins` has what the model knows of the running sequences, `over` those to which nothing more may happen."""
+
+    manager_type = CacheManager
+    cache_type = RadixCache
+
+    @initialize(
+        page_size=st.sampled_from([1, 2, 16]),
+        policy=st.sampled_from(["lru", "lru", "fifo", "slru"]),
+        evict_by=st.sampled_from(["node", "page"]),
+    )
+    def begin(self, page_size, policy, evict_by):
+        cache = NoCache(page_size) if self.cache_type is NoCache else RadixCache(page_size, policy, evict_by)
+        self.size, self.manager = page_size, self.manager_type(PAGES, page_size, prefix_cache=cache)
+        self.pages_kept = {}  # (namespace, tokens up to the end of the page) -> its slots
+        self.twins, self.over = {}, []
+        watch(cache, ["evict"], self.hear_of_eviction)
+        self.ledger = Ledger(self.manager.pool, cache, page_size, sequences=self.manager.owned)
+        self.canary = Canary(cache, writes=False)
+
+    # -- the model ----------------------------------------------------------------------------------------------------
+
+    def tokens_of(self, prompt):
+        """A prompt leaves the trunk somewhere; with large pages each letter is half a page of tokens."""
+        cut, tail = prompt
+        return [letter for letter in TRUNK[:cut] + tail for _ in range(max(1, self.size // 2))] + tail
+
+    def keys(self, tokens, namespace, end):
+        return [(namespace, tuple(tokens[:at])) for at in range(self.size, end + 1, self.size)]
+
+    def cached(self, tokens, namespace):
+        """How many of `tokens` are cached."""
+        found = 0
+        for key in self.keys(tokens, namespace, len(tokens)):
+            if key not in self.pages_kept:
+                break
+            found = len(key[1])
+        return found
+
+    def protected(self, *more):
+        twins = [*self.twins.values(), *more]
+        return {key for twin in twins for key in self.keys(twin.tokens, twin.namespace, twin.shared)}
+
+    @property
+    def free(self):
+        own = sum(twin.row - twin.shared // self.size for twin in self.twins.values())
+        return PAGES - own - len(self.pages_kept)
+
+    def room(self, act, pages, *more):
+        """`act`, for which `pages` are needed: it must work exactly if there is room, or say why there is none."""
+        evictable = len(self.pages_kept) - len(self.protected(*more))
+        if pages <= self.free + evictable:
+            return act()
+        with pytest.raises(OutOfPages) as refused:
+            act()
+        found = refused.value.needed, refused.value.free, refused.value.evictable
+        assert found == (pages, self.free, evictable)
+        return None
+
+    def hear_of_eviction(self, call):
+        gone = set(call.result.tolist()) if call.error is None else set()
+        self.pages_kept = {key: slots for key, slots in self.pages_kept.items() if not gone & set(slots)}
+
+    def publish(self, sequence, act):
+        """`act` publishes what is computed: the pages that are new are cached where the sequence had them."""
+        twin, row = self.twins[sequence.number], sequence.slots.tolist()
+        end = twin.computed // self.size * self.size if self.cache_type is not NoCache else 0
+        act()
+        for key in self.keys(twin.tokens, twin.namespace, end):
+            self.pages_kept.setdefault(key, row[len(key[1]) - self.size : len(key[1])])
+        twin.shared = end
+
+    # -- the rules ----------------------------------------------------------------------------------------------------
+
+    @rule(prompt=PROMPTS, namespace=NAMESPACES)
+    def start(self, prompt, namespace):
+        tokens = [*self.tokens_of(prompt), 7]
+        length = self.cached(tokens[:-1], namespace)
+        twin = Twin(tokens, namespace, length, length, -(-len(tokens) // self.size))
+        pages = twin.row - length // self.size
+        sequence = self.room(lambda: self.manager.start(tokens, namespace=namespace), pages, twin)
+        if sequence is not None:
+            self.twins[sequence.number] = twin
+            assert sequence.cached_length == length
+
+    @rule(prompt=PROMPTS)
+    def start_two_alike(self, prompt):
+        """Two identical prompts in one batch: neither knows of the other."""
+        self.start(prompt, None)
+        self.start(prompt, None)
+
+    @precondition(lambda self: self.twins)
+    @rule(pick=PICK, count=st.integers(0, 40))
+    def compute(self, pick, count):
+        """A forward step: attention reads all that was computed before, and writes what it computes."""
+        sequence, twin = self.running(pick)
+        if twin.computed + count > len(twin.tokens) + 20:
+            with pytest.raises(ValueError, match="are left to compute"):
+                self.manager.advance(sequence, count)
+            return
+        end = min(len(twin.tokens), twin.computed + count)
+        self.read(sequence, twin)
+        self.canary.write(twin.tokens[:end], sequence.slots[:end], twin.computed, twin.namespace)
+        self.manager.advance(sequence, end - twin.computed)
+        twin.computed = end
+
+    @rule()
+    def forward(self):
+        """A whole step of an engine: all that runs is computed in one batch, and published one by one."""
+        for pick in range(len(self.twins)):
+            self.compute(pick, max(0, len(self.running(pick)[1].tokens) - self.running(pick)[1].computed))
+        for pick in range(len(self.twins)):
+            self.checkpoint(pick)
+
+    @precondition(lambda self: self.twins)
+    @rule(pick=PICK, more=st.lists(st.integers(0, 1), max_size=5))
+    def extend(self, pick, more):
+        sequence, twin = self.running(pick)
+        pages = -(-(len(twin.tokens) + len(more)) // self.size) - twin.row
+        if self.room(lambda: self.manager.extend(sequence, more) or True, pages):
+            twin.tokens, twin.row = [*twin.tokens, *more], twin.row + pages
+
+    @precondition(lambda self: self.twins)
+    @rule(pick=PICK)
+    def checkpoint(self, pick):
+        sequence, _ = self.running(pick)
+        self.publish(sequence, lambda: self.manager.checkpoint(sequence))
+
+    @precondition(lambda self: self.twins)
+    @rule(pick=PICK)
+    def finish(self, pick):
+        sequence, _ = self.running(pick)
+        self.publish(sequence, lambda: self.manager.finish(sequence))
+        self.over.append(sequence)
+        del self.twins[sequence.number]
+
+    @precondition(lambda self: self.twins)
+    @rule(pick=PICK)
+    def abort(self, pick):
+        sequence, _ = self.running(pick)
+        self.manager.abort(sequence)
+        self.over.append(sequence)
+        del self.twins[sequence.number]
+
+    @precondition(lambda self: self.over)
+    @rule(pick=PICK, verb=st.sampled_from(["advance", "checkpoint", "finish", "abort"]))
+    def touch_what_is_over(self, pick, verb):
+        sequence = self.over[pick % len(self.over)]
+        with pytest.raises(ValueError, match=f"cannot {verb} sequence {sequence.number}: it is"):
+            getattr(self.manager, verb)(sequence)
+
+    # -- what must always be true -------------------------------------------------------------------------------------
+
+    def running(self, pick):
+        sequence = self.manager.sequences[pick % len(self.manager.sequences)]
+        return sequence, self.twins[sequence.number]
+
+    def read(self, sequence, twin):
+        read = twin.tokens[: twin.computed], sequence.slots[: twin.computed]
+        self.canary.read(*read, twin.namespace)
+
+    @invariant()
+    def all_agree(self):
+        if not hasattr(self, "manager"):
+            return
+        manager = self.manager
+        manager.check()
+        self.ledger.check()
+        self.canary.sweep()
+        for sequence in manager.sequences:
+            self.read(sequence, self.twins[sequence.number])
+        assert manager.pool.num_free == self.free
+        assert manager.cache.total_size == len(self.pages_kept) * self.size
+        assert manager.cache.protected_size == len(self.protected()) * self.size
+        found = [(s.tokens.tolist(), s.namespace, s.shared, s.computed) for s in manager.sequences]
+        assert found == [(t.tokens, t.namespace, t.shared, t.computed) for t in self.twins.values()]
+
+    def teardown(self):
+        """In the end everybody goes, and nothing is left behind."""
+        if not hasattr(self, "manager"):
+            return
+        for sequence in self.manager.sequences:
+            self.manager.abort(sequence)
+        self.twins.clear()
+        self.all_agree()
+        assert not self.ledger.callers
+        assert self.manager.available_size == PAGES * self.size

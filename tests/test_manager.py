@@ -1,0 +1,428 @@
+"""The cache manager, rule by rule: the life of a request, and what is left of it, whatever the way out."""
+
+from __future__ import annotations
+
+import contextlib
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+from manager_machine import ManagerAgainstModel
+
+from minikv import BitmaskPool, CacheManager, FreeListPool, InvariantError, NoCache, OutOfPages, QueuePool, RadixCache
+
+
+def ran(manager, tokens, **options):
+    """A request that came, was computed and finished."""
+    sequence = manager.start(tokens, **options)
+    manager.advance(sequence)
+    manager.finish(sequence)
+
+
+def state(manager):
+    """All that can be seen of a manager."""
+    sequences = [(s.number, s.state, s.slots.tolist(), s.shared, s.computed) for s in manager.sequences]
+    free = [page for page in range(manager.num_pages) if manager.pool.is_free(page)]
+    return sequences, free, manager.cache.total_size, manager.cache.protected_size
+
+
+# -- start ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_last_token_is_always_left_to_compute():
+    """A prompt that is cached to its end would leave nothing to compute, and so no logits to sample from."""
+    manager = CacheManager(8)
+    ran(manager, [1, 2, 3])
+    again = manager.start([1, 2, 3])
+    assert (again.cached_length, again.to_compute.tolist()) == (2, [3])
+
+
+def test_half_a_page_is_computed_again():
+    manager = CacheManager(8, page_size=4)
+    ran(manager, range(8))
+    again = manager.start(range(8))
+    assert (again.cached_length, again.to_compute.tolist()) == (4, [4, 5, 6, 7])
+    assert again.slots.tolist() == [0, 1, 2, 3, 8, 9, 10, 11]
+
+
+def test_the_match_is_locked_before_room_is_looked_for():
+    """Four cached, two free, six wanted, of which three are cached: only by evicting the match would there be room."""
+    manager = CacheManager(6)
+    ran(manager, [1, 2, 3, 4])
+    before = state(manager)
+    with pytest.raises(OutOfPages, match="4 needed, but only 2 free and 1 evictable"):
+        manager.start([1, 2, 3, 7, 8, 9, 6])
+    assert state(manager) == before
+    manager.check()
+
+
+def test_room_is_made_by_evicting_and_not_beyond_need():
+    manager = CacheManager(6, prefix_cache=RadixCache(evict_by="page"))
+    ran(manager, [1, 2, 3, 4])
+    manager.start([7, 8, 9])
+    assert (manager.cache.total_size, manager.pool.num_free) == (3, 0)
+
+
+def test_counts_are_pages_in_the_error_and_tokens_in_available_size():
+    """mini-sglang#80: one side counted tokens, the other pages."""
+    manager = CacheManager(4, page_size=16)
+    ran(manager, range(32))
+    running = manager.start(range(100, 117))
+    assert manager.available_size == 2 * 16
+    with pytest.raises(OutOfPages) as refused:
+        manager.start(range(200, 200 + 3 * 16))
+    assert (refused.value.needed, refused.value.free, refused.value.evictable) == (3, 0, 2)
+    manager.abort(running)
+
+
+def test_namespaces_do_not_share():
+    manager = CacheManager(8)
+    ran(manager, [1, 2, 3], namespace="a")
+    assert manager.start([1, 2, 3], namespace="b").cached_length == 0
+    assert manager.start([1, 2, 3], namespace="a").cached_length == 2
+
+
+@pytest.mark.parametrize("tokens", [[], [-1], "text", 5, [1, None]])
+def test_what_is_no_prompt_is_refused_and_nothing_is_held(tokens):
+    manager = CacheManager(4)
+    before = state(manager)
+    with pytest.raises((ValueError, TypeError), match="tokens"):
+        manager.start(tokens)
+    assert state(manager) == before
+
+
+# -- while it runs --------------------------------------------------------------------------------------------------
+
+
+def test_a_page_is_taken_when_the_last_one_is_full_and_not_before():
+    manager = CacheManager(4, page_size=2)
+    sequence = manager.start([1, 2, 3])
+    assert manager.pool.num_free == 2
+    manager.extend(sequence, [4])
+    assert manager.pool.num_free == 2
+    manager.extend(sequence, [5])
+    assert (manager.pool.num_free, sequence.slots.tolist()) == (1, [0, 1, 2, 3, 4])
+
+
+def test_a_token_for_which_there_is_no_room_is_not_taken():
+    manager = CacheManager(2)
+    sequence = manager.start([1, 2])
+    before = state(manager)
+    with pytest.raises(OutOfPages, match="1 needed, but only 0 free and 0 evictable"):
+        manager.extend(sequence, [3])
+    assert state(manager) == before
+    assert sequence.tokens.tolist() == [1, 2]
+
+
+def test_advance_cannot_pass_the_end():
+    manager = CacheManager(4)
+    sequence = manager.start([1, 2, 3])
+    with pytest.raises(ValueError, match="num_tokens is 4: only 3 of sequence 1 are left to compute"):
+        manager.advance(sequence, 4)
+    assert sequence.computed == 0
+
+
+def test_a_checkpoint_lets_others_read_what_is_computed_so_far():
+    """Chunked prefill: the first four tokens of six are computed, the second request reads them."""
+    manager = CacheManager(16)
+    long = manager.start([1, 2, 3, 4, 5, 6])
+    manager.advance(long, 4)
+    assert manager.start([1, 2, 3, 4, 5, 6]).cached_length == 0
+    manager.checkpoint(long)
+    assert manager.start([1, 2, 3, 4, 5, 6]).cached_length == 4
+    assert long.shared == 4
+    manager.check()
+
+
+def test_a_checkpoint_rewrites_the_row_where_somebody_was_faster():
+    """mini-sglang#142: duplicates were freed and the row went on naming them, so the next request wrote over them."""
+    manager = CacheManager(8)
+    first, second = manager.start([1, 2, 3, 4]), manager.start([1, 2, 3, 5])
+    for sequence in (first, second):
+        manager.advance(sequence)
+    before = second.slots
+    manager.checkpoint(first)
+    manager.checkpoint(second)
+    assert before.tolist() == [4, 5, 6, 7]  # a snapshot is not written over
+    assert second.slots.tolist() == [0, 1, 2, 7]
+    assert [page for page in range(8) if manager.pool.is_free(page)] == [4, 5, 6]
+    manager.check()
+
+
+def test_a_checkpoint_of_nothing_new_asks_nobody():
+    manager = CacheManager(4, page_size=2)
+    sequence = manager.start([1, 2, 3])
+    manager.advance(sequence, 1)
+    manager.cache.insert = None
+    manager.checkpoint(sequence)
+    assert sequence.shared == 0
+
+
+def test_what_a_running_sequence_published_cannot_be_evicted():
+    manager = CacheManager(4)
+    sequence = manager.start([1, 2, 3])
+    manager.advance(sequence)
+    manager.checkpoint(sequence)
+    with pytest.raises(OutOfPages, match="2 needed, but only 1 free and 0 evictable"):
+        manager.start([8, 9])
+    manager.finish(sequence)
+    assert manager.start([8, 9]).slots.tolist()
+
+
+# -- the ways out ---------------------------------------------------------------------------------------------------
+
+
+def test_finish_publishes_what_is_computed_and_no_more():
+    """The last sampled token has a slot, but no keys and values: they would have come with the next step."""
+    manager = CacheManager(8)
+    sequence = manager.start([1, 2])
+    manager.advance(sequence)
+    manager.extend(sequence, [3])
+    manager.finish(sequence)
+    assert manager.cache.match_prefix([1, 2, 3]).length == 2
+    assert manager.pool.num_free == 6
+    assert sequence.slots.tolist() == []
+
+
+def test_abort_publishes_nothing_and_keeps_what_was_published():
+    manager = CacheManager(8)
+    sequence = manager.start([1, 2, 3, 4])
+    manager.advance(sequence, 2)
+    manager.checkpoint(sequence)
+    manager.advance(sequence, 1)
+    manager.abort(sequence)
+    assert (manager.cache.total_size, manager.pool.num_free, manager.cache.protected_size) == (2, 6, 0)
+
+
+@pytest.mark.parametrize("end", ["finish", "abort"])
+@pytest.mark.parametrize("verb", ["finish", "abort", "checkpoint", "advance"])
+def test_what_is_over_stays_over(end, verb):
+    manager = CacheManager(8)
+    sequence = manager.start([1, 2, 3])
+    getattr(manager, end)(sequence)
+    manager.start([1, 2, 3])
+    before = state(manager)
+    with pytest.raises(ValueError, match=f"cannot {verb} sequence 1: it is {sequence.state} already"):
+        getattr(manager, verb)(sequence)
+    assert state(manager) == before
+    manager.check()
+
+
+def test_a_sequence_of_another_manager_is_refused():
+    mine, other = CacheManager(8), CacheManager(8)
+    mine.start([1])
+    with pytest.raises(ValueError, match="cannot abort sequence 1: another manager started it"):
+        mine.abort(other.start([1]))
+    with pytest.raises(TypeError, match="cannot finish 3: expected a sequence"):
+        mine.finish(3)
+
+
+def test_a_request_finishes_by_itself_or_is_aborted():
+    manager = CacheManager(8)
+    with manager.request([1, 2, 3]) as sequence:
+        manager.advance(sequence)
+    assert manager.cache.total_size == 3
+    with contextlib.suppress(KeyboardInterrupt), manager.request([7, 8, 9]) as sequence:
+        manager.advance(sequence)
+        raise KeyboardInterrupt
+    assert (sequence.state, manager.cache.total_size, manager.pool.num_free) == ("aborted", 3, 5)
+    with manager.request([1, 2]) as sequence:
+        manager.abort(sequence)
+    manager.check()
+
+
+def test_a_request_that_cannot_finish_is_aborted(monkeypatch):
+    manager = CacheManager(8)
+    monkeypatch.setattr(manager.cache, "insert", mock.Mock(side_effect=MemoryError))
+    with contextlib.suppress(MemoryError), manager.request([1, 2, 3]) as sequence:
+        manager.advance(sequence)
+    assert (sequence.state, manager.pool.num_free) == ("aborted", 8)
+
+
+# -- any call may fail ------------------------------------------------------------------------------------------------
+
+
+class Nth:
+    """Lets the k-th call of the pool or the cache fail, before it has done anything."""
+
+    def __init__(self, manager, k, error):
+        self.calls, self.k, self.error = 0, k, error
+        for thing, verbs in (
+            (manager.pool, ("alloc", "free")),
+            (manager.cache, ("match_prefix", "acquire", "insert", "lock", "unlock", "evict")),
+        ):
+            for verb in verbs:
+                if hasattr(thing, verb):
+                    setattr(thing, verb, self.guard(getattr(thing, verb)))
+
+    def guard(self, original):
+        def guarded(*args, **kwargs):
+            self.calls += 1
+            if self.calls == self.k:
+                raise self.error(f"call {self.k}")
+            return original(*args, **kwargs)
+
+        return guarded
+
+
+def busy_day(manager):
+    """Everything that can happen to requests: duplicates, eviction, tails, no room."""
+    ran(manager, range(8))
+    a, b = manager.start([0, 1, 2, 3, 9, 9, 9]), manager.start([0, 1, 2, 3, 9, 9, 9])
+    manager.advance(a)
+    manager.advance(b, 2)
+    manager.checkpoint(a)
+    manager.extend(a, [5, 6])
+    manager.advance(b)
+    manager.checkpoint(b)
+    manager.abort(b)
+    with pytest.raises(OutOfPages):
+        manager.start(range(50, 90))
+    c = manager.start(range(20, 26))
+    manager.advance(c, 5)
+    manager.finish(a)
+    manager.finish(c)
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("page_size", [1, 2])
+def test_whichever_call_fails_nothing_leaks(page_size, error):
+    """The k-th call of the pool or the cache fails, for every k: what then runs can be aborted, and all is there."""
+    k = 0
+    while True:
+        k += 1
+        manager = CacheManager(16 // page_size, page_size)
+        guard = Nth(manager, k, error)
+        try:
+            busy_day(manager)
+        except error:
+            manager.check()
+        else:
+            break
+        for sequence in manager.sequences:
+            manager.abort(sequence)
+        manager.abort(manager.start([99]))  # whatever was on its way to the pool goes with the next pages
+        manager.check()
+        assert not manager.sequences
+        assert not manager.cache.protected_size
+        assert manager.pool.num_free * page_size + manager.cache.total_size == 16
+    assert guard.calls >= 30
+    assert manager.cache.total_size > 8
+
+
+# -- its parts ------------------------------------------------------------------------------------------------------
+
+
+def test_parts_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="page_size is 2: the prefix cache has pages of 1"):
+        CacheManager(4, 2, prefix_cache=RadixCache(1))
+    with pytest.raises(ValueError, match="num_pages is 4: the pool has 5"):
+        CacheManager(4, pool=FreeListPool(5))
+    with pytest.raises(ValueError, match="num_pages is 0: a manager has at least 1 page"):
+        CacheManager(0)
+
+    class Store:
+        num_pages, page_size = 4, 2
+
+    assert CacheManager(4, 2, store=Store()).store.num_pages == 4
+    with pytest.raises(ValueError, match="page_size is 1: the store has 2"):
+        CacheManager(4, store=Store())
+
+
+@pytest.mark.parametrize("pool", [FreeListPool, BitmaskPool, QueuePool])
+def test_any_pool_will_do(pool):
+    manager = CacheManager(8, pool=pool(8))
+    ran(manager, [1, 2, 3])
+    ran(manager, [1, 2, 4, 5, 6, 7])
+    manager.check()
+    assert manager.available_size == 8
+
+
+def test_without_a_cache_everything_is_computed_and_goes_back():
+    manager = CacheManager(8, prefix_cache=NoCache())
+    ran(manager, [1, 2, 3])
+    sequence = manager.start([1, 2, 3])
+    manager.advance(sequence)
+    manager.checkpoint(sequence)
+    assert (sequence.cached_length, sequence.shared) == (0, 0)
+    manager.check()
+    manager.finish(sequence)
+    assert manager.pool.num_free == 8
+
+
+# -- the audit --------------------------------------------------------------------------------------------------------
+
+
+def test_the_audit_names_the_page_that_nobody_has():
+    manager = CacheManager(4)
+    manager.pool.alloc(2)
+    with pytest.raises(InvariantError, match="page 0 has no owner: it is neither free, nor cached, nor a sequence's"):
+        manager.check()
+
+
+def test_the_audit_names_both_owners():
+    manager = CacheManager(8)
+    a, b = manager.start([1, 2]), manager.start([3, 4])
+    b._pages = np.array([2, 1], np.int32)
+    with pytest.raises(InvariantError, match="page 1 has two owners: sequence 1, and sequence 2"):
+        manager.check()
+    b._pages, b._row = np.array([2, 3], np.int32), np.array([2, 1], np.int32)
+    with pytest.raises(InvariantError, match=r"sequence 2: its row says \[2, 1\] behind token 0, its pages \[2, 3\]"):
+        manager.check()
+    b._row = np.array([2, 3], np.int32)
+    a.computed = 9
+    with pytest.raises(InvariantError, match="sequence 1: shared 0, computed 9, 2 tokens"):
+        manager.check()
+
+
+def test_the_audit_misses_no_lock():
+    manager = CacheManager(8)
+    ran(manager, [1, 2, 3])
+    sequence = manager.start([1, 2, 5])
+    manager.cache.unlock(sequence._handle)
+    with pytest.raises(InvariantError, match="the sequences read 2 cached tokens, the cache protects 0"):
+        manager.check()
+    manager.cache.lock(sequence._handle)
+    manager.check()
+    manager.cache.evict(1)
+    manager.pool.free([2])
+    sequence._row = np.array([2, 1, 3], np.int32)
+    with pytest.raises(
+        InvariantError, match=r"page 2 has two owners: the pool, .* and the cache, from which sequence 2"
+    ):
+        manager.check()
+
+
+def test_a_cache_that_cannot_list_its_nodes_is_counted():
+    class Closed:
+        """The verbs of a radix cache, and no way to look inside."""
+
+        def __init__(self):
+            self._inner = RadixCache()
+
+        def __getattr__(self, name):
+            if name in ("nodes", "roots", "root"):
+                raise AttributeError(name)
+            return getattr(self._inner, name)
+
+    manager = CacheManager(8, prefix_cache=Closed())
+    ran(manager, [1, 2, 3])
+    manager.start([1, 2, 3])
+    manager.check()
+    manager.pool.alloc(1)
+    with pytest.raises(InvariantError, match="7 pages are neither free, nor cached"):
+        manager.check()
+
+
+# -- the machine ------------------------------------------------------------------------------------------------------
+
+
+class WithoutCache(ManagerAgainstModel):
+    cache_type = NoCache
+
+
+@pytest.mark.parametrize("machine", [ManagerAgainstModel, WithoutCache])
+def test_the_manager_against_the_model(machine):
+    run_state_machine_as_test(machine, settings=settings(stateful_step_count=40))

@@ -1,0 +1,146 @@
+"""Would anybody notice? Careless cache managers, each with one mistake of real engines, and how each is found out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from manager_machine import ManagerAgainstModel
+
+from minikv import CacheManager, InvariantError, LockError
+from minikv.manager.manager import FINISHED
+from minikv.prefix import Insertion
+
+
+class NoLock(CacheManager):
+    """The notebook: the match is not locked, and making room for the rest of the prompt evicts it."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.cache.lock = self.cache.unlock = lambda handle: None
+        insert = self.cache.insert
+        self.cache.insert = lambda tokens, slots, *, namespace, start: insert(tokens, slots, namespace=namespace)
+
+
+class RoomBeforeLock(CacheManager):
+    """The notebook: what is evictable is asked before the lock, and counted on after it."""
+
+    def start(self, tokens, *, namespace=None):
+        match = self.cache.match_prefix(tokens[:-1], namespace=namespace)
+        pages = -(-len(tokens) // self.page_size) - match.length // self.page_size
+        if pages > self._room.available:
+            return super().start(tokens, namespace=namespace)  # which says that there is no room
+        self.cache.lock(match.handle)  # from here on it cannot fail, so nothing undoes this
+        sequence = super().start(tokens, namespace=namespace)
+        self.cache.unlock(match.handle)
+        return sequence
+
+
+class DuplicatesFreedRowKept(CacheManager):
+    """mini-sglang#142: what the cache had already is freed, and the running request goes on reading it."""
+
+    def _follow(self, sequence, done):
+        row = sequence._row
+        super()._follow(sequence, done)
+        sequence._row = row
+
+
+class TailKeptOnFinish(CacheManager):
+    """What is published is the cache's; the rest, half a page and what was not computed, is forgotten."""
+
+    def _release(self, sequence, state):
+        if state == FINISHED:
+            sequence._pages = sequence._pages[:0]
+        super()._release(sequence, state)
+
+
+class DuplicatesKeptOnFinish(CacheManager):
+    """The other half of it: whoever comes second keeps what it computed twice."""
+
+    def _publish(self, sequence):
+        shared = sequence.shared
+        done = super()._publish(sequence)
+        sequence._pages = sequence._pages[(done.prefix_length - shared) // self.page_size :]
+        return Insertion(done.epoch, done.node, done.length, done.namespace, done.source, shared)
+
+
+class DoubleReleaseOnAbort(CacheManager):
+    """SGLang#12224: two ways out, each of which frees."""
+
+    def abort(self, sequence):
+        self._require(sequence, "abort")
+        pages = sequence.pages
+        super().abort(sequence)
+        self.pool.free(pages)
+
+
+class PublishesWhatIsNotComputed(CacheManager):
+    """The slots are there, so they must be good: the last sampled token, and all that a chunk has not reached."""
+
+    def _publish(self, sequence):
+        computed, sequence.computed = sequence.computed, len(sequence.tokens)
+        done = super()._publish(sequence)
+        sequence.computed = computed
+        return done
+
+
+class ForgetsToUnlockWithoutRoom(CacheManager):
+    """The way out that nobody tried: no room, and the match stays locked for ever."""
+
+    def start(self, tokens, *, namespace=None):
+        unlock, self.cache.unlock = self.cache.unlock, lambda handle: None
+        try:
+            return super().start(tokens, namespace=namespace)
+        finally:
+            self.cache.unlock = unlock
+
+
+class LockIsNotMoved(CacheManager):
+    """What a checkpoint publishes may be evicted at once, while the sequence reads it."""
+
+    def _follow(self, sequence, done):
+        self.cache.lock, lock = (lambda handle: None), self.cache.lock
+        before = sequence._handle
+        self._room.give_back, give_back = (lambda *_: None), self._room.give_back
+        duplicates = sequence._pages[: (done.prefix_length - sequence.shared) // self.page_size]
+        try:
+            super()._follow(sequence, done)
+        finally:
+            self.cache.lock, self._room.give_back = lock, give_back
+        sequence._handle = before
+        self._room.give_back(duplicates)
+
+
+class FreesWhatIsShared(CacheManager):
+    """The whole row goes back to the pool, the cache's part of it too."""
+
+    def _release(self, sequence, state):
+        if sequence.shared:
+            sequence._pages = np.concatenate([sequence._row[: sequence.shared : self.page_size], sequence._pages])
+            sequence._pages[: sequence.shared // self.page_size] //= self.page_size
+        super()._release(sequence, state)
+
+
+# Each with what must be said of it: by an audit, by the ledger, by the canary, or by whoever refuses.
+MUTANTS = {
+    NoLock: "the sequences read .* the cache protects 0",
+    RoomBeforeLock: "the sequences read .* the cache protects",
+    DuplicatesFreedRowKept: "has two owners|its row says|is read for",
+    TailKeptOnFinish: "has no owner",
+    DuplicatesKeptOnFinish: "has no owner",
+    DoubleReleaseOnAbort: "is free already|given back to the pool, and",
+    PublishesWhatIsNotComputed: "is read for token|shared .* computed",
+    ForgetsToUnlockWithoutRoom: "the sequences read .* the cache protects",
+    LockIsNotMoved: "its lock protects",
+    FreesWhatIsShared: "slot .* the pool has it as free, but it is\ncached|given back to the pool, and cached",
+}
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_the_machine_catches(mutant):
+    """By an audit, the ledger, the canary or a refusal, in the words that fit; a mere difference would not count."""
+    machine = type(f"Careless{mutant.__name__}", (ManagerAgainstModel,), {"manager_type": mutant})
+    hunt = settings(max_examples=400, stateful_step_count=30, phases=[Phase.generate])
+    with pytest.raises((InvariantError, LockError, ValueError), match=f"(?s){MUTANTS[mutant]}"):
+        run_state_machine_as_test(machine, settings=hunt)

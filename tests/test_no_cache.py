@@ -1,0 +1,58 @@
+"""The null cache: every verb and every refusal of the contract, and nothing kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from minikv import InvariantError, LockError, NoCache
+
+
+def test_nothing_is_ever_found_or_evicted():
+    cache = NoCache(2)
+    for _ in range(2):
+        done = cache.insert([1, 2, 3], [0, 1, 2])
+        assert (done.prefix_length, done.length) == (0, 0)
+    assert cache.match_prefix([1, 2, 3]).length == 0
+    assert cache.acquire([1, 2, 3]).slots.tolist() == []
+    assert cache.evict(5).tolist() == []
+    assert (cache.evictable_size, cache.protected_size, cache.total_size) == (0, 0, 0)
+
+
+def test_locks_are_counted_all_the_same():
+    cache = NoCache()
+    match = cache.match_prefix([1])
+    with pytest.raises(LockError, match="cannot unlock the handle of length 0"):
+        cache.unlock(match)
+    with pytest.raises(LockError, match="cannot start from"):
+        cache.insert([1], [0], start=match)
+    cache.lock(match)
+    cache.lock(match)
+    cache.insert([1], [0], start=match)
+    with pytest.raises(LockError, match="cannot reset: 2 locks are held"):
+        cache.reset()
+    cache.unlock(match)
+    cache.unlock(match)
+    cache.reset()
+    with pytest.raises(LockError, match="cannot lock"):
+        cache.lock(match)
+    cache.check()
+
+
+def test_bad_input_is_bad_input_here_too():
+    cache = NoCache()
+    with pytest.raises(ValueError, match=r"tokens\[0\] is -1"):
+        cache.match_prefix([-1])
+    with pytest.raises(ValueError, match="slots"):
+        cache.insert([1, 2], [0])
+    with pytest.raises(TypeError, match="a namespace must be hashable"):
+        cache.match_prefix([1], namespace=[])
+    with pytest.raises(ValueError, match="page_size is 0"):
+        NoCache(0)
+
+
+def test_its_audit_finds_a_lock_that_was_lost():
+    cache = NoCache()
+    cache.acquire([1])
+    cache._held = 0
+    with pytest.raises(InvariantError, match="0 locks are counted"):
+        cache.check()
