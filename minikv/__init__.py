@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         page_waste,
         pages_that_fit,
     )
+    from minikv.store import HostCopy, KVStore, Slots
     from minikv.tokens import PackedTokens, common_prefix, pack
 
 __version__ = "0.1.0"
@@ -53,6 +54,7 @@ _HOMES = {
     "minikv.show": "Film Picture Player Playground beside draw play playground plot record",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",
+    "minikv.store": "HostCopy KVStore Slots",
     "minikv.tokens": "PackedTokens common_prefix pack",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

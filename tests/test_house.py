@@ -24,7 +24,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 MODULES = sorted(path for path in (ROOT / "minikv").rglob("*.py"))
 
 # From the ground up; a part may import itself and what stands on a lower floor.
-FLOORS = [["errors", "assets"], ["tokens"], ["sizing", "pools"], ["prefix"], ["manager"], ["serving"],
+FLOORS = [["errors", "assets"], ["tokens"], ["sizing", "pools"], ["prefix", "store"], ["manager"], ["serving"],
           ["measure", "doctor", "watch"],
           ["show", "learn"], ["cli"], ["__main__"]]  # fmt: skip
 FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
@@ -62,6 +62,17 @@ def loaded_by(statement):
 def test_the_index_needs_neither_torch_nor_widgets_nor_graphviz():
     loaded = loaded_by("import minikv.prefix, minikv.pools, minikv.sizing, minikv.measure")
     assert not loaded & {"torch", "ipywidgets", "anywidget", "graphviz", "hypothesis", "IPython", "matplotlib"}
+
+
+TORCH = {"store", "copy_on_write", "serving"}  # the parts that import it; others may, inside a function
+
+
+@pytest.mark.parametrize("path", [path for path in INNER if part_of(path) not in TORCH], ids=lambda path: path.stem)
+def test_only_the_parts_that_hold_tensors_import_torch(path):
+    for node in ast.parse(path.read_text("utf-8")).body:
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        assert not [name for name in names if name.split(".")[0] == "torch" or name == "minikv.store"], path.name
 
 
 def test_pictures_and_exercises_need_no_torch():

@@ -1,0 +1,12 @@
+"""The keys and values themselves: one allocation, two layouts, and the ways in which bytes move.
+
+The index and the pools of this package know slots by number. Here a slot is a place in memory: the keys and values of
+one token, in all layers. `KVStore` writes and reads them layer by layer, as a model does, and copies them whole, as a
+cache does. It is one of the few parts of the package that import torch.
+"""
+
+from minikv.store.host import HostCopy
+from minikv.store.kv_store import KVStore
+from minikv.store.slots import Slots
+
+__all__ = ["HostCopy", "KVStore", "Slots"]

@@ -1,0 +1,212 @@
+"""The tensors behind the slots: keys and values of all layers in one allocation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from minikv.errors import InvariantError, bounded, whole_number
+from minikv.sizing import KVShape
+from minikv.store.host import HostCopy, fetch, send
+from minikv.store.layout import LAYOUTS, Layout, cut, row_bytes
+from minikv.store.moves import move
+from minikv.store.slots import Slots
+
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
+
+
+class KVStore:
+    """The keys and values of `num_pages * page_size` tokens, in all layers, in one allocation.
+
+    `shape` says the sizes, `layout` ("page" or "layer") what lies beside what, `dtype` is a name ("fp32", "fp16",
+    "bf16", "fp8") or a torch float dtype. A new store is all zeros. What is wrong with an argument is said before a
+    byte moves: `ValueError` for a slot, shape or device that does not fit, `TypeError` for what is no tensor or of
+    another dtype. After the K/V pools of SGLang and mini-sglang.
+
+    >>> store = KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=2, dtype="fp32")
+    >>> store.write(0, [5, 1], k=torch.ones(2, 1, 2), v=torch.full((2, 1, 2), 7.0))
+    >>> store.copy([5, 1], [0, 7])
+    >>> k, v = store.read(0, [0, 7, 2])
+    >>> k[:, 0, 0], v[:, 0, 0]
+    (tensor([1., 1., 0.]), tensor([7., 7., 0.]))
+    """
+
+    def __init__(
+        self,
+        shape: KVShape,
+        num_pages: int,
+        page_size: int = 1,
+        *,
+        layout: str = "page",
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype | str = "fp16",
+    ):
+        if shape.latent_dim is not None:
+            raise ValueError(f"latent_dim is {shape.latent_dim}: this store keeps K and V, not latent vectors")
+        if layout not in LAYOUTS:
+            raise ValueError(f"layout is {bounded(layout)}: expected one of {', '.join(LAYOUTS)}")
+        self.shape, self.layout, self.dtype = shape, layout, _dtype(dtype)
+        self.num_pages = whole_number("num_pages", num_pages, 1, "a store has at least 1 page")
+        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        self.num_slots = self.num_pages * self.page_size
+        if self.num_slots > 2**31:
+            raise ValueError(f"num_pages x page_size is {bounded(self.num_slots)}: a store has at most 2**31 slots")
+        self.slot_bytes = shape.num_layers * sum(row_bytes(shape, self.dtype))
+        self._memory = torch.zeros(self.num_slots * self.slot_bytes, dtype=torch.uint8, device=device)
+        self.device = self._memory.device  # "cuda" became "cuda:0"
+        self._views = self._cut()
+        self._side = _side_stream(self.device)
+        self._heads = (shape.num_kv_heads, shape.head_dim), (shape.num_kv_heads, shape.v_head_dim or shape.head_dim)
+
+    def _cut(self) -> Layout:
+        return cut(self._memory, self.shape, self.num_slots, self.dtype, self.layout)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all keys and values, which are all that is allocated."""
+        return self._memory.nbytes
+
+    # -- slots and tensors, checked before a byte moves ----------------------------------------------------------------
+
+    def slots(self, slots: Any, name: str = "slots") -> Slots:
+        """`slots` checked and on this store's device, for as many `write`s and `read`s as there are layers.
+
+        Takes any sequence of integers, numpy array or tensor; every method that takes slots takes the result too.
+
+        >>> store = KVStore(KVShape(2, num_kv_heads=1, head_dim=2), num_pages=4)
+        >>> store.slots([3, 1])
+        Slots([3, 1])
+        """
+        if type(slots) is Slots and slots.limit == self.num_slots and slots.index.device == self.device:
+            return slots
+        return Slots(slots, self.num_slots, self.device, name)
+
+    def _layer(self, layer: int) -> int:
+        number = whole_number("layer", layer, 0, f"this store has layers 0 to {self.shape.num_layers - 1}")
+        if number >= self.shape.num_layers:
+            raise ValueError(f"layer is {bounded(number)}: this store has layers 0 to {self.shape.num_layers - 1}")
+        return number
+
+    def _values(self, name: str, values: Any, count: int, heads: tuple[int, int]) -> torch.Tensor:
+        """`values` as (count, items) of the views' items, or the error that names what is wrong with it."""
+        if not isinstance(values, torch.Tensor):
+            raise TypeError(f"{name} is a {type(values).__name__}: expected a tensor")
+        if values.dtype != self.dtype:
+            raise TypeError(f"{name} is of {values.dtype}: this store keeps {self.dtype}")
+        if values.device != self.device:
+            raise ValueError(f"{name} is on {values.device}: this store is on {self.device}")
+        if values.shape != (count, *heads):
+            raise ValueError(f"{name} has shape {tuple(values.shape)}: expected {(count, *heads)}, a row for each slot")
+        return values.detach().contiguous().view(count, -1).view(self._views.k.dtype)
+
+    def _pair(self, src: Any, dst: Any, limit: int, unit: str) -> tuple[Slots, Slots]:
+        """The source and destination of a copy: as many of both, no destination twice."""
+        names = f"src_{unit}", f"dst_{unit}"
+        if limit == self.num_slots:
+            source, target = self.slots(src, names[0]), self.slots(dst, names[1])
+        else:
+            source, target = (Slots(part, limit, self.device, name) for part, name in zip((src, dst), names))
+        if len(source) != len(target):
+            raise ValueError(f"{names[0]} are {len(source)} and {names[1]} are {len(target)}: expected as many")
+        return source, _once(target, names[1])
+
+    # -- layer by layer, as a model does -------------------------------------------------------------------------------
+
+    def write(self, layer: int, slots: Any, k: torch.Tensor, v: torch.Tensor) -> None:
+        """Put the rows of `k` (n, num_kv_heads, head_dim) and `v` into n different `slots` of one layer."""
+        at, where = self._layer(layer), self.slots(slots)
+        _once(where, "slots")
+        keys = self._values("k", k, len(where), self._heads[0])
+        values = self._values("v", v, len(where), self._heads[1])
+        self._views.k[at].index_copy_(0, where.index, keys)
+        self._views.v[at].index_copy_(0, where.index, values)
+
+    def read(self, layer: int, slots: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        """The keys (n, num_kv_heads, head_dim) and values of n `slots` of one layer, in their order, as copies."""
+        at, where = self._layer(layer), self.slots(slots).index
+        k = self._views.k[at].index_select(0, where).view(self.dtype).view(len(where), *self._heads[0])
+        v = self._views.v[at].index_select(0, where).view(self.dtype).view(len(where), *self._heads[1])
+        return k, v
+
+    # -- whole slots, as a cache does ----------------------------------------------------------------------------------
+
+    def copy(self, src_slots: Any, dst_slots: Any) -> None:
+        """Copy slots to slots in all layers, as if all were read before any is written: the two may overlap."""
+        move(self._views.planes, *self._pair(src_slots, dst_slots, self.num_slots, "slots"))
+
+    def copy_pages(self, src_pages: Any, dst_pages: Any) -> None:
+        """Copy whole pages to pages in all layers; the same as `copy` of all their slots, told in fewer numbers.
+
+        >>> store = KVStore(KVShape(2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=16)
+        >>> store.copy_pages([0, 1], [3, 2])
+        """
+        pair = self._pair(src_pages, dst_pages, self.num_pages, "pages")
+        shape = self.num_pages, -1  # a page of a plane is one row as well
+        move([plane.view(len(plane), *shape) for plane in self._views.planes], *pair)
+
+    def to_host(self, slots: Any) -> HostCopy:
+        """Copy the keys and values of `slots`, in all layers, out to host memory; `HostCopy.wait` waits for them.
+
+        From a GPU they go to pinned memory on a stream of their own, beside what runs next; they are what the slots
+        held when `to_host` was called.
+        """
+        return fetch(self._views, self.slots(slots), self.shape, self.dtype, self._side)
+
+    def from_host(self, copy: HostCopy, slots: Any) -> None:
+        """Put a `HostCopy` into different `slots`, in its order; any layout takes what any other gave."""
+        if not isinstance(copy, HostCopy):
+            raise TypeError(f"copy is a {type(copy).__name__}: expected what to_host gave")
+        mine, other = (self._heads, self.shape.num_layers, self.dtype), (copy.heads, copy.num_layers, copy.dtype)
+        if mine != other:
+            raise ValueError(f"{copy!r} is of another shape or dtype than {self!r}")
+        where = _once(self.slots(slots), "slots")
+        if len(where) != len(copy):
+            raise ValueError(f"slots are {len(where)} and the host copy has {len(copy)}: expected as many")
+        send(self._views, where, copy, self._side)
+
+    # -- what holds ----------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """K and V of all layers, and the planes, are where the layout says, and each cover every byte once."""
+        if self._memory.nbytes != self.num_slots * self.slot_bytes:
+            raise InvariantError(f"KVStore: {self._memory.nbytes} bytes for {self.num_slots} x {self.slot_bytes}")
+        for name, views in (("K and V", self._views[:2]), ("the planes", self._views.planes)):
+            covered = sum(view.nbytes for view in views)
+            if covered != self.nbytes:
+                raise InvariantError(f"KVStore: {name} cover {covered} of {self.nbytes} bytes")
+        mine, fresh = self._views, self._cut()
+        for i, (held, right) in enumerate(zip((*mine[:2], *mine.planes), (*fresh[:2], *fresh.planes))):
+            places = [(view.data_ptr(), view.shape, view.stride()) for view in (held, right)]
+            if places[0] != places[1]:
+                name = ("k", "v")[i] if i < 2 else f"plane {i - 2}"
+                raise InvariantError(f"KVStore: {name} is not where the {self.layout!r} layout has it")
+
+    def __repr__(self) -> str:
+        shape = self.shape
+        return (
+            f"KVStore({self.num_pages} pages of {self.page_size}, {shape.num_layers} layers, "
+            f"{shape.num_kv_heads} KV heads, {self.dtype}, layout={self.layout!r}, {self.nbytes:,} bytes)"
+        )
+
+
+def _side_stream(device: torch.device) -> Any:
+    """A stream for what crosses to and from a GPU, beside what runs there; `None` elsewhere."""
+    return torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+
+
+def _dtype(dtype: torch.dtype | str) -> torch.dtype:
+    """A float dtype by its name here or its torch object."""
+    found = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        raise ValueError(f"dtype is {bounded(dtype)}: expected one of {', '.join(DTYPES)} or a torch float dtype")
+    return found
+
+
+def _once(target: Slots, name: str) -> Slots:
+    """`target` itself, or the error that names the first number that is there twice."""
+    if not target.distinct:
+        at = target.repeated()
+        assert at is not None
+        raise ValueError(f"{name}[{at}] is {target.ids[at]}: it is there twice, so one of the two would be lost")
+    return target

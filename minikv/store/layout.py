@@ -1,0 +1,82 @@
+"""Where each key and each value lies: two ways to cut one allocation.
+
+    "page"    slot 0: layer 0 K V, layer 1 K V, ...   slot 1: layer 0 K V, ...     a slot is one run of bytes
+    "layer"   layer 0 K: slot 0, slot 1, ...   layer 0 V: slot 0, ...   layer 1 K: ...     2 x layers runs
+
+In the page layout a page holds the keys and values of all layers of its tokens, one token behind the other, so that a
+page, and any run of neighbouring slots, is copied in one go. In the layer layout the keys of one layer lie together,
+as the attention of that layer reads them. After SGLang, whose host memory is "page_first" or "layer_first".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd
+from typing import NamedTuple
+
+import torch
+
+from minikv.sizing import KVShape
+
+LAYOUTS = ("page", "layer")
+# A row is moved in items as wide as it allows, since what a copy costs is counted in items.
+_ITEMS = {16: torch.complex128, 8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
+
+
+class Layout(NamedTuple):
+    """The views of one allocation: `k` and `v` (layer, slot, items), and `planes` (outer, slot, items) to copy by.
+
+    The planes are as few as the layout allows, and together are everything.
+    """
+
+    k: torch.Tensor
+    v: torch.Tensor
+    planes: tuple[torch.Tensor, ...]
+
+    @property
+    def whole(self) -> torch.Tensor | None:
+        """The plane (slot, items) in which all of a slot is one row, as in the page layout; else `None`."""
+        return self.planes[0][0] if len(self.planes) == 1 and len(self.planes[0]) == 1 else None
+
+
+def row_bytes(shape: KVShape, dtype: torch.dtype) -> tuple[int, int]:
+    """The bytes of one slot's keys, and of its values, in one layer.
+
+    >>> row_bytes(KVShape(2, num_kv_heads=4, head_dim=8, v_head_dim=6), torch.float16)
+    (64, 48)
+    """
+    heads = shape.num_kv_heads * dtype.itemsize
+    return heads * shape.head_dim, heads * (shape.v_head_dim or shape.head_dim)
+
+
+def cut(memory: torch.Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype, layout: str) -> Layout:
+    """Cut `memory`, bytes in one dimension, into the views of a layout.
+
+    >>> shape = KVShape(3, num_kv_heads=2, head_dim=4)
+    >>> page = cut(torch.zeros(5 * 96, dtype=torch.uint8), shape, 5, torch.float16, "page")
+    >>> page.k.shape, page.k.stride(), [plane.shape for plane in page.planes]
+    (torch.Size([3, 5, 1]), (2, 6, 1), [torch.Size([1, 5, 6])])
+    >>> layer = cut(torch.zeros(5 * 96, dtype=torch.uint8), shape, 5, torch.float16, "layer")
+    >>> layer.k.shape, layer.k.stride(), [plane.shape for plane in layer.planes]
+    (torch.Size([3, 5, 1]), (10, 1, 1), [torch.Size([6, 5, 1])])
+    """
+    k_bytes, v_bytes = row_bytes(shape, dtype)
+    widest = 16 if memory.device.type in ("cpu", "cuda") else 8  # not every device has complex numbers
+    width = gcd(widest, k_bytes, v_bytes)
+    items, k, v, layers = memory.view(_ITEMS[width]), k_bytes // width, v_bytes // width, shape.num_layers
+
+    def view(size: Sequence[int], stride: Sequence[int], offset: int = 0) -> torch.Tensor:
+        return items.as_strided(size, stride, offset)
+
+    if layout == "page":
+        slot = layers * (k + v)
+        keys, values = ((k + v, slot, 1), 0), ((k + v, slot, 1), k)
+        planes = [view((1, num_slots, slot), (num_slots * slot, slot, 1))]
+    else:
+        layer = num_slots * (k + v)
+        keys, values = ((layer, k, 1), 0), ((layer, v, 1), num_slots * k)
+        if k == v:  # then keys and values of all layers are one plane each, of one size
+            planes = [view((2 * layers, num_slots, k), (num_slots * k, k, 1))]
+        else:
+            planes = [view((layers, num_slots, row), *place) for row, place in ((k, keys), (v, values))]
+    return Layout(view((layers, num_slots, k), *keys), view((layers, num_slots, v), *values), tuple(planes))

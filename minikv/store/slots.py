@@ -1,0 +1,87 @@
+"""Slots that have been checked once, so that no layer of a model has to check them again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from minikv.errors import bounded
+from minikv.tokens import integers
+
+Ids = npt.NDArray[np.int64]
+
+
+class Slots:
+    """Numbers in [0, limit), checked, with a copy of them on the device that will use them.
+
+    Made by `KVStore.slots`. `ids` are the numbers as a numpy int64 array that cannot be written to, `index` the same as
+    a torch tensor on the store's device. A slice of checked slots is checked.
+
+    >>> slots = Slots([4, 2, 7], limit=8)
+    >>> slots[:2], slots.distinct, slots.index
+    (Slots([4, 2]), True, tensor([4, 2, 7]))
+    >>> Slots([4, 8], limit=8)
+    Traceback (most recent call last):
+    ValueError: slots[1] is 8: this store has slots 0 to 7
+    """
+
+    __slots__ = ("_distinct", "ids", "index", "limit")
+
+    def __init__(self, slots: Any, limit: int, device: torch.device | str = "cpu", name: str = "slots"):
+        known = slots.ids if isinstance(slots, Slots) else slots
+        unit = name.rpartition("_")[2]  # src_pages are pages
+        ids = integers(known, name, f"this store has {unit} 0 to {limit - 1}", limit).astype(np.int64)
+        ids.flags.writeable = False
+        self.ids: Ids = ids
+        self.index = torch.from_numpy(ids.copy()).to(device)
+        self.limit = limit
+        self._distinct: bool | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, part: slice) -> Slots:
+        """The same slots from `part.start` to `part.stop`, without another check."""
+        if not isinstance(part, slice) or part.step not in (None, 1):
+            raise TypeError(f"slots can be sliced without a step, not indexed with {bounded(part)}")
+        found = object.__new__(Slots)
+        found.ids, found.index, found.limit = self.ids[part], self.index[part], self.limit
+        found._distinct = True if self._distinct else None
+        return found
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no number is there twice; looked up once."""
+        if self._distinct is None:
+            self._distinct = self.repeated() is None
+        return self._distinct
+
+    def repeated(self) -> int | None:
+        """The first place whose number has been there before, or `None`.
+
+        >>> Slots([3, 5, 3, 5], limit=8).repeated()
+        2
+        """
+        ids = self.ids
+        if len(ids) < 2 or bool((ids[1:] > ids[:-1]).all()):
+            return None
+        order = np.argsort(ids, kind="stable")  # equal numbers stay in the order in which they were given
+        again = order[1:][ids[order[1:]] == ids[order[:-1]]]
+        return int(again.min()) if len(again) else None
+
+    def tolist(self) -> list[int]:
+        """The numbers as a list of Python ints.
+
+        >>> Slots(range(3), limit=8).tolist()
+        [0, 1, 2]
+        """
+        found: list[int] = self.ids.tolist()
+        return found
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.ids[:8].tolist()))
+        more = f", ... {len(self)} in all" if len(self) > 8 else ""
+        return f"Slots([{shown}{more}])"

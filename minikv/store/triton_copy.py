@@ -1,0 +1,45 @@
+"""The batched copy on an NVIDIA GPU: one kernel launch for all layers, in place of one gather and one scatter.
+
+A program moves one block of one row: it reads where its row comes from and where it goes, and copies the block from
+there to there, so that nothing is written twice and no memory is taken. Imported only where Triton is installed and a
+store is on a GPU; with `TRITON_INTERPRET=1` the same code runs on a CPU, where it is tested against `move_by_index`.
+After the KV copy kernels of SGLang, which are given one pointer for each layer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+try:
+    import triton
+    import triton.language as tl
+except ImportError:  # this file can be read, tested for its house rules and imported where there is no Triton
+    triton = tl = None
+
+BLOCK = 1024  # 8-byte words that one program moves: 8 KiB
+
+
+def _copy_rows(
+    memory: Any, src: Any, dst: Any, outer_stride: int, row_stride: int, words: int, block: tl.constexpr
+) -> None:
+    """Copy block `program_id(1)` of row `src[program_id(0)]` to row `dst[program_id(0)]`, in line `program_id(2)`."""
+    at = tl.program_id(1) * block + tl.arange(0, block)
+    plane = memory + tl.program_id(2).to(tl.int64) * outer_stride
+    source, target = tl.load(src + tl.program_id(0)), tl.load(dst + tl.program_id(0))
+    values = tl.load(plane + source * row_stride + at, mask=at < words)
+    tl.store(plane + target * row_stride + at, values, mask=at < words)
+
+
+_kernel: Any = triton and triton.jit(_copy_rows)
+
+
+def move_rows(plane: torch.Tensor, src: torch.Tensor, dst: torch.Tensor) -> None:
+    """Copy rows `src` of `plane` (outer, row, items) to its rows `dst`; no row may be in both, nor twice in `dst`."""
+    if triton is None:
+        raise ModuleNotFoundError("triton is not installed: this copy is written in it")
+    words = plane.view(torch.int64) if plane.itemsize > 8 else plane  # Triton has no 16-byte numbers
+    outer, _, width = words.shape
+    grid = (len(src), triton.cdiv(width, BLOCK), outer)
+    _kernel[grid](words, src, dst, words.stride(0), words.stride(1), width, block=BLOCK)
