@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from minikv.prefix import Handle, Insertion, Match, NoCache, PrefixCache, RadixCache
     from minikv.serving import Chunk, Model
+    from minikv.serving.model import Llama
     from minikv.show import Film, Picture, Player, Playground, beside, draw, play, playground, plot, record
     from minikv.sizing import (
         KVShape,
@@ -51,6 +52,7 @@ _HOMES = {
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match NoCache PrefixCache RadixCache",
     "minikv.serving": "Chunk Model",
+    "minikv.serving.model": "Llama",
     "minikv.show": "Film Picture Player Playground beside draw play playground plot record",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",

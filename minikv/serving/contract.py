@@ -47,6 +47,7 @@ class Model(Protocol):
         """Compute all chunks; the logits, (len(chunks), vocab_size), for the token that follows each of them.
 
         For every layer K and V of the new tokens are written to their slots of `store`, and those of the whole
-        sequence are read from its slots. No slot that one chunk writes may be in another chunk's row.
+        sequence are read from its slots. `store` is a `KVStore`, or has its `slots`, `write`, `read` and `dtype`.
+        No slot that one chunk writes may be in another chunk's row.
         """
         ...

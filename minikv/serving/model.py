@@ -1,0 +1,234 @@
+"""A decoder of the Llama architecture that keeps its keys and values in slots.
+
+    x = embedding of each token
+    per layer    h = RMSNorm(x);  q, k, v = h's projections;  q and k are turned by their position (RoPE)
+                 k and v are written to the tokens' slots, then all K and V of each sequence are read from its slots
+                 x += output projection of attention(q, K, V)
+                 h = RMSNorm(x);  x += down(silu(gate(h)) * up(h))          (SwiGLU)
+    logits = RMSNorm(x) times the output embedding
+
+That reading is the whole of paged attention as far as a cache is concerned: a slot is where a token's K and V are,
+whoever computed them. After the Llama model of `transformers`, which the tests compare it with, and nano-vllm's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+from minikv.serving.batch import Batch, Rectangle
+from minikv.serving.checkpoint import read_json, read_weights
+from minikv.serving.config import LlamaConfig, rope_frequencies
+from minikv.serving.contract import Chunk
+from minikv.sizing import KVShape
+
+Weights = Mapping[str, torch.Tensor]
+
+
+class Llama:
+    """A decoder with its weights; `forward` computes chunks of sequences, with K and V in a store.
+
+    `weights` have Hugging Face's names and the shapes that `weight_shapes(config)` lists; all are of one dtype and on
+    one device. `ValueError` names a weight that is missing, unknown or of another shape.
+
+    >>> from minikv import asset
+    >>> model = Llama.from_folder(asset("model")); model
+    Llama(5 layers, 6 heads on 2 KV heads of 32, vocabulary 257, torch.float32 on cpu)
+    >>> model.shape.attention
+    'GQA'
+    """
+
+    def __init__(self, config: LlamaConfig, weights: Weights):
+        _check_weights(weight_shapes(config), weights)
+        self.config, self.weights = config, weights
+        self._rope = torch.tensor(rope_frequencies(config), device=self.device)
+
+    @classmethod
+    def from_folder(cls, path: str | PathLike[str], device: Any = "cpu", dtype: torch.dtype | None = None) -> Llama:
+        """Read a checkpoint: a local folder with `config.json` and safetensors, in one file or in shards.
+
+        Without a `dtype` it computes in float32 on a CPU, elsewhere in what the checkpoint is stored in.
+        """
+        folder = Path(path)
+        if not (folder / "config.json").exists():
+            raise FileNotFoundError(f"{folder} has no config.json: expected the folder of a checkpoint")
+        config = LlamaConfig.read(read_json(folder / "config.json"))
+        found = read_weights(folder)
+        if config.tied:
+            found.pop("lm_head.weight", None)  # some checkpoints store it twice
+        found = {name: weight for name, weight in found.items() if not name.endswith("rotary_emb.inv_freq")}
+        _check_weights(weight_shapes(config), found)
+        if dtype is None:
+            cpu = torch.device(device).type == "cpu"
+            dtype = torch.float32 if cpu else found["model.embed_tokens.weight"].dtype
+        return cls(config, {name: weight.to(device, dtype) for name, weight in found.items()})
+
+    @classmethod
+    def random(cls, config: LlamaConfig, seed: int = 0, dtype: torch.dtype = torch.float32) -> Llama:
+        """A model that knows nothing: norms are 1, biases 0, the rest drawn with standard deviation 1 / sqrt(fan-in).
+
+        The same seed gives the same weights.
+        """
+        generator = torch.Generator().manual_seed(seed)
+        weights = {}
+        for name, shape in weight_shapes(config).items():
+            drawn = torch.randn(shape, generator=generator, dtype=torch.float64) * shape[-1] ** -0.5
+            if len(shape) == 1:
+                drawn = torch.full(shape, 0.0 if name.endswith("bias") else 1.0)
+            weights[name] = drawn.to(dtype)
+        return cls(config, weights)
+
+    @property
+    def shape(self) -> KVShape:
+        """What a store must hold for it."""
+        return self.config.shape
+
+    @property
+    def vocab_size(self) -> int:
+        """Token ids are below it."""
+        return self.config.vocab_size
+
+    @property
+    def eos(self) -> frozenset[int]:
+        """The ids that end a sequence."""
+        return self.config.eos
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What it computes in."""
+        return self.weights["model.embed_tokens.weight"].dtype
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.weights["model.embed_tokens.weight"].device
+
+    @torch.inference_mode()
+    def forward(self, chunks: Sequence[Chunk], store: Any, all_positions: bool = False) -> torch.Tensor:
+        """The logits of the token behind each chunk, (len(chunks), vocab_size); all chunks are computed in one step.
+
+        With `all_positions` those behind every new token, (number of new tokens, vocab_size), chunk after chunk.
+        """
+        return self.logits(chunks, store, all_positions)
+
+    def logits(self, chunks: Sequence[Chunk], store: Any, all_positions: bool = False) -> torch.Tensor:
+        """`forward`, in whatever mode torch is in: for training, which needs gradients."""
+        embedding = self.weights["model.embed_tokens.weight"]
+        batch = Batch(chunks, self.vocab_size, embedding, self.config.num_heads // self.shape.num_kv_heads)
+        step = _Step(batch, self._rope, self.dtype, store)
+        x = functional.embedding(batch.tokens, embedding)
+        for layer in range(self.shape.num_layers):
+            name = f"model.layers.{layer}"
+            x = x + self._attention(self._norm(x, f"{name}.input_layernorm"), layer, step)
+            h = self._norm(x, f"{name}.post_attention_layernorm")
+            gate, up = self._linear(h, f"{name}.mlp.gate_proj"), self._linear(h, f"{name}.mlp.up_proj")
+            x = x + self._linear(functional.silu(gate) * up, f"{name}.mlp.down_proj")
+        x = self._norm(x[batch.order if all_positions else batch.last], "model.norm")
+        return functional.linear(x, embedding if self.config.tied else self.weights["lm_head.weight"])
+
+    # -- the parts --------------------------------------------------------------------------------------------------
+
+    def _linear(self, x: torch.Tensor, name: str) -> torch.Tensor:
+        return functional.linear(x, self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias"))
+
+    def _norm(self, x: torch.Tensor, name: str) -> torch.Tensor:
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.config.norm_eps)
+        return self.weights[f"{name}.weight"] * (wide * scale).to(x.dtype)
+
+    def _attention(self, h: torch.Tensor, layer: int, step: _Step) -> torch.Tensor:
+        """Project, turn, write, read, attend: (tokens, hidden) to (tokens, hidden)."""
+        name, head, store = f"model.layers.{layer}.self_attn", self.shape.head_dim, step.store
+        q, k, v = (self._linear(h, f"{name}.{part}_proj").view(len(h), -1, head) for part in "qkv")
+        store.write(layer, step.new, step.turned(k).to(store.dtype), v.to(store.dtype))
+        q, found = step.turned(q), []
+        for part, slots in step.parts:
+            k, v = store.read(layer, slots)
+            found.append(attend(q[part.rows], k.to(q.dtype), v.to(q.dtype), part))
+        return self._linear(torch.cat(found).flatten(1), f"{name}.o_proj")
+
+    def __repr__(self) -> str:
+        shape = self.shape
+        heads = f"{shape.num_layers} layers, {self.config.num_heads} heads on {shape.num_kv_heads} KV heads"
+        return f"Llama({heads} of {shape.head_dim}, vocabulary {self.vocab_size}, {self.dtype} on {self.device})"
+
+
+def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, part: Rectangle) -> torch.Tensor:
+    """Attention of one rectangle: q (size x width, heads, head_dim) over k, v (size x length, KV heads, head_dim).
+
+    The query heads that share a KV head stand below each other as if they were more tokens, so that K and V are not
+    repeated for them. Returns what q is shaped like.
+
+    >>> part = Batch([Chunk([0], 1, [4, 5])], 1, torch.zeros(1)).rectangles[0]
+    >>> values = torch.tensor([10.0, 20.0]).view(2, 1, 1)
+    >>> attend(torch.ones(1, 1, 1), torch.zeros(2, 1, 1), values, part).item()    # equal keys: the mean of the values
+    15.0
+    """
+    heads, kv_heads, size, width = q.shape[1], k.shape[1], part.size, part.width
+    group = heads // kv_heads
+    q = q.view(size, width, kv_heads, group, -1).permute(0, 2, 3, 1, 4)  # (size, KV heads, group, width, head_dim)
+    k, v = (side.view(size, part.length, kv_heads, -1).transpose(1, 2) for side in (k, v))
+    out = functional.scaled_dot_product_attention(q.flatten(2, 3), k, v, attn_mask=part.mask)
+    out = out.view(size, kv_heads, group, width, -1).permute(0, 3, 1, 2, 4)
+    return out.reshape(size * width, heads, -1)
+
+
+class _Step:
+    """What all layers of one forward step share: slots that the store has checked, and each position's angles."""
+
+    def __init__(self, batch: Batch, rope: torch.Tensor, dtype: torch.dtype, store: Any):
+        self.store, self.new = store, store.slots(batch.slots)
+        self.parts = [(part, store.slots(part.slots)) for part in batch.rectangles]
+        angles = (batch.positions[:, None].float() * rope)[:, None]  # (tokens, 1, head_dim / 2)
+        self._cos, self._sin = angles.cos().to(dtype), angles.sin().to(dtype)
+
+    def turned(self, x: torch.Tensor) -> torch.Tensor:
+        """RoPE: number i of a head and number i + head_dim / 2 are a point in the plane, turned by its angle."""
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat([a * self._cos - b * self._sin, b * self._cos + a * self._sin], dim=-1)
+
+
+def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
+    """Every weight that a checkpoint of this config has, by Hugging Face's name, and its shape.
+
+    >>> from minikv import asset
+    >>> weight_shapes(LlamaConfig.read(read_json(asset("model/config.json"))))["model.layers.0.self_attn.k_proj.weight"]
+    (64, 192)
+    """
+    hidden, wide, head = config.hidden_size, config.intermediate_size, config.shape.head_dim
+    queries, keys = config.num_heads * head, config.shape.num_kv_heads * head
+    linears = {
+        "self_attn.q_proj": (queries, hidden, config.qkv_bias),
+        "self_attn.k_proj": (keys, hidden, config.qkv_bias),
+        "self_attn.v_proj": (keys, hidden, config.qkv_bias),
+        "self_attn.o_proj": (hidden, queries, config.output_bias),
+        "mlp.gate_proj": (wide, hidden, config.mlp_bias),
+        "mlp.up_proj": (wide, hidden, config.mlp_bias),
+        "mlp.down_proj": (hidden, wide, config.mlp_bias),
+    }
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, hidden)}
+    for layer in range(config.shape.num_layers):
+        name = f"model.layers.{layer}"
+        for part, (outputs, inputs, bias) in linears.items():
+            shapes[f"{name}.{part}.weight"] = (outputs, inputs)
+            if bias:
+                shapes[f"{name}.{part}.bias"] = (outputs,)
+        shapes[f"{name}.input_layernorm.weight"] = shapes[f"{name}.post_attention_layernorm.weight"] = (hidden,)
+    shapes["model.norm.weight"] = (hidden,)
+    return shapes if config.tied else {**shapes, "lm_head.weight": (config.vocab_size, hidden)}
+
+
+def _check_weights(shapes: Mapping[str, tuple[int, ...]], weights: Weights) -> None:
+    for name, shape in shapes.items():
+        if name not in weights:
+            raise ValueError(f"the checkpoint has no {name}, which its config asks for")
+        if tuple(weights[name].shape) != shape:
+            raise ValueError(f"{name} is {tuple(weights[name].shape)}: by the config it is {shape}")
+    for name in weights:
+        if name not in shapes:
+            raise ValueError(f"the checkpoint has {name}, of which its config says nothing")
