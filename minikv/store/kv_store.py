@@ -98,7 +98,7 @@ class KVStore:
             raise ValueError(f"{name} is on {values.device}: this store is on {self.device}")
         if values.shape != (count, *heads):
             raise ValueError(f"{name} has shape {tuple(values.shape)}: expected {(count, *heads)}, a row for each slot")
-        return values.detach().contiguous().view(count, -1).view(self._views.k.dtype)
+        return values.contiguous().view(count, -1).view(self._views.k.dtype)
 
     def _pair(self, src: Any, dst: Any, limit: int, unit: str) -> tuple[Slots, Slots]:
         """The source and destination of a copy: as many of both, no destination twice."""

@@ -1,0 +1,463 @@
+"""The store: what is written is read, copies are as if all were read first, and what is wrong is said before."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+
+from minikv import HostCopy, InvariantError, KVShape, KVStore, Slots, kv_tensors  # noqa: E402
+from minikv.store.kv_store import DTYPES  # noqa: E402
+from minikv.store.layout import LAYOUTS  # noqa: E402
+from minikv.store.moves import LONG_RUN, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
+
+ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU on this machine")
+DEVICES = ["cpu", pytest.param("cuda", marks=ON_GPU)]
+EVEN = KVShape(num_layers=3, num_kv_heads=2, head_dim=4)
+UNEVEN = KVShape(num_layers=2, num_kv_heads=3, head_dim=6, v_head_dim=5)
+PAGES, PAGE_SIZE = 6, 4
+SLOTS = PAGES * PAGE_SIZE
+
+both_layouts = pytest.mark.parametrize("layout", LAYOUTS)
+both_shapes = pytest.mark.parametrize("shape", [EVEN, UNEVEN], ids=["even", "uneven"])
+every_device = pytest.mark.parametrize("device", DEVICES)
+
+
+def value_dim(shape):
+    return shape.v_head_dim or shape.head_dim
+
+
+def values(shape, count, seed, dtype=torch.float32, device="cpu"):
+    """Keys and values of `count` tokens: whole numbers up to 15, which every dtype keeps exactly."""
+    random = torch.Generator().manual_seed(seed)
+    k = torch.randint(16, (count, shape.num_kv_heads, shape.head_dim), generator=random)
+    v = torch.randint(16, (count, shape.num_kv_heads, value_dim(shape)), generator=random)
+    return k.float().to(dtype).to(device), v.float().to(dtype).to(device)
+
+
+def filled(shape, layout="page", device="cpu", dtype="fp32", pages=PAGES, page_size=PAGE_SIZE, seed=0):
+    """A store in which every number has been written."""
+    store = KVStore(shape, pages, page_size, layout=layout, device=device, dtype=dtype)
+    for layer in range(shape.num_layers):
+        store.write(layer, range(store.num_slots), *values(shape, store.num_slots, seed + layer, store.dtype, device))
+    return store
+
+
+def contents(store):
+    """Everything in a store, as a list of (k, v) of a layer, in numbers that can be compared."""
+    everything = range(store.num_slots)
+    return [tuple(t.cpu().float() for t in store.read(layer, everything)) for layer in range(store.shape.num_layers)]
+
+
+def same(a, b):
+    return all(torch.equal(x, y) for one, other in zip(a, b, strict=True) for x, y in zip(one, other, strict=True))
+
+
+class Naive:
+    """The store as a tutorial has it: a tensor for K and one for V of each layer, plain indexing, no layouts."""
+
+    def __init__(self, store):
+        self.layers = [[tensor.clone() for tensor in pair] for pair in contents(store)]
+
+    def write(self, layer, slots, k, v):
+        for tensor, new in zip(self.layers[layer], (k, v)):
+            for i, slot in enumerate(slots):
+                tensor[slot] = new[i].float()
+
+    def copy(self, src, dst):
+        for pair in self.layers:
+            for tensor in pair:
+                read = [tensor[slot].clone() for slot in src]
+                for slot, row in zip(dst, read):
+                    tensor[slot] = row
+
+
+# -- what is allocated ------------------------------------------------------------------------------------------------
+
+
+@both_layouts
+@both_shapes
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_store_takes_the_bytes_that_the_sizing_chapter_counts(shape, layout, dtype):
+    store = KVStore(shape, PAGES, PAGE_SIZE, layout=layout, dtype=dtype)
+    plans = kv_tensors(shape, PAGES, PAGE_SIZE, dtype)
+    assert store.nbytes == sum(torch.empty(plan.shape, dtype=getattr(torch, plan.dtype)).nbytes for plan in plans)
+    assert store.nbytes == store._memory.untyped_storage().nbytes() == store.num_slots * store.slot_bytes
+    store.check()
+
+
+@both_layouts
+@both_shapes
+def test_keys_and_values_of_all_layers_are_in_one_allocation_and_start_as_zeros(shape, layout):
+    store = KVStore(shape, PAGES, PAGE_SIZE, layout=layout)
+    home = store._memory.untyped_storage().data_ptr()
+    assert {view.untyped_storage().data_ptr() for view in (store._views.k, store._views.v)} == {home}
+    assert all(not tensor.any() for pair in contents(store) for tensor in pair)
+
+
+def test_the_page_layout_has_a_slot_in_one_run_of_bytes_and_the_layer_layout_a_layers_keys():
+    for layout, runs_of_a_slot, keys_together in (("page", 1, False), ("layer", 2 * EVEN.num_layers, True)):
+        store = KVStore(EVEN, PAGES, PAGE_SIZE, layout=layout, dtype="fp32")
+        for layer in range(EVEN.num_layers):
+            store.write(layer, [5], torch.ones(1, 2, 4), torch.ones(1, 2, 4))
+        touched = (store._memory != 0).view(-1, 4).any(1).int()
+        starts = int((touched.diff(prepend=torch.zeros(1, dtype=torch.int)) == 1).sum())
+        assert starts == runs_of_a_slot
+        assert store._views.k[0].is_contiguous() == keys_together
+
+
+# -- what is written is read ------------------------------------------------------------------------------------------
+
+
+@every_device
+@both_layouts
+@both_shapes
+@pytest.mark.parametrize("dtype", [*DTYPES, torch.float64])
+def test_what_is_written_is_read_in_the_order_asked_for(shape, layout, dtype, device):
+    store = filled(shape, layout, device, dtype)
+    k, v = values(shape, 3, 99, store.dtype, device)
+    store.write(1, [7, 2, 20], k, v)
+    for slots, rows in (([7, 2, 20], [0, 1, 2]), ([20, 7, 7], [2, 0, 0]), ([], [])):
+        found = store.read(1, slots)
+        assert torch.equal(found[0].float(), k[rows].float())
+        assert torch.equal(found[1].float(), v[rows].float())
+        assert found[0].dtype == found[1].dtype == store.dtype
+
+
+@both_layouts
+def test_a_write_touches_its_layer_and_slots_alone(layout):
+    store = filled(UNEVEN, layout)
+    naive = Naive(store)
+    k, v = values(UNEVEN, 2, 99)
+    store.write(0, [3, 9], k, v)
+    naive.write(0, [3, 9], k, v)
+    assert same(contents(store), naive.layers)
+
+
+@both_layouts
+def test_what_was_read_is_a_copy(layout):
+    store = filled(EVEN, layout)
+    before = contents(store)
+    for tensor in store.read(0, range(4)):
+        tensor.zero_()
+    assert same(contents(store), before)
+
+
+def test_slots_may_come_in_any_form():
+    store = filled(EVEN)
+    expected = store.read(0, [4, 2])
+    forms = [(4, 2), np.array([4, 2], np.int32), torch.tensor([4, 2]), torch.tensor([4, 2], dtype=torch.int32)]
+    for slots in [*forms, range(4, 0, -2), store.slots([4, 2]), store.slots([9, 4, 2, 8])[1:3]]:
+        assert same([store.read(0, slots)], [expected])
+
+
+def test_views_that_are_not_contiguous_and_tensors_with_gradients_are_written_like_others():
+    store = KVStore(EVEN, PAGES, PAGE_SIZE, dtype="fp32")
+    k, v = values(EVEN, 4, 1)
+    sparse = torch.stack([k, v]).transpose(0, 1)[:, 1].requires_grad_()  # v, every other row of a larger tensor
+    store.write(0, range(4), k.flip(0), sparse)
+    assert torch.equal(store.read(0, range(4))[0], k.flip(0))
+    assert torch.equal(store.read(0, range(4))[1], v)
+    assert not store.read(0, range(4))[1].requires_grad
+
+
+# -- copies -----------------------------------------------------------------------------------------------------------
+
+slot_lists = st.lists(st.integers(0, SLOTS - 1), unique=True, max_size=SLOTS)
+
+
+@given(slot_lists, st.data(), st.sampled_from(LAYOUTS), st.sampled_from([EVEN, UNEVEN]))
+def test_a_copy_is_as_if_everything_were_read_before_anything_is_written(dst, data, layout, shape):
+    src = data.draw(st.lists(st.integers(0, SLOTS - 1), min_size=len(dst), max_size=len(dst)))
+    store = filled(shape, layout)
+    naive = Naive(store)
+    naive.copy(src, dst)
+    store.copy(src, dst)
+    assert same(contents(store), naive.layers)
+    store.check()
+
+
+@given(st.integers(0, SLOTS), st.integers(0, SLOTS), st.integers(0, SLOTS), st.sampled_from(LAYOUTS))
+def test_runs_that_overlap_move_like_memory(start, to, length, layout):
+    length = min(length, SLOTS - start, SLOTS - to)
+    store = filled(EVEN, layout)
+    naive = Naive(store)
+    naive.copy(range(start, start + length), range(to, to + length))
+    store.copy(range(start, start + length), range(to, to + length))
+    assert same(contents(store), naive.layers)
+
+
+@every_device
+@both_layouts
+@both_shapes
+@pytest.mark.parametrize(("src", "dst"), [([0, 1], [4, 2]), ([0, 1, 2], [1, 2, 0]), ([5, 5], [1, 0]), ([], [])])
+def test_copying_pages_is_copying_all_their_slots(src, dst, shape, layout, device):
+    whole, single = filled(shape, layout, device), filled(shape, layout, device)
+    whole.copy_pages(src, dst)
+    single.copy(
+        [page * PAGE_SIZE + i for page in src for i in range(PAGE_SIZE)],
+        [page * PAGE_SIZE + i for page in dst for i in range(PAGE_SIZE)],
+    )
+    assert same(contents(whole), contents(single))
+
+
+@pytest.mark.parametrize("width", [1, 512, LONG_RUN])
+@pytest.mark.parametrize("overlap", [False, True])
+def test_both_ways_of_copying_in_host_memory_agree_with_indexing(width, overlap):
+    random = np.random.default_rng(width)
+    plane = torch.from_numpy(random.integers(0, 255, (2, 64, width), np.uint8))
+    pages = random.permutation(16)
+    src = (pages[:6, None] * 4 + np.arange(4)).ravel()
+    dst = (pages[3:9, None] * 4 + np.arange(4)).ravel() if overlap else (pages[6:12, None] * 4 + np.arange(4)).ravel()
+    expected = plane.clone()
+    move_by_index(expected, torch.from_numpy(src), torch.from_numpy(dst))
+    move_on_cpu(plane, src, dst)
+    assert torch.equal(plane, expected)
+
+
+def test_a_plane_between_other_bytes_leaves_them_alone():
+    memory = torch.arange(60, dtype=torch.uint8)
+    plane = memory.as_strided((3, 4, 4), (20, 4, 1), 2)  # three lines of four rows of four, four bytes between them
+    before, outside = memory.clone(), torch.ones(60, dtype=torch.bool)
+    outside.as_strided((3, 4, 4), (20, 4, 1), 2).fill_(False)
+    expected = plane.clone()
+    expected[:, [0, 1]] = plane[:, [2, 3]].clone()
+    move_on_cpu(plane, np.array([2, 3]), np.array([0, 1]))
+    assert torch.equal(plane, expected)
+    assert torch.equal(memory[outside], before[outside])
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1))
+def test_runs_put_together_are_the_slots_and_no_two_could_be_one(pairs):
+    src, dst = (np.array(part) for part in zip(*pairs))
+    firsts, lengths = runs(src, dst)
+    rebuilt = [(src[a] + i, dst[a] + i) for a, length in zip(firsts, lengths) for i in range(length)]
+    assert rebuilt == pairs
+    for at in firsts[1:]:
+        assert (src[at] - src[at - 1], dst[at] - dst[at - 1]) != (1, 1)
+
+
+@given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))
+def test_disjoint_is_what_sets_say(a, b):
+    assert disjoint(np.array(a), np.array(b)) == set(a).isdisjoint(b)
+
+
+# -- host -------------------------------------------------------------------------------------------------------------
+
+
+@every_device
+@both_shapes
+@pytest.mark.parametrize("there", LAYOUTS)
+@pytest.mark.parametrize("back", LAYOUTS)
+def test_slots_come_back_from_the_host_into_any_layout_and_any_slots(shape, there, back, device):
+    first, second = filled(shape, there, device), filled(shape, back, device, seed=50)
+    copy = first.to_host([9, 4, 4])
+    naive = Naive(second)
+    for layer in range(shape.num_layers):
+        naive.write(layer, [0, 23, 7], *first.read(layer, [9, 4, 4]))
+        for found, expected in zip(copy.read(layer), first.read(layer, [9, 4, 4])):
+            assert torch.equal(found, expected.cpu())
+    second.from_host(copy, [0, 23, 7])
+    assert same(contents(second), naive.layers)
+    assert (len(copy), copy.nbytes) == (3, 3 * first.slot_bytes)
+
+
+@every_device
+@both_layouts
+def test_a_host_copy_is_what_the_slots_held_when_it_was_asked_for(layout, device):
+    store = filled(EVEN, layout, device)
+    expected = store.read(0, [1, 2])[0].cpu()
+    copy = store.to_host([1, 2])
+    store.copy([5, 6], [1, 2])
+    assert torch.equal(copy.read(0)[0], expected)
+    assert copy.wait() is copy
+    assert copy.ready()
+
+
+@ON_GPU
+def test_a_copy_from_a_gpu_is_pinned_and_a_gpu_takes_what_a_cpu_gave():
+    gpu, cpu = filled(EVEN, device="cuda"), filled(EVEN, seed=9)
+    assert gpu.to_host([1]).wait().rows.is_pinned()
+    gpu.from_host(cpu.to_host(range(SLOTS)), range(SLOTS))
+    assert same(contents(gpu), contents(cpu))
+    cpu.from_host(filled(EVEN, device="cuda").to_host(range(SLOTS)), range(SLOTS))
+    assert same(contents(cpu), contents(filled(EVEN)))
+
+
+def test_no_slots_are_a_host_copy_too():
+    store = filled(EVEN)
+    copy = store.to_host([])
+    store.from_host(copy, [])
+    assert repr(copy) == "HostCopy(0 slots, 0 bytes)"
+
+
+# -- what is wrong is said, and nothing has changed -------------------------------------------------------------------
+
+K, V = torch.zeros(2, 2, 4), torch.zeros(2, 2, 4)
+OTHER_SHAPE = KVStore(UNEVEN, 1, 4, dtype="fp32").to_host([0, 1])
+OTHER_DTYPE = KVStore(EVEN, 1, 4, dtype="fp16").to_host([0, 1])
+WRONG = {
+    "a slot too high": (lambda s: s.write(0, [1, 24], K, V), ValueError, r"slots\[1\] is 24: this store has slots"),
+    "a slot below 0": (lambda s: s.read(0, [-1]), ValueError, r"slots\[0\] is -1"),
+    "a slot that is no number": (lambda s: s.read(0, [0.5]), TypeError, r"slots\[0\] is 0.5"),
+    "slots in two dimensions": (lambda s: s.read(0, [[1, 2]]), TypeError, "slots"),
+    "slots of another store": (lambda s: s.read(0, Slots([30], limit=99)), ValueError, r"slots\[0\] is 30"),
+    "a slot written twice": (lambda s: s.write(0, [3, 3], K, V), ValueError, r"slots\[1\] is 3: it is there twice"),
+    "a layer too high": (lambda s: s.write(3, [0, 1], K, V), ValueError, "layer is 3: this store has layers 0 to 2"),
+    "a layer below 0": (lambda s: s.read(-1, [0]), ValueError, "layer is -1"),
+    "a layer that is no number": (lambda s: s.read("0", [0]), TypeError, "layer is '0'"),
+    "too few rows": (lambda s: s.write(0, [1, 2, 3], K, V), ValueError, r"k has shape \(2, 2, 4\): expected \(3,"),
+    "another head size": (lambda s: s.write(0, [1, 2], K, V[..., :3]), ValueError, r"v has shape \(2, 2, 3\)"),
+    "another dtype": (lambda s: s.write(0, [1, 2], K, V.half()), TypeError, "v is of torch.float16: this store keeps"),
+    "a list for a tensor": (lambda s: s.write(0, [1, 2], K.tolist(), V), TypeError, "k is a list: expected a tensor"),
+    "another device": (lambda s: s.write(0, [1, 2], K, V.to("meta")), ValueError, "v is on meta: this store is on cpu"),
+    "copies of unequal length": (lambda s: s.copy([1, 2], [3]), ValueError, "src_slots are 2 and dst_slots are 1"),
+    "a destination twice": (lambda s: s.copy([1, 2, 3], [4, 5, 4]), ValueError, r"dst_slots\[2\] is 4: it is there"),
+    "a source too high": (lambda s: s.copy([24], [0]), ValueError, r"src_slots\[0\] is 24: this store has"),
+    "a destination too high": (lambda s: s.copy([0], [24]), ValueError, r"dst_slots\[0\] is 24"),
+    "a page too high": (lambda s: s.copy_pages([0], [6]), ValueError, r"dst_pages\[0\] is 6: this store has pages"),
+    "a page twice": (lambda s: s.copy_pages([0, 1], [2, 2]), ValueError, r"dst_pages\[1\] is 2: it is there twice"),
+    "pages of unequal length": (lambda s: s.copy_pages([0], []), ValueError, "src_pages are 1 and dst_pages are 0"),
+    "a host copy of another shape": (lambda s: s.from_host(OTHER_SHAPE, [0, 1]), ValueError, "of another shape"),
+    "a host copy of another dtype": (lambda s: s.from_host(OTHER_DTYPE, [0, 1]), ValueError, "of another shape or"),
+    "a host copy for fewer slots": (lambda s: s.from_host(s.to_host([1]), [0, 1]), ValueError, "slots are 2 and the"),
+    "a host copy to a slot twice": (lambda s: s.from_host(s.to_host([1, 2]), [0, 0]), ValueError, "it is there twice"),
+    "something else for a host copy": (lambda s: s.from_host(K, [0, 1]), TypeError, "copy is a Tensor"),
+}  # fmt: skip
+
+
+@both_layouts
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_said_before_a_byte_moves(what, layout):
+    act, error, words = WRONG[what]
+    store = filled(EVEN, layout)
+    before = store._memory.clone()
+    with pytest.raises(error, match=words):
+        act(store)
+    assert torch.equal(store._memory, before)
+    store.check()
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: KVStore(KVShape(2, latent_dim=8), 1), ValueError, "latent_dim is 8"),
+        (lambda: KVStore(EVEN, 0), ValueError, "num_pages is 0"),
+        (lambda: KVStore(EVEN, 1, 0), ValueError, "page_size is 0"),
+        (lambda: KVStore(EVEN, 2**31, 2), ValueError, "num_pages x page_size is 4294967296"),
+        (lambda: KVStore(EVEN, 1, layout="head"), ValueError, "layout is 'head': expected one of page, layer"),
+        (lambda: KVStore(EVEN, 1, dtype="int4"), ValueError, "dtype is 'int4': expected one of fp32"),
+        (lambda: KVStore(EVEN, 1, dtype=torch.int8), ValueError, "dtype is torch.int8"),
+    ],
+)
+def test_a_store_that_cannot_be_is_refused(make, error, words):
+    with pytest.raises(error, match=words):
+        make()
+
+
+# -- slots ------------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_the_first_repeated_slot_is_found(numbers):
+    slots, seen, first = Slots(numbers, limit=10), set(), None
+    for i, number in enumerate(numbers):
+        if number in seen:
+            first = i
+            break
+        seen.add(number)
+    assert slots.repeated() == first
+    assert slots.distinct == (first is None)
+
+
+@given(st.lists(st.integers(0, 9), max_size=8), st.integers(-9, 9), st.integers(-9, 9), st.booleans())
+def test_a_slice_of_checked_slots_is_what_a_slice_of_the_list_is(numbers, start, stop, asked):
+    slots = Slots(numbers, limit=10)
+    if asked:
+        _ = slots.distinct
+    part = slots[start:stop]
+    assert part.tolist() == part.index.tolist() == numbers[start:stop]
+    assert part.distinct == (len(set(numbers[start:stop])) == len(part))
+
+
+def test_checked_slots_are_taken_as_they_are_and_cannot_be_changed_from_outside():
+    store, numbers = filled(EVEN), np.array([3, 1])
+    slots = store.slots(numbers)
+    numbers[0] = 99
+    assert slots.tolist() == slots.index.tolist() == [3, 1]
+    assert store.slots(slots) is slots
+    assert KVStore(EVEN, 1, 4).slots(slots) is not slots  # another number of slots: checked again
+    with pytest.raises(ValueError, match="read-only"):
+        slots.ids[0] = 9
+    with pytest.raises(TypeError, match="sliced without a step"):
+        slots[0]
+    with pytest.raises(TypeError, match="sliced without a step"):
+        slots[::2]
+
+
+def test_the_representations_are_fit_for_a_lesson():
+    assert repr(filled(EVEN)) == (
+        "KVStore(6 pages of 4, 3 layers, 2 KV heads, torch.float32, layout='page', 4,608 bytes)"
+    )
+    assert repr(Slots(range(12), limit=12)) == "Slots([0, 1, 2, 3, 4, 5, 6, 7, ... 12 in all])"
+    assert isinstance(filled(EVEN).to_host([1]), HostCopy)
+
+
+# -- check ------------------------------------------------------------------------------------------------------------
+
+
+@both_layouts
+def test_check_finds_a_view_that_is_elsewhere(layout):
+    for name, spoil in (
+        ("k is not where", lambda views: views._replace(k=views.v, v=views.k)),
+        ("plane 0 is not where", lambda views: views._replace(planes=(views.planes[0].flip(0).clone(),))),
+        ("the planes cover 0 of", lambda views: views._replace(planes=())),
+        ("K and V cover", lambda views: views._replace(v=views.v[1:])),
+    ):
+        store = filled(EVEN, layout)
+        store._views = spoil(store._views)
+        with pytest.raises(InvariantError, match=name):
+            store.check()
+
+
+def test_check_finds_an_allocation_of_another_size():
+    store = filled(EVEN)
+    store._memory = store._memory[:-1]
+    with pytest.raises(InvariantError, match="4607 bytes for 24 x 192"):
+        store.check()
+
+
+# -- the kernel -------------------------------------------------------------------------------------------------------
+
+
+def test_the_triton_kernel_agrees_with_indexing_in_tritons_interpreter():
+    pytest.importorskip("triton", reason="Triton is not installed")
+    oracle = Path(__file__).with_name("triton_oracle.py")
+    run = subprocess.run(
+        [sys.executable, str(oracle)], env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split() == ["agreed", "24"]
+
+
+@ON_GPU
+@both_layouts
+@both_shapes
+def test_the_triton_kernel_agrees_with_indexing_on_a_gpu(shape, layout):
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from minikv.store.triton_copy import move_rows
+
+    store = filled(shape, layout, "cuda", pages=512)
+    order = torch.randperm(store.num_slots, generator=torch.Generator().manual_seed(1)).cuda()
+    src, dst = order[:900], order[900:1800]
+    for plane in store._views.planes:
+        expected = plane.clone()
+        move_by_index(expected, src, dst)
+        move_rows(plane, src, dst)
+        assert torch.equal(plane, expected)
