@@ -19,28 +19,10 @@ from typing import Any
 
 import torch
 
-from minikv.errors import bounded
+from minikv.serving.config import read_json
 
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`; `ValueError` names the file where there is none.
-
-    >>> from minikv.assets import asset
-    >>> read_json(asset("configs/llama-3.1-8b.json"))["model_type"]
-    'llama'
-    """
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} holds {bounded(found)}: expected an object")
-    return found
 
 
 def read_weights(folder: str | PathLike[str]) -> dict[str, torch.Tensor]:

@@ -6,9 +6,11 @@ right ones, and a cache cannot be blamed for them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import pi
+from pathlib import Path
 from typing import Any
 
 from minikv.errors import bounded, whole_number
@@ -119,6 +121,24 @@ def _rope(config: Mapping[str, Any]) -> tuple[float, Mapping[str, Any] | None]:
         if not isinstance(rope.get(name), (int, float)) or not rope[name] > 0:
             raise ValueError(f"RoPE of type {kind} has {name} {bounded(rope.get(name))}: expected a number above 0")
     return float(theta), {"rope_type": kind, **{name: rope[name] for name in needs}}
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in `path`; `ValueError` names the file where there is none.
+
+    >>> from minikv.assets import asset
+    >>> read_json(asset("configs/llama-3.1-8b.json"))["model_type"]
+    'llama'
+    """
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is no JSON: {error}") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} holds {bounded(found)}: expected an object")
+    return found
 
 
 def rope_frequencies(config: LlamaConfig) -> list[float]:

@@ -22,8 +22,8 @@ import torch
 from torch.nn import functional
 
 from minikv.serving.batch import Batch, Rectangle
-from minikv.serving.checkpoint import read_json, read_weights
-from minikv.serving.config import LlamaConfig, rope_frequencies
+from minikv.serving.checkpoint import read_weights
+from minikv.serving.config import LlamaConfig, read_json, rope_frequencies
 from minikv.serving.contract import Chunk
 from minikv.sizing import KVShape
 

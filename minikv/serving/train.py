@@ -20,8 +20,8 @@ import torch
 from torch.nn import functional
 
 from minikv.assets import asset
-from minikv.serving.checkpoint import read_json, write_safetensors
-from minikv.serving.config import LlamaConfig
+from minikv.serving.checkpoint import write_safetensors
+from minikv.serving.config import LlamaConfig, read_json
 from minikv.serving.contract import Chunk
 from minikv.serving.model import Llama
 

@@ -1,0 +1,135 @@
+"""From text to token ids and back, also while the ids are still coming.
+
+The small model reads bytes, so its tokenizer is a line each way. Other checkpoints bring a `tokenizer.json`, which the
+`tokenizers` library reads. Neither may print half a character: a character of several bytes may come in several tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+from minikv.errors import bounded
+from minikv.serving.config import read_json
+
+_UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+
+
+class Tokenizer(Protocol):
+    """What turns text into ids and back; ids that stand for no text, such as the end of a turn, decode to nothing."""
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`, and none besides."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of `ids`; bytes that are no UTF-8 become U+FFFD."""
+        ...
+
+
+class ByteTokenizer:
+    """One token is one byte of UTF-8; ids from 256 on stand for no text.
+
+    >>> tokenizer = ByteTokenizer()
+    >>> tokenizer.encode("Größe")
+    [71, 114, 195, 182, 195, 159, 101]
+    >>> tokenizer.decode([71, 114, 195, 182, 256, 195])
+    'Grö�'
+    """
+
+    def encode(self, text: str) -> list[int]:
+        """The bytes of `text`; a lone surrogate, which UTF-8 cannot write, becomes a question mark."""
+        return list(text.encode(errors="replace"))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of `ids`; bytes that are no UTF-8 become U+FFFD."""
+        return bytes(i for i in ids if i < 256).decode(errors="replace")
+
+    def __repr__(self) -> str:
+        return "ByteTokenizer()"
+
+
+class FileTokenizer:
+    """A checkpoint's `tokenizer.json`, read by the `tokenizers` library; `ModuleNotFoundError` says how to get that."""
+
+    def __init__(self, path: str | PathLike[str]):
+        try:
+            from tokenizers import Tokenizer as Reader
+        except ImportError:
+            raise ModuleNotFoundError(
+                f"{path} needs the tokenizers library, which is not installed: pip install 'minikv[models]'"
+            ) from None
+        try:
+            self._reader: Any = Reader.from_file(str(path))
+        except Exception as error:  # the library raises nothing more exact
+            raise ValueError(f"{path} is no tokenizer that the tokenizers library can read: {error}") from None
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`; special tokens that are written out in it are taken for what they are."""
+        ids: list[int] = self._reader.encode(text, add_special_tokens=False).ids
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of `ids`, without special tokens."""
+        text: str = self._reader.decode([int(i) for i in ids], skip_special_tokens=True)
+        return text
+
+    def __repr__(self) -> str:
+        return f"FileTokenizer({self._reader.get_vocab_size()} ids)"
+
+
+def load_tokenizer(folder: str | PathLike[str]) -> Tokenizer:
+    """The tokenizer of a checkpoint folder: its `tokenizer.json`, or bytes where its `config.json` says so.
+
+    `FileNotFoundError` when there is neither.
+
+    >>> from minikv import asset
+    >>> load_tokenizer(asset("model"))
+    ByteTokenizer()
+    """
+    folder = Path(folder)
+    if (folder / "tokenizer.json").exists():
+        return FileTokenizer(folder / "tokenizer.json")
+    config = read_json(folder / "config.json")
+    if config.get("tokenizer_class") == "ByteTokenizer":
+        return ByteTokenizer()
+    named = bounded(config.get("tokenizer_class"))
+    raise FileNotFoundError(f"{folder} has no tokenizer.json, and its config.json names the tokenizer {named}")
+
+
+class TextStream:
+    """Text as it comes: `push` takes one id and gives what can be printed now, `close` what was held back.
+
+    All that it gives, put together, is the tokenizer's `decode` of all ids, unless a tokenizer writes the same ids
+    differently behind others. After the incremental detokenizers of vLLM and of text-generation-inference.
+
+    >>> stream = TextStream(ByteTokenizer())
+    >>> [stream.push(i) for i in "é!".encode()], stream.close()
+    (['', 'é', '!'], '')
+    """
+
+    def __init__(self, tokenizer: Tokenizer):
+        self._tokenizer = tokenizer
+        self._ids: list[int] = []  # the last ones: those shown last, and behind them those that are held back
+        self._shown = 0
+
+    def push(self, token: int) -> str:
+        """The text that `token` completes, or nothing while it could be the beginning of a character."""
+        self._ids.append(int(token))
+        text = self._rest()
+        if not text or text.endswith(_UNKNOWN):
+            return ""
+        self._ids, self._shown = self._ids[self._shown :], len(self._ids) - self._shown
+        return text
+
+    def close(self) -> str:
+        """What was held back, with U+FFFD for what never became a character."""
+        text = self._rest()
+        self._ids, self._shown = [], 0
+        return text
+
+    def _rest(self) -> str:
+        before = self._tokenizer.decode(self._ids[: self._shown])
+        return self._tokenizer.decode(self._ids)[len(before) :]
