@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from minikv.assets import asset
     from minikv.errors import InvariantError, LockError, OutOfPages
-    from minikv.learn import Canary, CanaryError, Ledger, LedgerError, check, progress
+    from minikv.learn import Canary, CanaryError, CanaryModel, Ledger, LedgerError, check, progress
     from minikv.manager import CacheManager, Sequence
     from minikv.pools import (
         BitmaskPool,
@@ -25,7 +25,17 @@ if TYPE_CHECKING:
         slot_pages,
     )
     from minikv.prefix import Handle, Insertion, Match, NoCache, PrefixCache, RadixCache
-    from minikv.serving import Chunk, Model
+    from minikv.serving import (
+        Chunk,
+        Engine,
+        FirstComeFirstServed,
+        Generation,
+        LongestPrefixFirst,
+        Model,
+        Request,
+        Sampler,
+        Scheduler,
+    )
     from minikv.serving.model import Llama
     from minikv.show import Film, Picture, Player, Playground, beside, draw, play, playground, plot, record
     from minikv.sizing import (
@@ -47,12 +57,12 @@ __version__ = "0.1.0"
 _HOMES = {
     "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
-    "minikv.learn": "Canary CanaryError Ledger LedgerError check progress",
+    "minikv.learn": "Canary CanaryError CanaryModel Ledger LedgerError check progress",
     "minikv.manager": "CacheManager Sequence",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match NoCache PrefixCache RadixCache",
-    "minikv.serving": "Chunk Model",
     "minikv.serving.model": "Llama",
+    "minikv.serving": "Chunk Engine FirstComeFirstServed Generation LongestPrefixFirst Model Request Sampler Scheduler",
     "minikv.show": "Film Picture Player Playground beside draw play playground plot record",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",

@@ -77,6 +77,16 @@ def test_counts_are_pages_in_the_error_and_tokens_in_available_size():
     manager.abort(running)
 
 
+def test_room_can_be_kept_for_others():
+    manager = CacheManager(4)
+    with pytest.raises(OutOfPages, match="5 needed, but only 4 free and 0 evictable"):
+        manager.start([1, 2, 3], spare=2)
+    assert manager.pool.num_free == 4
+    assert manager.start([1, 2, 3], spare=1).slots.tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="spare is -1"):
+        manager.start([1], spare=-1)
+
+
 def test_namespaces_do_not_share():
     manager = CacheManager(8)
     ran(manager, [1, 2, 3], namespace="a")

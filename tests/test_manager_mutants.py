@@ -26,7 +26,7 @@ class NoLock(CacheManager):
 class RoomBeforeLock(CacheManager):
     """The notebook: what is evictable is asked before the lock, and counted on after it."""
 
-    def start(self, tokens, *, namespace=None):
+    def start(self, tokens, *, namespace=None, spare=0):
         match = self.cache.match_prefix(tokens[:-1], namespace=namespace)
         pages = -(-len(tokens) // self.page_size) - match.length // self.page_size
         if pages > self._room.available:
@@ -88,7 +88,7 @@ class PublishesWhatIsNotComputed(CacheManager):
 class ForgetsToUnlockWithoutRoom(CacheManager):
     """The way out that nobody tried: no room, and the match stays locked for ever."""
 
-    def start(self, tokens, *, namespace=None):
+    def start(self, tokens, *, namespace=None, spare=0):
         unlock, self.cache.unlock = self.cache.unlock, lambda handle: None
         try:
             return super().start(tokens, namespace=namespace)

@@ -92,6 +92,10 @@ class Canary(AbstractContextManager["Canary"]):
             if mark is None or (mark.position, mark.fingerprint) != (position, prints[position]):
                 raise CanaryError(self._explain(int(slot), position, listed, mark))
 
+    def mark(self, slot: int) -> Mark | None:
+        """What `slot` holds, `None` if nothing was ever computed into it."""
+        return self._marks.get(slot)
+
     def _explain(self, slot: int, position: int, tokens: list[int], mark: Mark | None) -> str:
         wanted = f"{self._where}slot {slot} is read for token {tokens[position]} at position {position}"
         wanted += f" of {bounded(tokens)},\n"

@@ -91,11 +91,12 @@ class CacheManager:
 
     # -- the life of a request --------------------------------------------------------------------------------------
 
-    def start(self, tokens: TokensLike, *, namespace: Hashable = None) -> Sequence:
+    def start(self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0) -> Sequence:
         """Begin a request: find what is cached of `tokens`, protect it, and take slots for all the rest.
 
-        At least the last token is left to compute, since its logits are what the request came for. Raises
-        `OutOfPages`, in pages, and nothing is held, when there is no room; `ValueError` when there are no tokens.
+        At least the last token is left to compute, since its logits are what the request came for. `spare` pages are
+        to remain available, for the next tokens of those that run. Raises `OutOfPages`, in pages, and nothing is held,
+        when there is no room; `ValueError` when there are no tokens.
 
         >>> manager = CacheManager(num_pages=4, page_size=2)
         >>> manager.start([1, 2, 3]).slots.tolist()
@@ -105,15 +106,17 @@ class CacheManager:
         minikv.errors.OutOfPages: 3 needed, but only 2 free and 0 evictable
         """
         packed = pack(tokens)
+        spare = whole_number("spare", spare, 0, "0 or more pages remain")
         if not len(packed):
             raise ValueError("tokens are empty: a request has at least 1 token")
         match = self.cache.match_prefix(packed[:-1], namespace=namespace)
-        sequence = Sequence(self._started + 1, packed, namespace, self.page_size)
         self.cache.lock(match.handle)
+        sequence = Sequence(self._started + 1, packed, namespace, self.page_size)
+        sequence._read_from(match.slots, match.handle)
+        sequence.cached_length = sequence.computed = match.length
         try:
-            sequence._read_from(match.slots, match.handle)
-            sequence.cached_length = sequence.computed = match.length
-            sequence._grow(self._room.take(-(-len(packed) // self.page_size) - match.length // self.page_size))
+            pages = -(-len(packed) // self.page_size) - match.length // self.page_size
+            sequence._grow(self._room.take(pages, spare))
         except BaseException:
             self._release(sequence, ABORTED)
             raise
@@ -159,7 +162,7 @@ class CacheManager:
         """Publish the whole pages that are computed, so that others can use them while this sequence runs on.
 
         What the cache had already (somebody was faster) is read from there from now on: the row is rewritten and our
-        duplicates are freed. A failure in the middle of it ends the sequence, and gives back all that it holds.
+        duplicates are freed. A failure in the middle of it ends the sequence.
 
         >>> manager = CacheManager(num_pages=8)
         >>> a, b = manager.start([1, 2, 3]), manager.start([1, 2, 4])        # one batch: both compute 1 and 2
@@ -181,8 +184,7 @@ class CacheManager:
     def finish(self, sequence: Sequence) -> None:
         """End the request well: publish the whole pages that are computed, and give back all the rest.
 
-        If the cache fails to take what is published, the sequence runs on. Raises `ValueError`, and changes nothing,
-        when it is over already.
+        If the cache fails to take that, the sequence runs on. `ValueError`, and nothing changes, when it is over.
 
         >>> manager = CacheManager(num_pages=8, page_size=2)
         >>> sequence = manager.start([1, 2, 3])
@@ -201,8 +203,7 @@ class CacheManager:
     def abort(self, sequence: Sequence) -> None:
         """End the request badly: publish nothing more, and give back everything that it holds.
 
-        What a checkpoint published stays in the cache: it is computed, and perhaps others read it. Raises
-        `ValueError`, and changes nothing, when the sequence is over already.
+        What a checkpoint published stays in the cache. Raises `ValueError`, and changes nothing, when it is over.
 
         >>> manager = CacheManager(num_pages=8)
         >>> manager.abort(manager.start([1, 2, 3])); manager.pool.num_free

@@ -40,13 +40,16 @@ class Room:
         """Pages that `take` could give now."""
         return self.pool.num_free + len(self.leaving) + self.cache.evictable_size // self.cache.page_size
 
-    def take(self, pages: int) -> Ids:
-        """Pages from the pool, evicting for them, or none: `OutOfPages`. Lock first what you want to keep."""
+    def take(self, pages: int, spare: int = 0) -> Ids:
+        """Pages from the pool, evicting for them, or none: `OutOfPages`. Lock first what you want to keep.
+
+        `spare` more pages must remain available when these are taken.
+        """
         self.give_back()
         size, free = self.cache.page_size, self.pool.num_free
         evictable = self.cache.evictable_size // size
-        if pages > free + evictable:
-            raise OutOfPages(pages, free, evictable)
+        if pages + spare > free + evictable:
+            raise OutOfPages(pages + spare, free, evictable)
         if pages > free:
             self.give_back(slot_pages(self.cache.evict((pages - free) * size), size))
         return self.pool.alloc(pages)

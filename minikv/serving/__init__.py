@@ -1,5 +1,13 @@
 """Serving: a model that reads and writes keys and values through slots, and what drives it."""
 
 from minikv.serving.contract import Chunk, Model
+from minikv.serving.engine import Engine, Event, Generation
+from minikv.serving.order import FirstComeFirstServed, LongestPrefixFirst
+from minikv.serving.request import Request
+from minikv.serving.sampling import Sampler
+from minikv.serving.scheduler import Scheduler, Work
 
-__all__ = ["Chunk", "Model"]
+__all__ = [
+    "Chunk", "Engine", "Event", "FirstComeFirstServed", "Generation", "LongestPrefixFirst", "Model", "Request",
+    "Sampler", "Scheduler", "Work",
+]  # fmt: skip

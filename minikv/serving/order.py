@@ -1,0 +1,59 @@
+"""In which order the waiting are let in: one small class for each answer.
+
+An order only says whom to prefer. That nobody is overtaken for ever is the scheduler's business, whatever the order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from minikv.serving.request import Request
+
+CachedLength = Callable[[Request], int]
+
+
+class Order(Protocol):
+    """Puts waiting requests in the order in which they should be let in."""
+
+    def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
+        """`waiting`, which is in order of arrival, the preferred ones first; `cached` says how much is cached."""
+
+
+class FirstComeFirstServed:
+    """Whoever came first goes first.
+
+    >>> a, b = Request([1], 1), Request([1, 2], 1)
+    >>> FirstComeFirstServed().arrange([a, b], lambda request: request.prompt_tokens) == [a, b]
+    True
+    """
+
+    def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
+        """As they came."""
+        return list(waiting)
+
+    def __repr__(self) -> str:
+        return "FirstComeFirstServed()"
+
+
+class LongestPrefixFirst:
+    """Whoever has most in the cache goes first, before it is evicted; of equals, whoever came first.
+
+    Only the first `window` of the waiting are looked at, since each look is a walk down the tree. After SGLang's
+    longest-prefix-match order, which falls back to first come, first served in a long queue.
+
+    >>> a, b = Request([1], 1), Request([1, 2], 1)
+    >>> LongestPrefixFirst().arrange([a, b], lambda request: request.prompt_tokens) == [b, a]
+    True
+    """
+
+    def __init__(self, window: int = 128):
+        self.window = window
+
+    def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
+        """By what is cached of them, the longest first."""
+        near = sorted(waiting[: self.window], key=lambda request: -cached(request))
+        return [*near, *waiting[self.window :]]
+
+    def __repr__(self) -> str:
+        return f"LongestPrefixFirst(window={self.window})"

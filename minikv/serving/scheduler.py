@@ -1,0 +1,258 @@
+"""The scheduler: who computes what in the next step, and who gets room for it.
+
+    running    each gets a slot for its last sampled token; is there no page, the youngest makes way (preemption)
+               then one token each for those that decode, and chunks of their prompts for the others
+    waiting    as long as the step has tokens to give and the manager has room, the next one is let in
+
+All of it is bookkeeping: no model, no tensor. A request is preempted by recompute: what it has computed is published,
+so that computing it again costs little if nobody needed the room for good.
+
+After the schedulers of vLLM (preemption of the youngest), Sarathi (chunks of prompts beside decoding) and SGLang
+(cache-aware order, and waiting for a prefix that is being computed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from minikv.errors import OutOfPages, whole_number
+from minikv.manager import CacheManager
+from minikv.manager import Sequence as ManagedSequence
+from minikv.manager.sequence import RUNNING
+from minikv.prefix import NoCache
+from minikv.serving.order import FirstComeFirstServed, Order
+from minikv.serving.request import ABORTED, Request
+from minikv.tokens import common_prefix
+
+
+class Work(NamedTuple):
+    """A share of one step: the next `num_tokens` of `request`; `prefill` unless it is one that was just sampled."""
+
+    request: Request
+    num_tokens: int
+    prefill: bool
+
+
+class Scheduler:
+    """Keeps the waiting and the running requests of one manager, and plans step after step.
+
+    `token_budget` is the most tokens of one step, `max_running` the most requests at a time (at most as many, so that
+    each of them moves on in every step). `order` says who is let in first; nobody is overtaken by more than
+    `patience` later ones. A request waits for another that is computing at least `worth_waiting` tokens which it needs
+    as well; `None` never waits.
+
+    >>> manager = CacheManager(num_pages=32)
+    >>> scheduler = Scheduler(manager, token_budget=4, max_running=2)
+    >>> scheduler.submit(Request([1, 2, 3, 4, 5, 6], max_new_tokens=1))
+    >>> work = scheduler.plan(); work
+    [Work(request=Request(1, running, 6 prompt + 0 of 1 new tokens), num_tokens=4, prefill=True)]
+    >>> scheduler.settle(work, [None])
+    >>> [share.num_tokens for share in scheduler.plan()]
+    [2]
+    """
+
+    def __init__(
+        self,
+        manager: CacheManager,
+        token_budget: int = 512,
+        max_running: int = 16,
+        order: Order | None = None,
+        patience: int = 8,
+        worth_waiting: int | None = 32,
+    ):
+        self.manager = manager
+        self.max_running = whole_number("max_running", max_running, 1, "at least 1 request runs")
+        rule = "every running request gets at least 1 token of a step"
+        self.token_budget = whole_number("token_budget", token_budget, self.max_running, rule)
+        self.order: Order = FirstComeFirstServed() if order is None else order
+        self.patience = whole_number("patience", patience, 0, "0 lets nobody overtake")
+        never = worth_waiting is None or isinstance(manager.cache, NoCache)  # what is never published never comes
+        self.worth_waiting = None if never else whole_number("worth_waiting", worth_waiting, 1, "at least 1 token")
+        self.waiting: list[Request] = []  # both in order of arrival
+        self.running: list[Request] = []
+        self.step = 0
+        self._arrived = 0
+
+    def submit(self, request: Request) -> None:
+        """Let `request` wait for its turn; `ValueError` if there can never be room for it."""
+        if request.number:
+            raise ValueError(f"cannot submit request {request.number}: it was submitted before")
+        longest = request.prompt_tokens + request.max_new_tokens - 1  # the last token needs no slot
+        pages = -(-longest // self.manager.page_size)
+        if pages > self.manager.num_pages:
+            size = f"{request.prompt_tokens} prompt and {request.max_new_tokens} new tokens"
+            raise ValueError(f"{size} need {pages} pages: the manager has {self.manager.num_pages}, so they never fit")
+        self._arrived += 1
+        request.number, request.submitted_at = self._arrived, self.step
+        self.waiting.append(request)
+
+    def abort(self, request: Request) -> None:
+        """End `request` now and give back all that it holds; `ValueError` if it is over, or not of this scheduler."""
+        if request.is_over or not (request in self.running or request in self.waiting):
+            why = f"it is over ({request.reason})" if request.is_over else "it was not submitted here"
+            raise ValueError(f"cannot abort request {request.number}: {why}")
+        request.reason = ABORTED
+        if request in self.waiting:
+            self.waiting.remove(request)
+        else:
+            self._leave(request)
+
+    # -- a step -----------------------------------------------------------------------------------------------------
+
+    def plan(self) -> list[Work]:
+        """What to compute next, `[]` if there is nothing; every share has slots.
+
+        Raises `OutOfPages` when nothing runs and not even one request can be let in: then somebody else has the pages.
+        """
+        self._sweep()
+        preempted = self._make_room()
+        work: list[Work] = []
+        left = self.token_budget
+        for share in self._shares():
+            count = min(share.num_tokens, left)
+            work += [share._replace(num_tokens=count)] if count else []
+            left -= count
+        if not preempted:
+            work += self._let_in(left)
+        return work
+
+    def settle(self, work: Sequence[Work], tokens: Iterable[int | None]) -> None:
+        """The shares of `work` are computed, and `tokens` sampled behind them (`None` behind a chunk in the middle)."""
+        self.step += 1
+        for (request, count, _), token in zip(work, tokens):
+            assert request.sequence is not None
+            self.manager.advance(request.sequence, count)
+            request.computed_tokens += count
+            if token is not None:
+                request.take(token, self.step)
+        for request, _, prefill in work:  # all is entered before anything is published, which might fail
+            if request.is_over:
+                self._leave(request)
+            elif prefill and request.sequence is not None:
+                self.manager.checkpoint(request.sequence)
+
+    def _sweep(self) -> None:
+        """Repair what a failure left behind: the finished leave, and who lost its sequence starts again."""
+        for request in list(self.running):
+            if request.is_over:
+                self._leave(request)
+            elif request.sequence is None or request.sequence.state != RUNNING:
+                self._wait_again(request)
+
+    def _leave(self, request: Request) -> None:
+        """`request` is over: it publishes what it computed, unless it was aborted, and holds nothing any more."""
+        sequence, request.sequence = request.sequence, None
+        self.running.remove(request)
+        if sequence is None or sequence.state != RUNNING:
+            return
+        try:
+            if request.reason != ABORTED:
+                self.manager.finish(sequence)
+        finally:
+            if sequence.state == RUNNING:
+                self.manager.abort(sequence)
+
+    # -- the running ------------------------------------------------------------------------------------------------
+
+    def _make_room(self) -> bool:
+        """A slot for the last token of each, the oldest first; whether somebody had to make way for it."""
+        preempted = False
+        for request in list(self.running):
+            while (sequence := request.sequence) is not None and len(sequence.tokens) < len(request.tokens):
+                try:
+                    self.manager.extend(sequence, request.tokens[len(sequence.tokens) :])
+                except OutOfPages:
+                    self._preempt(self.running[-1])
+                    preempted = True
+        return preempted
+
+    def _preempt(self, request: Request) -> None:
+        """Take the slots of `request`; it will be computed again, less what stays in the cache until then."""
+        assert request.sequence is not None
+        self.manager.finish(request.sequence)
+        request.preemptions += 1
+        self._wait_again(request)
+
+    def _wait_again(self, request: Request) -> None:
+        self.running.remove(request)
+        request.sequence, request.overtaken = None, 0
+        self.waiting.append(request)
+        self.waiting.sort(key=lambda waiting: waiting.number)
+
+    def _shares(self) -> list[Work]:
+        """What each running request could compute: those that decode first, then the rests of prompts."""
+        shares = []
+        for request in self.running:
+            assert request.sequence is not None
+            count = len(request.sequence.tokens) - request.sequence.computed
+            shares.append(Work(request, count, prefill=count > 1 or not request.output))
+        return sorted(shares, key=lambda share: share.prefill)
+
+    # -- the waiting ------------------------------------------------------------------------------------------------
+
+    def _let_in(self, left: int) -> list[Work]:
+        """Start waiting requests for the `left` tokens of this step, until one of them finds no room."""
+        work: list[Work] = []
+        last = self._last_in_turn()
+        for request in self._candidates():
+            if left <= 0 or len(self.running) >= self.max_running:
+                break
+            if request.number > last or self._waits_for_a_prefix(request):
+                continue
+            if (sequence := self._start(request)) is None:
+                break
+            last = self._last_in_turn()
+            count = min(left, len(sequence.tokens) - sequence.computed)
+            work.append(Work(request, count, prefill=True))
+            left -= count
+        return work
+
+    def _candidates(self) -> list[Request]:
+        """The waiting as they should go: first those who have been overtaken often enough, then by the order."""
+        impatient = [request for request in self.waiting if request.overtaken >= self.patience]
+        others = [request for request in self.waiting if request.overtaken < self.patience]
+        return impatient + self.order.arrange(others, self._cached)
+
+    def _last_in_turn(self) -> int:
+        """The number of the first who may not be overtaken again: nobody with a higher one is let in before."""
+        impatient = (request.number for request in self.waiting if request.overtaken >= self.patience)
+        return min(impatient, default=self._arrived)
+
+    def _cached(self, request: Request) -> int:
+        """How many tokens of `request` are cached now."""
+        return self.manager.cache.match_prefix(request.tokens[:-1], namespace=request.namespace).length
+
+    def _waits_for_a_prefix(self, request: Request) -> bool:
+        """Whether somebody is computing so much of what `request` needs that it should wait for it."""
+        if self.worth_waiting is None:
+            return False
+        tokens, page = request.tokens, self.manager.page_size
+        for other in self.running:
+            assert other.sequence is not None
+            shared = min(common_prefix(tokens, other.sequence.tokens), len(tokens) - 1) // page * page
+            coming = shared > other.sequence.computed and other.namespace == request.namespace
+            if coming and shared - self._cached(request) >= self.worth_waiting:
+                return True
+        return False
+
+    def _start(self, request: Request) -> ManagedSequence | None:
+        """Let `request` in, or `None` if there is no room beside a page for the next token of each that runs."""
+        try:
+            sequence = self.manager.start(request.tokens, namespace=request.namespace, spare=len(self.running))
+        except OutOfPages:
+            if self.running:
+                return None
+            raise
+        if not (request.preemptions or request.output):
+            request.cached_tokens = sequence.cached_length
+        request.sequence = sequence
+        self.waiting.remove(request)
+        for other in self.waiting:
+            other.overtaken += other.number < request.number
+        self.running.append(request)
+        self.running.sort(key=lambda running: running.number)
+        return sequence
+
+    def __repr__(self) -> str:
+        return f"Scheduler({len(self.running)} running, {len(self.waiting)} waiting, {self.step} steps, {self.order})"

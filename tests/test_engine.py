@@ -1,0 +1,321 @@
+"""The engine with a model that reads fingerprints: what comes out, what it took, and what is left behind."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from minikv import (
+    CacheManager,
+    Canary,
+    CanaryError,
+    CanaryModel,
+    Engine,
+    KVShape,
+    NoCache,
+    RadixCache,
+    Request,
+    Sampler,
+    Scheduler,
+)
+from minikv.serving import Chunk
+from minikv.serving.contract import Model
+from minikv.serving.engine import generation
+from minikv.serving.sampling import as_array
+
+
+def engine_of(num_pages=64, page_size=1, cached=True, eos=(), vocab_size=50, **scheduling):
+    cache = RadixCache(page_size) if cached else NoCache(page_size)
+    manager = CacheManager(num_pages, page_size, prefix_cache=cache)
+    model = CanaryModel(vocab_size, eos, Canary(cache, writes=False))
+    return Engine(model, manager, Scheduler(manager, **scheduling))
+
+
+def assert_nothing_left(engine):
+    manager = engine.manager
+    manager.check()
+    assert not manager.sequences
+    assert not manager.cache.protected_size
+    assert manager.pool.num_free * manager.page_size + manager.cache.total_size == manager.num_pages * manager.page_size
+
+
+PROMPTS = [[1, 2, 3, 4, 5], [1, 2, 3, 9], [7], [1, 2, 3, 4, 5]]
+
+
+def test_results_come_in_the_order_of_the_prompts():
+    engine = engine_of()
+    together = engine.generate(PROMPTS, 5)
+    alone = [engine_of().generate([prompt], 5)[0].tokens for prompt in PROMPTS]
+    assert [result.tokens for result in together] == alone
+    assert together[0].tokens == together[3].tokens
+    assert_nothing_left(engine)
+
+
+def test_the_cache_changes_what_is_computed_and_not_what_comes_out():
+    with_cache, without = engine_of(), engine_of(cached=False)
+    for _ in range(2):
+        cached, computed = with_cache.generate(PROMPTS, 5), without.generate(PROMPTS, 5)
+        assert [result.tokens for result in cached] == [result.tokens for result in computed]
+    assert [result.cached for result in cached] == [4, 3, 0, 4]
+    assert [result.cached for result in computed] == [0, 0, 0, 0]
+    for result, prompt in zip(cached, PROMPTS):
+        assert result.cached + result.computed == len(prompt) + 5 - 1
+    assert_nothing_left(with_cache)
+    assert_nothing_left(without)
+
+
+def test_counts_of_one_request():
+    """Seven tokens in chunks of three take three steps to the first token; then one step a token."""
+    engine = engine_of(token_budget=3, max_running=2)
+    (result,) = engine.generate([range(7)], 4)
+    assert (result.prompt, result.cached, result.computed, result.generated) == (7, 0, 10, 4)
+    assert (result.first_token_steps, result.preemptions, result.reason) == (3, 0, "length")
+    assert engine.scheduler.step == 6
+
+
+def test_an_end_token_ends_it_and_is_part_of_the_answer():
+    everything = engine_of(vocab_size=4).generate([[1, 2]], 20)[0].tokens
+    stopping = engine_of(vocab_size=4, eos=[everything[3]]).generate([[1, 2]], 20)[0]
+    assert stopping.tokens == everything[: everything.index(everything[3]) + 1]
+    assert stopping.reason == "stop"
+
+
+def test_preemption_changes_no_token():
+    roomy, tight = engine_of(64), engine_of(13)
+    prompts = [[1, 2, 3], [4, 5], [1, 2, 9]]
+    expected, found = roomy.generate(prompts, 7), tight.generate(prompts, 7)
+    assert sum(result.preemptions for result in found) > 0
+    assert [result.tokens for result in found] == [result.tokens for result in expected]
+    assert_nothing_left(tight)
+
+
+# -- sampling ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_sampled_depends_on_nobody_else():
+    """The same prompt, alone and in a crowd, in another place and preempted: the same tokens from the same seed."""
+    alone = engine_of().generate([[1, 2, 3]], 8, temperature=0.8, seed=3)[0].tokens
+    crowd = engine_of(16, max_running=3).generate([[5, 6], [7], [1, 2, 3]], 8, temperature=0.8, seed=[1, 2, 3])
+    assert crowd[2].tokens == alone
+    assert engine_of().generate([[1, 2, 3]], 8, temperature=0.8, seed=4)[0].tokens != alone
+
+
+def test_greedy_takes_the_lowest_of_equals():
+    assert Sampler()(np.array([1.0, 5.0, 5.0, 2.0])) == 1
+
+
+def test_sampled_shares_are_those_of_the_softmax():
+    sampler, logits = Sampler(temperature=0.5, seed=1), np.log(np.array([0.2, 0.3, 0.5]))
+    counts = np.bincount([sampler(logits) for _ in range(4000)], minlength=3) / 4000
+    expected = np.array([0.04, 0.09, 0.25]) / 0.38
+    assert np.abs(counts - expected).max() < 0.03
+
+
+def test_a_masked_token_is_never_sampled():
+    sampler = Sampler(temperature=5.0, seed=0)
+    assert {sampler(np.array([-np.inf, 0.0, -np.inf, 0.0])) for _ in range(200)} == {1, 3}
+
+
+@pytest.mark.parametrize(
+    ("temperature", "error"), [(-1, ValueError), (float("nan"), ValueError), ("hot", TypeError), (True, TypeError)]
+)
+def test_a_temperature_is_a_number_from_0(temperature, error):
+    with pytest.raises(error, match=r"temperature is .*: 0 picks the likeliest token"):
+        Sampler(temperature)
+
+
+def test_logits_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="the largest logit is nan"):
+        Sampler()(np.array([np.nan, 1.0]))
+
+
+def test_logits_may_be_torch():
+    torch = pytest.importorskip("torch")
+    assert as_array(torch.tensor([[1.0, 2.0]], dtype=torch.bfloat16)).tolist() == [[1.0, 2.0]]
+
+
+# -- streaming --------------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_gives_each_token_as_it_comes():
+    engine = engine_of()
+    events = list(engine.stream(PROMPTS, 3))
+    by_request = {}
+    for request, token in events:
+        by_request.setdefault(request.number, []).append(token)
+    assert [by_request[number] for number in sorted(by_request)] == [r.tokens for r in engine_of().generate(PROMPTS, 3)]
+
+
+def test_a_stream_that_is_closed_is_aborted():
+    engine = engine_of()
+    stream = engine.stream(PROMPTS, 30)
+    request = next(stream).request
+    assert engine.scheduler.running
+    stream.close()
+    assert request.reason == "aborted"
+    assert_nothing_left(engine)
+    assert not engine.scheduler.waiting
+
+
+def test_a_stream_is_aborted_to_the_end_even_if_one_fails():
+    engine = engine_of()
+    stream = engine.stream(PROMPTS, 30)
+    next(stream)
+    engine.manager.cache.unlock, unlock = mock.Mock(side_effect=MemoryError), engine.manager.cache.unlock
+    with pytest.raises(MemoryError):
+        stream.close()
+    engine.manager.cache.unlock = unlock
+    assert not engine.scheduler.running
+    engine.generate([[1]], 1)  # what could not be given back goes with the next
+    assert_nothing_left(engine)
+
+
+def test_step_by_step():
+    engine = engine_of()
+    request = engine.submit([1, 2, 3], 2)
+    assert engine.step()[0] == (request, request.output[0])
+    assert not request.is_over
+    engine.step()
+    assert (request.is_over, generation(request).tokens) == (True, request.output)
+    assert engine.step() == []
+    with pytest.raises(ValueError, match=r"cannot abort request 1: it is over \(length\)"):
+        engine.abort(request)
+
+
+def test_others_go_on_while_one_generates():
+    engine = engine_of()
+    other = engine.submit([9, 9], 30)
+    engine.generate([[1, 2]], 3)
+    assert len(other.output) == 3
+    engine.abort(other)
+    assert_nothing_left(engine)
+
+
+# -- failures ---------------------------------------------------------------------------------------------------------
+
+
+class Failing(CanaryModel):
+    """A model that fails in its n-th step, half-way through the batch or after it."""
+
+    fails_at, error, half_way = 0, KeyboardInterrupt, True
+    steps = 0
+
+    def forward(self, chunks, store):
+        self.steps += 1
+        if self.steps == self.fails_at:
+            if self.half_way:
+                super().forward(chunks[: len(chunks) // 2 + 1], store)
+            raise self.error
+        return super().forward(chunks, store)
+
+
+@pytest.mark.parametrize("half_way", [True, False])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+@pytest.mark.parametrize("fails_at", [1, 2, 4])
+def test_an_interrupted_generation_leaves_nothing(fails_at, error, half_way):
+    engine = engine_of(16, token_budget=6, max_running=3)
+    engine.model = Failing(50, canary=engine.model.canary)
+    engine.model.fails_at, engine.model.error, engine.model.half_way = fails_at, error, half_way
+    with pytest.raises(error):
+        engine.generate(PROMPTS, 6)
+    assert_nothing_left(engine)
+    assert not engine.scheduler.running
+    assert not engine.scheduler.waiting
+    assert [r.tokens for r in engine.generate(PROMPTS, 6)] == [r.tokens for r in engine_of().generate(PROMPTS, 6)]
+
+
+def test_a_step_that_failed_is_done_again():
+    engine = engine_of()
+    engine.model = Failing(50, canary=engine.model.canary)
+    engine.model.fails_at = 2
+    request = engine.submit([1, 2, 3], 4)
+    engine.step()
+    with pytest.raises(KeyboardInterrupt):
+        engine.step()
+    while not request.is_over:
+        engine.step()
+    assert request.output == engine_of().generate([[1, 2, 3]], 4)[0].tokens
+
+
+@pytest.mark.parametrize("verb", ["alloc", "free", "insert", "lock", "unlock", "evict", "match_prefix"])
+def test_whichever_call_fails_the_requests_can_be_aborted(verb):
+    """For each call of that verb in turn: the generation fails, nothing leaks, and the next one is right."""
+    expected = [result.tokens for result in engine_of().generate(PROMPTS, 4)]
+    failed = True
+    k = 0
+    while failed:
+        k += 1
+        failed, engine, calls = False, engine_of(12, token_budget=4, max_running=2), []
+        thing = engine.manager.pool if verb in ("alloc", "free") else engine.manager.cache
+        original = getattr(thing, verb)
+
+        def guarded(*args, k=k, original=original, calls=calls, **kwargs):
+            calls.append(verb)
+            if len(calls) == k:
+                raise MemoryError
+            return original(*args, **kwargs)
+
+        setattr(thing, verb, guarded)
+        try:
+            engine.generate(PROMPTS, 4)
+        except MemoryError:
+            failed = True
+        setattr(thing, verb, original)
+        assert [result.tokens for result in engine.generate(PROMPTS, 4)] == expected
+        assert_nothing_left(engine)
+    assert k > 2
+
+
+def test_a_bad_prompt_among_good_ones_leaves_none():
+    engine = engine_of(8)
+    with pytest.raises(ValueError, match=r"prompt\[1\] is 50: the model's tokens are 0 to 49"):
+        engine.generate([[1], [1, 50]], 2)
+    with pytest.raises(ValueError, match="so they never fit"):
+        engine.generate([[1], range(8)], 2)
+    with pytest.raises(ValueError, match="max_new_tokens is 0"):
+        engine.generate([[1]], 0)
+    with pytest.raises(ValueError, match="1 seeds for 2 prompts"):
+        engine.generate([[1], [2]], 1, seed=[3])
+    with pytest.raises(ValueError, match="prompt is empty"):
+        engine.generate([[]], 1)
+    assert not engine.scheduler.waiting
+
+
+def test_parts_that_do_not_fit_are_refused():
+    manager = CacheManager(8)
+    with pytest.raises(ValueError, match="the scheduler is another manager's"):
+        Engine(CanaryModel(), manager, Scheduler(CacheManager(8)))
+
+    class Store:
+        num_pages, page_size, shape = 8, 1, KVShape(2, 2, 4)
+
+    with pytest.raises(ValueError, match="the model needs a store of shape"):
+        Engine(CanaryModel(), CacheManager(8, store=Store()))
+
+
+# -- the canary model -------------------------------------------------------------------------------------------------
+
+
+def test_the_canary_model_is_a_model():
+    assert isinstance(CanaryModel(), Model)
+
+
+def test_a_row_that_mixes_two_prompts_is_found_out():
+    model = CanaryModel()
+    model.forward([Chunk([1, 2, 3], 0, [0, 1, 2]), Chunk([7, 8, 9], 0, [3, 4, 5])], None)
+    with pytest.raises(CanaryError, match=r"slot 4 is read for token 8 at position 1 of \[1, 8\]"):
+        model.forward([Chunk([3], 2, [0, 4, 6])], None)
+    with pytest.raises(CanaryError, match="slot 40 is read for position 1, but nothing was ever computed into it"):
+        model.forward([Chunk([3], 2, [0, 40, 6])], None)
+
+
+def test_two_chunks_that_write_one_slot_are_found_out():
+    with pytest.raises(CanaryError, match="slot 1 is read for token 2"):
+        CanaryModel().forward([Chunk([1, 2], 0, [0, 1]), Chunk([5, 6], 0, [2, 1])], None)
+
+
+def test_a_request_that_is_not_over_has_no_result():
+    with pytest.raises(ValueError, match="request 0 is not over"):
+        generation(Request([1], 1))

@@ -1,0 +1,329 @@
+"""The scheduler, rule by rule: who is let in, who computes what, who makes way, and that nobody waits for ever."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv import CacheManager, FirstComeFirstServed, LongestPrefixFirst, NoCache, OutOfPages, Request, Scheduler
+
+
+def run_step(scheduler):
+    """One step whose every complete share samples token 7; what was planned, as (request, tokens, prefill)."""
+    work = scheduler.plan()
+    complete = [s.request.sequence.computed + s.num_tokens == len(s.request.sequence.tokens) for s in work]
+    scheduler.settle(work, [7 if done else None for done in complete])
+    scheduler.manager.check()
+    return [(share.request.number, share.num_tokens, share.prefill) for share in work]
+
+
+def submitted(scheduler, *prompts, new=4, **options):
+    requests = [Request(prompt, new, **options) for prompt in prompts]
+    for request in requests:
+        scheduler.submit(request)
+    return requests
+
+
+def run_all(scheduler):
+    steps = []
+    while scheduler.waiting or scheduler.running:
+        steps.append(run_step(scheduler))
+        assert len(steps) < 1000
+    return steps
+
+
+# -- a step -----------------------------------------------------------------------------------------------------------
+
+
+def test_decoding_and_chunks_share_a_step():
+    """Sarathi: whoever decodes gets its token first, a long prompt gets the rest of the budget."""
+    scheduler = Scheduler(CacheManager(64), token_budget=5, max_running=3)
+    submitted(scheduler, [1, 2, 3], range(10, 20))
+    assert [run_step(scheduler) for _ in range(5)] == [
+        [(1, 3, True), (2, 2, True)],
+        [(1, 1, False), (2, 4, True)],
+        [(1, 1, False), (2, 4, True)],
+        [(1, 1, False), (2, 1, False)],
+        [(2, 1, False)],
+    ]
+
+
+def test_an_older_prompt_is_computed_before_a_younger_one():
+    scheduler = Scheduler(CacheManager(64), token_budget=4, max_running=3)
+    submitted(scheduler, range(10, 16), range(20, 26), new=1)
+    assert [run_step(scheduler) for _ in range(3)] == [
+        [(1, 4, True)],
+        [(1, 2, True), (2, 2, True)],
+        [(2, 4, True)],
+    ]
+
+
+def test_no_more_run_than_may():
+    scheduler = Scheduler(CacheManager(64), max_running=2)
+    submitted(scheduler, [1, 2], [3, 4], [5, 6], new=2)
+    assert [len(step) for step in run_all(scheduler)] == [2, 2, 1, 1]
+
+
+def test_what_a_chunk_computed_is_published_at_once():
+    scheduler = Scheduler(CacheManager(64), token_budget=4, max_running=2)
+    submitted(scheduler, range(10), new=1)
+    run_step(scheduler)
+    assert scheduler.manager.cache.total_size == 4
+
+
+def test_a_cached_prompt_is_not_computed_again():
+    scheduler = Scheduler(CacheManager(64))
+    submitted(scheduler, range(10), new=1)
+    run_all(scheduler)
+    (again,) = submitted(scheduler, range(10), new=1)
+    assert run_all(scheduler) == [[(2, 1, True)]]
+    assert (again.cached_tokens, again.computed_tokens, again.first_token_steps) == (9, 1, 1)
+
+
+# -- letting in -------------------------------------------------------------------------------------------------------
+
+
+def test_what_can_never_fit_is_refused_at_once():
+    """Nine tokens would lie in slots: eight of the prompt and one of two generated; the last one needs none."""
+    scheduler = Scheduler(CacheManager(4, page_size=2))
+    with pytest.raises(ValueError, match="8 prompt and 2 new tokens need 5 pages: the manager has 4,"):
+        submitted(scheduler, range(8), new=2)
+    assert not scheduler.waiting
+    submitted(scheduler, range(8), new=1)
+    run_all(scheduler)
+
+
+def test_a_page_is_kept_for_each_that_runs():
+    """Ten pages, four and four of prompts: beside them there is one page each. The third would take one away."""
+    scheduler = Scheduler(CacheManager(10))
+    submitted(scheduler, [1, 2, 3, 4], [5, 6, 7, 8], [9])
+    assert run_step(scheduler) == [(1, 4, True), (2, 4, True)]
+
+
+def test_who_finds_no_room_is_not_passed_by_a_smaller_one():
+    scheduler = Scheduler(CacheManager(12))
+    submitted(scheduler, range(8), range(20, 30), [40], new=2)
+    assert run_step(scheduler) == [(1, 8, True)]
+    assert [request.number for request in scheduler.waiting] == [2, 3]
+
+
+def test_when_others_have_the_pages_it_says_so():
+    manager = CacheManager(8)
+    somebody = manager.start(range(6))
+    scheduler = Scheduler(manager)
+    submitted(scheduler, [1, 2, 3])
+    with pytest.raises(OutOfPages, match="3 needed, but only 2 free and 0 evictable"):
+        scheduler.plan()
+    manager.abort(somebody)
+    assert run_step(scheduler) == [(1, 3, True)]
+
+
+# -- preemption -------------------------------------------------------------------------------------------------------
+
+
+def test_the_youngest_makes_way_and_computes_little_again():
+    """Two of four tokens grow in ten pages: the younger is preempted, published, and starts again from the cache."""
+    scheduler = Scheduler(CacheManager(10))
+    old, young = submitted(scheduler, [1, 2, 3, 4], [5, 6, 7, 8], new=5)
+    run_all(scheduler)
+    assert (old.preemptions, young.preemptions) == (0, 1)
+    assert (old.output, young.output) == ([7] * 5, [7] * 5)
+    assert young.computed_tokens < 2 * (4 + 5 - 1)
+    assert scheduler.manager.pool.num_free + scheduler.manager.cache.total_size == 10
+
+
+def test_the_oldest_is_never_preempted():
+    scheduler = Scheduler(CacheManager(12), max_running=4)
+    requests = submitted(scheduler, [1, 2], [3, 4], [5, 6], [7, 8], new=6)
+    while not requests[0].is_over:
+        run_step(scheduler)
+    assert requests[0].preemptions == 0
+    run_all(scheduler)
+    assert [request.output for request in requests] == [[7] * 6] * 4
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 12), st.integers(1, 6)), min_size=1, max_size=6),
+    st.sampled_from([1, 2, 4]),
+    st.integers(0, 8),
+    st.integers(1, 4),
+    st.sampled_from([FirstComeFirstServed(), LongestPrefixFirst()]),
+)
+def test_whatever_comes_everybody_is_served(asked, page_size, more_pages, budget, order):
+    """Prompts of one family in hardly any room: all of them end with what they asked for, and nothing is left."""
+    least = max(-(-(length + new - 1) // page_size) for length, new in asked)
+    manager = CacheManager(least + more_pages, page_size)
+    scheduler = Scheduler(manager, budget, min(3, budget), order, patience=2, worth_waiting=2)
+    requests = [Request(range(length), new) for length, new in asked]
+    for request in requests:
+        scheduler.submit(request)
+    run_all(scheduler)
+    assert [len(request.output) for request in requests] == [new for _, new in asked]
+    assert manager.pool.num_free * page_size + manager.cache.total_size == manager.num_pages * page_size
+    assert not manager.cache.protected_size
+    for request in requests:
+        if not request.preemptions:
+            assert request.cached_tokens + request.computed_tokens == request.prompt_tokens + request.max_new_tokens - 1
+
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+
+def warm(manager, tokens):
+    with manager.request(tokens) as sequence:
+        manager.advance(sequence)
+
+
+def let_in(scheduler):
+    """The order in which everybody who waits is let in, one at a time."""
+    order = []
+    while scheduler.waiting or scheduler.running:
+        order += [number for number, _, prefill in run_step(scheduler) if prefill]
+    return order
+
+
+def test_the_longest_prefix_goes_first():
+    manager = CacheManager(64)
+    warm(manager, range(10))
+    scheduler = Scheduler(manager, max_running=1, order=LongestPrefixFirst())
+    submitted(scheduler, [50, 51], [0, 1, 2, 60], [0, 1, 2, 3, 4, 70], [52], new=1)
+    assert let_in(scheduler) == [3, 2, 1, 4]
+
+
+def test_first_come_first_served_does_not_look_at_the_cache():
+    manager = CacheManager(64)
+    warm(manager, range(10))
+    scheduler = Scheduler(manager, max_running=1)
+    submitted(scheduler, [50, 51], [0, 1, 2, 60], [0, 1, 2, 3, 4, 70], new=1)
+    assert let_in(scheduler) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("patience", [0, 1, 3])
+def test_nobody_is_overtaken_more_often_than_patience_allows(patience):
+    """A stream of requests that all match better than the first: it goes when `patience` of them have gone before."""
+    manager = CacheManager(256)
+    warm(manager, range(10))
+    scheduler = Scheduler(manager, max_running=1, order=LongestPrefixFirst(), patience=patience)
+    submitted(scheduler, [99, 98], new=1)
+    order = []
+    for stranger in range(8):
+        submitted(scheduler, [*range(10), 100 + stranger], [*range(9), 200 + stranger], new=1)
+        order += [number for number, _, prefill in run_step(scheduler) if prefill]
+    assert order.index(1) == patience
+
+
+@given(st.data())
+def test_the_bound_holds_for_everybody(data):
+    """Whoever comes when, and however well it matches: no more than `patience` later ones are let in before it."""
+    patience = data.draw(st.integers(0, 3))
+    manager = CacheManager(64)
+    warm(manager, range(12))
+    scheduler = Scheduler(manager, 64, 2, LongestPrefixFirst(), patience, worth_waiting=data.draw(st.integers(1, 6)))
+    order = []
+    for turn in range(12):
+        for _ in range(data.draw(st.integers(0, 2))):
+            cut = data.draw(st.integers(0, 12))
+            submitted(scheduler, [*range(cut), 100, 100 + data.draw(st.integers(0, 1))], new=1 + turn % 3)
+        order += [number for number, _, prefill in run_step(scheduler) if prefill]
+    while scheduler.waiting or scheduler.running:
+        order += [number for number, _, prefill in run_step(scheduler) if prefill]
+    for place, number in enumerate(order):
+        assert sum(later > number for later in order[:place]) <= patience
+
+
+def test_a_long_queue_is_not_searched_to_its_end():
+    looked = []
+    waiting = [Request([1], 1) for _ in range(5)]
+
+    def cached(request):
+        looked.append(request)
+        return waiting.index(request)
+
+    arranged = LongestPrefixFirst(window=3).arrange(waiting, cached)
+    assert arranged == [waiting[2], waiting[1], waiting[0], waiting[3], waiting[4]]
+    assert len(looked) == 3
+
+
+# -- two that need the same -------------------------------------------------------------------------------------------
+
+
+def test_a_prefix_that_is_being_computed_is_waited_for():
+    """Both prompts share eight tokens that nobody has: the second comes in when the first has published them."""
+    scheduler = Scheduler(CacheManager(64), token_budget=6, max_running=2, worth_waiting=2)
+    first, second = submitted(scheduler, [*range(8), 90], [*range(8), 91], new=1)
+    assert run_all(scheduler) == [[(1, 6, True)], [(1, 3, True)], [(2, 1, True)]]
+    assert (first.computed_tokens, second.computed_tokens, second.cached_tokens) == (9, 1, 8)
+
+
+def test_a_short_one_is_not():
+    scheduler = Scheduler(CacheManager(64), worth_waiting=9)
+    submitted(scheduler, [*range(8), 90], [*range(8), 91], new=1)
+    assert run_all(scheduler) == [[(1, 9, True), (2, 9, True)]]
+    scheduler.manager.check()
+
+
+@pytest.mark.parametrize("how", ["never", "no cache", "namespaces"])
+def test_nobody_waits_for_what_will_not_come(how):
+    cache = NoCache() if how == "no cache" else None
+    manager = CacheManager(64, prefix_cache=cache)
+    scheduler = Scheduler(manager, worth_waiting=None if how == "never" else 2)
+    for tenant in ("a", "b") if how == "namespaces" else (None, None):
+        submitted(scheduler, range(8), new=1, namespace=tenant)
+    assert [len(step) for step in run_all(scheduler)] == [2]
+
+
+def test_others_may_pass_one_that_waits_for_a_prefix_but_not_for_ever():
+    scheduler = Scheduler(CacheManager(64), token_budget=3, max_running=3, patience=1, worth_waiting=4)
+    submitted(scheduler, range(8), [*range(8), 91], [50], [51], new=1)
+    order = let_in(scheduler)
+    assert order[:1] == [1]
+    assert order.index(2) < order.index(4)
+
+
+# -- the ways out -----------------------------------------------------------------------------------------------------
+
+
+def test_an_aborted_request_holds_nothing_wherever_it_was():
+    scheduler = Scheduler(CacheManager(16), max_running=1)
+    running, waiting = submitted(scheduler, [1, 2, 3], [4, 5])
+    run_step(scheduler)
+    for request in (running, waiting):
+        scheduler.abort(request)
+        with pytest.raises(ValueError, match=r"cannot abort request \d: it is over \(aborted\)"):
+            scheduler.abort(request)
+    assert scheduler.plan() == []
+    assert scheduler.manager.pool.num_free + scheduler.manager.cache.total_size == 16
+    with pytest.raises(ValueError, match="it was not submitted here"):
+        scheduler.abort(Request([1], 1))
+
+
+def test_who_lost_its_sequence_starts_again():
+    """A checkpoint that fails half-way ends the sequence, but not the request."""
+    scheduler = Scheduler(CacheManager(16))
+    (request,) = submitted(scheduler, [1, 2, 3])
+    run_step(scheduler)
+    scheduler.manager.abort(request.sequence)
+    run_all(scheduler)
+    assert request.output == [7] * 4
+
+
+def test_a_request_is_submitted_once():
+    scheduler = Scheduler(CacheManager(16))
+    (request,) = submitted(scheduler, [1])
+    with pytest.raises(ValueError, match="cannot submit request 1: it was submitted before"):
+        scheduler.submit(request)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_running": 0}, "max_running is 0: at least 1 request runs"),
+        ({"token_budget": 3, "max_running": 4}, "token_budget is 3: every running request gets at least 1 token"),
+        ({"patience": -1}, "patience is -1"),
+        ({"worth_waiting": 0}, "worth_waiting is 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        Scheduler(CacheManager(4), **options)
