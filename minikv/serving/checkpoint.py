@@ -11,6 +11,7 @@ comes off the disk when it is used for the first time.
 from __future__ import annotations
 
 import json
+import math
 import mmap
 from collections.abc import Mapping
 from os import PathLike
@@ -19,6 +20,7 @@ from typing import Any
 
 import torch
 
+from minikv.errors import bounded
 from minikv.serving.config import read_json
 
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -67,23 +69,25 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, torch.Tensor]:
         if len(head) < 8 or start > size:
             raise ValueError(f"{path} is no safetensors file: {size} bytes, and its header would end at {start}")
         try:
-            header = json.loads(file.read(start - 8))
-        except ValueError as error:
+            header = dict(json.loads(file.read(start - 8)))
+        except (ValueError, TypeError) as error:
             raise ValueError(f"{path} is no safetensors file: {error}") from None
         memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     header.pop("__metadata__", None)
     return {name: _tensor(path, name, entry, memory, start) for name, entry in header.items()}
 
 
-def _tensor(path: Path, name: str, entry: Mapping[str, Any], memory: mmap.mmap, start: int) -> torch.Tensor:
-    dtype, shape, (begin, end) = _DTYPES.get(entry["dtype"]), entry["shape"], entry["data_offsets"]
-    if dtype is None:
-        raise ValueError(f"{name} in {path} is {entry['dtype']}: expected one of {', '.join(_DTYPES)}")
-    count = 1
-    for size in shape:
-        count *= size
+def _tensor(path: Path, name: str, entry: Any, memory: mmap.mmap, start: int) -> torch.Tensor:
+    try:
+        kind, shape, (begin, end) = entry["dtype"], list(entry["shape"]), entry["data_offsets"]
+        count = math.prod(shape)
+    except (KeyError, TypeError, ValueError):
+        raise ValueError(f"{name} in {path} is {bounded(entry)}: expected dtype, shape and data_offsets") from None
+    if kind not in _DTYPES:
+        raise ValueError(f"{name} in {path} is {kind}: expected one of {', '.join(_DTYPES)}")
+    dtype = _DTYPES[kind]
     if end - begin != count * dtype.itemsize or not 0 <= begin <= end <= len(memory) - start:
-        raise ValueError(f"{name} in {path} is {shape} of {entry['dtype']}, but has bytes {begin} to {end}")
+        raise ValueError(f"{name} in {path} is {shape} of {kind}, but has bytes {begin} to {end}")
     if not count:
         return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(memory, dtype=dtype, count=count, offset=start + begin).reshape(shape)
