@@ -1,5 +1,6 @@
 """The store: what is written is read, copies are as if all were read first, and what is wrong is said before."""
 
+import itertools
 import os
 import subprocess
 import sys
@@ -15,7 +16,7 @@ torch = pytest.importorskip("torch")
 from minikv import HostCopy, InvariantError, KVShape, KVStore, Slots, kv_tensors  # noqa: E402
 from minikv.store.kv_store import DTYPES  # noqa: E402
 from minikv.store.layout import LAYOUTS  # noqa: E402
-from minikv.store.moves import LONG_RUN, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
+from minikv.store.moves import LONG_RUN, Plane, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
 
 ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU on this machine")
 DEVICES = ["cpu", pytest.param("cuda", marks=ON_GPU)]
@@ -217,7 +218,7 @@ def test_both_ways_of_copying_in_host_memory_agree_with_indexing(width, overlap)
     dst = (pages[3:9, None] * 4 + np.arange(4)).ravel() if overlap else (pages[6:12, None] * 4 + np.arange(4)).ravel()
     expected = plane.clone()
     move_by_index(expected, torch.from_numpy(src), torch.from_numpy(dst))
-    move_on_cpu(plane, src, dst)
+    move_on_cpu([Plane(plane)], src, dst)
     assert torch.equal(plane, expected)
 
 
@@ -228,7 +229,7 @@ def test_a_plane_between_other_bytes_leaves_them_alone():
     outside.as_strided((3, 4, 4), (20, 4, 1), 2).fill_(False)
     expected = plane.clone()
     expected[:, [0, 1]] = plane[:, [2, 3]].clone()
-    move_on_cpu(plane, np.array([2, 3]), np.array([0, 1]))
+    move_on_cpu([Plane(plane)], np.array([2, 3]), np.array([0, 1]))
     assert torch.equal(plane, expected)
     assert torch.equal(memory[outside], before[outside])
 
@@ -236,11 +237,10 @@ def test_a_plane_between_other_bytes_leaves_them_alone():
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1))
 def test_runs_put_together_are_the_slots_and_no_two_could_be_one(pairs):
     src, dst = (np.array(part) for part in zip(*pairs))
-    firsts, lengths = runs(src, dst)
-    rebuilt = [(src[a] + i, dst[a] + i) for a, length in zip(firsts, lengths) for i in range(length)]
-    assert rebuilt == pairs
-    for at in firsts[1:]:
-        assert (src[at] - src[at - 1], dst[at] - dst[at - 1]) != (1, 1)
+    found = runs(src, dst)
+    assert [(a + i, b + i) for a, b, length in found for i in range(length)] == pairs
+    for (a, b, length), (next_a, next_b, _) in itertools.pairwise(found):
+        assert (a + length, b + length) != (next_a, next_b)
 
 
 @given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))

@@ -10,7 +10,7 @@ from minikv.errors import InvariantError, bounded, whole_number
 from minikv.sizing import KVShape
 from minikv.store.host import HostCopy, fetch, send
 from minikv.store.layout import LAYOUTS, Layout, cut, row_bytes
-from minikv.store.moves import move
+from minikv.store.moves import Plane, move
 from minikv.store.slots import Slots
 
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
@@ -56,6 +56,8 @@ class KVStore:
         self._memory = torch.zeros(self.num_slots * self.slot_bytes, dtype=torch.uint8, device=device)
         self.device = self._memory.device  # "cuda" became "cuda:0"
         self._views = self._cut()
+        self._slots = [Plane(plane) for plane in self._views.planes]
+        self._pages = [Plane(plane.view(len(plane), self.num_pages, -1)) for plane in self._views.planes]
         self._side = _side_stream(self.device)
         self._heads = (shape.num_kv_heads, shape.head_dim), (shape.num_kv_heads, shape.v_head_dim or shape.head_dim)
 
@@ -78,7 +80,7 @@ class KVStore:
         >>> store.slots([3, 1])
         Slots([3, 1])
         """
-        if type(slots) is Slots and slots.limit == self.num_slots and slots.index.device == self.device:
+        if type(slots) is Slots and slots.limit == self.num_slots and slots.device == self.device:
             return slots
         return Slots(slots, self.num_slots, self.device, name)
 
@@ -133,7 +135,7 @@ class KVStore:
 
     def copy(self, src_slots: Any, dst_slots: Any) -> None:
         """Copy slots to slots in all layers, as if all were read before any is written: the two may overlap."""
-        move(self._views.planes, *self._pair(src_slots, dst_slots, self.num_slots, "slots"))
+        move(self._slots, *self._pair(src_slots, dst_slots, self.num_slots, "slots"))
 
     def copy_pages(self, src_pages: Any, dst_pages: Any) -> None:
         """Copy whole pages to pages in all layers; the same as `copy` of all their slots, told in fewer numbers.
@@ -141,9 +143,7 @@ class KVStore:
         >>> store = KVStore(KVShape(2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=16)
         >>> store.copy_pages([0, 1], [3, 2])
         """
-        pair = self._pair(src_pages, dst_pages, self.num_pages, "pages")
-        shape = self.num_pages, -1  # a page of a plane is one row as well
-        move([plane.view(len(plane), *shape) for plane in self._views.planes], *pair)
+        move(self._pages, *self._pair(src_pages, dst_pages, self.num_pages, "pages"))
 
     def to_host(self, slots: Any) -> HostCopy:
         """Copy the keys and values of `slots`, in all layers, out to host memory; `HostCopy.wait` waits for them.

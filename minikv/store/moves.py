@@ -1,7 +1,8 @@
 """Copies inside one allocation: as few and as long runs of bytes as the slots allow.
 
-A plane is a view (outer, slot, items) whose last two dimensions are contiguous: `length` neighbouring slots of it are
-`outer` runs of bytes. All copies here give what they would give if everything were read before anything is written.
+All copies here give what they would give if everything were read before anything is written. Around a copy of a few
+hundred kilobytes nothing is in the processor's caches any more but that copy, so that every numpy call which prepares
+it costs several times what it costs alone: they are few.
 """
 
 from __future__ import annotations
@@ -13,83 +14,106 @@ import torch
 
 from minikv.store.slots import Ids, Slots
 
-LONG_RUN = 4096  # bytes; from here on a run is copied by itself, below it all rows of a plane are gathered at once
+LONG_RUN = 4096  # bytes; from here on a run is copied by itself, below it all rows of a line are gathered at once
+_NEXT = (1 << 32) + 1  # from (a, b) to (a + 1, b + 1), both packed into one number
 
 
-def move(planes: Sequence[torch.Tensor], src: Slots, dst: Slots) -> None:
+class Plane:
+    """Rows to copy by: a tensor (line, slot, items) whose slots and items are contiguous, and its bytes as numpy.
+
+    `lines` is that tensor, `width` the bytes of a row. In host memory `flat` is the same memory as (line, byte), and
+    `rows` as (line, slot), a row to an item, since numpy copies an item of any size with one memcpy.
+
+    >>> plane = Plane(torch.zeros(2, 5, 3, dtype=torch.int16))
+    >>> plane.width, plane.flat.shape, plane.rows.shape
+    (6, (2, 30), (2, 5))
+    """
+
+    def __init__(self, lines: torch.Tensor):
+        self.lines, self.width = lines, lines.shape[2] * lines.itemsize
+        if lines.device.type == "cpu":
+            memory = lines.view(torch.uint8).numpy()
+            shape, strides = (len(lines), lines.shape[1] * self.width), (memory.strides[0], 1)
+            self.flat = np.lib.stride_tricks.as_strided(memory, shape, strides)
+            self.rows = memory.view(f"V{self.width}")[..., 0]
+
+    def __repr__(self) -> str:
+        return f"Plane({len(self.lines)} lines x {self.lines.shape[1]} rows of {self.width} bytes)"
+
+
+def move(planes: Sequence[Plane], src: Slots, dst: Slots) -> None:
     """Copy the rows `src` of every plane to its rows `dst`, by whatever way is fastest on the planes' device.
 
     The checks are the caller's: as many of both, and no row twice in `dst`.
 
-    >>> plane = torch.arange(5).view(1, 5, 1)
-    >>> move([plane], Slots([0, 1, 2], limit=5), Slots([1, 2, 3], limit=5)); plane.flatten()
+    >>> plane = Plane(torch.arange(5).view(1, 5, 1))
+    >>> move([plane], Slots([0, 1, 2], limit=5), Slots([1, 2, 3], limit=5)); plane.lines.flatten()
     tensor([0, 0, 1, 2, 4])
     """
     if not len(src):
         return
-    if planes[0].device.type == "cpu":
-        for plane in planes:
-            move_on_cpu(plane, src.ids, dst.ids)
-    elif planes[0].device.type == "cuda" and has_triton() and disjoint(src.ids, dst.ids):
+    device = planes[0].lines.device.type
+    if device == "cpu":
+        move_on_cpu(planes, src.ids, dst.ids)
+    elif device == "cuda" and has_triton() and disjoint(src.ids, dst.ids):
         from minikv.store.triton_copy import move_rows
 
         for plane in planes:
-            move_rows(plane, src.index, dst.index)
+            move_rows(plane.lines, src.index, dst.index)
     else:
         for plane in planes:
-            move_by_index(plane, src.index, dst.index)
+            move_by_index(plane.lines, src.index, dst.index)
 
 
-def move_by_index(plane: torch.Tensor, src: torch.Tensor, dst: torch.Tensor) -> None:
+def move_by_index(lines: torch.Tensor, src: torch.Tensor, dst: torch.Tensor) -> None:
     """The same on any device by indexing alone: gather all, then scatter all; every other way is tested against it.
 
-    >>> plane = torch.arange(5).view(1, 5, 1)
-    >>> move_by_index(plane, torch.tensor([0, 4]), torch.tensor([4, 0])); plane.flatten()
+    >>> lines = torch.arange(5).view(1, 5, 1)
+    >>> move_by_index(lines, torch.tensor([0, 4]), torch.tensor([4, 0])); lines.flatten()
     tensor([4, 1, 2, 3, 0])
     """
-    plane.index_copy_(1, dst, plane.index_select(1, src))
+    lines.index_copy_(1, dst, lines.index_select(1, src))
 
 
-def move_on_cpu(plane: torch.Tensor, src: Ids, dst: Ids) -> None:
-    """The same in host memory: run by run where runs are long and nothing overlaps, else by one gather a row of slots.
+def move_on_cpu(planes: Sequence[Plane], src: Ids, dst: Ids) -> None:
+    """The same in host memory: run by run where runs are long and nothing overlaps, else line by line by indexing.
 
-    >>> plane = torch.arange(5).view(1, 5, 1)
-    >>> move_on_cpu(plane, np.array([3, 4]), np.array([0, 1])); plane.flatten()
+    >>> plane = Plane(torch.arange(5).view(1, 5, 1))
+    >>> move_on_cpu([plane], np.array([3, 4]), np.array([0, 1])); plane.lines.flatten()
     tensor([3, 4, 2, 3, 4])
     """
-    rows = plane.view(torch.uint8).numpy()  # the same memory: (outer, slot, bytes)
-    outer, count, width = rows.shape
-    firsts, lengths = runs(src, dst)
-    if len(firsts) == 1 or (len(src) * width >= len(firsts) * LONG_RUN and disjoint(src, dst)):
-        flat = np.lib.stride_tricks.as_strided(rows, (outer, count * width), (rows.strides[0], 1))
-        pieces = zip((src[firsts] * width).tolist(), (dst[firsts] * width).tolist(), (lengths * width).tolist())
-        for source, target, size in pieces:  # numpy looks whether the two overlap
-            flat[:, target : target + size] = flat[:, source : source + size]
-    else:
-        for line in rows.view(f"V{width}")[..., 0]:  # one item a slot: a copy of an item is a memcpy
-            line[dst] = line[src]
+    pieces = runs(src, dst)
+    apart = len(pieces) == 1 or disjoint(src, dst)  # of a single run numpy itself looks whether it overlaps
+    for plane in planes:
+        width, flat = plane.width, plane.flat
+        if apart and len(src) * width >= len(pieces) * LONG_RUN:
+            for source, target, length in pieces:
+                source, target, size = source * width, target * width, length * width
+                flat[:, target : target + size] = flat[:, source : source + size]
+        else:
+            for line in plane.rows:
+                line[dst] = line[src]
 
 
-def runs(src: Ids, dst: Ids) -> tuple[Ids, Ids]:
-    """Where the runs of neighbours in both `src` and `dst` begin in them, and how long they are.
+def runs(src: Ids, dst: Ids) -> list[tuple[int, int, int]]:
+    """The runs of neighbours in both `src` and `dst`, in order: where each begins in both, and its length.
 
     >>> runs(np.array([4, 5, 6, 1]), np.array([0, 1, 2, 3]))
-    (array([0, 3]), array([3, 1]))
+    [(4, 0, 3), (1, 3, 1)]
     """
-    cuts = np.flatnonzero((src[1:] - src[:-1] != 1) | (dst[1:] - dst[:-1] != 1)) + 1
-    firsts = np.concatenate(([0], cuts))
-    return firsts, np.diff(firsts, append=len(src))
+    both = (src << 32) | dst
+    firsts = [0, *((both[1:] - both[:-1] != _NEXT).nonzero()[0] + 1).tolist()]
+    lengths = [end - first for first, end in zip(firsts, [*firsts[1:], len(src)])]
+    return list(zip(src[firsts].tolist(), dst[firsts].tolist(), lengths))
 
 
 def disjoint(src: Ids, dst: Ids) -> bool:
-    """Whether no number is in both; cheap where their ranges already part them.
+    """Whether no number is in both.
 
     >>> disjoint(np.array([1, 5]), np.array([2, 3])), disjoint(np.array([1, 5]), np.array([5, 6]))
     (True, False)
     """
-    if src.max() < dst.min() or dst.max() < src.min():
-        return True
-    return not np.isin(src, dst).any()
+    return set(src.tolist()).isdisjoint(dst.tolist())
 
 
 def has_triton() -> bool:

@@ -18,7 +18,7 @@ class Slots:
     """Numbers in [0, limit), checked, with a copy of them on the device that will use them.
 
     Made by `KVStore.slots`. `ids` are the numbers as a numpy int64 array that cannot be written to, `index` the same as
-    a torch tensor on the store's device. A slice of checked slots is checked.
+    a tensor on the store's `device`. A slice of checked slots is checked.
 
     >>> slots = Slots([4, 2, 7], limit=8)
     >>> slots[:2], slots.distinct, slots.index
@@ -28,16 +28,14 @@ class Slots:
     ValueError: slots[1] is 8: this store has slots 0 to 7
     """
 
-    __slots__ = ("_distinct", "ids", "index", "limit")
+    __slots__ = ("_distinct", "_index", "device", "ids", "limit")
 
     def __init__(self, slots: Any, limit: int, device: torch.device | str = "cpu", name: str = "slots"):
-        known = slots.ids if isinstance(slots, Slots) else slots
-        unit = name.rpartition("_")[2]  # src_pages are pages
-        ids = integers(known, name, f"this store has {unit} 0 to {limit - 1}", limit).astype(np.int64)
+        ids = _checked(slots.ids if isinstance(slots, Slots) else slots, limit, name)
         ids.flags.writeable = False
         self.ids: Ids = ids
-        self.index = torch.from_numpy(ids.copy()).to(device)
-        self.limit = limit
+        self.limit, self.device = limit, torch.device(device)
+        self._index: torch.Tensor | None = None
         self._distinct: bool | None = None
 
     def __len__(self) -> int:
@@ -48,15 +46,23 @@ class Slots:
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise TypeError(f"slots can be sliced without a step, not indexed with {bounded(part)}")
         found = object.__new__(Slots)
-        found.ids, found.index, found.limit = self.ids[part], self.index[part], self.limit
+        found.ids, found.limit, found.device = self.ids[part], self.limit, self.device
+        found._index = None if self._index is None else self._index[part]
         found._distinct = True if self._distinct else None
         return found
+
+    @property
+    def index(self) -> torch.Tensor:
+        """The numbers as a tensor on the device; put there when first asked for."""
+        if self._index is None:
+            self._index = torch.from_numpy(self.ids.copy()).to(self.device)
+        return self._index
 
     @property
     def distinct(self) -> bool:
         """Whether no number is there twice; looked up once."""
         if self._distinct is None:
-            self._distinct = self.repeated() is None
+            self._distinct = len(set(self.ids.tolist())) == len(self.ids)
         return self._distinct
 
     def repeated(self) -> int | None:
@@ -66,8 +72,6 @@ class Slots:
         2
         """
         ids = self.ids
-        if len(ids) < 2 or bool((ids[1:] > ids[:-1]).all()):
-            return None
         order = np.argsort(ids, kind="stable")  # equal numbers stay in the order in which they were given
         again = order[1:][ids[order[1:]] == ids[order[:-1]]]
         return int(again.min()) if len(again) else None
@@ -85,3 +89,13 @@ class Slots:
         shown = ", ".join(map(str, self.ids[:8].tolist()))
         more = f", ... {len(self)} in all" if len(self) > 8 else ""
         return f"Slots([{shown}{more}])"
+
+
+def _checked(numbers: Any, limit: int, name: str) -> Ids:
+    """A copy of `numbers`, all in [0, limit), or the error that names the first that is not."""
+    if type(numbers) is np.ndarray and numbers.ndim == 1 and numbers.dtype.kind == "i":
+        ids = numbers.astype(np.int64)
+        if not len(ids) or int(ids.view(np.uint64).max()) < limit:  # a negative number is a huge one there
+            return ids
+    unit = name.rpartition("_")[2]  # src_pages are pages
+    return integers(numbers, name, f"this store has {unit} 0 to {limit - 1}", limit).astype(np.int64)

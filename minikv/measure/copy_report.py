@@ -1,0 +1,58 @@
+"""What `minikv bench --copy` prints and saves: ratios to a memcpy, and what the project promises of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from minikv.measure.report import Promise
+
+if TYPE_CHECKING:
+    from minikv.measure.copying import CopyFigures
+
+
+def copy_promises(figures: CopyFigures) -> list[Promise]:
+    """The promises that these figures are enough to judge; a quick run judges none."""
+    return [] if figures.quick else list(_promises(figures))
+
+
+def _promises(figures: CopyFigures) -> Iterator[Promise]:
+    best = [min(result.to_memcpy[at].median for result in figures.results) for at in range(len(figures.tokens))]
+    if figures.device == "cuda":
+        share, most = 1 / best[-1], figures.tokens[-1]
+        yield Promise(f"{most} tokens in pages, share of the device's own bandwidth", share, 0.8, at_most=False)
+        return
+    for tokens, ratio in zip(figures.tokens, best):
+        if tokens >= 128:
+            yield Promise(f"{tokens} tokens, the best method against a memcpy", ratio, 1.5)
+    (loop,) = [result for result in figures.results if result.name.startswith("indexed loop")]
+    yield Promise("16 tokens, the indexed loop against the best", loop.to_memcpy[0].median / best[0], 4, at_most=False)
+
+
+def copy_report(figures: CopyFigures) -> str:
+    """Everything as text, a method a line; ratios to the memcpy, with the smallest and the largest of the rounds."""
+    heads = f"{figures.layers} layers x {figures.kv_heads} KV heads x {figures.head_dim}, fp16"
+    lines = [
+        f"{figures.date}, {figures.machine}; medians of {figures.rounds} rounds (smallest to largest)",
+        "",
+        f"copy tokens in pages of 16, {heads}: {figures.bytes_per_token:,} bytes a token",
+        f"  {'':<34}{'layout':<10}" + "".join(f"{f'{tokens:,} tokens':<24}" for tokens in figures.tokens).rstrip(),
+        f"  {'one memcpy, us':<44}" + "".join(f"{spread!s:<24}" for spread in figures.memcpy).rstrip(),
+    ]
+    for result in figures.results:
+        cells = "".join(f"{f'x {spread}':<24}" for spread in result.to_memcpy).rstrip()
+        lines.append(f"  {result.name:<34}{result.layout:<10}{cells}")
+    if kept := copy_promises(figures):
+        lines += ["", "promised:", *(f"  {promise}" for promise in kept)]
+    return "\n".join(lines)
+
+
+def save(figures: CopyFigures, path: str) -> None:
+    """Put figures into a JSON file beside those of other devices, in place of older ones of the same device."""
+    file = Path(path)
+    known = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    known[figures.device] = dataclasses.asdict(figures)
+    file.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", "utf-8")

@@ -1,0 +1,266 @@
+"""`minikv bench --copy`: what a copy of cached tokens costs, as a ratio to one warm memcpy of the same bytes.
+
+Everybody copies the same tokens: whole pages of 16, scattered, to other scattered pages. Each lap of a method has laps
+of the memcpy on both sides of it, so that whatever else the machine does falls on both; a figure is the median over
+the rounds, with the smallest and the largest beside it. On a GPU the memcpy is the device's own.
+
+The only file of `measure` that imports torch, and `minikv.measure` does not import it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import date
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from minikv.errors import InvariantError, whole_number
+from minikv.measure.bench import Spread, Tick, machine
+from minikv.sizing import KVShape
+from minikv.store import KVStore
+from minikv.store.moves import move_by_index
+
+TOKENS = (16, 128, 1024, 4096)
+QUICK_TOKENS = (16, 128)
+PAGE = 16
+SHAPES = {"cpu": KVShape(16, num_kv_heads=4, head_dim=64), "cuda": KVShape(32, num_kv_heads=8, head_dim=128)}
+LAP = 2e-3  # seconds that a lap takes, about
+INDEXED_LOOP = "indexed loop over layers"
+
+Act = Callable[[], Any]
+
+
+@dataclass
+class CopyResult:
+    """How one method did: its ratio to the memcpy, for each number of tokens."""
+
+    name: str
+    layout: str
+    to_memcpy: list[Spread] = field(default_factory=list)
+
+
+@dataclass
+class CopyFigures:
+    """Everything that `minikv bench --copy` measures on one device; `dataclasses.asdict` makes it JSON.
+
+    `memcpy` is in microseconds for each number of `tokens`; `device` is "cpu" or "cuda".
+    """
+
+    machine: str
+    date: str
+    rounds: int
+    quick: bool
+    device: str
+    layers: int
+    kv_heads: int
+    head_dim: int
+    bytes_per_token: int
+    tokens: list[int]
+    memcpy: list[Spread] = field(default_factory=list)
+    results: list[CopyResult] = field(default_factory=list)
+
+    def of(self, name: str, layout: str) -> CopyResult:
+        """The result of one method; `KeyError` if there is none."""
+        return {(result.name, result.layout): result for result in self.results}[name, layout]
+
+
+class Bench:
+    """One device's stores, filled, and what copies `count` tokens in them: `methods(count)` and `memcpy(count)`."""
+
+    def __init__(self, shape: KVShape, device: str, most: int):
+        pages = -(-3 * most // PAGE)  # a third is read, a third written, a third lies between them
+        self.stores = {
+            layout: KVStore(shape, pages, PAGE, layout=layout, device=device) for layout in ("layer", "page")
+        }
+        self.shape, self.device = shape, device
+        size = (2, most, shape.num_layers, shape.num_kv_heads, shape.head_dim)  # a place for two sequences
+        self.whole = [torch.ones(size, dtype=torch.float16, device=device) for _ in "kv"]
+        self.flat = [torch.ones(most * self.stores["page"].slot_bytes, dtype=torch.uint8, device=device) for _ in "ab"]
+        self.order = np.random.default_rng(0).permutation(pages)
+        for store in self.stores.values():
+            random = torch.Generator(device).manual_seed(0)
+            store._memory.random_(0, 200, generator=random)
+
+    def pages(self, count: int) -> tuple[Any, Any]:
+        """The pages that are read and those that are written, for `count` tokens."""
+        wanted = -(-count // PAGE)
+        return self.order[:wanted].copy(), self.order[-wanted:].copy()
+
+    def slots(self, count: int) -> tuple[Any, Any]:
+        """The slots of those pages."""
+        inside = np.arange(PAGE)
+        source, target = ((pages[:, None] * PAGE + inside).ravel() for pages in self.pages(count))
+        return source, target
+
+    def memcpy(self, count: int) -> Act:
+        """One copy of as many bytes as `count` tokens have, from one place to another."""
+        size = count * self.stores["page"].slot_bytes
+        target, source = self.flat[0][:size], self.flat[1][:size]
+        return partial(target.copy_, source)
+
+    def methods(self, count: int) -> Iterator[tuple[str, str, Act]]:
+        """Every method's name, layout, and what copies `count` tokens by it."""
+        pages, slots = self.pages(count), self.slots(count)
+        index = [torch.from_numpy(part).to(self.device) for part in slots]
+        layer, page = self.stores["layer"], self.stores["page"]
+        yield "loop over layers, whole sequence", "AstrAI's", partial(self._whole_sequence, count)
+        yield INDEXED_LOOP, "layer", partial(self._indexed_loop, *index)
+        yield "loop over layers and pages", "layer", partial(self._sliced_loop, *pages)
+        for store in (layer, page):
+            (plane,) = store._views.planes
+            yield "one gather, one scatter", store.layout, partial(move_by_index, plane, *index)
+        for store in (layer, page):
+            pair = [store.slots(part) for part in slots] if self.device == "cuda" else slots
+            yield "KVStore.copy", store.layout, partial(store.copy, *pair)
+        for store in (layer, page):
+            yield "KVStore.copy_pages", store.layout, partial(store.copy_pages, *pages)
+
+    def _whole_sequence(self, count: int) -> None:
+        """As AstrAI does: a sequence's slot is a row of tokens, and each layer is copied by itself."""
+        for cache in self.whole:
+            for layer in range(self.shape.num_layers):
+                cache[1, :count, layer] = cache[0, :count, layer]
+
+    def _indexed_loop(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        (plane,) = self.stores["layer"]._views.planes
+        for line in plane.view(torch.float16):  # the keys of a layer, or its values
+            line[target] = line[source]
+
+    def _sliced_loop(self, sources: Any, targets: Any) -> None:
+        (plane,) = self.stores["layer"]._views.planes
+        for source, target in zip((sources * PAGE).tolist(), (targets * PAGE).tolist()):
+            for line in plane:
+                line[target : target + PAGE].copy_(line[source : source + PAGE])
+
+    def prove(self, count: int) -> None:
+        """Every method on a store copies the right bytes and nothing else, or `InvariantError` names it."""
+        index = [torch.from_numpy(part).to(self.device) for part in self.slots(count)]
+        for name, layout, act in self.methods(count):
+            if layout not in self.stores:
+                continue
+            (plane,) = self.stores[layout]._views.planes
+            plane.view(torch.uint8)[:, index[1]] = 255
+            expected = plane.clone()
+            move_by_index(expected, *index)
+            act()
+            if not torch.equal(plane.view(torch.uint8), expected.view(torch.uint8)):
+                raise InvariantError(f"bench: {name} in the {layout} layout copied {count} tokens wrongly")
+
+
+def bench_copy(
+    device: str | None = None,
+    rounds: int = 5,
+    quick: bool = False,
+    shape: KVShape | None = None,
+    tick: Tick = lambda what: None,
+) -> CopyFigures:
+    """Measure every method on `device` ("cpu" or "cuda"; by default the GPU where there is one), on one thread.
+
+    >>> found = bench_copy("cpu", rounds=1, quick=True, shape=KVShape(2, num_kv_heads=1, head_dim=8))
+    >>> found.tokens, len(found.results), found.of(INDEXED_LOOP, "layer").to_memcpy[0].median > 0
+    ([16, 128], 9, True)
+    """
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if device not in SHAPES or (device == "cuda" and not torch.cuda.is_available()):
+        raise ValueError(f"device is {device!r}: expected cpu, or cuda where torch finds an NVIDIA GPU")
+    rounds = whole_number("rounds", rounds, 1, "a bench has at least 1 round")
+    shape, tokens = shape or SHAPES[device], QUICK_TOKENS if quick else TOKENS
+    with one_thread():
+        field_of = Bench(shape, device, tokens[-1])
+        found = CopyFigures(
+            where(device), date.today().isoformat(), rounds, quick, device, shape.num_layers, shape.num_kv_heads,
+            shape.head_dim, field_of.stores["page"].slot_bytes, list(tokens),
+        )  # fmt: skip
+        for count in tokens:
+            field_of.prove(min(count, QUICK_TOKENS[-1]))
+            _race(field_of, count, rounds, found, tick)
+    return found
+
+
+def _race(field_of: Bench, count: int, rounds: int, found: CopyFigures, tick: Tick) -> None:
+    """All methods on `count` tokens, in turns that begin with another one each round; adds to `found`."""
+    methods, memcpy = list(field_of.methods(count)), field_of.memcpy(count)
+    ratios: dict[tuple[str, str], list[float]] = {(name, layout): [] for name, layout, _ in methods}
+    floors = [lap(memcpy, field_of.device)]
+    for turn in range(rounds):
+        at = turn % len(methods)
+        for name, layout, act in methods[at:] + methods[:at]:
+            tick(f"{count} tokens, {name}, {layout}")
+            took = lap(act, field_of.device)
+            floors.append(lap(memcpy, field_of.device))
+            ratios[name, layout].append(took / statistics.mean(floors[-2:]))
+    found.memcpy.append(Spread.of([floor * 1e6 for floor in floors]))
+    for (name, layout), own in ratios.items():
+        if count == found.tokens[0]:
+            found.results.append(CopyResult(name, layout))
+        found.of(name, layout).to_memcpy.append(Spread.of(own))
+
+
+def lap(act: Act, device: str) -> float:
+    """Seconds that one call takes: the median of as many as fill a lap, after two that warm it up.
+
+    On a GPU the calls are queued and timed together, by the GPU's own clock.
+
+    >>> lap(lambda: None, "cpu") < 1e-3
+    True
+    """
+    clock, times = time.perf_counter, []
+    for _ in range(2):
+        start = clock()
+        act()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        times.append(clock() - start)
+    count = max(5, min(200, round(LAP / max(times[1], 1e-7))))
+    if device == "cuda":
+        return _gpu_lap(act, count)
+    times = []
+    for _ in range(count):
+        start = clock()
+        act()
+        times.append(clock() - start)
+    return statistics.median(times)
+
+
+def _gpu_lap(act: Act, count: int) -> float:
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in "ab")  # type: ignore[no-untyped-call]
+    start.record()
+    for _ in range(count):
+        act()
+    end.record()
+    end.synchronize()
+    milliseconds: float = start.elapsed_time(end)
+    return milliseconds / 1000 / count
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread while it lasts: what a copy costs must not depend on who else wants the cores.
+
+    >>> with one_thread():
+    ...     torch.get_num_threads()
+    1
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def where(device: str) -> str:
+    """The machine in plain words: what `machine` says, torch, and the GPU if that is what was measured.
+
+    >>> where("cpu").split(", ")[-2].startswith("torch")
+    True
+    """
+    name = torch.cuda.get_device_name() if device == "cuda" else "one thread"
+    return f"{machine()}, torch {torch.__version__.split('+')[0]}, {name}"
