@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import errno
-import importlib
 import importlib.util
 import io
-import itertools
 import json
 import os
 import signal
@@ -22,10 +19,10 @@ from typing import Any, BinaryIO
 
 from minikv import __version__
 from minikv.assets import asset
-from minikv.measure.bench import ROUNDS, SHARES, bench
-from minikv.measure.race import Contender
+from minikv.measure.command import add_bench
+from minikv.measure.command import complain as _complain
+from minikv.measure.command import positive as _positive
 from minikv.measure.replay import Replay, replay
-from minikv.measure.report import report
 from minikv.measure.traces import TraceError, read_trace
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY, RadixCache
@@ -77,54 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--json", action="store_true", help="print one JSON object")
     run.set_defaults(run=_replay)
 
-    bench = commands.add_parser("bench", help="race the tree against the textbook one and the physical limit")
-    bench.add_argument("--trace", metavar="FILE", help="a Mooncake trace (.jsonl) for the workload W6")
-    bench.add_argument("--only", type=_workloads, default=(), metavar="W1,W2", help="these workloads only, no scaling")
-    bench.add_argument("--rounds", type=_positive, default=ROUNDS, metavar="N", help=f"rounds (default {ROUNDS})")
-    bench.add_argument("--quick", action="store_true", help="small workloads: under a minute, for a first look")
-    bench.add_argument("--race", type=_guest, action="append", default=[], metavar="MODULE:CLASS",
-                       help="an index of your own: a class with the five verbs that takes lists of tokens")  # fmt: skip
-    bench.add_argument("--json", action="store_true", help="print one JSON object")
-    bench.set_defaults(run=_bench)
+    add_bench(commands)
     return parser
-
-
-def _workloads(text: str) -> tuple[str, ...]:
-    names = tuple(text.upper().split(","))
-    for name in names:
-        if name not in SHARES:
-            raise argparse.ArgumentTypeError(f"{name!r} is no workload: expected some of {', '.join(SHARES)}")
-    return names
-
-
-def _guest(text: str) -> Contender:
-    module, _, name = text.partition(":")
-    sys.path.insert(0, os.getcwd())
-    try:
-        made = getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever a guest's own module does when it is imported
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be raced: {error}") from None
-    finally:
-        sys.path.pop(0)
-    for verb in ("match_prefix", "lock", "unlock", "insert", "evict"):
-        if not callable(getattr(made, verb, None)):
-            raise argparse.ArgumentTypeError(f"{text!r} cannot be raced: it has no {verb}")
-    return Contender(text, made, tokens=lambda packed: packed.tolist())
-
-
-def _positive(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is less than 1")
-    return number
-
-
-def _complain(what: str, status: int) -> int:
-    print(f"minikv: {what}", file=sys.stderr)
-    return status
 
 
 # -- replay -------------------------------------------------------------------------------------------------------
@@ -191,37 +142,6 @@ def _report(result: Replay, seconds: float, as_json: bool) -> None:
             if isinstance(value, int)
             else f"{key.replace('_', ' '):<20} {value:>12}"
         )
-
-
-# -- bench --------------------------------------------------------------------------------------------------------
-
-
-def _bench(options: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
-    trace = None
-    if "W6" in options.only and not options.trace:
-        return _complain("W6 is a trace: name its file with --trace", 2)
-    try:
-        if options.trace:
-            with open(options.trace, "rb") as file:
-                trace = list(itertools.islice(read_trace(file, options.trace), 1000))
-    except OSError as error:
-        return _complain(f"cannot read {options.trace}: {error.strerror}", 2)
-    except TraceError as error:
-        return _complain(str(error), 1)
-    with tqdm(desc="bench", unit=" laps", disable=None, leave=False) as bar:
-
-        def tick(what: str) -> None:
-            bar.set_description(what)
-            bar.update()
-
-        try:
-            figures = bench(trace, options.only, options.rounds, options.quick, options.race, tick)
-        except ValueError as error:
-            return _complain(str(error), 1)
-    print(json.dumps(dataclasses.asdict(figures)) if options.json else report(figures))
-    return 0
 
 
 # -- lab and doctor -----------------------------------------------------------------------------------------------

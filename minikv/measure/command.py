@@ -1,0 +1,158 @@
+"""The command `minikv bench`: its options, and what runs when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import importlib
+import importlib.util
+import itertools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from minikv.measure.bench import ROUNDS, SHARES, bench
+from minikv.measure.race import Contender
+from minikv.measure.report import report
+from minikv.measure.traces import TraceError, read_trace
+
+
+def add_bench(commands: Any) -> None:
+    """Add `bench` to the sub-commands of a parser.
+
+    >>> parser = argparse.ArgumentParser(); add_bench(parser.add_subparsers())
+    >>> parser.parse_args(["bench", "--only", "W1,W2"]).only
+    ('W1', 'W2')
+    """
+    bench = commands.add_parser("bench", help="race the tree against the textbook one and the physical limit")
+    bench.add_argument("--trace", metavar="FILE", help="a Mooncake trace (.jsonl) for the workload W6")
+    bench.add_argument("--only", type=workloads, default=(), metavar="W1,W2", help="these workloads only, no scaling")
+    bench.add_argument("--rounds", type=positive, default=ROUNDS, metavar="N", help=f"rounds (default {ROUNDS})")
+    bench.add_argument("--quick", action="store_true", help="small workloads: under a minute, for a first look")
+    bench.add_argument("--race", type=guest, action="append", default=[], metavar="MODULE:CLASS",
+                       help="an index of your own: a class with the five verbs that takes lists of tokens")  # fmt: skip
+    bench.add_argument("--copy", action="store_true", help="measure copies of keys and values instead, to a memcpy")
+    bench.add_argument("--device", choices=("cpu", "cuda"), help="of --copy; default: the GPU where there is one")
+    bench.add_argument("--save", metavar="FILE", help="of --copy: put the figures into this JSON file too")
+    bench.add_argument("--json", action="store_true", help="print one JSON object")
+    bench.set_defaults(run=run_bench)
+
+
+def run_bench(options: argparse.Namespace) -> int:
+    """Run the bench as `options` say and print what it found; the exit status."""
+    if options.copy:
+        return _run_copy(options)
+    if options.device or options.save:
+        return complain("--device and --save go with --copy", 2)
+    if "W6" in options.only and not options.trace:
+        return complain("W6 is a trace: name its file with --trace", 2)
+    trace = None
+    try:
+        if options.trace:
+            with open(options.trace, "rb") as file:
+                trace = list(itertools.islice(read_trace(file, options.trace), 1000))
+    except OSError as error:
+        return complain(f"cannot read {options.trace}: {error.strerror}", 2)
+    except TraceError as error:
+        return complain(str(error), 1)
+    try:
+        with _laps() as tick:
+            figures = bench(trace, options.only, options.rounds, options.quick, options.race, tick)
+    except ValueError as error:
+        return complain(str(error), 1)
+    print(json.dumps(dataclasses.asdict(figures)) if options.json else report(figures))
+    return 0
+
+
+@contextlib.contextmanager
+def _laps() -> Iterator[Callable[[str], None]]:
+    """A progress line that says what is measured now, on a terminal only."""
+    from tqdm import tqdm
+
+    with tqdm(desc="bench", unit=" laps", disable=None, leave=False) as bar:
+
+        def tick(what: str) -> None:
+            bar.set_description(what)
+            bar.update()
+
+        yield tick
+
+
+def _run_copy(options: argparse.Namespace) -> int:
+    if importlib.util.find_spec("torch") is None:
+        return complain("--copy needs PyTorch: pip install 'minikv[course]'", 2)
+    if options.trace or options.only or options.race:
+        return complain("--trace, --only and --race are no part of --copy", 2)
+    from minikv.measure.copy_report import copy_report, save
+    from minikv.measure.copying import bench_copy
+
+    try:
+        with _laps() as tick:
+            figures = bench_copy(options.device, options.rounds, options.quick, tick=tick)
+    except ValueError as error:
+        return complain(str(error), 1)
+    if options.save:
+        save(figures, options.save)
+    print(json.dumps(dataclasses.asdict(figures)) if options.json else copy_report(figures))
+    return 0
+
+
+def workloads(text: str) -> tuple[str, ...]:
+    """The names of workloads in `text`, parted by commas.
+
+    >>> workloads("w1,W2")
+    ('W1', 'W2')
+    """
+    names = tuple(text.upper().split(","))
+    for name in names:
+        if name not in SHARES:
+            raise argparse.ArgumentTypeError(f"{name!r} is no workload: expected some of {', '.join(SHARES)}")
+    return names
+
+
+def guest(text: str) -> Contender:
+    """The contender that `MODULE:CLASS` names, imported from the current folder too.
+
+    >>> guest("minikv.prefix:RadixCache").name
+    'minikv.prefix:RadixCache'
+    """
+    module, _, name = text.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        made = getattr(importlib.import_module(module), name)
+    except Exception as error:  # whatever a guest's own module does when it is imported
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be raced: {error}") from None
+    finally:
+        sys.path.pop(0)
+    for verb in ("match_prefix", "lock", "unlock", "insert", "evict"):
+        if not callable(getattr(made, verb, None)):
+            raise argparse.ArgumentTypeError(f"{text!r} cannot be raced: it has no {verb}")
+    return Contender(text, made, tokens=lambda packed: packed.tolist())
+
+
+def positive(text: str) -> int:
+    """`text` as a whole number of at least 1.
+
+    >>> positive("7")
+    7
+    """
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is less than 1")
+    return number
+
+
+def complain(what: str, status: int) -> int:
+    """Say what is wrong where errors belong; gives `status` back.
+
+    >>> complain("no such file", 2)
+    2
+    """
+    print(f"minikv: {what}", file=sys.stderr)
+    return status

@@ -1,0 +1,132 @@
+"""`minikv bench --copy`: every method copies the same bytes, and the report says what was measured."""
+
+import json
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from minikv import InvariantError, KVShape, KVStore, cli  # noqa: E402
+from minikv.measure import copying  # noqa: E402
+from minikv.measure.bench import Spread  # noqa: E402
+from minikv.measure.copy_report import copy_promises, copy_report, save  # noqa: E402
+from minikv.measure.copying import INDEXED_LOOP, SHAPES, Bench, CopyFigures, CopyResult, bench_copy  # noqa: E402
+
+SMALL = KVShape(2, num_kv_heads=2, head_dim=8)
+
+
+@pytest.mark.parametrize("count", [16, 128])
+def test_every_method_copies_the_same_tokens_and_nothing_else(count):
+    bench = Bench(SMALL, "cpu", 256)
+    bench.prove(count)
+    source, target = bench.slots(count)
+    assert len(set(source.tolist()) | set(target.tolist())) == 2 * count  # nobody reads what somebody writes
+    assert not (np.diff(source.reshape(-1, 16)) != 1).any()  # whole pages
+    assert bench.memcpy(count)().nbytes == count * bench.stores["page"].slot_bytes
+    before = bench.whole[0][1].clone()
+    bench.whole[0][0] = 7
+    bench._whole_sequence(count)
+    assert torch.equal(bench.whole[0][1, :count], bench.whole[0][0, :count])
+    assert torch.equal(bench.whole[0][1, count:], before[count:])
+
+
+def test_a_method_that_copies_wrongly_is_named(monkeypatch):
+    monkeypatch.setattr(KVStore, "copy_pages", lambda self, src, dst: self.copy(src, dst))  # slots for pages
+    with pytest.raises(InvariantError, match=r"KVStore\.copy_pages in the layer layout copied 32 tokens wrongly"):
+        Bench(SMALL, "cpu", 64).prove(32)
+
+
+def test_torch_is_given_back_its_threads_even_when_the_bench_fails():
+    threads = torch.get_num_threads()
+    with pytest.raises(RuntimeError), copying.one_thread():
+        raise RuntimeError
+    assert torch.get_num_threads() == threads
+
+
+def test_a_ratio_is_a_lap_to_the_laps_of_the_memcpy_beside_it(monkeypatch):
+    """The memcpy takes 1, 3, 1, 3, ... seconds, so 2 on average beside any method; a method takes 4."""
+    floors = iter([1.0, 3.0] * 100)
+
+    def lap(act, device):
+        return next(floors) if getattr(act, "func", None).__name__ == "copy_" else 4.0
+
+    monkeypatch.setattr(copying, "lap", lap)
+    found = bench_copy("cpu", rounds=2, quick=True, shape=SMALL)
+    assert {spread.median for result in found.results for spread in result.to_memcpy} == {2.0}
+    assert [len(result.to_memcpy) for result in found.results] == [2] * 9
+    assert (found.memcpy[0].low, found.memcpy[0].high) == (1e6, 3e6)
+
+
+def figures(best, loop=40.0, device="cpu", quick=False):
+    """Figures of two methods: the best has ratio `best` everywhere, the indexed loop `loop`."""
+    found = CopyFigures("here", "2026-11-21", 5, quick, device, 16, 4, 64, 16384, [16, 128, 1024, 4096])
+    found.memcpy = [Spread(1.0, 1.0, 1.0)] * 4
+    for name, ratio in (("KVStore.copy", best), (INDEXED_LOOP, loop)):
+        found.results.append(CopyResult(name, "layer", [Spread(ratio, ratio, ratio)] * 4))
+    return found
+
+
+def test_promises_are_judged_on_the_right_side_of_the_bar():
+    assert [promise.kept for promise in copy_promises(figures(1.5, 6.0))] == [True] * 4
+    assert [promise.kept for promise in copy_promises(figures(1.51, 6.0))] == [False] * 4
+    assert [promise.kept for promise in copy_promises(figures(1.25, device="cuda"))] == [True]
+    assert [promise.kept for promise in copy_promises(figures(1.26, device="cuda"))] == [False]
+    assert copy_promises(figures(1.0, quick=True)) == []
+
+
+def test_the_report_has_a_line_for_every_method_and_promise():
+    text = copy_report(figures(1.25))
+    assert "16 layers x 4 KV heads x 64, fp16: 16,384 bytes a token" in text
+    assert [line.split()[:3] for line in text.splitlines() if " x 1.2 " in line] == [["KVStore.copy", "layer", "x"]]
+    assert text.count("✓") == 4
+
+
+def test_figures_of_one_device_leave_the_others_alone(tmp_path):
+    path = tmp_path / "copy.json"
+    save(figures(1.0), str(path))
+    save(figures(2.0, device="cuda"), str(path))
+    save(figures(3.0), str(path))
+    saved = json.loads(path.read_text("utf-8"))
+    assert {device: kept["results"][0]["to_memcpy"][0]["median"] for device, kept in saved.items()} == {
+        "cpu": 3.0,
+        "cuda": 2.0,
+    }
+
+
+def test_the_command_measures_prints_and_saves(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(SHAPES, "cpu", SMALL)
+    path = tmp_path / "copy.json"
+    assert (
+        cli.main(["bench", "--copy", "--quick", "--rounds", "1", "--device", "cpu", "--save", str(path), "--json"]) == 0
+    )
+    printed = json.loads(capsys.readouterr().out)
+    assert json.loads(path.read_text("utf-8")) == {"cpu": printed}
+    assert printed["tokens"] == [16, 128]
+    assert cli.main(short) == 0
+    assert INDEXED_LOOP in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--save", "x.json"], "--device and --save go with --copy"),
+        (["--device", "cpu"], "--device and --save go with --copy"),
+        (["--copy", "--only", "W1"], "--trace, --only and --race are no part of --copy"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options, words, capsys):
+    assert cli.main(["bench", *options]) == 2
+    assert words in capsys.readouterr().err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, so asking for one is right")
+def test_a_gpu_that_is_not_there_is_said(capsys):
+    assert cli.main(["bench", "--copy", "--device", "cuda"]) == 1
+    assert "device is 'cuda': expected cpu, or cuda where torch finds" in capsys.readouterr().err
+
+
+def test_copying_without_torch_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["bench", "--copy"]) == 2
+    assert "PyTorch" in capsys.readouterr().err
