@@ -101,12 +101,15 @@ def test_slots_of_others_are_neither_read_nor_written():
     assert all(side.isnan().all() for layer in range(2) for side in store.read(layer, others))
 
 
-def test_padding_of_a_short_sequence_beside_a_long_one_is_not_seen():
-    """Lengths 17 and 31 share a rectangle; what lies behind the shorter one must not reach it."""
+def test_a_short_sequence_beside_a_long_one_sees_neither_padding_nor_anybody_elses_slots():
+    """Lengths 17 and 31 share a rectangle, and every slot of nobody holds NaN, which would spread from a masked slot."""
     store = store_for(EXACT)
-    for base, length in ((0, 16), (100, 30)):
+    nan = torch.full((256, 2, 8), float("nan"), dtype=torch.float64)
+    for layer in range(2):
+        store.write(layer, range(256), nan, nan)
+    for base, length in ((50, 16), (100, 30)):
         whole(EXACT, TOKENS[:length], range(base, base + length), store)
-    chunks = [Chunk(TOKENS[16:17], 16, range(17)), Chunk(TOKENS[30:31], 30, range(100, 131))]
+    chunks = [Chunk(TOKENS[16:17], 16, range(50, 67)), Chunk(TOKENS[30:31], 30, range(100, 131))]
     batch = Batch(chunks, EXACT.vocab_size, torch.zeros(1))
     assert [(part.size, part.length) for part in batch.rectangles] == [(2, 31)]
     assert close(EXACT.forward(chunks, store), whole(EXACT, TOKENS)[[16, 30]])

@@ -1,0 +1,101 @@
+"""Tokenizers: text there and back, and never half a character on the way."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from minikv.serving.tokenizer import ByteTokenizer, FileTokenizer, TextStream, load_tokenizer
+
+BYTES = ByteTokenizer()
+IDS = st.lists(st.one_of(st.integers(0, 256), st.sampled_from("aé€🙂".encode())), max_size=30)
+
+
+def file_tokenizer(folder):
+    """A byte-level BPE with two merges and an end token, as Llama 3 has a larger one."""
+    tokenizers = pytest.importorskip("tokenizers")
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    vocab = {symbol: i for i, symbol in enumerate([*alphabet, "th", "the"])}
+    made = tokenizers.Tokenizer(tokenizers.models.BPE(vocab, [("t", "h"), ("th", "e")]))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    made.add_special_tokens(["<|end|>"])
+    made.save(str(folder / "tokenizer.json"))
+    return load_tokenizer(folder)
+
+
+@pytest.fixture(scope="module")
+def bpe(tmp_path_factory):
+    return file_tokenizer(tmp_path_factory.mktemp("bpe"))
+
+
+@given(st.text())
+def test_bytes_give_back_the_text(text):
+    text = text.encode(errors="replace").decode()
+    assert BYTES.decode(BYTES.encode(text)) == text
+    assert max(BYTES.encode(text), default=0) < 256
+
+
+def streamed(tokenizer, ids):
+    stream = TextStream(tokenizer)
+    return [stream.push(i) for i in ids], stream.close()
+
+
+@given(IDS)
+@example([*"é".encode()[:1], 256, *"é".encode()[1:]])
+@example([255, 255, 65])
+def test_what_is_streamed_is_what_would_be_decoded_at_once(ids):
+    parts, rest = streamed(BYTES, ids)
+    assert "".join(parts) + rest == BYTES.decode(ids)
+
+
+@given(st.text(alphabet="aé€🙂ß\n", max_size=12))
+def test_no_half_character_is_ever_shown(text):
+    """Of good text each push shows nothing, or characters that are in it; and nothing is left at the end."""
+    parts, rest = streamed(BYTES, BYTES.encode(text))
+    assert [part for part in parts if part] == list(text)
+    assert rest == ""
+
+
+@given(text=st.text(alphabet="the é🙂\n", max_size=20))
+def test_a_checkpoints_own_tokenizer_streams_whole_characters_too(bpe, text):
+    ids = bpe.encode(text)
+    parts, rest = streamed(bpe, ids)
+    assert "".join(parts) + rest == bpe.decode(ids) == text
+    assert "\N{REPLACEMENT CHARACTER}" not in "".join(parts)
+
+
+def test_a_checkpoints_own_tokenizer_merges_and_knows_its_special_tokens(bpe):
+    assert isinstance(bpe, FileTokenizer)
+    assert len(bpe.encode("the")) == 1
+    assert bpe.encode("a<|end|>") == [*bpe.encode("a"), 258]
+    assert bpe.decode([*bpe.encode("a"), 258]) == "a"
+    assert repr(bpe) == "FileTokenizer(259 ids)"
+
+
+def test_what_never_became_a_character_is_shown_at_the_end():
+    assert streamed(BYTES, "a🙂".encode()[:3]) == (["a", "", ""], "\N{REPLACEMENT CHARACTER}")
+
+
+def test_a_folder_without_a_tokenizer_says_so(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"tokenizer_class": "LlamaTokenizer"}))
+    with pytest.raises(FileNotFoundError, match=r"no tokenizer\.json, and its config\.json names .* 'LlamaTokenizer'"):
+        load_tokenizer(tmp_path)
+
+
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
+    pytest.importorskip("tokenizers")
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"tokenizer\.json is no tokenizer"):
+        load_tokenizer(tmp_path)
+
+
+def test_without_the_library_it_says_what_to_install(tmp_path, monkeypatch):
+    (tmp_path / "tokenizer.json").write_text("{}")
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'minikv\[models\]'"):
+        load_tokenizer(tmp_path)
