@@ -97,9 +97,8 @@ def test_figures_of_one_device_leave_the_others_alone(tmp_path):
 def test_the_command_measures_prints_and_saves(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(SHAPES, "cpu", SMALL)
     path = tmp_path / "copy.json"
-    assert (
-        cli.main(["bench", "--copy", "--quick", "--rounds", "1", "--device", "cpu", "--save", str(path), "--json"]) == 0
-    )
+    short = ["bench", "--copy", "--quick", "--rounds", "1", "--device", "cpu"]
+    assert cli.main([*short, "--save", str(path), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert json.loads(path.read_text("utf-8")) == {"cpu": printed}
     assert printed["tokens"] == [16, 128]
