@@ -1,0 +1,208 @@
+"""The cache changes not one token: 200 random workloads, each served in every way that there is.
+
+Without a cache, with one that is cold, then warm; in a pool so tight that pages are evicted and requests preempted,
+in chunks, in any order, in a shuffled batch: the greedy tokens are the same. The pages are audited after every step,
+and in the end free and cached pages are all there are. Once with a model of fingerprints, which knows of every slot
+what it holds, and once with real attention over a real store.
+
+Attention in another batch is another sum, so logits differ in the last digits. A workload in which two tokens are
+almost equally likely would say nothing about the cache: the next one is taken in its place.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from chats import VOCAB, Tally, Workload, assert_nothing_leaked, engine_for, serve, setting, workload
+from test_manager_mutants import MUTANTS
+
+from minikv import CacheManager, Canary, CanaryError, CanaryModel, InvariantError, Ledger, LockError
+
+WORKLOADS = 200
+NARROW = 1e-3  # between the two likeliest tokens; rounding moves a logit by about a thousandth of that
+
+
+def in_every_way(work: Workload, model_for, tally: Tally, audit_for=lambda manager: None):
+    """Serve `work` in every way but without a cache, each time compared with that."""
+    expected = None
+    for kind in ("off", "wide", "tight"):
+        engine = engine_for(work, kind, model_for)
+        audit = audit_for(engine.manager)
+        answers = serve(engine, work, tally, audit=audit)
+        expected = answers if expected is None else expected
+        assert answers == expected, f"workload {work.seed}, {kind}, cold"
+        if kind != "off":
+            warm = serve(engine, work, tally, shuffle=random.Random(work.seed), audit=audit)
+            assert warm == expected, f"workload {work.seed}, {kind}, warm and shuffled"
+        assert_nothing_leaked(engine.manager)
+
+
+def assert_it_tried_what_it_says(tally: Tally):
+    """Everything that the workloads are meant to make happen did happen, and often."""
+    assert tally.evictions > WORKLOADS
+    assert tally.preemptions > WORKLOADS / 4
+    assert tally.aborted > WORKLOADS / 4
+    assert tally.cached > 10 * WORKLOADS
+    assert tally.computed > 10 * WORKLOADS
+
+
+# -- the model of fingerprints ----------------------------------------------------------------------------------------
+
+
+def canary_model(manager):
+    return CanaryModel(VOCAB, canary=Canary(manager.cache, writes=False))
+
+
+def test_fingerprints_are_the_same_in_every_way():
+    tally = Tally()
+    for seed in range(WORKLOADS):
+        in_every_way(workload(seed), canary_model, tally)
+    assert_it_tried_what_it_says(tally)
+
+
+def test_the_ledger_follows_every_operation():
+    """It compares its book with the world after each operation, which takes long: every tenth workload."""
+
+    def ledger_for(manager):
+        ledger = Ledger(manager.pool, manager.cache, manager.page_size, sequences=manager.owned)
+
+        def audit():
+            manager.check()
+            ledger.check()
+
+        return audit
+
+    for seed in range(0, WORKLOADS, 10):
+        in_every_way(workload(seed), canary_model, Tally(), ledger_for)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.__name__)
+def test_a_careless_manager_does_not_get_through(mutant):
+    """The same workloads, in a tight pool, and one planted mistake: an audit, the canary or a refusal finds it."""
+
+    def every_workload():
+        for seed in range(WORKLOADS):
+            work = workload(seed)
+            engine = engine_for(work, "tight", canary_model, mutant)
+            serve(engine, work, Tally(), shuffle=random.Random(seed))
+            assert_nothing_leaked(engine.manager)
+
+    with pytest.raises((InvariantError, LockError, ValueError), match=f"(?s){MUTANTS[mutant]}"):
+        every_workload()
+
+
+class ReadsOneSlotForAll(CacheManager):
+    """All cached tokens are read from the first one's slot. (In reverse order they could be: attention is a sum.)"""
+
+    def start(self, tokens, *, namespace=None, spare=0):
+        sequence = super().start(tokens, namespace=namespace, spare=spare)
+        sequence._row = sequence._row.copy()
+        sequence._row[: sequence.shared] = sequence._row[0]
+        return sequence
+
+
+def test_the_canary_reads_every_slot():
+    def every_workload():
+        for seed in range(WORKLOADS):
+            work = workload(seed)
+            serve(engine_for(work, "wide", canary_model, ReadsOneSlotForAll), work, Tally(), audit=lambda: None)
+
+    with pytest.raises(CanaryError, match=r"slot .* is read for token"):
+        every_workload()
+
+
+# -- real attention ---------------------------------------------------------------------------------------------------
+
+
+class Llamas:
+    """Three tiny decoders, MHA, GQA and MQA, whose attention is strong enough to matter; `narrowest` is the smallest
+    distance between the two likeliest tokens since it was set to infinity."""
+
+    def __init__(self):
+        import torch
+        from llamas import llama
+
+        self.torch, self.models = torch, []
+        for kv_heads in (4, 2, 1):
+            model = llama(seed=kv_heads, hidden_size=32, num_attention_heads=4, num_key_value_heads=kv_heads)
+            for name, weight in model.weights.items():
+                scale = {"q_proj": 2, "k_proj": 2, "o_proj": 3}.get(name.split(".")[-2], 1)
+                weight *= scale
+            self.models.append(model)
+        self.narrowest = float("inf")
+
+    def model_for(self, manager, work):
+        from minikv.store import KVStore
+
+        model = self.models[work.seed % 3]
+        manager.store = KVStore(model.shape, manager.num_pages, manager.page_size, dtype=model.dtype)
+        return Margins(model, self)
+
+
+class Margins:
+    """A model that tells how near its two likeliest tokens were."""
+
+    eos = ()
+
+    def __init__(self, model, llamas):
+        self.model, self.llamas = model, llamas
+        self.shape, self.vocab_size = model.shape, model.vocab_size
+
+    def forward(self, chunks, store):
+        logits = self.model.forward(chunks, store)
+        first, second = logits.topk(2).values.unbind(-1)
+        self.llamas.narrowest = min(self.llamas.narrowest, float((first - second).min()))
+        return logits
+
+
+@pytest.fixture(scope="module")
+def llamas():
+    pytest.importorskip("torch")
+    return Llamas()
+
+
+def clear_workloads(llamas):
+    """The first `WORKLOADS` workloads whose greedy tokens are clear, with what they are without a cache."""
+    found = seed = 0
+    while found < WORKLOADS:
+        work, seed = workload(seed), seed + 1
+        llamas.narrowest = float("inf")
+        answers = serve(engine_for(work, "off", lambda m, w=work: llamas.model_for(m, w)), work, Tally())
+        if llamas.narrowest > NARROW:
+            found += 1
+            yield work, answers
+    assert seed < 1.5 * WORKLOADS, "most workloads are clear"
+
+
+def test_greedy_tokens_are_the_same_in_every_way(llamas):
+    tally = Tally()
+    for work, expected in clear_workloads(llamas):
+        for kind in ("wide", "tight"):
+            engine = engine_for(work, kind, lambda m, w=work: llamas.model_for(m, w))
+            for shuffle in (None, random.Random(work.seed)):
+                answers = serve(engine, work, tally, shuffle)
+                assert answers == expected, f"workload {work.seed}, {kind}, {'warm' if shuffle else 'cold'}"
+            assert_nothing_leaked(engine.manager)
+    assert_it_tried_what_it_says(tally)
+
+
+def test_real_attention_would_notice_one_wrong_slot(llamas):
+    """With one slot in place of all the cached ones, tokens change: the comparison above can fail."""
+    changed = total = 0
+    for work, expected in clear_workloads(llamas):
+        if total == 30:
+            break
+        engine = engine_for(work, "wide", lambda m, w=work: llamas.model_for(m, w), ReadsOneSlotForAll)
+        changed += serve(engine, work, Tally(), audit=lambda: None) != expected
+        total += 1
+    assert changed > total / 2
+
+
+def test_settings_are_what_they_are_called():
+    for seed in range(20):
+        work = workload(seed)
+        off, wide, tight = (setting(work, kind)[0] for kind in ("off", "wide", "tight"))
+        assert off.num_pages == wide.num_pages > tight.num_pages or len(work.asked) == 1
+        assert tight.num_pages * work.page_size >= work.longest
+        assert workload(seed) == work
