@@ -1,4 +1,4 @@
-"""The command `minikv`: open the course, look after the installation, replay a trace, race the tree."""
+"""The command `minikv`: open the course, look after the installation, replay a trace, race the tree, chat."""
 
 from __future__ import annotations
 
@@ -75,6 +75,13 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(run=_replay)
 
     add_bench(commands)
+
+    chat = commands.add_parser("chat", help="talk to a small model, and see what the cache serves")
+    chat.add_argument("--model", metavar="FOLDER", help="a Llama checkpoint of your own (default: the small one)")
+    chat.add_argument("--max-new-tokens", type=_positive, default=256, metavar="N", help="in an answer (default 256)")
+    chat.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0, the default: the likeliest token")
+    chat.add_argument("--seed", type=int, default=0, metavar="S", help="of what is drawn when T is above 0")
+    chat.set_defaults(run=_chat)
     return parser
 
 
@@ -142,6 +149,24 @@ def _report(result: Replay, seconds: float, as_json: bool) -> None:
             if isinstance(value, int)
             else f"{key.replace('_', ' '):<20} {value:>12}"
         )
+
+
+# -- chat ---------------------------------------------------------------------------------------------------------
+
+
+def _chat(options: argparse.Namespace) -> int:
+    if importlib.util.find_spec("torch") is None:
+        return _complain("the chat needs PyTorch, which is not installed: pip install 'minikv[course]'", 2)
+    from minikv.serving.sampling import Sampler
+    from minikv.serving.terminal import converse, open_chat
+
+    try:
+        Sampler(options.temperature, options.seed)  # says now what it would say at the first question
+        chat = open_chat(options.model or asset("model"))
+    except (OSError, ValueError, ModuleNotFoundError) as error:
+        return _complain(str(error), 2)
+    converse(chat, options.max_new_tokens, options.temperature, options.seed)
+    return 0
 
 
 # -- lab and doctor -----------------------------------------------------------------------------------------------

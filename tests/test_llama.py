@@ -102,7 +102,7 @@ def test_slots_of_others_are_neither_read_nor_written():
 
 
 def test_a_short_sequence_beside_a_long_one_sees_neither_padding_nor_anybody_elses_slots():
-    """Lengths 17 and 31 share a rectangle, and every slot of nobody holds NaN, which would spread from a masked slot."""
+    """Lengths 17 and 31 share a rectangle, and all other slots hold NaN, which spreads even if it is masked."""
     store = store_for(EXACT)
     nan = torch.full((256, 2, 8), float("nan"), dtype=torch.float64)
     for layer in range(2):

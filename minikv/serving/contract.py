@@ -35,13 +35,23 @@ class Chunk(NamedTuple):
 class Model(Protocol):
     """A decoder that keeps keys and values wherever it is told to.
 
-    `shape` says what a store must hold for it, token ids are below `vocab_size`, and a sequence ends with any of
-    `eos`. It has no state of its own between two calls: all that it remembers is in the store.
+    It has no state of its own between two calls: all that it remembers is in the store.
     """
 
-    shape: KVShape
-    vocab_size: int
-    eos: Collection[int]
+    @property
+    def shape(self) -> KVShape:
+        """What a store must hold for it."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Token ids are below it."""
+        ...
+
+    @property
+    def eos(self) -> Collection[int]:
+        """The ids that end a sequence; none, if it goes on for ever."""
+        ...
 
     def forward(self, chunks: Sequence[Chunk], store: Any) -> Any:
         """Compute all chunks; the logits, (len(chunks), vocab_size), for the token that follows each of them.

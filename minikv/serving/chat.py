@@ -1,0 +1,96 @@
+"""A conversation with an engine: questions in, text out as it comes, and what each turn took.
+
+It is what makes a prefix cache worth its while: each turn sends everything that was said before, so all but the last
+question has been computed, and its keys and values are still there unless somebody needed the room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from minikv.serving.chat_format import ChatFormat, Turn
+from minikv.serving.engine import Engine, Generation, generation
+from minikv.serving.request import Request
+from minikv.serving.tokenizer import TextStream, Tokenizer
+
+
+class Chat:
+    """A conversation: `ask` a question and read the answer piece by piece.
+
+    `context` is how many tokens the model can look back, question and answer included: when a conversation grows
+    beyond it, the older half of its turns is forgotten. `turns` are those that are remembered; `last` counts what the
+    latest turn took.
+
+    >>> from minikv import CacheManager, CanaryModel
+    >>> from minikv.serving.chat_format import PlainFormat
+    >>> from minikv.serving.tokenizer import ByteTokenizer
+    >>> chat = Chat(Engine(CanaryModel(128), CacheManager(400)), ByteTokenizer(), PlainFormat(ByteTokenizer()))
+    >>> len("".join(chat.ask("What is a page?", max_new_tokens=5)))
+    5
+    >>> _ = "".join(chat.ask("And a slot?", max_new_tokens=5))
+    >>> chat.last.cached, chat.last.prompt
+    (36, 66)
+    """
+
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, format: ChatFormat, context: int = 2048):
+        self._engine, self._tokenizer, self._format, self._context = engine, tokenizer, format, context
+        self.turns: list[Turn] = []
+        self.last: Generation | None = None
+
+    def ask(
+        self,
+        question: str,
+        max_new_tokens: int = 256,
+        temperature: float = 0.0,
+        seed: int = 0,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Iterator[str]:
+        """The answer's text in pieces, as whole characters come out.
+
+        After each step `stopped` is asked whether to go on. What was said until it was stopped, or until the iterator
+        was closed, is remembered as the answer. `ValueError` when the question alone is too long for the context.
+        """
+        prompt = self._prompt(question, max_new_tokens)
+        request = self._engine.submit(prompt, max_new_tokens, temperature, seed)
+        stream, said = TextStream(self._tokenizer), ""
+        try:
+            for token in self._tokens(request, stopped):
+                piece = "" if token in self._engine.model.eos else stream.push(token)
+                said += piece
+                if piece:
+                    yield piece
+            rest = stream.close()
+            said += rest
+            if rest:
+                yield rest
+        finally:
+            if not request.is_over:
+                self._engine.abort(request)
+            self.last = generation(request)
+            if request.output:
+                self.turns.append(Turn(question, said, [*request.output]))
+
+    def _tokens(self, request: Request, stopped: Callable[[], bool]) -> Iterator[int]:
+        while not request.is_over and not stopped():
+            for event in self._engine.step():
+                if event.request is request:
+                    yield event.token
+
+    def _prompt(self, question: str, max_new_tokens: int) -> list[int]:
+        """The whole conversation as ids; the older half of the turns goes while it is too long."""
+        room = self._context - max_new_tokens
+        while len(prompt := self._format.prompt(self.turns, question)) > room:
+            if not self.turns:
+                raise ValueError(
+                    f"the question takes {len(prompt)} tokens: the context of {self._context} has room for {room} "
+                    f"before an answer of {max_new_tokens}"
+                )
+            del self.turns[: (len(self.turns) + 1) // 2]
+        return prompt
+
+    def reset(self) -> None:
+        """Forget what was said; what was computed stays in the cache."""
+        self.turns, self.last = [], None
+
+    def __repr__(self) -> str:
+        return f"Chat({len(self.turns)} turns)"

@@ -1,0 +1,126 @@
+"""The terminal side of `minikv chat`: a prompt, an answer as it comes, and a line about what the cache served.
+
+Ctrl-C stops a generation, not the program: it is looked at between two steps of the engine, where nothing can be half
+done. A second one, for a model that takes long over a step, is an ordinary interruption.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from os import PathLike
+from typing import TextIO
+
+from minikv.manager import CacheManager
+from minikv.serving.chat import Chat
+from minikv.serving.chat_format import load_format
+from minikv.serving.engine import Engine, Generation
+from minikv.serving.model import Llama
+from minikv.serving.tokenizer import load_tokenizer
+from minikv.store import KVStore
+
+HELP = "/new begins a new conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer."
+LONGEST = 4096  # tokens that a chat looks back at most, however far its model could: they have to fit in memory
+
+
+def open_chat(folder: str | PathLike[str]) -> Chat:
+    """A chat with the checkpoint in `folder`, on this machine's CPU, over a store for two conversations.
+
+    >>> from minikv import asset
+    >>> open_chat(asset("model"))
+    Chat(0 turns)
+    """
+    model, tokenizer = Llama.from_folder(folder), load_tokenizer(folder)
+    format, context = load_format(folder, tokenizer), min(model.config.max_length, LONGEST)
+    store = KVStore(model.shape, num_pages=2 * context, dtype=model.dtype)
+    return Chat(Engine(model, CacheManager(2 * context, store=store)), tokenizer, format, context)
+
+
+def converse(
+    chat: Chat,
+    max_new_tokens: int = 256,
+    temperature: float = 0.0,
+    seed: int = 0,
+    read: TextIO | None = None,
+    write: TextIO | None = None,
+) -> None:
+    """Ask and answer until the input ends; `read` and `write` are the terminal's unless they are given."""
+    write = write or sys.stdout
+    print(HELP, file=write)
+    for question in _questions(read or sys.stdin, write):
+        if question == "/new":
+            chat.reset()
+            print("A new conversation; what was computed is still in the cache.", file=write)
+        elif question.startswith("/"):
+            print(HELP, file=write)
+        else:
+            _answer(chat, question, (max_new_tokens, temperature, seed), write)
+
+
+def _questions(read: TextIO, write: TextIO) -> Iterator[str]:
+    """What is typed, line by line, without empty lines; Ctrl-C gives up the line."""
+    while True:
+        try:
+            if read is sys.stdin:
+                line = input("\nyou: ") + "\n"
+            else:
+                write.write("\nyou: ")
+                line = read.readline()
+        except EOFError:
+            line = ""
+        except KeyboardInterrupt:
+            print("\n(Ctrl-D leaves)", file=write)
+            continue
+        if not line or line.strip() == "/exit":
+            print(file=write)
+            return
+        if line.strip():
+            yield line.strip()
+
+
+def _answer(chat: Chat, question: str, how: tuple[int, float, int], write: TextIO) -> None:
+    write.write("bot:")
+    begin, first = time.perf_counter(), None
+    with _ctrl_c() as pressed:
+        try:
+            for piece in chat.ask(question, *how, stopped=pressed.is_set):
+                first = first or time.perf_counter() - begin
+                write.write(piece)
+                write.flush()
+        except ValueError as error:  # a question that is too long
+            print(f" {error}", file=write)
+            return
+    print(f"{' ...' if pressed.is_set() else ''}\n{_took(chat.last, first)}", file=write)
+
+
+def _took(turn: Generation | None, first: float | None) -> str:
+    """One line about a turn: what the cache served, what was computed, and how long the first token took."""
+    if turn is None:
+        return "[nothing was computed]"
+    served = f"{turn.cached} of {turn.prompt} prompt tokens from the cache ({turn.cached / turn.prompt:.0%})"
+    waited = "" if first is None else f", the first after {first * 1000:.0f} ms"
+    return f"[{served} · {turn.generated} generated{waited}]"
+
+
+@contextlib.contextmanager
+def _ctrl_c() -> Iterator[threading.Event]:
+    """While it is open the first Ctrl-C sets the event, and the second does what Ctrl-C does."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed  # signals are the main thread's
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def press(number: int, frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        pressed.set()
+
+    signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
