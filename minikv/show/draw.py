@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minikv.show.dot import tree_dot
-from minikv.show.grid import marks_of, pool_svg, pool_text, table_svg, table_text
+from minikv.show.grid import COLUMNS, marks_of, pool_svg, pool_text, table_svg, table_text
 from minikv.show.render import HOW_TO_GET_PICTURES, dot_to_svg, graphviz_way, svg_to_png
 from minikv.show.snapshot import plain, snapshot, tree_text
 
@@ -59,12 +59,12 @@ def draw(
     evicted: Any = None,
     label: Callable[[list[Any]], str] | None = None,
 ) -> Picture:
-    """Draw a prefix cache, a tree of your own nodes, a pool or a page table, as it is now.
+    """Draw a prefix cache, a tree of your own nodes, a pool, a page table or a store, as it is now.
 
     In a tree, the four marks take nodes, or a match, an insertion or a handle for the whole path to it; locked nodes
-    are marked by themselves. In a pool or a page table they take page or slot numbers. `label` turns the tokens of a
-    node into what is written on it. Your own nodes need `children`, and may have `tokens`, `slots` and `ref_count`.
-    Raises `TypeError` for what is none of these.
+    are marked by themselves. In a pool, a page table or a store they take page or slot numbers. `label` turns the
+    tokens of a node into what is written on it. Your own nodes need `children`, and may have `tokens`, `slots` and
+    `ref_count`. Raises `TypeError` for what is none of these.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()
@@ -79,6 +79,8 @@ def draw(
         return _draw_pool(thing, marked)
     if hasattr(thing, "is_open") and hasattr(thing, "num_rows"):
         return _draw_table(thing, marked)
+    if hasattr(thing, "pieces") and hasattr(thing, "layout"):
+        return _draw_store(thing, marked)
     views = snapshot(thing, marked, label)
     if len(views) > MOST_NODES:  # Graphviz would take minutes, and nobody could read it
         return Picture(
@@ -137,6 +139,16 @@ def _draw_table(table: Any, marked: dict[str, Any]) -> Picture:
     title = f"{type(table).__name__}: {sum(row is not None for row in rows)} of {len(rows)} rows open"
     text = f"{title}\n{table_text(rows, columns, marks)}"
     return Picture(text, lambda: table_svg(rows, columns, marks, title))
+
+
+def _draw_store(store: Any, marked: dict[str, Any]) -> Picture:
+    """The memory from its first byte on: a cell for the keys, or the values, of one slot in one layer."""
+    pieces, marks = store.pieces(), marks_of(marked)
+    rows = [pieces[start : start + COLUMNS] for start in range(0, min(len(pieces), MOST_NODES), COLUMNS)]
+    more = f", the first {MOST_NODES} shown" if len(pieces) > MOST_NODES else ""
+    title = f"{type(store).__name__}, {store.layout} layout: the slot of each key and value in memory{more}"
+    text = f"{title}\n{table_text(list(rows), COLUMNS, marks)}"
+    return Picture(text, lambda: table_svg(list(rows), COLUMNS, marks, title))
 
 
 def svg_size(svg: str) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import torch
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.sizing import KVShape
 from minikv.store.host import HostCopy, fetch, send
-from minikv.store.layout import LAYOUTS, Layout, cut, row_bytes
+from minikv.store.layout import LAYOUTS, Layout, cut, places, row_bytes
 from minikv.store.moves import Plane, move
 from minikv.store.slots import Slots
 
@@ -100,7 +100,7 @@ class KVStore:
             raise ValueError(f"{name} is on {values.device}: this store is on {self.device}")
         if values.shape != (count, *heads):
             raise ValueError(f"{name} has shape {tuple(values.shape)}: expected {(count, *heads)}, a row for each slot")
-        return values.contiguous().view(count, -1).view(self._views.k.dtype)
+        return values.contiguous().view(count, heads[0] * heads[1]).view(self._views.k.dtype)
 
     def _pair(self, src: Any, dst: Any, limit: int, unit: str) -> tuple[Slots, Slots]:
         """The source and destination of a copy: as many of both, no destination twice."""
@@ -164,6 +164,33 @@ class KVStore:
         if len(where) != len(copy):
             raise ValueError(f"slots are {len(where)} and the host copy has {len(copy)}: expected as many")
         send(self._views, where, copy, self._side)
+
+    # -- where things lie ----------------------------------------------------------------------------------------------
+
+    def byte_runs(self, slots: Any) -> list[tuple[int, int]]:
+        """The runs of bytes that hold the keys and values of `slots`: where each begins, and how long it is.
+
+        As many as the copies of memory that moving those slots takes.
+
+        >>> shape = KVShape(num_layers=2, num_kv_heads=1, head_dim=4)
+        >>> [KVStore(shape, 8, layout=layout).byte_runs([2, 3]) for layout in ("page", "layer")]
+        [[(64, 64)], [(16, 16), (80, 16), (144, 16), (208, 16)]]
+        """
+        found: list[tuple[int, int]] = []
+        for first, size, _ in places(self._views, _once(self.slots(slots), "slots").ids):
+            if found and sum(found[-1]) == first:
+                first, before = found.pop()
+                size += before
+            found.append((first, size))
+        return found
+
+    def pieces(self) -> list[int]:
+        """The slot of each layer's keys and values, in the order in which they lie in memory; what `draw` draws.
+
+        >>> KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=4), 3, layout="layer").pieces()
+        [0, 1, 2, 0, 1, 2]
+        """
+        return [slot for _, _, slot in places(self._views, self.slots(range(self.num_slots)).ids)]
 
     # -- what holds ----------------------------------------------------------------------------------------------------
 

@@ -14,9 +14,11 @@ from collections.abc import Sequence
 from math import gcd
 from typing import NamedTuple
 
+import numpy as np
 import torch
 
 from minikv.sizing import KVShape
+from minikv.store.slots import Ids
 
 LAYOUTS = ("page", "layer")
 # A row is moved in items as wide as it allows, since what a copy costs is counted in items.
@@ -80,3 +82,19 @@ def cut(memory: torch.Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype
         else:
             planes = [view((layers, num_slots, row), *place) for row, place in ((k, keys), (v, values))]
     return Layout(view((layers, num_slots, k), *keys), view((layers, num_slots, v), *values), tuple(planes))
+
+
+def places(layout: Layout, ids: Ids) -> list[tuple[int, int, int]]:
+    """Where the keys and values of slots `ids` lie, in the order of memory: first byte, bytes, and slot of each row.
+
+    >>> shape = KVShape(1, num_kv_heads=1, head_dim=4)
+    >>> views = cut(torch.zeros(2 * 16, dtype=torch.uint8), shape, 2, torch.float16, "layer")
+    >>> places(views, np.array([0, 1]))
+    [(0, 8, 0), (8, 8, 1), (16, 8, 0), (24, 8, 1)]
+    """
+    found = []
+    for view in (layout.k, layout.v):
+        size, (outer, row, _), start = view.itemsize, view.stride(), view.storage_offset()
+        firsts = (np.add.outer(np.arange(len(view)) * int(outer) + int(start), ids * int(row)) * size).ravel().tolist()
+        found += [(first, view.shape[2] * size, slot) for first, slot in zip(firsts, ids.tolist() * len(view))]
+    return sorted(found)
