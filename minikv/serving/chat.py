@@ -78,14 +78,15 @@ class Chat:
 
     def _prompt(self, question: str, max_new_tokens: int) -> list[int]:
         """The whole conversation as ids; the older half of the turns goes while it is too long."""
-        room = self._context - max_new_tokens
-        while len(prompt := self._format.prompt(self.turns, question)) > room:
-            if not self.turns:
+        room, turns = self._context - max_new_tokens, self.turns
+        while len(prompt := self._format.prompt(turns, question)) > room:
+            if not turns:
                 raise ValueError(
                     f"the question takes {len(prompt)} tokens: the context of {self._context} has room for {room} "
                     f"before an answer of {max_new_tokens}"
                 )
-            del self.turns[: (len(self.turns) + 1) // 2]
+            turns = turns[(len(turns) + 1) // 2 :]
+        self.turns = turns
         return prompt
 
     def reset(self) -> None:

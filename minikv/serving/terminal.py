@@ -89,12 +89,17 @@ def _answer(chat: Chat, question: str, how: tuple[int, float, int], write: TextI
         try:
             for piece in chat.ask(question, *how, stopped=pressed.is_set):
                 first = first or time.perf_counter() - begin
-                write.write(piece)
+                write.write(_printable(piece))
                 write.flush()
         except ValueError as error:  # a question that is too long
             print(f" {error}", file=write)
             return
     print(f"{' ...' if pressed.is_set() else ''}\n{_took(chat.last, first)}", file=write)
+
+
+def _printable(text: str) -> str:
+    """`text` without what a terminal would obey: a model may well say an escape sequence."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _took(turn: Generation | None, first: float | None) -> str:

@@ -1,0 +1,318 @@
+"""The chat: what a turn sends, what the cache serves of it, and that Ctrl-C stops an answer and nothing else."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import signal
+import sys
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llamas import llama, store_for
+from llamas import settings as config_json
+from test_tokenizer import file_tokenizer
+
+from minikv import CacheManager, CanaryModel, cli
+from minikv.serving import Engine
+from minikv.serving.chat import Chat
+from minikv.serving.chat_format import PlainFormat, TemplateFormat, Turn, load_format
+from minikv.serving.checkpoint import write_safetensors
+from minikv.serving.terminal import converse, open_chat
+from minikv.serving.tokenizer import ByteTokenizer
+
+BYTES = ByteTokenizer()
+END = 256
+
+
+def chat_with(model=None, context=400, slots=1000):
+    engine = Engine(model or CanaryModel(END + 1, eos=[END]), CacheManager(slots))
+    return Chat(engine, BYTES, PlainFormat(BYTES, END), context), engine
+
+
+def text_of(ids):
+    return "".join("<end>" if i == END else chr(i) for i in ids)
+
+
+class Interrupted(CanaryModel):
+    """Somebody presses Ctrl-C while it computes its step number `at`."""
+
+    def __init__(self, at, times=1):
+        super().__init__(END + 1, eos=[END])
+        self.steps, self.at, self.times = 0, at, times
+
+    def forward(self, chunks, store):
+        self.steps += 1
+        if self.steps == self.at:
+            for _ in range(self.times):
+                signal.raise_signal(signal.SIGINT)
+        return super().forward(chunks, store)
+
+
+def assert_nothing_leaked(engine):
+    engine.manager.check()
+    assert not engine.manager.sequences
+    assert engine.manager.available_size == engine.manager.num_pages
+
+
+# -- what a turn sends ----------------------------------------------------------------------------------------------
+
+
+def test_a_turn_sends_all_that_was_said_and_closes_what_was_cut_off():
+    turns = [Turn("Hi", " Hello.", [*b" Hello.", END]), Turn("More", " An", [*b" An"])]
+    sent = text_of(PlainFormat(BYTES, END).prompt(turns, "So?"))
+    assert sent == "User: Hi\nAssistant: Hello.<end>\nUser: More\nAssistant: An<end>\nUser: So?\nAssistant:"
+    assert text_of(PlainFormat(BYTES, start=END).prompt(turns[1:], "So?")).startswith(
+        "<end>User: More\nAssistant: An\n"
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.text("ab é?", min_size=1, max_size=8), min_size=2, max_size=4))
+def test_of_a_later_turn_only_the_new_question_is_computed(questions):
+    """The prompt of a turn begins with the last one's and its answer; all but that answer's last token is cached."""
+    chat, engine = chat_with()
+    before = 0
+    for question in questions:
+        said = "".join(chat.ask(question, max_new_tokens=7))
+        assert said == chat.turns[-1].text == BYTES.decode(chat.turns[-1].ids)
+        assert chat.last.cached >= before
+        before = chat.last.prompt + chat.last.generated - 1
+        assert_nothing_leaked(engine)
+    assert len(chat.turns) == len(questions)
+
+
+def test_a_new_conversation_forgets_what_was_said_and_not_what_was_computed():
+    chat, _ = chat_with()
+    first = "".join(chat.ask("What is a page?", 5))
+    chat.reset()
+    assert chat.turns == []
+    assert "".join(chat.ask("What is a page?", 5)) == first
+    assert chat.last.cached == chat.last.prompt - 1
+
+
+def test_a_conversation_that_outgrows_the_context_forgets_its_older_half():
+    chat, _ = chat_with(context=150)
+    kept = []
+    for number in range(8):
+        "".join(chat.ask(f"Question {number}", 20))
+        assert chat.last.prompt + 20 <= 150
+        assert chat.turns[-1].question == f"Question {number}"
+        kept.append(len(chat.turns))
+    assert kept[:3] == [1, 2, 3]
+    assert 1 < max(kept) < 8
+
+
+def test_a_question_that_is_too_long_is_refused_and_nothing_is_forgotten_for_it():
+    chat, engine = chat_with(context=100)
+    _ = "".join(chat.ask("short", 20))
+    with pytest.raises(
+        ValueError, match=r"the question takes 217 tokens: the context of 100 has room for 80 before an"
+    ):
+        next(chat.ask("x" * 200, 20))
+    assert [turn.question for turn in chat.turns] == ["short"]
+    assert_nothing_leaked(engine)
+
+
+@pytest.mark.parametrize("pieces", [0, 1, 3])
+def test_an_answer_that_nobody_listens_to_is_cut_off_and_remembered(pieces):
+    chat, engine = chat_with()
+    answer = chat.ask("Tell me", 50)
+    heard = [next(answer) for _ in range(pieces)]
+    answer.close()
+    assert [turn.text for turn in chat.turns] == (["".join(heard)] if pieces else [])
+    assert_nothing_leaked(engine)
+
+
+# -- a checkpoint's own template ------------------------------------------------------------------------------------
+
+TEMPLATE = """{{ bos_token }}{% for message in messages %}
+<|{{ message['role'] }}|>{{ message['content'] | trim }}<|end|>
+{% if message['role'] not in ('user', 'assistant') %}{{ raise_exception('no such role') }}{% endif %}
+{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"""
+
+
+def test_a_template_is_rendered_as_transformers_renders_it(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    tokenizer = file_tokenizer(tmp_path)
+    special = {"bos_token": "<|end|>"}
+    theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"), **special)
+    said = [
+        {"role": "user", "content": " Hi "},
+        {"role": "assistant", "content": "the é"},
+        {"role": "user", "content": "?"},
+    ]
+    wanted = theirs.apply_chat_template(said, chat_template=TEMPLATE, tokenize=False, add_generation_prompt=True)
+    ids = TemplateFormat(tokenizer, TEMPLATE, special).prompt([Turn(" Hi ", "the é", [])], "?")
+    assert ids == tokenizer.encode(wanted)
+
+
+@pytest.mark.parametrize("kind", ["text", "named", "file"])
+def test_a_template_is_found_wherever_a_checkpoint_keeps_it(tmp_path, kind):
+    tokens = {"bos_token": {"content": "<s>"}, "eos_token": None}
+    named = [{"name": "tools", "template": "B"}, {"name": "default", "template": "{{ bos_token }}A"}]
+    kept = {"text": {"chat_template": "{{ bos_token }}A"}, "named": {"chat_template": named}, "file": {}}
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({**tokens, **kept[kind]}))
+    if kind == "file":
+        (tmp_path / "chat_template.jinja").write_text("{{ bos_token }}A")
+    assert bytes(load_format(tmp_path, BYTES).prompt([], "Hi")) == b"<s>A"
+
+
+def test_a_template_that_refuses_and_a_missing_library_say_so(monkeypatch):
+    with pytest.raises(ValueError, match="the chat template refuses: no such thing"):
+        TemplateFormat(BYTES, "{{ raise_exception('no such thing') }}", {}).prompt([], "Hi")
+    monkeypatch.setitem(sys.modules, "jinja2.sandbox", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'minikv\[models\]'"):
+        TemplateFormat(BYTES, "", {})
+
+
+def test_any_checkpoint_can_be_talked_to(tmp_path, capsys, monkeypatch):
+    """A folder with weights, a BPE tokenizer and a template of its own; what it says means nothing."""
+    tokenizer = file_tokenizer(tmp_path)
+    model = llama(vocab_size=259, dtype=torch.float16)
+    (tmp_path / "config.json").write_text(json.dumps(config_json(vocab_size=259, eos_token_id=258)))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": TEMPLATE, "bos_token": "<|end|>"}))
+    write_safetensors(tmp_path / "model.safetensors", model.weights)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("the first\nthe second\n"))
+    assert (
+        cli.main(["chat", "--model", str(tmp_path), "--max-new-tokens", "4", "--temperature", "0.8", "--seed", "3"])
+        == 0
+    )
+    first, second = re.findall(r"\[(\d+) of (\d+) prompt tokens", capsys.readouterr().out)
+    prompt = tokenizer.encode("<|end|><|user|>the first<|end|>\n<|assistant|>")
+    assert (int(first[0]), int(first[1])) == (0, len(prompt))
+    assert int(second[0]) >= len(prompt)
+
+
+# -- the terminal ---------------------------------------------------------------------------------------------------
+
+
+def talk(chat, lines, **how):
+    out = io.StringIO()
+    converse(chat, read=io.StringIO(lines), write=out, **how)
+    return out.getvalue()
+
+
+def test_after_each_turn_it_says_what_the_cache_served():
+    chat, _ = chat_with()
+    out = talk(chat, "One\n\nTwo\n", max_new_tokens=6)
+    assert re.findall(
+        r"\[(\d+) of (\d+) prompt tokens from the cache \((\d+)%\) · (\d+) generated, the first after", out
+    ) == [
+        ("0", "20", "0", "6"),
+        ("25", "48", "52", "6"),
+    ]
+
+
+def test_commands_are_not_sent_to_the_model():
+    chat, engine = chat_with()
+    out = talk(chat, "/help\n/new\n/exit\nnever read\n")
+    assert out.count("/new begins a new conversation") == 2
+    assert "A new conversation" in out
+    assert engine.manager.cache.total_size == 0
+
+
+def test_a_question_that_is_too_long_leaves_the_program_running():
+    chat, _ = chat_with(context=100)
+    out = talk(chat, "x" * 200 + "\nshort\n", max_new_tokens=20)
+    assert "the question takes 217 tokens" in out
+    assert out.count("generated") == 1
+
+
+def test_what_a_terminal_would_obey_is_not_printed():
+    class Escaping(CanaryModel):
+        def forward(self, chunks, store):
+            logits = super().forward(chunks, store)
+            logits[:, 27] = 100.0
+            return logits
+
+    assert talk(chat_with(Escaping(END + 1))[0], "One\n", max_new_tokens=2).count("\N{REPLACEMENT CHARACTER}") == 2
+
+
+def test_ctrl_c_stops_the_answer_and_the_next_question_is_answered():
+    model = Interrupted(at=4)
+    chat, engine = chat_with(model)
+    out = talk(chat, "One\nTwo\n", max_new_tokens=8)
+    stopped, whole = re.findall(r"· (\d+) generated", out)
+    assert (int(stopped), int(whole)) == (4, 8)
+    assert " ...\n" in out
+    assert [turn.question for turn in chat.turns] == ["One", "Two"]
+    assert_nothing_leaked(engine)
+
+
+def test_a_second_ctrl_c_is_an_interruption_that_loses_nothing():
+    chat, engine = chat_with(Interrupted(at=3, times=2))
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        talk(chat, "One\n", max_new_tokens=8)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert chat.last.generated == 2
+    assert_nothing_leaked(engine)
+
+
+def test_ctrl_c_at_the_prompt_gives_up_the_line():
+    class Impatient(io.StringIO):
+        pressed = False
+
+        def readline(self, *_):
+            if not self.pressed:
+                self.pressed = True
+                raise KeyboardInterrupt
+            return super().readline()
+
+    chat, out = chat_with()[0], io.StringIO()
+    converse(chat, 3, read=Impatient("One\n"), write=out)
+    assert "(Ctrl-D leaves)" in out.getvalue()
+    assert "3 generated" in out.getvalue()
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["--model", "no_such_folder"], "no_such_folder has no config.json"),
+    (["--temperature", "-1"], "temperature is -1.0"),
+    (["--seed", "-1"], "seed is -1"),
+])  # fmt: skip
+def test_a_wrong_call_says_what_is_wrong(capsys, arguments, said):
+    assert cli.main(["chat", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_without_torch_it_says_what_to_install(capsys, monkeypatch):
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    assert cli.main(["chat"]) == 2
+    assert "pip install 'minikv[course]'" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals are POSIX's")
+def test_in_a_real_terminal():
+    """A process of its own, with keys typed at it: a question, Ctrl-C into a long answer, a question, Ctrl-D."""
+    pexpect = pytest.importorskip("pexpect")
+    command = ["-m", "minikv", "chat", "--temperature", "9", "--max-new-tokens", "1500"]
+    run = pexpect.spawn(
+        sys.executable, command, timeout=60, encoding="utf-8", env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    run.expect("you: ")
+    run.sendline("Tell me something very long")
+    run.expect("bot:.")
+    run.sendintr()
+    run.expect(r"\.\.\.\s+\[0 of \d+ prompt tokens from the cache .*?\]")
+    run.expect("you: ")
+    run.sendline("/new")
+    run.expect("still in the cache.*you: ")
+    run.sendeof()
+    run.expect(pexpect.EOF)
+    run.close()
+    assert run.exitstatus == 0
+
+
+def test_the_small_model_answers(capsys):
+    chat = open_chat(cli.asset("model"))
+    assert "slots" in "".join(chat.ask("What is a page?"))
+    assert chat.last.reason == "stop"
+    "".join(chat.ask("Thanks!"))
+    assert chat.last.cached > 0.8 * chat.last.prompt
+    assert store_for(chat._engine.model).shape == chat._engine.manager.store.shape
