@@ -1,0 +1,151 @@
+"""The small model: the script that trained it runs, and what it shipped knows what it was taught."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+import torch
+from llamas import settings, store_for
+
+from minikv import CacheManager, asset
+from minikv.serving import Engine
+from minikv.serving.chat_format import PlainFormat
+from minikv.serving.checkpoint import read_weights
+from minikv.serving.config import LlamaConfig
+from minikv.serving.contract import Chunk
+from minikv.serving.model import Llama, weight_shapes
+from minikv.serving.tokenizer import ByteTokenizer
+from minikv.serving.train import END, OneStep, loss, main, reworded, rows, train, turn
+from minikv.store import KVStore
+
+CORPUS = json.loads((asset("model") / "corpus.json").read_text("utf-8"))
+PAIRS = [(question, pair["answer"]) for pair in CORPUS["pairs"] for question in pair["questions"]]
+SMALL = {**settings(), "vocab_size": 257, "hidden_size": 16, "num_hidden_layers": 1, "max_position_embeddings": 64}
+FEW = {
+    "pairs": [{"questions": ["a?"], "answer": "b."}],
+    "prose": ["cdcdcdcd"],
+    "desk": {"system": "e", "chats": [[["f", "g"]]]},
+}
+
+
+# -- training -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(SMALL))
+    (tmp_path / "corpus.json").write_text(json.dumps(FEW))
+    return tmp_path
+
+
+def test_the_script_writes_a_checkpoint_and_the_same_one_again(folder, capsys):
+    written = []
+    for name in ("one", "same", "other"):
+        seed = "1" if name == "other" else "0"
+        main(["--folder", str(folder), "--steps", "3", "--tokens", "128", "--seed", seed, "--out", str(folder / name)])
+        written.append((folder / name).read_bytes())
+    assert written[0] == written[1] != written[2]
+    assert "step     2  loss" in capsys.readouterr().out
+    main(["--folder", str(folder), "--steps", "1", "--tokens", "64"])
+    assert Llama.from_folder(folder).vocab_size == 257
+
+
+def test_training_learns():
+    model = Llama.random(LlamaConfig.read(SMALL))
+    losses = list(train(model, FEW, steps=40, tokens=256, peak=1e-2))
+    assert losses[0] > 5
+    assert sum(losses[-5:]) / 5 < 1.5
+    assert not any(weight.requires_grad for weight in model.weights.values())
+
+
+def test_the_step_that_trains_is_the_step_that_serves():
+    model = Llama.random(LlamaConfig.read(SMALL))
+    tokens = [random.Random(0).choices(range(257), k=20) for _ in range(3)]
+    chunks = [Chunk(ids, 0, range(20 * i, 20 * i + 20)) for i, ids in enumerate(tokens)]
+    trained = model.logits(chunks, OneStep(), all_positions=True)
+    assert trained.equal(model.forward(chunks, store_for(model), all_positions=True))
+
+
+def test_only_answers_and_prose_are_to_be_predicted():
+    """A question is the user's to say, and what stands before an answer the chat's."""
+    ids, wanted = next(rows(FEW, random.Random(3), 400))
+    assert len(ids) == len(wanted) == 400
+    text = "".join(chr(i) if learn else "." for i, learn in zip(ids, wanted))
+    assert "User" not in text
+    assert "Assistant" not in text
+    assert f" b.{chr(END)}" in text
+    assert f"cdcdcdcd{chr(END)}" in text
+
+
+def test_a_turn_is_written_for_training_as_the_chat_writes_it():
+    ids = [i for run, _ in turn("a?", "b.") for i in run]
+    prompt = PlainFormat(ByteTokenizer(), END).prompt([], "a?")
+    assert ids == [*prompt, *b" b.", END, *b"\n"]
+
+
+def test_rewording_leaves_a_question_and_changes_some():
+    chance = random.Random(0)
+    said = [reworded("What is a lock?", chance) for _ in range(200)]
+    assert 40 < said.count("What is a lock?") < 160
+    assert {"what is a lock?", "What is a lock", "So what is a lock?"} <= set(said)
+
+
+# -- what was shipped -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model():
+    return Llama.from_folder(asset("model"))
+
+
+def mean_loss(model, texts):
+    """Of each text alone, in nats a byte."""
+    found = []
+    for ids, wanted in texts:
+        with torch.inference_mode():
+            found.append(loss(model, [(ids, wanted)]).item())
+    return sum(found) / len(found)
+
+
+def test_it_is_small_and_in_half_precision():
+    path = asset("model/model.safetensors")
+    assert path.stat().st_size < 4_000_000
+    weights = read_weights(asset("model"))
+    assert {weight.dtype for weight in weights.values()} == {torch.float16}
+    assert all(weight.isfinite().all() for weight in weights.values())
+
+
+def test_it_predicts_its_corpus_far_better_than_a_model_that_knows_nothing(model):
+    """Bytes drawn at random cost ln 257 = 5.5 nats, and English by the frequency of its letters about 3."""
+    chance = random.Random(0)
+    prose = [[*text.encode()[:400], END] for text in chance.sample(CORPUS["prose"], 30)]
+    texts = [(ids, [True] * len(ids)) for ids in prose]
+    answers = []
+    for question, answer in chance.sample(PAIRS, 30):
+        runs = turn(question, answer)
+        answers.append(([i for run, _ in runs for i in run], [learn for run, learn in runs for _ in run]))
+    untrained = Llama.random(model.config)
+    assert mean_loss(untrained, texts) > 4.5
+    assert mean_loss(untrained, answers) > 4.5
+    assert mean_loss(model, texts) < 1.5
+    assert mean_loss(model, answers) < 0.2
+
+
+def test_it_answers_what_it_was_taught(model):
+    """Greedily, in one batch, through the engine: nearly every question gets its own answer, to the letter."""
+    asked = [pair["questions"][0] for pair in CORPUS["pairs"]]
+    prompts = [PlainFormat(ByteTokenizer(), END).prompt([], question) for question in asked]
+    store = KVStore(model.shape, 40_000, dtype=torch.float32)
+    answers = Engine(model, CacheManager(40_000, store=store)).generate(prompts, max_new_tokens=200)
+    said = [ByteTokenizer().decode(answer.tokens).strip() for answer in answers]
+    right = [text == pair["answer"] for text, pair in zip(said, CORPUS["pairs"])]
+    assert sum(right) > 0.9 * len(right)
+    assert all(answer.reason == "stop" for answer in answers)
+
+
+def test_its_config_says_what_its_readme_says():
+    config = LlamaConfig.read(json.loads(asset("model/config.json").read_text("utf-8")))
+    assert (config.vocab_size, config.eos, config.max_length) == (257, {END}, 2048)
+    assert sum(torch.Size(shape).numel() for shape in weight_shapes(config).values()) == 1_833_216
