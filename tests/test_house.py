@@ -64,9 +64,9 @@ def test_the_index_needs_neither_torch_nor_widgets_nor_graphviz():
     assert not loaded & {"torch", "ipywidgets", "anywidget", "graphviz", "hypothesis", "IPython", "matplotlib"}
 
 
-# The parts that import torch, and the file that measures them, which nobody imports but `minikv bench --copy`.
+# The parts that import torch, and the files that measure them, which nobody imports but `minikv bench`.
 TORCH = {"store", "copy_on_write", "serving"}
-WITHOUT_TORCH = [path for path in INNER if part_of(path) not in TORCH and path.stem != "copying"]
+WITHOUT_TORCH = [path for path in INNER if part_of(path) not in TORCH and path.stem not in ("copying", "chatting")]
 
 
 @pytest.mark.parametrize("path", WITHOUT_TORCH, ids=lambda path: str(path.relative_to(ROOT)))

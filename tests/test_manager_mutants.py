@@ -133,7 +133,7 @@ MUTANTS = {
     PublishesWhatIsNotComputed: "is read for token|shared .* computed",
     ForgetsToUnlockWithoutRoom: "the sequences read .* the cache protects",
     LockIsNotMoved: "its lock protects",
-    FreesWhatIsShared: "slot .* the pool has it as free, but it is\ncached|given back to the pool, and cached|has two owners",
+    FreesWhatIsShared: "the pool has it as free, but it is\ncached|given back to the pool, and cached|has two owners",
 }
 
 

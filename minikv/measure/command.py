@@ -35,6 +35,7 @@ def add_bench(commands: Any) -> None:
     bench.add_argument("--race", type=guest, action="append", default=[], metavar="MODULE:CLASS",
                        help="an index of your own: a class with the five verbs that takes lists of tokens")  # fmt: skip
     bench.add_argument("--copy", action="store_true", help="measure copies of keys and values instead, to a memcpy")
+    bench.add_argument("--engine", action="store_true", help="serve a chat with and without the cache instead")
     bench.add_argument("--device", choices=("cpu", "cuda"), help="of --copy; default: the GPU where there is one")
     bench.add_argument("--save", metavar="FILE", help="of --copy: put the figures into this JSON file too")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
@@ -43,10 +44,14 @@ def add_bench(commands: Any) -> None:
 
 def run_bench(options: argparse.Namespace) -> int:
     """Run the bench as `options` say and print what it found; the exit status."""
+    if options.copy and options.engine:
+        return complain("--copy and --engine are two benches: name one of them", 2)
     if options.copy:
         return _run_copy(options)
     if options.device or options.save:
         return complain("--device and --save go with --copy", 2)
+    if options.engine:
+        return _run_engine(options)
     if "W6" in options.only and not options.trace:
         return complain("W6 is a trace: name its file with --trace", 2)
     trace = None
@@ -97,6 +102,20 @@ def _run_copy(options: argparse.Namespace) -> int:
     if options.save:
         save(figures, options.save)
     print(json.dumps(dataclasses.asdict(figures)) if options.json else copy_report(figures))
+    return 0
+
+
+def _run_engine(options: argparse.Namespace) -> int:
+    if importlib.util.find_spec("torch") is None:
+        return complain("--engine needs PyTorch: pip install 'minikv[course]'", 2)
+    if options.trace or options.only or options.race:
+        return complain("--trace, --only and --race are no part of --engine", 2)
+    from minikv.measure.chat_report import chat_report
+    from minikv.measure.chatting import bench_engine
+
+    with _laps() as tick:
+        figures = bench_engine(rounds=options.rounds, quick=options.quick, tick=tick)
+    print(json.dumps(dataclasses.asdict(figures)) if options.json else chat_report(figures))
     return 0
 
 

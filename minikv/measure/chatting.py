@@ -1,0 +1,167 @@
+"""`minikv bench --engine`: the same chats served with and without the prefix cache, side by side in one process.
+
+A few users talk to one assistant: all prompts begin with its instructions, and every turn of a user begins with all
+that was said before. Two engines differ in one object, `RadixCache` or `NoCache`, and take turns request by request, so
+that whatever else the machine does falls on both. What comes out must be the same, token by token. Both compute on one
+thread: steps as small as these gain nothing from more, and lose much where the cores are busy.
+
+It imports torch, with the model, and `minikv.measure` does not import it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import torch
+
+from minikv.assets import asset
+from minikv.errors import InvariantError, whole_number
+from minikv.manager import CacheManager
+from minikv.measure.bench import ROUNDS, Spread, Tick, machine
+from minikv.prefix import NoCache, RadixCache
+from minikv.serving import Engine, Request
+from minikv.serving.model import Llama
+from minikv.store import KVStore
+
+INSTRUCTIONS = (
+    "You are the assistant of a course on KV caches. Answer in one or two short sentences, in plain words, and use the "
+    "field's own terms: token, slot, page, page table, prefix, radix tree, lock, eviction. If somebody asks for code, "
+    "say in which chapter it is built. If you do not know something, say so, and name the chapter that comes nearest "
+    "to it. Never invent a number: every number of this course comes out of a cell that the reader can run.\n"
+)
+QUESTIONS = (
+    "What is a page?", "What is a slot?", "Why do prompts share a prefix?", "What is evicted first?",
+    "What is a radix tree?", "What does a lock protect?", "How many tokens fit?", "What is a page table?",
+    "What is a namespace?", "What is prefill?", "What is a duplicate?", "When is a page freed?",
+)  # fmt: skip
+USERS, TURNS, NEW_TOKENS = 6, 4, 24
+QUICK = (3, 2, 4)  # the same of a quick run
+NUM_SLOTS, PAGE = 8192, 16
+
+
+@dataclass
+class Side:
+    """One engine over all requests of a round: tokens computed in prefill, and milliseconds, summed up."""
+
+    prefilled: int = 0
+    first_token: float = 0.0
+    whole: float = 0.0
+
+
+@dataclass
+class EngineFigures:
+    """Everything that `minikv bench --engine` measures; `dataclasses.asdict` makes it JSON.
+
+    `prompt_tokens` are those of all prompts, `computed_without` and `computed_with` how many of them were computed; the
+    first token's times are means in milliseconds, `first_token_ratio` and `whole_ratio` without the cache to with it.
+    """
+
+    machine: str
+    date: str
+    rounds: int
+    quick: bool
+    model: str
+    requests: int
+    prompt_tokens: int = 0
+    computed_without: int = 0
+    computed_with: int = 0
+    first_token_without: Spread = field(default_factory=lambda: Spread(0, 0, 0))
+    first_token_with: Spread = field(default_factory=lambda: Spread(0, 0, 0))
+    first_token_ratio: Spread = field(default_factory=lambda: Spread(0, 0, 0))
+    whole_ratio: Spread = field(default_factory=lambda: Spread(0, 0, 0))
+
+    @property
+    def saved(self) -> float:
+        """The share of the prompts' tokens that the cache saved from being computed."""
+        return 1 - self.computed_with / self.computed_without
+
+
+def bench_engine(
+    model: Any = None, rounds: int = ROUNDS, quick: bool = False, tick: Tick = lambda what: None
+) -> EngineFigures:
+    """Serve the chats with and without the cache, `rounds` times from a cold start, with `model` (default: our own).
+
+    `InvariantError` when one token differs.
+    """
+    rounds = whole_number("rounds", rounds, 1, "at least 1 round is measured")
+    model = Llama.from_folder(asset("model")) if model is None else model
+    users, turns, new = QUICK if quick else (USERS, TURNS, NEW_TOKENS)
+    found = EngineFigures(machine(), date.today().isoformat(), rounds, quick, repr(model), users * turns)
+    laps: list[tuple[Side, Side]] = []  # without the cache, and with it
+    for lap in range(rounds):
+        tick(f"round {lap + 1}")
+        talk = _Talk(model, users, turns, new, swap=bool(lap % 2))
+        with _one_thread():
+            laps.append(talk.run())
+        found.prompt_tokens = talk.prompt_tokens
+    found.computed_without, found.computed_with = laps[0][0].prefilled, laps[0][1].prefilled
+    requests = users * turns
+    found.first_token_without = Spread.of([without.first_token / requests for without, _ in laps])
+    found.first_token_with = Spread.of([cached.first_token / requests for _, cached in laps])
+    found.first_token_ratio = Spread.of([without.first_token / cached.first_token for without, cached in laps])
+    found.whole_ratio = Spread.of([without.whole / cached.whole for without, cached in laps])
+    return found
+
+
+class _Talk:
+    """One round: every user's turns, each request to both engines, one right after the other."""
+
+    def __init__(self, model: Any, users: int, turns: int, new: int, swap: bool):
+        self.new, self.turns, self.swap = new, turns, swap
+        self.said = [list(INSTRUCTIONS.encode()) for _ in range(users)]
+        self.engines = [_engine(model, cached) for cached in (False, True)]
+        self.sides = Side(), Side()
+        self.prompt_tokens = 0
+
+    def run(self) -> tuple[Side, Side]:
+        for turn in range(self.turns):
+            for user, said in enumerate(self.said):
+                question = QUESTIONS[(user * self.turns + turn) % len(QUESTIONS)]
+                said += f"User: {question}\nAssistant:".encode()
+                self.prompt_tokens += len(said)
+                said += self._ask_both(said, swap=self.swap ^ bool(turn % 2))
+                said += b"\n"
+        return self.sides
+
+    def _ask_both(self, prompt: Sequence[int], swap: bool) -> list[int]:
+        order = (1, 0) if swap else (0, 1)
+        answers = {which: _ask(self.engines[which], prompt, self.new, self.sides[which]) for which in order}
+        if answers[0] != answers[1]:
+            raise InvariantError(f"without the cache the answer is {answers[0]}, with it {answers[1]}")
+        return answers[0]
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _engine(model: Any, cached: bool) -> Engine:
+    pages = NUM_SLOTS // PAGE
+    store = KVStore(model.shape, pages, PAGE, dtype=model.dtype)
+    cache = RadixCache(PAGE) if cached else NoCache(PAGE)
+    return Engine(model, CacheManager(pages, PAGE, prefix_cache=cache, store=store))
+
+
+def _ask(engine: Engine, prompt: Sequence[int], new: int, side: Side) -> list[int]:
+    """Let `engine` answer and add to `side` what it took."""
+    start = time.perf_counter()
+    request: Request = engine.submit(prompt, new)
+    while not request.output:
+        engine.step()
+    side.first_token += (time.perf_counter() - start) * 1000
+    side.prefilled += request.computed_tokens
+    while not request.is_over:
+        engine.step()
+    side.whole += (time.perf_counter() - start) * 1000
+    return request.output

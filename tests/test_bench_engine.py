@@ -1,0 +1,100 @@
+"""`minikv bench --engine`: what it counts is right, what it compares is the same, and it says so (no test times it)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from llamas import llama  # noqa: E402
+
+from minikv import InvariantError, cli  # noqa: E402
+from minikv.measure import chatting  # noqa: E402
+from minikv.measure.bench import Spread  # noqa: E402
+from minikv.measure.chat_report import chat_promises, chat_report  # noqa: E402
+from minikv.measure.chatting import INSTRUCTIONS, bench_engine  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def small():
+    """As small as a model of bytes can be."""
+    return llama(seed=1, vocab_size=257, num_hidden_layers=1)
+
+
+@pytest.fixture(scope="module")
+def figures(small):
+    return bench_engine(small, rounds=1, quick=True)
+
+
+def test_without_the_cache_every_prompt_is_computed(figures):
+    assert figures.requests == 6
+    assert figures.computed_without == figures.prompt_tokens > 6 * len(INSTRUCTIONS)
+
+
+def test_with_it_the_instructions_are_computed_once(figures):
+    """All else is a question, an answer and less than a page for each request."""
+    assert len(INSTRUCTIONS) < figures.computed_with < len(INSTRUCTIONS) + 6 * 90
+
+
+def test_a_whole_bench_would_save_four_fifths(small, monkeypatch):
+    """The counts of the full workload do not depend on the machine: the first promise can be kept here."""
+    monkeypatch.setattr(chatting, "NEW_TOKENS", 2)
+    found = bench_engine(small, rounds=1)
+    promise, _ = chat_promises(found)
+    assert (promise.kept, promise.found) == (True, found.saved)
+    assert found.requests == 24
+
+
+def test_a_promise_is_judged_by_its_own_figure(figures):
+    whole = dataclasses.replace(figures, quick=False, computed_without=100, computed_with=25)
+    slow, fast = (dataclasses.replace(whole, first_token_ratio=Spread(ratio, 1, 9)) for ratio in (2.9, 3.0))
+    assert [promise.kept for promise in chat_promises(slow)] == [False, False]
+    assert [promise.kept for promise in chat_promises(fast)] == [False, True]
+    assert chat_promises(figures) == []
+    assert "✗ prompt tokens that the cache saved, as a share: 0.75 (>= 0.8)" in chat_report(slow)
+
+
+def test_an_answer_that_differs_stops_it(small, monkeypatch):
+    real, asked = chatting._ask, []
+
+    def other(engine, prompt, new, side):
+        asked.append(prompt)
+        answer = real(engine, prompt, new, side)
+        return answer if len(asked) < 4 else [*answer[:-1], (answer[-1] + 1) % 257]
+
+    monkeypatch.setattr(chatting, "_ask", other)
+    with pytest.raises(InvariantError, match="without the cache the answer is"):
+        bench_engine(small, rounds=1, quick=True)
+
+
+def test_threads_are_as_before(small):
+    before = torch.get_num_threads()
+    bench_engine(small, rounds=1, quick=True)
+    assert torch.get_num_threads() == before
+
+
+def test_the_command(small, monkeypatch, capsys):
+    monkeypatch.setattr(chatting.Llama, "from_folder", lambda path: small)
+    assert cli.main(["bench", "--engine", "--quick", "--rounds", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "6 requests of a chat" in out
+    assert "prompt tokens computed" in out
+    assert "promised" not in out
+    assert cli.main(["bench", "--engine", "--quick", "--rounds", "1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["requests"] == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--copy"], "--copy and --engine are two benches"),
+        (["--device", "cpu"], "--device and --save go with --copy"),
+        (["--only", "W1"], "are no part of --engine"),
+    ],
+)
+def test_options_that_do_not_go_with_it(arguments, message, capsys):
+    assert cli.main(["bench", "--engine", *arguments]) == 2
+    assert message in capsys.readouterr().err
