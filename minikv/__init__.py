@@ -36,7 +36,9 @@ if TYPE_CHECKING:
         Sampler,
         Scheduler,
     )
+    from minikv.serving.chat import Chat
     from minikv.serving.model import Llama
+    from minikv.serving.tokenizer import ByteTokenizer
     from minikv.show import Film, Picture, Player, Playground, beside, draw, play, playground, plot, record
     from minikv.sizing import (
         KVShape,
@@ -61,7 +63,9 @@ _HOMES = {
     "minikv.manager": "CacheManager Sequence",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match NoCache PrefixCache RadixCache",
+    "minikv.serving.chat": "Chat",
     "minikv.serving.model": "Llama",
+    "minikv.serving.tokenizer": "ByteTokenizer",
     "minikv.serving": "Chunk Engine FirstComeFirstServed Generation LongestPrefixFirst Model Request Sampler Scheduler",
     "minikv.show": "Film Picture Player Playground beside draw play playground plot record",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
