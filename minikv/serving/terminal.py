@@ -94,7 +94,7 @@ def _answer(chat: Chat, question: str, how: tuple[int, float, int], write: TextI
         except ValueError as error:  # a question that is too long
             print(f" {error}", file=write)
             return
-    print(f"{' ...' if pressed.is_set() else ''}\n{_took(chat.last, first)}", file=write)
+        print(f"{' ...' if pressed.is_set() else ''}\n{_took(chat.last, first)}", file=write)
 
 
 def _printable(text: str) -> str:
