@@ -1,7 +1,8 @@
 """Build the notebooks from their sources: `notebooks/src/NN_name.py` becomes the executed `notebooks/NN_name.ipynb`.
 
 Building twice gives the same bytes. Cell ids come from position and content; timings, widget views and widget state
-are left out; text that a cell printed in several pieces is joined. Each chapter gets the same navigation and the same
+are left out; text that a cell printed in several pieces is joined; a cell tagged "measured" shows times of the
+machine that it runs on, so none of its output is stored. Each chapter gets the same navigation and the same
 set-up cell, made from the repository's address in `pyproject.toml`.
 
     python notebooks/build.py              build every chapter
@@ -123,7 +124,7 @@ def clean(notebook: Any) -> Any:
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         if cell.cell_type == "code":
-            cell.outputs = _joined(cell.outputs)
+            cell.outputs = [] if "measured" in cell.metadata.get("tags", []) else _joined(cell.outputs)
             for output in cell.outputs:
                 output.get("data", {}).pop(WIDGET_VIEW, None)
     return notebook

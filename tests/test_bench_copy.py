@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from minikv import InvariantError, KVShape, KVStore, cli  # noqa: E402
+from minikv import InvariantError, KVShape, KVStore, asset, cli  # noqa: E402
 from minikv.measure import copying  # noqa: E402
 from minikv.measure.bench import Spread  # noqa: E402
 from minikv.measure.copy_report import copy_promises, copy_report, save  # noqa: E402
@@ -129,3 +129,16 @@ def test_copying_without_torch_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
     assert cli.main(["bench", "--copy"]) == 2
     assert "PyTorch" in capsys.readouterr().err
+
+
+def test_the_shipped_figures_are_whole_and_keep_the_promises():
+    shipped = json.loads(asset("copy.json").read_text("utf-8"))
+    assert "cpu" in shipped
+    for device, kept in shipped.items():
+        spreads = [Spread(**spread) for spread in kept["memcpy"]]
+        results = [
+            CopyResult(r["name"], r["layout"], [Spread(**spread) for spread in r["to_memcpy"]]) for r in kept["results"]
+        ]
+        found = CopyFigures(**{**kept, "memcpy": spreads, "results": results})
+        assert (found.device, found.quick, len(found.memcpy)) == (device, False, len(found.tokens))
+        assert all(promise.kept for promise in copy_promises(found)), copy_report(found)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import pytest
 from chapters import CHECK, NOTEBOOKS, load, run_cells, solutions
 
 from minikv import check, progress
+from minikv.learn.ch06 import fewest_moves
 from minikv.learn.exercises import CHAPTERS, Exercise, Hunt, exercises_of, find_exercise
 from minikv.learn.judge import Script
 
@@ -62,6 +64,24 @@ def test_an_exercise_has_a_fill_in_a_design_and_a_hunt_and_at_least_one_known_mi
     assert exercise.wrong
     assert exercise.hint
     assert isinstance(exercise, Hunt) == exercise.id.endswith(".3")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_fewest_moves_of_chapter_06_are_what_a_search_over_all_orders_finds(size):
+    """Breadth first over what may lie in the slots and the spare one, for every copy within so many slots."""
+    for targets in itertools.chain.from_iterable(itertools.combinations(range(size), n) for n in range(size + 1)):
+        for sources in itertools.product(range(size), repeat=len(targets)):
+            wanted = {**{slot: slot for slot in range(size)}, **dict(zip(targets, sources))}
+            goal, states, moves = tuple(wanted[slot] for slot in range(size)), {(*range(size), None)}, 0
+            while not any(state[:size] == goal for state in states):
+                states = {
+                    (*state[:to], state[at], *state[to + 1 :])
+                    for state in states
+                    for at in range(size + 1)
+                    for to in range(size + 1)
+                }
+                moves += 1
+            assert fewest_moves(sources, targets) == moves, (sources, targets)
 
 
 # -- check never raises ---------------------------------------------------------------------------------------------

@@ -33,7 +33,7 @@ from minikv.learn.judge import (
     smallest,
 )
 
-CHAPTERS = range(6)
+CHAPTERS = range(7)
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
 
 

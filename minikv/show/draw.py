@@ -143,12 +143,16 @@ def _draw_table(table: Any, marked: dict[str, Any]) -> Picture:
 
 def _draw_store(store: Any, marked: dict[str, Any]) -> Picture:
     """The memory from its first byte on: a cell for the keys, or the values, of one slot in one layer."""
-    pieces, marks = store.pieces(), marks_of(marked)
-    rows = [pieces[start : start + COLUMNS] for start in range(0, min(len(pieces), MOST_NODES), COLUMNS)]
+    pieces, marks, columns = (
+        store.pieces(),
+        marks_of(marked),
+        COLUMNS // 2,
+    )  # so that two stores stand beside each other
+    rows: list[list[int] | None] = [pieces[at : at + columns] for at in range(0, min(len(pieces), MOST_NODES), columns)]
     more = f", the first {MOST_NODES} shown" if len(pieces) > MOST_NODES else ""
-    title = f"{type(store).__name__}, {store.layout} layout: the slot of each key and value in memory{more}"
-    text = f"{title}\n{table_text(list(rows), COLUMNS, marks)}"
-    return Picture(text, lambda: table_svg(list(rows), COLUMNS, marks, title))
+    title = f"{type(store).__name__}, {store.layout} layout: slots in memory{more}"
+    text = f"{title}\n{table_text(rows, columns, marks)}"
+    return Picture(text, lambda: table_svg(rows, columns, marks, title))
 
 
 def svg_size(svg: str) -> tuple[float, float]:

@@ -433,7 +433,7 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | 03 radix splitting | How do prompts share a prefix? |
 | 04 locking | What must not be evicted now? |
 | 05 LRU eviction | What goes first? |
-| 06 GPU KV copying (to come) | How do the bytes move? |
+| 06 GPU KV copying | How do the bytes move? |
 | 07 cache manager (to come) | What happens in the life of a request? |
 | 08 serving engine (to come) | Does the cache change a single answer? |
 | 09 to 12 (to come) | the four other designs that people meet in the wild |
@@ -479,6 +479,10 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | logical clock | a counter that goes up by one with each use, in place of the time | 05 |
 | ring | all that may be evicted, in the order of its last use; anything can move to the young end at once | 05 |
 | policy | a guess at what will be needed last, so that it may go first | 05 |
+| layout | the order in which layers, slots, keys and values stand in memory | 06 |
+| gather | reading rows from many places into one tensor | 06 |
+| scatter | writing the rows of one tensor to many places | 06 |
+| pinned memory | host memory that the system does not move, so that a GPU can copy from and to it by itself | 06 |
 
 ## Recap
 

@@ -443,7 +443,7 @@ for evict_by in ("node", "page"):
 
 # %% [markdown]
 """
-The price is the number of calls: who frees no more than is needed must soon come again.
+The price is calls: who frees just enough must soon come again.
 
 ## Play
 
