@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch")
 from minikv import HostCopy, InvariantError, KVShape, KVStore, Slots, draw, kv_tensors  # noqa: E402
 from minikv.store.kv_store import DTYPES  # noqa: E402
 from minikv.store.layout import LAYOUTS  # noqa: E402
-from minikv.store.moves import LONG_RUN, Plane, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
+from minikv.store.moves import LONG_RUN, MANY, Plane, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
 
 ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU on this machine")
 DEVICES = ["cpu", pytest.param("cuda", marks=ON_GPU)]
@@ -168,6 +168,14 @@ def test_views_that_are_not_contiguous_and_tensors_with_gradients_are_written_li
     assert not store.read(0, range(4))[1].requires_grad
 
 
+@pytest.mark.parametrize("offset", range(9))
+def test_rows_may_begin_anywhere_in_a_larger_tensor(offset):
+    store, buffer = KVStore(EVEN, PAGES, PAGE_SIZE), torch.arange(40).half()
+    rows = buffer[offset : offset + 16].view(2, 2, 4)
+    store.write(0, [3, 1], rows, rows)
+    assert torch.equal(store.read(0, [3, 1])[0], rows)
+
+
 # -- copies -----------------------------------------------------------------------------------------------------------
 
 slot_lists = st.lists(st.integers(0, SLOTS - 1), unique=True, max_size=SLOTS)
@@ -245,7 +253,8 @@ def test_runs_put_together_are_the_slots_and_no_two_could_be_one(pairs):
 
 @given(st.lists(st.integers(0, 20), min_size=1), st.lists(st.integers(0, 20), min_size=1))
 def test_disjoint_is_what_sets_say(a, b):
-    assert disjoint(np.array(a), np.array(b)) == set(a).isdisjoint(b)
+    few, many = (np.array(a), np.array(b)), (np.tile(a, MANY), np.tile(b, MANY))
+    assert disjoint(*few) == disjoint(*many) == set(a).isdisjoint(b)
 
 
 # -- host -------------------------------------------------------------------------------------------------------------

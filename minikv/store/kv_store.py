@@ -100,7 +100,10 @@ class KVStore:
             raise ValueError(f"{name} is on {values.device}: this store is on {self.device}")
         if values.shape != (count, *heads):
             raise ValueError(f"{name} has shape {tuple(values.shape)}: expected {(count, *heads)}, a row for each slot")
-        return values.contiguous().view(count, heads[0] * heads[1]).view(self._views.k.dtype)
+        rows, item = values.contiguous().view(count, heads[0] * heads[1]), self._views.k.dtype
+        if rows.storage_offset() * rows.itemsize % item.itemsize:  # it begins in the middle of an item
+            rows = rows.clone()
+        return rows.view(item)
 
     def _pair(self, src: Any, dst: Any, limit: int, unit: str) -> tuple[Slots, Slots]:
         """The source and destination of a copy: as many of both, no destination twice."""

@@ -18,7 +18,7 @@ try:
 except ImportError:  # this file can be read, tested for its house rules and imported where there is no Triton
     triton = tl = None
 
-BLOCK = 1024  # 8-byte words that one program moves: 8 KiB
+BLOCK = 1024  # words that one program moves at the most: 8 KiB where a word has 8 bytes
 
 
 def _copy_rows(
@@ -41,5 +41,6 @@ def move_rows(plane: torch.Tensor, src: torch.Tensor, dst: torch.Tensor) -> None
         raise ModuleNotFoundError("triton is not installed: this copy is written in it")
     words = plane.view(torch.int64) if plane.itemsize > 8 else plane  # Triton has no 16-byte numbers
     outer, _, width = words.shape
-    grid = (len(src), triton.cdiv(width, BLOCK), outer)
-    _kernel[grid](words, src, dst, words.stride(0), words.stride(1), width, block=BLOCK)
+    block = min(BLOCK, triton.next_power_of_2(width))
+    grid = (len(src), triton.cdiv(width, block), outer)
+    _kernel[grid](words, src, dst, words.stride(0), words.stride(1), width, block=block)
