@@ -9,7 +9,7 @@
 
 ## The problem
 
-So far a slot was a number. Now it is a place in memory, and a cached prefix is megabytes. AstrAI's first cache, a small one whose code is a pleasure to read, had one slot for a whole *request*: a row with room for all its tokens. A prefix that lies in one row is of no use to a request in another, so it is copied there, layer by layer. Here it is in short. A model would compute keys and values; we write down the token instead, so that we can see later whose they are.
+So far a slot was a number. Now it is a place in memory, and a cached prefix is megabytes. AstrAI's first cache had one slot for a whole *request*: a row with room for all its tokens. A prefix that lies in one row is of no use to a request in another, so it is copied there, layer by layer. Here it is in short. A model would compute keys and values; we write down the token instead, so that we can see later whose they are.
 """
 
 # %%
@@ -342,7 +342,7 @@ beside(*pictures)
 
 # %% [markdown]
 """
-With few tokens it is the calls that count: look at the loops over layers, on the left. With many tokens it is the bytes, and how they lie: there a gather pays for its second tensor, and the runs of the page layout for nothing.
+With few tokens it is the calls that count: look at the loops over layers, on the left. With many tokens it is the bytes, and how they lie: a gather pays for its second tensor, and the runs of the page layout come closest to the limit.
 
 And on your machine? The next cell measures the two smaller sizes, in a few seconds. It is the one cell here whose output differs from run to run, so none is stored.
 """
@@ -519,7 +519,7 @@ Two things are at risk now. A slot that is freed while a copy of it is still on 
 |---|---|---|---|---|
 | the layer layout | a K and a V tensor for each layer | a tensor for each layer, its axes in a chosen order | one tensor, layers inside | one tensor, layers inside |
 | the page layout | host memory, "page_first" | a choice of `kv_cache_layout` | - | - |
-| `write` | `store_cache`, a kernel | `reshape_and_cache`, a kernel | `store.cu`, a kernel | a Triton kernel; slot -1 is skipped |
+| `write` | `set_kv_buffer`, a kernel | `reshape_and_cache`, a kernel | `store.cu`, a kernel | a Triton kernel; slot -1 is skipped |
 | `copy` | `move_kv_cache` | copies of blocks that must change | - | - |
 | `to_host`, `from_host` | `get_cpu_copy`, `load_cpu_copy`, and HiCache | `kv_offload` | - | - |
 | a slot for who writes nothing | slot 0 | block 0 | the last page | -1 |
