@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -484,6 +485,27 @@ def test_the_triton_kernel_agrees_with_indexing_in_tritons_interpreter():
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.split() == ["agreed", "24"]
+
+
+@pytest.mark.parametrize("word", ["i8", "i32", "i64"])
+def test_the_triton_kernel_compiles_for_an_nvidia_gpu_where_there_is_none(word, tmp_path, monkeypatch):
+    """The interpreter takes what the compiler does not; and aligned rows are to be read 16 bytes at a time."""
+    pytest.importorskip("triton", reason="Triton is not installed")
+    from triton import compile as build
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    from minikv.store.triton_copy import BLOCK, _kernel
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    kinds = {"memory": f"*{word}", "src": "*i64", "dst": "*i64", "outer_stride": "i64", "row_stride": "i32"}
+    signature = {**kinds, "words": "i32", "block": "constexpr"}
+    aligned = {(place,): [["tt.divisibility", 16]] for place in range(6)}
+    made = build(ASTSource(_kernel, signature, {"block": BLOCK}, aligned), target=GPUTarget("cuda", 80, 32))
+    wide = {"i8": r"\.v2\.b32|\.b64", "i32": r"\.v4\.b32", "i64": r"\.v2\.b64"}[word]
+    assert re.search(rf"ld\.global{wide}", made.asm["ptx"])
+    assert re.search(rf"st\.global{wide}", made.asm["ptx"])
+    assert made.asm["cubin"]
 
 
 @ON_GPU

@@ -21,9 +21,8 @@ except ImportError:  # this file can be read, tested for its house rules and imp
 BLOCK = 1024  # words that one program moves at the most: 8 KiB where a word has 8 bytes
 
 
-def _copy_rows(
-    memory: Any, src: Any, dst: Any, outer_stride: int, row_stride: int, words: int, block: tl.constexpr
-) -> None:
+# No types but `constexpr`: Triton would read `int` as 32 bits, and a stride may need more.
+def _copy_rows(memory, src, dst, outer_stride, row_stride, words, block: tl.constexpr):  # type: ignore[no-untyped-def]
     """Copy block `program_id(1)` of row `src[program_id(0)]` to row `dst[program_id(0)]`, in line `program_id(2)`."""
     at = tl.program_id(1) * block + tl.arange(0, block)
     plane = memory + tl.program_id(2).to(tl.int64) * outer_stride
