@@ -14,7 +14,7 @@ from llamas import LLAMA3, llama, scattered, settings, store_for
 
 from minikv.serving.batch import Batch
 from minikv.serving.checkpoint import read_safetensors, read_weights, write_safetensors
-from minikv.serving.config import LlamaConfig, rope_frequencies
+from minikv.serving.config import LlamaConfig, read_config, rope_frequencies
 from minikv.serving.contract import Chunk, Model
 from minikv.serving.model import Llama, weight_shapes
 
@@ -214,6 +214,16 @@ def test_llama_3_leaves_fast_pairs_and_stretches_slow_ones():
 
 def test_end_tokens_may_be_one_many_or_none():
     assert [LlamaConfig.read(settings(eos_token_id=ids)).eos for ids in (None, 2, [2, 5])] == [set(), {2}, {2, 5}]
+
+
+def test_a_checkpoints_generation_config_knows_more_ends(tmp_path):
+    """As Llama 3's chat models have it: a turn's end beside the text's."""
+    (tmp_path / "config.json").write_text(json.dumps(settings(eos_token_id=2)))
+    assert read_config(tmp_path).eos == {2}
+    (tmp_path / "generation_config.json").write_text(json.dumps({"temperature": 0.6}))
+    assert read_config(tmp_path).eos == {2}
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, 9]}))
+    assert read_config(tmp_path).eos == {2, 9}
 
 
 # -- checkpoints ----------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import pi
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,23 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError(f"{path} holds {bounded(found)}: expected an object")
     return found
+
+
+def read_config(folder: str | PathLike[str]) -> LlamaConfig:
+    """The config of a checkpoint folder; the end tokens are those of its `generation_config.json`, if that names any.
+
+    `FileNotFoundError` where there is no `config.json`.
+
+    >>> from minikv.assets import asset
+    >>> sorted(read_config(asset("model")).eos)
+    [256]
+    """
+    folder = Path(folder)
+    if not (folder / "config.json").exists():
+        raise FileNotFoundError(f"{folder} has no config.json: expected the folder of a checkpoint")
+    settings, generation = read_json(folder / "config.json"), folder / "generation_config.json"
+    ends = read_json(generation).get("eos_token_id") if generation.exists() else None
+    return LlamaConfig.read(settings if ends is None else {**settings, "eos_token_id": ends})
 
 
 def rope_frequencies(config: LlamaConfig) -> list[float]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,7 +22,7 @@ from torch.nn import functional
 
 from minikv.serving.batch import Batch, Rectangle
 from minikv.serving.checkpoint import read_weights
-from minikv.serving.config import LlamaConfig, read_json, rope_frequencies
+from minikv.serving.config import LlamaConfig, read_config, rope_frequencies
 from minikv.serving.contract import Chunk
 from minikv.sizing import KVShape
 
@@ -54,11 +53,7 @@ class Llama:
 
         Without a `dtype` it computes in float32 on a CPU, elsewhere in what the checkpoint is stored in.
         """
-        folder = Path(path)
-        if not (folder / "config.json").exists():
-            raise FileNotFoundError(f"{folder} has no config.json: expected the folder of a checkpoint")
-        config = LlamaConfig.read(read_json(folder / "config.json"))
-        found = read_weights(folder)
+        config, found = read_config(path), read_weights(path)
         if config.tied:
             found.pop("lm_head.weight", None)  # some checkpoints store it twice
         found = {name: weight for name, weight in found.items() if not name.endswith("rotary_emb.inv_freq")}
@@ -197,7 +192,7 @@ def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
     """Every weight that a checkpoint of this config has, by Hugging Face's name, and its shape.
 
     >>> from minikv import asset
-    >>> weight_shapes(LlamaConfig.read(read_json(asset("model/config.json"))))["model.layers.0.self_attn.k_proj.weight"]
+    >>> weight_shapes(read_config(asset("model")))["model.layers.0.self_attn.k_proj.weight"]
     (64, 192)
     """
     hidden, wide, head = config.hidden_size, config.intermediate_size, config.shape.head_dim
