@@ -118,6 +118,12 @@ def test_a_masked_token_is_never_sampled():
     assert {sampler(np.array([-np.inf, 0.0, -np.inf, 0.0])) for _ in range(200)} == {1, 3}
 
 
+def test_a_masked_token_is_not_sampled_even_by_the_smallest_number():
+    sampler = Sampler(temperature=1.0)
+    sampler._generator = mock.Mock(random=lambda: 0.0)
+    assert sampler(np.array([-np.inf, 0.0])) == 1
+
+
 @pytest.mark.parametrize(
     ("temperature", "error"), [(-1, ValueError), (float("nan"), ValueError), ("hot", TypeError), (True, TypeError)]
 )
@@ -263,6 +269,8 @@ def test_whichever_call_fails_the_requests_can_be_aborted(verb):
         except MemoryError:
             failed = True
         setattr(thing, verb, original)
+        assert not engine.manager.sequences
+        assert not engine.scheduler.running
         assert [result.tokens for result in engine.generate(PROMPTS, 4)] == expected
         assert_nothing_left(engine)
     assert k > 2

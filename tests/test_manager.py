@@ -322,6 +322,18 @@ def test_whichever_call_fails_nothing_leaks(page_size, error):
     assert manager.cache.total_size > 8
 
 
+def test_what_is_on_its_way_to_the_pool_is_available(monkeypatch):
+    """The pool fails to take four pages back: they are not lost, and the next request can have them."""
+    manager = CacheManager(4)
+    sequence = manager.start([1, 2, 3, 4])
+    with monkeypatch.context() as patch, contextlib.suppress(MemoryError):
+        patch.setattr(manager.pool, "free", mock.Mock(side_effect=MemoryError))
+        manager.abort(sequence)
+    assert (manager.pool.num_free, manager.available_size) == (0, 4)
+    manager.check()
+    assert manager.start([5, 6, 7, 8]).slots.tolist()
+
+
 # -- its parts ------------------------------------------------------------------------------------------------------
 
 

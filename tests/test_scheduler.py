@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,6 +48,19 @@ def test_decoding_and_chunks_share_a_step():
         [(1, 1, False), (2, 4, True)],
         [(1, 1, False), (2, 1, False)],
         [(2, 1, False)],
+    ]
+
+
+def test_who_decodes_comes_before_an_older_prompt():
+    """The younger one was let in first, since it was cached: the long prompt takes what it leaves of each step."""
+    manager = CacheManager(64)
+    warm(manager, range(10))
+    scheduler = Scheduler(manager, token_budget=4, max_running=2, order=LongestPrefixFirst())
+    submitted(scheduler, range(20, 30), range(10), new=3)
+    assert [run_step(scheduler) for _ in range(3)] == [
+        [(2, 1, True), (1, 3, True)],
+        [(2, 1, False), (1, 3, True)],
+        [(2, 1, False), (1, 3, True)],
     ]
 
 
@@ -129,8 +144,38 @@ def test_the_youngest_makes_way_and_computes_little_again():
     run_all(scheduler)
     assert (old.preemptions, young.preemptions) == (0, 1)
     assert (old.output, young.output) == ([7] * 5, [7] * 5)
-    assert young.computed_tokens < 2 * (4 + 5 - 1)
+    assert young.computed_tokens == 13  # eight, and five again: old needed the room
     assert scheduler.manager.pool.num_free + scheduler.manager.cache.total_size == 10
+
+
+def test_one_page_short_nothing_is_computed_twice():
+    """What the preempted request had computed is published, its answer too, and most of it is still there."""
+    scheduler = Scheduler(CacheManager(15))
+    _, young = submitted(scheduler, [1, 2, 3, 4], [5, 6, 7, 8], new=5)
+    run_all(scheduler)
+    assert (young.preemptions, young.computed_tokens) == (1, 4 + 5 - 1)
+    assert young.cached_tokens == 0  # at first: what it found later was its own
+
+
+def test_the_youngest_is_who_came_last_and_not_who_was_let_in_last():
+    """The cached request is let in first; when room runs out it goes, since the stranger was there before."""
+    manager = CacheManager(16)
+    warm(manager, range(5))
+    scheduler = Scheduler(manager, token_budget=16, max_running=2, order=LongestPrefixFirst())
+    stranger, cached = submitted(scheduler, [50, 51, 52], [*range(5), 6], new=8)
+    assert [number for number, _, _ in run_step(scheduler)] == [2, 1]
+    run_all(scheduler)
+    assert (stranger.preemptions, cached.preemptions) == (0, 1)
+
+
+def test_who_was_preempted_comes_before_those_that_came_later():
+    scheduler = Scheduler(CacheManager(10), max_running=2)
+    old, young, last = submitted(scheduler, [1, 2, 3, 4], [5, 6, 7, 8], [9], new=5)
+    while not young.preemptions:
+        run_step(scheduler)
+    assert scheduler.waiting == [young, last]
+    run_all(scheduler)
+    assert old.preemptions == 0
 
 
 def test_the_oldest_is_never_preempted():
@@ -273,6 +318,23 @@ def test_nobody_waits_for_what_will_not_come(how):
     assert [len(step) for step in run_all(scheduler)] == [2]
 
 
+def test_the_last_token_is_computed_anyway_and_not_waited_for():
+    """Eight tokens in common, but of them the second needs only seven from the cache."""
+    scheduler = Scheduler(CacheManager(64), worth_waiting=8)
+    submitted(scheduler, range(10), range(8), new=1)
+    assert run_all(scheduler) == [[(1, 10, True), (2, 8, True)]]
+
+
+def test_what_is_generated_is_not_waited_for():
+    """An answer is published when it is finished, which may be long: whoever asks with it in its prompt goes ahead."""
+    scheduler = Scheduler(CacheManager(64), worth_waiting=2)
+    submitted(scheduler, [1, 2], new=20)
+    for _ in range(6):
+        run_step(scheduler)
+    submitted(scheduler, [1, 2, *[7] * 9], new=1)
+    assert [number for number, _, _ in run_step(scheduler)] == [1, 2]
+
+
 def test_others_may_pass_one_that_waits_for_a_prefix_but_not_for_ever():
     scheduler = Scheduler(CacheManager(64), token_budget=3, max_running=3, patience=1, worth_waiting=4)
     submitted(scheduler, range(8), [*range(8), 91], [50], [51], new=1)
@@ -306,6 +368,21 @@ def test_who_lost_its_sequence_starts_again():
     scheduler.manager.abort(request.sequence)
     run_all(scheduler)
     assert request.output == [7] * 4
+
+
+def test_whoever_is_over_leaves_even_if_another_could_not():
+    """Publishing the first one's tokens fails: both are over all the same, and hold nothing after the next step."""
+    scheduler = Scheduler(CacheManager(16))
+    requests = submitted(scheduler, [1, 2, 3], [4, 5, 6], new=1)
+    work, insert = scheduler.plan(), scheduler.manager.cache.insert
+    scheduler.manager.cache.insert = mock.Mock(side_effect=MemoryError)
+    with pytest.raises(MemoryError):
+        scheduler.settle(work, [7, 7])
+    scheduler.manager.cache.insert = insert
+    assert [request.is_over for request in requests] == [True, True]
+    assert scheduler.plan() == []
+    assert not scheduler.manager.sequences
+    scheduler.manager.check()
 
 
 def test_a_request_is_submitted_once():

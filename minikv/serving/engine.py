@@ -192,8 +192,9 @@ class Engine:
             self._abort_all(requests)
 
     def _abort_all(self, requests: list[Request]) -> None:
-        """Abort all that are not over, the others too if one of them fails."""
+        """Abort all that are not over, each of them even if another fails; what is over holds nothing either."""
         with contextlib.ExitStack() as each:
+            each.callback(self.scheduler.sweep)
             for request in requests:
                 if not request.is_over:
                     each.callback(self.abort, request)

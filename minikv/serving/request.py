@@ -49,7 +49,7 @@ class Request:
         self.cached_tokens = self.computed_tokens = self.preemptions = 0
         self.submitted_at = 0
         self.first_token_steps: int | None = None
-        self.overtaken = 0  # by how many that came later, since it began to wait
+        self.overtaken = 0  # by how many that came later and were let in before it
 
     @property
     def prompt_tokens(self) -> int:

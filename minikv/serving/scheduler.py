@@ -105,17 +105,15 @@ class Scheduler:
 
         Raises `OutOfPages` when nothing runs and not even one request can be let in: then somebody else has the pages.
         """
-        self._sweep()
-        preempted = self._make_room()
+        self.sweep()
+        self._make_room()
         work: list[Work] = []
         left = self.token_budget
-        for share in self._shares():
+        for share in sorted(map(_rest, self.running), key=lambda share: share.prefill):  # who decodes comes first
             count = min(share.num_tokens, left)
             work += [share._replace(num_tokens=count)] if count else []
             left -= count
-        if not preempted:
-            work += self._let_in(left)
-        return work
+        return work + self._let_in(left)
 
     def settle(self, work: Sequence[Work], tokens: Iterable[int | None]) -> None:
         """The shares of `work` are computed, and `tokens` sampled behind them (`None` behind a chunk in the middle)."""
@@ -132,7 +130,7 @@ class Scheduler:
             elif prefill and request.sequence is not None:
                 self.manager.checkpoint(request.sequence)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
         """Repair what a failure left behind: the finished leave, and who lost its sequence starts again."""
         for request in list(self.running):
             if request.is_over:
@@ -155,17 +153,15 @@ class Scheduler:
 
     # -- the running ------------------------------------------------------------------------------------------------
 
-    def _make_room(self) -> bool:
-        """A slot for the last token of each, the oldest first; whether somebody had to make way for it."""
-        preempted = False
+    def _make_room(self) -> None:
+        """A slot for the last token of each, the oldest first; if there is none, the youngest makes way."""
         for request in list(self.running):
-            while (sequence := request.sequence) is not None and len(sequence.tokens) < len(request.tokens):
+            length = request.prompt_tokens + request.generated_tokens
+            while (sequence := request.sequence) is not None and len(sequence.tokens) < length:
                 try:
-                    self.manager.extend(sequence, request.tokens[len(sequence.tokens) :])
+                    self.manager.extend(sequence, request.output[len(sequence.tokens) - length :])
                 except OutOfPages:
                     self._preempt(self.running[-1])
-                    preempted = True
-        return preempted
 
     def _preempt(self, request: Request) -> None:
         """Take the slots of `request`; it will be computed again, less what stays in the cache until then."""
@@ -176,18 +172,9 @@ class Scheduler:
 
     def _wait_again(self, request: Request) -> None:
         self.running.remove(request)
-        request.sequence, request.overtaken = None, 0
+        request.sequence = None
         self.waiting.append(request)
         self.waiting.sort(key=lambda waiting: waiting.number)
-
-    def _shares(self) -> list[Work]:
-        """What each running request could compute: those that decode first, then the rests of prompts."""
-        shares = []
-        for request in self.running:
-            assert request.sequence is not None
-            count = len(request.sequence.tokens) - request.sequence.computed
-            shares.append(Work(request, count, prefill=count > 1 or not request.output))
-        return sorted(shares, key=lambda share: share.prefill)
 
     # -- the waiting ------------------------------------------------------------------------------------------------
 
@@ -231,7 +218,7 @@ class Scheduler:
         for other in self.running:
             assert other.sequence is not None
             shared = min(common_prefix(tokens, other.sequence.tokens), len(tokens) - 1) // page * page
-            coming = shared > other.sequence.computed and other.namespace == request.namespace
+            coming = _rest(other).prefill and other.namespace == request.namespace  # and published when computed
             if coming and shared - self._cached(request) >= self.worth_waiting:
                 return True
         return False
@@ -256,3 +243,10 @@ class Scheduler:
 
     def __repr__(self) -> str:
         return f"Scheduler({len(self.running)} running, {len(self.waiting)} waiting, {self.step} steps, {self.order})"
+
+
+def _rest(request: Request) -> Work:
+    """All that a running request has left to compute: its last sampled token, or what is missing of its prompt."""
+    assert request.sequence is not None
+    count = len(request.sequence.tokens) - request.sequence.computed
+    return Work(request, count, prefill=count > 1 or not request.output)
