@@ -31,8 +31,8 @@ class CanaryModel:
     >>> model = CanaryModel(vocab_size=10)
     >>> whole = model.forward([Chunk([1, 2, 3], 0, [4, 5, 6])], None)
     >>> later = model.forward([Chunk([3], 2, [4, 5, 7])], None)           # 1 and 2 are read from slots 4 and 5
-    >>> (whole == later).all()
-    np.True_
+    >>> bool((whole == later).all())
+    True
     >>> model.forward([Chunk([3], 2, [4, 6, 7])], None)
     Traceback (most recent call last):
     minikv.learn.canary.CanaryError: slot 6 is read for token 3 at position 1 of [1, 3],
