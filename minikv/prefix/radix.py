@@ -261,14 +261,8 @@ class RadixCache(RadixTree):
     def _evict(self, num_tokens: int) -> list[bytes]:
         if type(num_tokens) is not int or num_tokens < 0:
             num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        page = self._step if self.evict_by == "page" else 0
-        order, parts, got, wanted = self._order, [], 0, num_tokens * TOKEN_BYTES  # in bytes, four to a slot
-        while got < wanted and (leaf := order.first()) is not None:
-            keep = len(leaf.key) - -(-(wanted - got) // page) * page if page else 0
-            freed = self._trim(leaf, keep) if keep > 0 else self._remove_leaf(leaf)
-            got += len(freed)
-            parts.append(freed)
-        self._evictable -= got // TOKEN_BYTES
+        parts = self._pop_leaves(num_tokens * TOKEN_BYTES, self._step if self.evict_by == "page" else 0)
+        self._evictable -= sum(map(len, parts)) // TOKEN_BYTES
         return parts
 
     def reset(self) -> None:
@@ -291,29 +285,6 @@ class RadixCache(RadixTree):
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, policy={self.policy!r}, evict_by={self.evict_by!r}"
         return f"RadixCache({how}, evictable={self._evictable}, protected={self._protected})"
-
-    def _use(self, node: RadixNode, top: RadixNode, now: int) -> list[RadixNode]:
-        """`node` and all above it, up to below `top`, are used now; this path, deepest first."""
-        path, unlocked = [], 0
-        while node is not top:
-            node.last_used = now
-            node.hits += 1
-            path.append(node)
-            if not node.ref_count:
-                unlocked += 1
-            node = node.parent  # type: ignore[assignment]
-        if unlocked:  # the locked ones are at the upper end
-            self._order.touch(path if unlocked == len(path) else path[:unlocked])
-        return path
-
-    def _raise_priority(self, node: RadixNode, priority: int) -> None:
-        """The path to `node` is worth at least `priority`."""
-        while (parent := node.parent) is not None:
-            if node.priority < priority:
-                node.priority = priority
-                if not node.ref_count:
-                    self._order.rekey(node)
-            node = parent
 
     def _refuse(self, handle: Any, verb: str) -> NoReturn:
         if not isinstance(handle, Handle):

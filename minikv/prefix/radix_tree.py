@@ -108,6 +108,39 @@ class RadixTree:
         leaf.end -= len(freed) // TOKEN_BYTES
         return freed
 
+    def _pop_leaves(self, wanted: int, page: int) -> list[bytes]:
+        """Take off leaves, in their order, until `wanted` bytes of slots are free; `page` bytes at a time, or whole."""
+        order, parts, got = self._order, [], 0
+        while got < wanted and (leaf := order.first()) is not None:
+            keep = len(leaf.key) - -(-(wanted - got) // page) * page if page else 0
+            freed = self._trim(leaf, keep) if keep > 0 else self._remove_leaf(leaf)
+            got += len(freed)
+            parts.append(freed)
+        return parts
+
+    def _use(self, node: RadixNode, top: RadixNode, now: int) -> list[RadixNode]:
+        """`node` and all above it, up to below `top`, are used now; this path, deepest first."""
+        path, unlocked = [], 0
+        while node is not top:
+            node.last_used = now
+            node.hits += 1
+            path.append(node)
+            if not node.ref_count:
+                unlocked += 1
+            node = node.parent  # type: ignore[assignment]
+        if unlocked:  # the locked ones are at the upper end
+            self._order.touch(path if unlocked == len(path) else path[:unlocked])
+        return path
+
+    def _raise_priority(self, node: RadixNode, priority: int) -> None:
+        """The path to `node` is worth at least `priority`."""
+        while (parent := node.parent) is not None:
+            if node.priority < priority:
+                node.priority = priority
+                if not node.ref_count:
+                    self._order.rekey(node)
+            node = parent
+
     def _root_of(self, namespace: Hashable) -> RadixNode:
         """The root to search from; a namespace that holds nothing has none yet, and an empty one does as well."""
         try:
