@@ -69,7 +69,10 @@ class TrustingPool:
 
     def free(self, pages: Any) -> None:
         """Push `pages` back, so that the same `alloc` would give them again in the same order."""
-        view = pages if _is_view(pages) else (pages if _is_ids(pages) else page_ids(pages, self.size)).data
+        if type(pages) is memoryview and pages.format == "i" and pages.ndim == 1:
+            view = pages
+        else:
+            view = (pages if _is_ids(pages) else page_ids(pages, self.size)).data
         at = self._at - len(view)
         if at < 0:
             raise ValueError(f"cannot free {len(view)} pages: only {self._at} of {self.size} are in use")
@@ -135,7 +138,7 @@ class FreeListPool(TrustingPool):
 
     def free(self, pages: Any) -> None:
         """Push `pages` back, so that the same `alloc` would give them again in the same order; all or none."""
-        if _is_view(pages):
+        if type(pages) is memoryview and pages.format == "i":
             pages = np.asarray(pages)
         ids = pages if _is_ids(pages) else page_ids(pages, self.size)
         runs = _runs(ids)
@@ -183,11 +186,6 @@ class FreeListPool(TrustingPool):
             if marked[page]:
                 raise InvariantError(f"FreeListPool: page {page} is marked free but the stack does not hold it")
             raise InvariantError(f"FreeListPool: page {page} is on the stack but marked in use")
-
-
-def _is_view(pages: Any) -> bool:
-    """Whether `pages` are a memoryview of int32: memory that can be copied as it is."""
-    return type(pages) is memoryview and pages.format == "i" and pages.ndim == 1
 
 
 def _is_ids(pages: Any) -> bool:

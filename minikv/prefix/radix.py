@@ -109,7 +109,7 @@ class RadixCache(RadixTree):
         ([8, 9], 2)
         """
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
-        root = node = self._root_of(namespace)
+        root = self._roots[None] if namespace is None else self._root_of(namespace)
         end, at = self._walk(root, data, 0, len(data) // self._step * self._step)
         self._clock = now = self._clock + 1
         parts, newly, length, node = [], [], at // TOKEN_BYTES, end
@@ -261,8 +261,14 @@ class RadixCache(RadixTree):
     def _evict(self, num_tokens: int) -> list[bytes]:
         if type(num_tokens) is not int or num_tokens < 0:
             num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        parts = self._pop_leaves(num_tokens * TOKEN_BYTES, self._step if self.evict_by == "page" else 0)
-        self._evictable -= sum(map(len, parts)) // TOKEN_BYTES
+        page = self._step if self.evict_by == "page" else 0
+        order, parts, got, wanted = self._order, [], 0, num_tokens * TOKEN_BYTES  # in bytes, four to a slot
+        while got < wanted and (leaf := order.first()) is not None:
+            keep = len(leaf.key) - -(-(wanted - got) // page) * page if page else 0
+            freed = self._trim(leaf, keep) if keep > 0 else self._remove_leaf(leaf)
+            got += len(freed)
+            parts.append(freed)
+        self._evictable -= got // TOKEN_BYTES
         return parts
 
     def reset(self) -> None:

@@ -108,16 +108,6 @@ class RadixTree:
         leaf.end -= len(freed) // TOKEN_BYTES
         return freed
 
-    def _pop_leaves(self, wanted: int, page: int) -> list[bytes]:
-        """Take off leaves, in their order, until `wanted` bytes of slots are free; `page` bytes at a time, or whole."""
-        order, parts, got = self._order, [], 0
-        while got < wanted and (leaf := order.first()) is not None:
-            keep = len(leaf.key) - -(-(wanted - got) // page) * page if page else 0
-            freed = self._trim(leaf, keep) if keep > 0 else self._remove_leaf(leaf)
-            got += len(freed)
-            parts.append(freed)
-        return parts
-
     def _use(self, node: RadixNode, top: RadixNode, now: int) -> list[RadixNode]:
         """`node` and all above it, up to below `top`, are used now; this path, deepest first."""
         path, unlocked = [], 0
