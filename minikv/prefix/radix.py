@@ -166,7 +166,9 @@ class RadixCache(RadixTree):
             priority = whole_number("priority", priority, 0, "0 is the lowest priority")
 
         end = len(data) // self._step * self._step
-        node, at = self._walk(top, data, skip * TOKEN_BYTES, end)
+        node, at = top, skip * TOKEN_BYTES
+        if node.children:
+            node, at = self._walk(top, data, at, end)
         prefix_length, length = at // TOKEN_BYTES, end // TOKEN_BYTES
         self._clock = now = self._clock + 1
         used = node
