@@ -211,9 +211,9 @@ def slot_bytes(slots: SlotsLike, num_tokens: int, skip: int = 0) -> bytes:
     ValueError: slots[1] is -1: a slot is an integer in [0, 2**31)
     """
     view: Any = slots
-    if type(view) in (np.ndarray, array):
-        view = _view(view)
-    if type(view) is memoryview and view.format == "i" and view.ndim == 1 and len(view) == num_tokens:
+    if type(view) is not memoryview:
+        view = _view(view) if type(view) in (np.ndarray, array) else None
+    if view is not None and view.format == "i" and view.ndim == 1 and len(view) == num_tokens:
         packed: bytes = view[skip:].tobytes()
         if len(packed) > 4 * 2048:
             good = bool(np.frombuffer(packed, np.int32).min() >= 0)
