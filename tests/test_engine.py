@@ -245,7 +245,7 @@ def test_a_step_that_failed_is_done_again():
     assert request.output == engine_of().generate([[1, 2, 3]], 4)[0].tokens
 
 
-@pytest.mark.parametrize("verb", ["alloc", "free", "insert", "lock", "unlock", "evict", "match_prefix"])
+@pytest.mark.parametrize("verb", ["alloc", "free", "insert", "lock", "unlock", "evict", "acquire"])
 def test_whichever_call_fails_the_requests_can_be_aborted(verb):
     """For each call of that verb in turn: the generation fails, nothing leaks, and the next one is right."""
     expected = [result.tokens for result in engine_of().generate(PROMPTS, 4)]

@@ -18,6 +18,7 @@ class NoLock(CacheManager):
 
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
+        self.cache.acquire = self.cache.match_prefix
         self.cache.lock = self.cache.unlock = lambda handle: None
         insert = self.cache.insert
         self.cache.insert = lambda tokens, slots, *, namespace, start: insert(tokens, slots, namespace=namespace)
@@ -100,14 +101,14 @@ class LockIsNotMoved(CacheManager):
     """What a checkpoint publishes may be evicted at once, while the sequence reads it."""
 
     def _follow(self, sequence, done):
-        self.cache.lock, lock = (lambda handle: None), self.cache.lock
-        before = sequence._handle
+        (lock, acquire), before = (self.cache.lock, self.cache.acquire), sequence._handle
+        self.cache.lock, self.cache.acquire = (lambda handle: None), self.cache.match_prefix
         self._room.give_back, give_back = (lambda *_: None), self._room.give_back
         duplicates = sequence._pages[: (done.prefix_length - sequence.shared) // self.page_size]
         try:
             super()._follow(sequence, done)
         finally:
-            self.cache.lock, self._room.give_back = lock, give_back
+            self.cache.lock, self.cache.acquire, self._room.give_back = lock, acquire, give_back
         sequence._handle = before
         self._room.give_back(duplicates)
 

@@ -1,6 +1,6 @@
 """The cache manager: what happens to slots in the life of a request.
 
-    start        match all but the last token -> lock -> is there room? -> evict -> allocate
+    start        match all but the last token and lock it -> is there room? -> evict -> allocate
     advance      keys and values have been computed into the next tokens' slots
     extend       a token was generated: it needs a slot, and perhaps a page
     checkpoint   publish what is computed while the request runs on; from now on it reads the tree's slots
@@ -109,12 +109,11 @@ class CacheManager:
         spare = whole_number("spare", spare, 0, "0 or more pages remain")
         if not len(packed):
             raise ValueError("tokens are empty: a request has at least 1 token")
-        match = self.cache.match_prefix(packed[:-1], namespace=namespace)
-        self.cache.lock(match.handle)
         sequence = Sequence(self._started + 1, packed, namespace, self.page_size)
-        sequence._read_from(match.slots, match.handle)
-        sequence.cached_length = sequence.computed = match.length
+        match = self.cache.acquire(packed[:-1], namespace=namespace)
         try:
+            sequence._read_from(match.slots, match.handle)
+            sequence.cached_length = sequence.computed = match.length
             pages = -(-len(packed) // self.page_size) - match.length // self.page_size
             sequence._grow(self._room.take(pages, spare))
         except BaseException:
@@ -278,14 +277,14 @@ class CacheManager:
 
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
-        slots, handle = sequence.slots[: done.length], done.handle
         many = (done.prefix_length - sequence.shared) // self.page_size
-        if many:  # somebody was faster: the cache kept their slots
-            match = self.cache.match_prefix(sequence.tokens[: done.length], namespace=sequence.namespace)
-            slots, handle = match.slots, match.handle
-        self.cache.lock(handle)
         before, duplicates = sequence._handle, sequence._pages[:many]
-        sequence._read_from(slots, handle)
+        if many:  # somebody was faster: the cache kept their slots
+            match = self.cache.acquire(sequence.tokens[: done.length], namespace=sequence.namespace)
+            sequence._read_from(match.slots, match.handle)
+        else:
+            self.cache.lock(done.handle)
+            sequence._read_from(sequence._row[: done.length], done.handle)
         sequence._pages = sequence._pages[many:]
         self._room.give_back(duplicates, before)
 
