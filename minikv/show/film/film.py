@@ -184,7 +184,7 @@ class Film:
 
 
 def record(*things: Any, label: Label | None = None, page_size: int | None = None) -> Film:
-    """A film of every operation on `things`: a prefix cache, pools, page tables, sequences, or a manager of them.
+    """A film of every operation on `things`: a prefix cache, pools, page tables, sequences, a manager, or an engine.
 
     `label` turns tokens into what is written on nodes and in captions. `page_size` is how many slots an id of the
     pool stands for, by default the cache's. Raises `TypeError` for what cannot be filmed.

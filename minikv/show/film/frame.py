@@ -12,6 +12,7 @@ from minikv.show.dot import tree_dot
 from minikv.show.draw import MOST_NODES, Picture, canvas, place, svg_size
 from minikv.show.film.cells import Cell, cells_svg, cells_text, numbers_svg, pool_picture
 from minikv.show.film.events import Delta, Event, told
+from minikv.show.film.requests import Requests
 from minikv.show.film.rows import Rows
 from minikv.show.film.state import State
 from minikv.show.render import FONTS, dot_to_svg
@@ -33,7 +34,7 @@ class Frame:
     """What a film shows at one step, as plain data; it draws itself in a notebook.
 
     `op` is the operation in short, `words` with its outcome, `inner` the watched operations that it made itself.
-    `nodes` are the tree's with their marks and ghosts, `pools` (heading, cells), `rows` the tables and sequences,
+    `nodes` are the tree's with their marks and ghosts, `pools` (heading, cells), `rows` the tables and requests,
     `sizes` in slots, `changes` in words.
     """
 
@@ -44,7 +45,7 @@ class Frame:
     error: str | None
     nodes: tuple[NodeView, ...]
     pools: tuple[tuple[str, tuple[Cell, ...]], ...]
-    rows: tuple[Rows, ...]
+    rows: tuple[Rows | Requests, ...]
     sizes: dict[str, int]
     changes: tuple[str, ...]
     state: State = field(repr=False, compare=False)
@@ -126,13 +127,13 @@ class Frame:
 class Room:
     """What all frames of a film have in common, so that none of them jumps: the room for each of their parts.
 
-    `sideways` trees grow to the right; `tree` is width and height, `lines` how many the caption has, `columns` how
-    many cells a row of each table.
+    `sideways` trees grow to the right; `tree` is width and height, `lines` how many the caption has, `extents` what
+    each table needs.
     """
 
     sideways: bool = False
     tree: tuple[float, float] = (0, 0)
-    columns: tuple[int, ...] = ()
+    extents: tuple[tuple[int, ...], ...] = ()
     lines: int = 0
 
 
@@ -142,8 +143,8 @@ def room_of(frames: Sequence[Frame]) -> Room:
     sizes = [svg_size(svg) for svg in (frame.tree_svg(sideways) for frame in frames) if svg]
     tree = max((w for w, _ in sizes), default=0.0), max((h for _, h in sizes), default=0.0)
     tables = max(len(frame.rows) for frame in frames)
-    columns = tuple(max(f.rows[i].columns for f in frames if i < len(f.rows)) for i in range(tables))
-    room = Room(sideways, tree, columns)
+    extents = [[f.rows[i].extent for f in frames if i < len(f.rows)] for i in range(tables)]
+    room = Room(sideways, tree, tuple(tuple(map(max, zip(*each))) for each in extents))
     width = _width(frames[0], room)
     return replace(room, lines=max(len(caption_lines(frame, width)) for frame in frames))
 
@@ -171,7 +172,7 @@ def paint(frame: Frame, room: Room | None = None) -> str | None:
 def _beside(frame: Frame, room: Room) -> list[str]:
     """What stands on the right of the tree, from top to bottom."""
     pools = [pool_picture(cells_svg(t, list(c)) + numbers_svg(len(c)), len(c)) for t, c in frame.pools]
-    return pools + [rows.svg(columns) for rows, columns in zip(frame.rows, room.columns)]
+    return pools + [rows.svg(*extent) for rows, extent in zip(frame.rows, room.extents)]
 
 
 def _width(frame: Frame, room: Room) -> float:

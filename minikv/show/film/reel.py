@@ -33,8 +33,8 @@ def reel_of(film: Film) -> Reel:
         _trees(reel, frames, room)
     for i, (_, cells) in enumerate(frames[0].pools):
         _pool(reel, frames, i, len(cells))
-    for i, columns in enumerate(room.columns):
-        _rows(reel, frames, i, columns)
+    for i, extent in enumerate(room.extents):
+        _rows(reel, frames, i, extent)
     reel.film = {
         "notes": [" · ".join(["; ".join(f.changes)] * bool(f.changes) + f.inner_words) for f in frames],
         "sizes": [list(frame.sizes.items()) for frame in frames],
@@ -64,8 +64,8 @@ def _pool(reel: Reel, frames: list[Frame], which: int, count: int) -> None:
         reel.show(i, panel, cells_svg(heading, list(cells)))
 
 
-def _rows(reel: Reel, frames: list[Frame], which: int, columns: int) -> None:
-    svgs = [frame.rows[which].svg(columns) for frame in frames]
+def _rows(reel: Reel, frames: list[Frame], which: int, extent: tuple[int, ...]) -> None:
+    svgs = [frame.rows[which].svg(*extent) for frame in frames]
     sizes = [svg_size(svg) for svg in svgs]
     width, height = max(w for w, _ in sizes), max(h for _, h in sizes)
     panel = reel.panel("rows", width, height)

@@ -1,10 +1,11 @@
-"""The requests in a film: rows of a page table, or sequences, with the cells that were just written marked."""
+"""The rows in a film: those of a page table, or sequences, with the cells that were just written marked."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from minikv.show.film.requests import Requests
 from minikv.show.film.state import State
 from minikv.show.grid import table_svg, table_text
 
@@ -30,9 +31,9 @@ class Rows:
     new: tuple[tuple[int, int], ...] = ()
 
     @property
-    def columns(self) -> int:
+    def extent(self) -> tuple[int]:
         """How many cells of a row are shown: the longest row's, but not more than `MOST_COLUMNS`."""
-        return max([1, *(min(len(row), MOST_COLUMNS) for row in self.rows if row is not None)])
+        return (max([1, *(min(len(row), MOST_COLUMNS) for row in self.rows if row is not None)]),)
 
     @property
     def heading(self) -> str:
@@ -44,24 +45,26 @@ class Rows:
     @property
     def text(self) -> str:
         """The rows as text."""
-        return f"{self.heading}\n{table_text(self._shown(), self.columns, dict.fromkeys(self.new, 'new'))}"
+        return f"{self.heading}\n{table_text(self._shown(), *self.extent, dict.fromkeys(self.new, 'new'))}"
 
     def svg(self, columns: int = 0) -> str:
         """The rows as a picture, at least `columns` cells wide."""
         marks = dict.fromkeys(self.new, "new")
-        return table_svg(self._shown(), max(columns, self.columns), marks, self.heading)
+        return table_svg(self._shown(), max(columns, *self.extent), marks, self.heading)
 
     def _shown(self) -> list[list[int] | None]:
         return [None if row is None else list(row[:MOST_COLUMNS]) for row in self.rows]
 
 
-def rows_of(before: State, after: State) -> Iterator[Rows]:
-    """The page tables, then the sequences as one table; the cells that differ from before are new."""
+def rows_of(before: State, after: State) -> Iterator[Rows | Requests]:
+    """The page tables, the sequences as one table, the requests; the cells that differ from before are new."""
     old = dict(before.tables)
     for title, rows in after.tables:
         yield Rows(title, rows, tuple(_new(old.get(title, rows), rows)))
     if after.sequences:
         yield Rows("sequences", after.sequences, tuple(_new(before.sequences, after.sequences)))
+    if after.requests is not None:
+        yield Requests(after.requests, before.requests or ())
 
 
 def _new(before: tuple[Row | None, ...], after: tuple[Row | None, ...]) -> Iterator[tuple[int, int]]:

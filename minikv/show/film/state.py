@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
+from minikv.show.film.requests import Line, lines_of
 from minikv.show.snapshot import NodeView, plain, snapshot
 
 VERBS = {
@@ -19,8 +20,10 @@ VERBS = {
     "pool": ("alloc", "alloc_to", "free", "occupy", "take"),
     "table": ("open", "close", "append", "write"),
     "sequence": (),
-    "manager": ("start", "extend", "checkpoint", "finish", "abort"),
+    "manager": ("start", "advance", "extend", "checkpoint", "finish", "abort"),
+    "engine": ("submit", "step", "abort"),
 }
+_PARTS = {"manager": ("cache", "pool", "table"), "engine": ("manager",)}
 _READERS = ("check", "nodes", "version", "slots", "length", "request")
 _READING = ("_", "is_", "num_", "as_", "can_", "get_")
 Label = Callable[[list[Any]], str]
@@ -44,6 +47,7 @@ class State:
     pools: tuple[PoolState, ...] = ()
     tables: tuple[tuple[str, tuple[tuple[int, ...] | None, ...]], ...] = ()
     sequences: tuple[tuple[int, ...], ...] = ()
+    requests: tuple[Line, ...] | None = None  # an engine's or a manager's
     sizes: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -64,6 +68,7 @@ class State:
         """For each slot of a running request, where it is held: `r0` for a row of a page table, `s0` for a sequence."""
         rows = [(f"r{i}", row) for _, table in self.tables for i, row in enumerate(table)]
         rows += [(f"s{i}", slots) for i, slots in enumerate(self.sequences)]
+        rows += [(line.name, line.slots) for line in self.requests or ()]
         return {slot: name for name, slots in reversed(rows) for slot in slots or ()}
 
 
@@ -75,7 +80,7 @@ def kind_of(thing: Any) -> str:
     ('cache', 'table')
     >>> kind_of(5)
     Traceback (most recent call last):
-    TypeError: cannot record a int: expected a prefix cache, a pool, a page table, a sequence or a manager of them
+    TypeError: cannot record a int: expected a prefix cache, a pool, a page table, a sequence, a manager or an engine
     """
     if hasattr(thing, "match_prefix"):
         return "cache"
@@ -85,25 +90,27 @@ def kind_of(thing: Any) -> str:
         return "table"
     if hasattr(thing, "start") and hasattr(thing, "finish"):
         return "manager"
+    if hasattr(thing, "step") and hasattr(thing, "scheduler"):
+        return "engine"
     if hasattr(thing, "slots"):
         return "sequence"
-    what = "expected a prefix cache, a pool, a page table, a sequence or a manager of them"
+    what = "expected a prefix cache, a pool, a page table, a sequence, a manager or an engine"
     raise TypeError(f"cannot record a {type(thing).__name__}: {what}")
 
 
 def with_parts(things: tuple[Any, ...]) -> list[Any]:
-    """The things, each once, and after a manager the cache, the pool and the table that it keeps."""
+    """The things, each once, after an engine its manager, and after a manager the cache, pool and table it keeps."""
     found: list[Any] = []
     for thing in things:
-        parts = list(vars(thing).values()) if kind_of(thing) == "manager" and hasattr(thing, "__dict__") else []
-        kept = [part for part in parts if _is_part(part)]
+        parts = list(vars(thing).values()) if kind_of(thing) in _PARTS and hasattr(thing, "__dict__") else []
+        kept = with_parts(tuple(part for part in parts if _is_part(part, _PARTS[kind_of(thing)])))
         found += [one for one in [thing, *kept] if not any(one is other for other in found)]
     return found
 
 
-def _is_part(value: Any) -> bool:
+def _is_part(value: Any, kinds: tuple[str, ...]) -> bool:
     try:
-        return kind_of(value) in ("cache", "pool", "table")
+        return kind_of(value) in kinds
     except TypeError:
         return False
 
@@ -112,7 +119,7 @@ def verbs_of(thing: Any) -> list[str]:
     """The methods that a film listens to: the verbs of its kind, and any other that might change something."""
     kind = kind_of(thing)
     known = [verb for verb in VERBS[kind] if callable(getattr(thing, verb, None))]
-    if kind in ("pool", "table"):
+    if kind in ("pool", "table", "engine"):
         return known
     own = (name for name, _ in inspect.getmembers(type(thing), inspect.isfunction))
     return known + [n for n in own if n not in known and n not in _READERS and not n.startswith(_READING)]
@@ -148,7 +155,13 @@ class Looker:
         pools = tuple(self._pools())
         tables = tuple((_title(t, ts), _rows(t)) for ts in [self._by_kind["table"]] for t in ts)
         sequences = tuple(_slots(sequence) for sequence in self._by_kind["sequence"])
-        return State(nodes, parents, pools, tables, sequences, tuple(self._sizes(nodes, pools)))
+        return State(nodes, parents, pools, tables, sequences, self._requests(), tuple(self._sizes(nodes, pools)))
+
+    def _requests(self) -> tuple[Line, ...] | None:
+        for thing in self._by_kind["engine"] + self._by_kind["manager"]:
+            if hasattr(thing, "scheduler") or hasattr(thing, "sequences"):
+                return lines_of(thing)
+        return None
 
     def _tree(self) -> tuple[dict[int, NodeView], dict[int, int | None]]:
         nodes: dict[int, NodeView] = {}

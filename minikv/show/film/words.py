@@ -37,6 +37,13 @@ def asked(call: Call, label: Label | None, unit: str) -> str:
         ends = {"append": f" to {row}", "write": f" to {row} from token {second} on"}
         held = second if verb == "append" else third
         return f"{verb} {_many(held, 'slot')}{ends[verb]}" if verb in ends else f"{verb} {row}"
+    if (kind, verb) in (("engine", "submit"), ("manager", "start")):
+        return f"{verb} {_tokens(first, label)}"
+    if kind == "engine" and verb == "abort":
+        return f"abort r{first.number}"
+    if kind == "manager" and hasattr(first, "number"):
+        by = "" if second is None else f" by {second if isinstance(second, int) else _tokens(second, label)}"
+        return f"{verb} s{first.number}{by}"
     if kind == "pool" and verb == "alloc_to":
         return f"alloc {len(first)} to a row"
     words = [_argument(value, label) for value in call.arguments.values()]
@@ -124,6 +131,18 @@ def _alloc_to(call: Call, state: State, unit: str) -> str:
     return _many(next(iter(call.arguments.values())), unit)
 
 
+def _submit(call: Call, state: State, unit: str) -> str:
+    return f"r{call.result.number}"
+
+
+def _step(call: Call, state: State, unit: str) -> str:
+    """Whose tokens came out, and who is over with that."""
+    requests = [event.request for event in call.result]
+    over = [f"r{request.number} is over" for request in requests if request.is_over]
+    names = " ".join(f"r{request.number}" for request in requests)
+    return "; ".join([f"a token for {names}" if names else "no token yet", *over])
+
+
 def _nothing(call: Call, state: State, unit: str) -> str:
     return ""
 
@@ -139,6 +158,8 @@ _OUTCOMES: dict[tuple[str, str], Callable[[Call, State, str], str]] = {
     ("cache", "reset"): lambda call, state, unit: "everything is forgotten",
     ("pool", "alloc"): _alloc,
     ("pool", "alloc_to"): _alloc_to,
+    ("engine", "submit"): _submit,
+    ("engine", "step"): _step,
     ("table", "open"): lambda call, state, unit: f"row {call.result}",
     ("table", "close"): lambda call, state, unit: f"{_many(call.result, 'slot')} came out of it",
 }

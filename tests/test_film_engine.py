@@ -1,0 +1,143 @@
+"""A film of a whole engine: a frame for each of its steps, and for each request what is computed of it by then."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv import CacheManager, CanaryModel, Engine, Scheduler, record
+from minikv.show import render
+from minikv.show.draw import svg_size
+from minikv.show.film.frame import paint, room_of
+from minikv.show.film.requests import MOST_CELLS, MOST_LINES, Line, Requests
+
+needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
+
+
+def an_engine(pages=24, **how):
+    manager = CacheManager(pages)
+    return Engine(CanaryModel(64), manager, Scheduler(manager, **how))
+
+
+def bars(frame):
+    return frame.rows[-1].text.splitlines()[1:-1]
+
+
+def test_a_frame_is_a_step_and_says_what_was_computed_of_whom():
+    """Four tokens a step: four of the first's five; its last and, behind a match of three, all of the second's."""
+    engine = an_engine(token_budget=4, max_running=2, worth_waiting=None)
+    with record(engine) as film:
+        engine.submit([1, 2, 3, 4, 5], 3)
+        engine.submit([1, 2, 3, 9, 9, 9], 2)
+        engine.submit([7], 1)
+        for _ in range(5):
+            engine.step()
+    assert [frame.words for frame in film] == [
+        "start",
+        "submit [1 2 3 4 5]: r1",
+        "submit [1 2 3 9 9 9]: r2",
+        "submit [7]: r3",
+        "step: no token yet",
+        "step: a token for r1 r2",
+        "step: a token for r1 r2; r2 is over",
+        "step: a token for r1 r3; r1 is over; r3 is over",
+        "step: no token yet",
+    ]
+    assert [bars(frame) for frame in film][3:8] == [
+        ["r1 waits  .....", "r2 waits  ......", "r3 waits  ."],
+        ["r1 reads  nnnn.", "r2 waits  ......", "r3 waits  ."],
+        ["r1 answers  ccccn", "r2 answers  mmmnnn", "r3 waits    ."],
+        ["r1 answers  cccccn", "r3 waits    ."],
+        [],
+    ]
+
+
+def test_an_abort_is_a_frame_and_the_request_is_gone():
+    engine = an_engine()
+    with record(engine) as film:
+        request = engine.submit([1, 2, 3], 9)
+        engine.step()
+        engine.abort(request)
+    assert film.at(-1).words == "abort r1"
+    assert film.at(-1).rows[-1].text == "requests: 0 running, 0 waiting"
+
+
+def test_a_preempted_request_waits_again_and_begins_with_what_is_left_of_it():
+    """Seven slots for two requests of 2 + 4 tokens: the second must make way, and comes back when the first is over."""
+    engine = an_engine(pages=7)
+    with record(engine) as film:
+        second = [engine.submit([name, name], 4) for name in (1, 2)][1]
+        while engine.step():
+            pass
+    assert second.preemptions == 1
+    does = [line for frame in film for line in re.findall(r"r2 (\w+)", frame.rows[-1].text)]
+    assert [word for word, _ in itertools.groupby(does)] == ["waits", "answers", "waits", "answers"]
+
+
+def test_a_managers_sequences_are_shown_with_what_is_computed():
+    manager = CacheManager(8)
+    with record(manager) as film:
+        first = manager.start([1, 2, 3])
+        manager.advance(first, 2)
+        manager.extend(first, [4])
+    assert [frame.words for frame in film][1:] == ["start [1 2 3]", "advance s1 by 2", "extend s1 by [4]"]
+    assert [bars(frame) for frame in film][1:] == [["s1 runs  ..."], ["s1 runs  nn."], ["s1 runs  cc.."]]
+    assert [cell.name for cell in film.at(-1).pools[0][1]][:5] == ["s1", "s1", "s1", "s1", ""]
+
+
+PROMPTS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=8), min_size=1, max_size=6)
+
+
+@given(PROMPTS, st.integers(3, 12))
+def test_the_bars_are_what_the_engine_computes(prompts, budget):
+    """Of everybody who runs after a step, as many cells are new as the model got tokens."""
+    engine = an_engine(pages=14, token_budget=budget, max_running=3)
+    with record(engine) as film:
+        requests = [engine.submit(prompt, 4) for prompt in prompts]
+        while not all(request.is_over for request in requests):
+            before = [request.computed_tokens for request in requests]
+            engine.step()
+            drawn = dict(re.findall(r"^(r\d+) \w+ +([mcn.]+)$", film.at(-1).rows[-1].text, re.MULTILINE))
+            assert list(drawn) == [f"r{request.number}" for request in requests if not request.is_over]
+            for request, computed in zip(requests, before):
+                bar, sequence = drawn.get(f"r{request.number}", ""), request.sequence
+                if sequence is not None:
+                    assert bar.count("n") == request.computed_tokens - computed
+                    assert (len(bar) - bar.count("."), len(bar)) == (sequence.computed, len(sequence.tokens))
+                else:
+                    assert not bar.strip(".")
+
+
+def test_many_requests_and_long_ones_are_cut_and_it_is_said():
+    line = Line("r1", "waits", 0, 0, 1)
+    assert len(Requests((line,) * 20).text.splitlines()) == MOST_LINES + 2
+    assert Requests((line,) * 20).heading == "requests: 0 running, 20 waiting, the first 12 shown"
+    long = Requests((Line("r1", "reads", 50, 100, 120),))
+    assert long.text.splitlines() == [
+        "requests: 1 running, 0 waiting, a cell is 3 tokens",
+        f"r1 reads  {17 * 'm'}{17 * 'n'}{6 * '.'}",
+        "m from the cache  n computed now  . to compute",
+    ]
+    assert MOST_CELLS >= 17 + 17 + 6
+
+
+@needs_graphviz
+def test_all_frames_have_one_size_and_every_request_is_in_the_picture():
+    engine = an_engine(token_budget=4, max_running=2)
+    with record(engine) as film:
+        for prompt in ([1, 2, 3, 4, 5], [1, 2, 3, 9], [7]):
+            engine.submit(prompt, 3)
+        for _ in range(5):
+            engine.step()
+    room = room_of(film.frames)
+    assert len({svg_size(paint(frame, room)) for frame in film}) == 1
+    assert len({svg_size(frame.rows[-1].svg(*room.extents[-1])) for frame in film}) == 1
+    drawn = film.at(3).rows[-1].svg()
+    assert all(f">r{number} waits<" in drawn for number in (1, 2, 3))
+    assert len(film.player().reel["scenes"][0]) == 3, "tree, pool and requests"
+    kinds = {re.sub(r"#[0-9a-f]{6}", "", shape) for shape in re.findall(r"<path [^>]*>", drawn)[-4:]}
+    assert len(kinds) == 4, "the kinds of cells differ without colour"
