@@ -178,6 +178,38 @@ def test_a_stream_is_aborted_to_the_end_even_if_one_fails():
     assert_nothing_left(engine)
 
 
+def test_two_streams_on_one_engine_lose_nothing():
+    """Each step computes for both: what came out while the other was listened to is told when its turn comes."""
+    engine, alone = engine_of(), [result.tokens for result in engine_of().generate([[1, 2, 3], [9, 8]], 6)]
+    streams = engine.stream([[1, 2, 3]], 6), engine.stream([[9, 8]], 6)
+    heard = [next(streams[0]).token], [next(streams[1]).token]
+    for _ in range(5):
+        for stream, tokens in zip(streams, heard):
+            tokens.append(next(stream).token)
+    assert list(heard) == alone
+    assert [list(stream) for stream in streams] == [[], []]
+    assert_nothing_left(engine)
+
+
+def test_a_stream_is_whole_if_somebody_generates_in_between():
+    engine = engine_of()
+    stream = engine.stream([[1, 2, 3]], 6)
+    heard = [next(stream).token]
+    engine.generate([[4, 5]], 10)
+    steps = engine.scheduler.step
+    heard += [event.token for event in stream]
+    assert heard == engine_of().generate([[1, 2, 3]], 6)[0].tokens
+    assert engine.scheduler.step == steps  # all of it had come out
+
+
+def test_who_is_aborted_by_another_ends_its_stream():
+    engine = engine_of()
+    stream = engine.stream([[1, 2, 3]], 30)
+    engine.abort(next(stream).request)
+    assert list(stream) == []
+    assert_nothing_left(engine)
+
+
 def test_step_by_step():
     engine = engine_of()
     request = engine.submit([1, 2, 3], 2)
@@ -274,6 +306,57 @@ def test_whichever_call_fails_the_requests_can_be_aborted(verb):
         assert [result.tokens for result in engine.generate(PROMPTS, 4)] == expected
         assert_nothing_left(engine)
     assert k > 2
+
+
+class NoNumbers(CanaryModel):
+    """A model that gives no numbers behind a prompt that begins with 13."""
+
+    def forward(self, chunks, store):
+        logits = super().forward(chunks, store)
+        for row, chunk in zip(logits, chunks):
+            if list(chunk.tokens)[:1] == [13]:
+                row[:] = np.nan
+        return logits
+
+
+def test_logits_that_are_none_are_one_requests_trouble():
+    """It is named, the others have lost nothing, not even a number of their generators, and go on when it is gone."""
+    engine = engine_of()
+    engine.model = NoNumbers(50, canary=engine.model.canary)
+    good = engine.submit([1, 2, 3], 6, temperature=0.9, seed=4)
+    bad = engine.submit([13, 2, 3], 6)
+    for _ in range(3):
+        with pytest.raises(ValueError, match="request 2: the largest logit is nan"):
+            engine.step()
+    engine.abort(bad)
+    while not good.is_over:
+        engine.step()
+    assert good.output == engine_of().generate([[1, 2, 3]], 6, temperature=0.9, seed=4)[0].tokens
+    assert_nothing_left(engine)
+
+
+def test_a_model_that_answers_too_little_is_told_so():
+    engine = engine_of()
+    engine.model.forward = lambda chunks, store: np.zeros((len(chunks) - 1, 50))
+    with pytest.raises(ValueError, match="the model gave 1 rows of logits for 2 chunks"):
+        engine.generate([[1], [2]], 1)
+    assert_nothing_left(engine)
+
+
+def test_a_namespace_that_is_none_is_refused_at_once():
+    """Found out only when it is its turn, it would stop everybody, step after step."""
+    engine = engine_of()
+    with pytest.raises(TypeError, match=r"namespace is \[1\]: a namespace must be hashable"):
+        engine.submit([1, 2], 2, namespace=[1])
+    assert not engine.scheduler.waiting
+
+
+def test_a_seed_may_be_numpys():
+    expected = engine_of().generate([[1, 2], [3]], 4, temperature=1.0, seed=3)
+    assert engine_of().generate([[1, 2], [3]], 4, temperature=1.0, seed=np.int64(3)) == expected
+    assert engine_of().generate([[1, 2], [3]], 4, temperature=1.0, seed=np.array([3, 3])) == expected
+    with pytest.raises(TypeError, match="seed is None"):
+        engine_of().generate([[1]], 1, seed=None)
 
 
 def test_a_bad_prompt_among_good_ones_leaves_none():

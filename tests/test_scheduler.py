@@ -277,6 +277,17 @@ def test_the_bound_holds_for_everybody(data):
         assert sum(later > number for later in order[:place]) <= patience
 
 
+def test_nobody_is_looked_up_when_nobody_can_be_let_in():
+    """A look into the cache is a use, and refreshes what it finds: it must not happen in every step of a long wait."""
+    manager = CacheManager(64)
+    scheduler = Scheduler(manager, max_running=1, order=LongestPrefixFirst())
+    submitted(scheduler, [1, 2, 3], [4, 5], [6, 7], new=5)
+    run_step(scheduler)
+    with mock.patch.object(manager.cache, "match_prefix", wraps=manager.cache.match_prefix) as looked:
+        run_step(scheduler)
+    assert looked.call_count == 0
+
+
 def test_a_long_queue_is_not_searched_to_its_end():
     looked = []
     waiting = [Request([1], 1) for _ in range(5)]
@@ -385,6 +396,45 @@ def test_whoever_is_over_leaves_even_if_another_could_not():
     scheduler.manager.check()
 
 
+def test_what_was_found_at_first_is_not_what_a_restart_finds():
+    """The request lost its sequence after its first chunk, which is cached by now: that is its own work."""
+    scheduler = Scheduler(CacheManager(16), token_budget=2, max_running=2)
+    (request,) = submitted(scheduler, [1, 2, 3, 4], new=1)
+    run_step(scheduler)
+    scheduler.manager.abort(request.sequence)
+    run_all(scheduler)
+    assert (request.cached_tokens, request.computed_tokens) == (0, 4)
+
+
+def test_what_is_settled_was_planned():
+    """A token exactly where a share reaches the end of its tokens; anything else is refused, and nothing is entered."""
+    scheduler = Scheduler(CacheManager(16), token_budget=4, max_running=2)
+    submitted(scheduler, [1, 2], [3, 4, 5])
+    work = scheduler.plan()
+    assert [share.samples for share in work] == [True, False]
+    for tokens, message in (
+        ([7], "1 tokens for 2 shares"),
+        ([None, None], "request 1 is computed to a point at the end of its tokens: its token is None"),
+        ([7, 7], "request 2 is computed to a point in the middle of them: its token is 7"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            scheduler.settle(work, tokens)
+    assert (scheduler.step, [share.request.computed_tokens for share in work]) == (0, [0, 0])
+    scheduler.settle(work, [7, None])
+    assert scheduler.step == 1
+
+
+def test_who_is_aborted_while_it_is_computed_is_passed_over():
+    scheduler = Scheduler(CacheManager(16))
+    gone, other = submitted(scheduler, [1, 2, 3], [4, 5, 6])
+    work = scheduler.plan()
+    scheduler.abort(gone)
+    scheduler.settle(work, [7, 7])
+    assert (gone.output, other.output) == ([], [7])
+    scheduler.manager.check()
+    run_all(scheduler)
+
+
 def test_a_request_is_submitted_once():
     scheduler = Scheduler(CacheManager(16))
     (request,) = submitted(scheduler, [1])
@@ -396,7 +446,7 @@ def test_a_request_is_submitted_once():
     ("options", "message"),
     [
         ({"max_running": 0}, "max_running is 0: at least 1 request runs"),
-        ({"token_budget": 3, "max_running": 4}, "token_budget is 3: every running request gets at least 1 token"),
+        ({"token_budget": 3, "max_running": 4}, "token_budget is 3: each running request that decodes gets 1 token"),
         ({"patience": -1}, "patience is -1"),
         ({"worth_waiting": 0}, "worth_waiting is 0"),
     ],
@@ -404,3 +454,8 @@ def test_a_request_is_submitted_once():
 def test_settings_that_make_no_sense_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         Scheduler(CacheManager(4), **options)
+
+
+def test_an_order_that_looks_at_nobody_is_refused():
+    with pytest.raises(ValueError, match="window is 0"):
+        LongestPrefixFirst(window=0)

@@ -25,6 +25,7 @@ from typing import Any, Protocol, Union
 import numpy as np
 import numpy.typing as npt
 
+from minikv.errors import bounded
 from minikv.tokens import TokensLike, integers, to_numpy
 
 SLOT_LIMIT = 2**31
@@ -244,6 +245,19 @@ def _view(slots: Any) -> memoryview | None:
         return memoryview(slots)
     except (TypeError, ValueError):
         return None
+
+
+def require_hashable(namespace: Hashable) -> None:
+    """Raise the `TypeError` that says so when `namespace` is not hashable.
+
+    >>> require_hashable(["lora"])
+    Traceback (most recent call last):
+    TypeError: namespace is ['lora']: a namespace must be hashable
+    """
+    try:
+        hash(namespace)
+    except TypeError:
+        raise TypeError(f"namespace is {bounded(namespace)}: a namespace must be hashable") from None
 
 
 def brief(values: Any, most: int = 8) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, LockError, whole_number
-from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, slot_bytes
+from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, require_hashable, slot_bytes
 from minikv.tokens import TokensLike, pack
 
 
@@ -51,7 +51,7 @@ class NoCache:
     def match_prefix(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
         """A match of length 0."""
         pack(tokens)
-        _require_hashable(namespace)
+        require_hashable(namespace)
         return Match(self._epoch, None, 0, namespace, None, ())
 
     def acquire(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
@@ -65,7 +65,7 @@ class NoCache:
     ) -> Insertion:
         """Keep nothing of `tokens`: all `slots` stay the caller's."""
         slot_bytes(slots, len(pack(tokens)))
-        _require_hashable(namespace)
+        require_hashable(namespace)
         if start is not None and start not in self._locks:
             raise LockError(f"cannot start from the handle of length {start.length}: it holds no lock here")
         return Insertion(self._epoch, None, 0, namespace, None, 0)
@@ -104,10 +104,3 @@ class NoCache:
 
     def __repr__(self) -> str:
         return f"NoCache(page_size={self.page_size})"
-
-
-def _require_hashable(namespace: Hashable) -> None:
-    try:
-        hash(namespace)
-    except TypeError:
-        raise TypeError(f"namespace is {namespace!r}: a namespace must be hashable") from None

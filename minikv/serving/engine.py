@@ -16,13 +16,16 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from minikv.errors import bounded
 from minikv.manager import CacheManager
 from minikv.serving.contract import Chunk, Model
 from minikv.serving.request import Request
-from minikv.serving.sampling import Sampler, as_array
+from minikv.serving.sampling import Sampler, as_array, require_choice
 from minikv.serving.scheduler import Scheduler, Work
-from minikv.tokens import TokensLike, pack
+from minikv.tokens import TokensLike, integers, pack
 
 
 class Event(NamedTuple):
@@ -98,25 +101,21 @@ class Engine:
     def _request(
         self, prompt: TokensLike, max_new_tokens: int, temperature: float, seed: int, namespace: Hashable
     ) -> Request:
-        tokens = pack(prompt)
-        for place, token in enumerate(tokens):
-            if token >= self.model.vocab_size:
-                limit = self.model.vocab_size
-                raise ValueError(f"prompt[{place}] is {token}: the model's tokens are 0 to {limit - 1}")
+        tokens, limit = pack(prompt), self.model.vocab_size
+        integers(np.frombuffer(tokens.data, np.uint32), "prompt", f"the model's tokens are 0 to {limit - 1}", limit)
         return Request(tokens, max_new_tokens, Sampler(temperature, seed), namespace, self.model.eos)
 
     def step(self) -> list[Event]:
         """Compute one batch; the tokens that came out of it, `[]` if there was nothing to compute.
 
-        When the model fails or is interrupted nothing is lost: the next step computes the same batch.
+        When the model fails or is interrupted nothing is lost: the next step computes the same batch. `ValueError`
+        when the logits of a request are none; it is named, and can be aborted.
         """
         work = self.scheduler.plan()
         if not work:
             return []
         logits = as_array(self.model.forward([_chunk(share) for share in work], self.manager.store))
-        tokens = [
-            share.request.sampler(row) if _is_complete(share) else None for share, row in zip(work, logits, strict=True)
-        ]
+        tokens = _sample(work, logits)
         self.scheduler.settle(work, tokens)
         return [Event(share.request, token) for share, token in zip(work, tokens) if token is not None]
 
@@ -169,7 +168,7 @@ class Engine:
     ) -> list[Request]:
         """Submit a request for each of `prompts`, or none of them."""
         listed = list(prompts)
-        seeds = [seed] * len(listed) if isinstance(seed, int) else list(seed)
+        seeds = list(seed) if isinstance(seed, Iterable) else [seed] * len(listed)
         if len(seeds) != len(listed):
             raise ValueError(f"{bounded(seeds)} are {len(seeds)} seeds for {len(listed)} prompts")
         requests: list[Request] = []
@@ -182,12 +181,18 @@ class Engine:
         return requests
 
     def _run(self, requests: list[Request]) -> Iterator[Event]:
-        mine = set(requests)
+        """Step until all are over; their tokens, those too that came out while somebody else was stepping."""
+        told = dict.fromkeys(requests, 0)
         try:
-            while not all(request.is_over for request in requests):
-                for event in self.step():
-                    if event.request in mine:
-                        yield event
+            while told:
+                for request in list(told):
+                    while told[request] < len(request.output):
+                        told[request] += 1
+                        yield Event(request, request.output[told[request] - 1])
+                    if request.is_over:
+                        del told[request]
+                if told:
+                    self.step()
         finally:
             self._abort_all(requests)
 
@@ -233,7 +238,12 @@ def _chunk(share: Work) -> Chunk:
     return Chunk(sequence.tokens[start:end], start, sequence.slots[:end])
 
 
-def _is_complete(share: Work) -> bool:
-    """Whether the share reaches the last token, so that its logits say what comes next."""
-    sequence: Any = share.request.sequence
-    return bool(sequence.computed + share.num_tokens == len(sequence.tokens))
+def _sample(work: list[Work], logits: npt.NDArray[Any]) -> list[int | None]:
+    """The next token behind every share that reaches its end; no number is drawn for one unless all can be chosen."""
+    if len(logits) != len(work):
+        raise ValueError(f"the model gave {len(logits)} rows of logits for {len(work)} chunks")
+    rows = [row if share.samples else None for share, row in zip(work, logits)]
+    for share, row in zip(work, rows):
+        if row is not None:
+            require_choice(row, f"request {share.request.number}: ")
+    return [None if row is None else share.request.sampler(row) for share, row in zip(work, rows)]

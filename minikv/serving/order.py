@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from minikv.errors import whole_number
 from minikv.serving.request import Request
 
 CachedLength = Callable[[Request], int]
@@ -48,7 +49,7 @@ class LongestPrefixFirst:
     """
 
     def __init__(self, window: int = 128):
-        self.window = window
+        self.window = whole_number("window", window, 1, "at least 1 of the waiting is looked at")
 
     def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
         """By what is cached of them, the longest first."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Hashable
 
 from minikv.errors import whole_number
 from minikv.manager import Sequence
+from minikv.prefix.contract import require_hashable
 from minikv.serving.sampling import Sampler
 from minikv.tokens import PackedTokens, TokensLike, pack
 
@@ -40,6 +41,7 @@ class Request:
         if not len(self.prompt):
             raise ValueError("prompt is empty: a request has at least 1 token")
         self.max_new_tokens = whole_number("max_new_tokens", max_new_tokens, 1, "a request generates at least 1 token")
+        require_hashable(namespace)
         self.sampler = Sampler() if sampler is None else sampler
         self.namespace, self.eos = namespace, eos
         self.output: list[int] = []

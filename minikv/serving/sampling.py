@@ -39,8 +39,7 @@ class Sampler:
 
     def __call__(self, logits: npt.NDArray[Any]) -> int:
         """The next token, from the logits of all, (vocab_size,)."""
-        if not np.isfinite(logits.max(initial=-np.inf)):
-            raise ValueError(f"the largest logit is {logits.max(initial=-np.inf)}: there is nothing to choose from")
+        require_choice(logits)
         if self.temperature == 0:
             return int(logits.argmax())  # numpy takes the first of equals
         scaled = (logits.astype(np.float64) - logits.max()) / self.temperature
@@ -49,6 +48,18 @@ class Sampler:
 
     def __repr__(self) -> str:
         return f"Sampler(temperature={self.temperature}, seed={self.seed})"
+
+
+def require_choice(logits: npt.NDArray[Any], whose: str = "") -> None:
+    """Raise `ValueError`, which begins with `whose` logits they are, unless the largest of `logits` is a number.
+
+    >>> require_choice(np.array([np.nan, 1.0]), "request 3: ")
+    Traceback (most recent call last):
+    ValueError: request 3: the largest logit is nan: there is nothing to choose from
+    """
+    largest = logits.max(initial=-np.inf)
+    if not np.isfinite(largest):
+        raise ValueError(f"{whose}the largest logit is {largest}: there is nothing to choose from")
 
 
 def as_array(logits: Any) -> npt.NDArray[Any]:

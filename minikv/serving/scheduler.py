@@ -33,14 +33,20 @@ class Work(NamedTuple):
     num_tokens: int
     prefill: bool
 
+    @property
+    def samples(self) -> bool:
+        """Whether it reaches the last token of its sequence, so that its logits say what comes next."""
+        sequence = self.request.sequence
+        return sequence is not None and sequence.computed + self.num_tokens == len(sequence.tokens)
+
 
 class Scheduler:
     """Keeps the waiting and the running requests of one manager, and plans step after step.
 
     `token_budget` is the most tokens of one step, `max_running` the most requests at a time (at most as many, so that
-    each of them moves on in every step). `order` says who is let in first; nobody is overtaken by more than
-    `patience` later ones. A request waits for another that is computing at least `worth_waiting` tokens which it needs
-    as well; `None` never waits.
+    whoever decodes gets its token in every step; prompts share what is left, the oldest first). `order` says who is
+    let in first; nobody is overtaken by more than `patience` later ones. A request waits for another that is computing
+    at least `worth_waiting` tokens which it needs as well; `None` never waits.
 
     >>> manager = CacheManager(num_pages=32)
     >>> scheduler = Scheduler(manager, token_budget=4, max_running=2)
@@ -63,7 +69,7 @@ class Scheduler:
     ):
         self.manager = manager
         self.max_running = whole_number("max_running", max_running, 1, "at least 1 request runs")
-        rule = "every running request gets at least 1 token of a step"
+        rule = "each running request that decodes gets 1 token of a step"
         self.token_budget = whole_number("token_budget", token_budget, self.max_running, rule)
         self.order: Order = FirstComeFirstServed() if order is None else order
         self.patience = whole_number("patience", patience, 0, "0 lets nobody overtake")
@@ -103,7 +109,8 @@ class Scheduler:
     def plan(self) -> list[Work]:
         """What to compute next, `[]` if there is nothing; every share has slots.
 
-        Raises `OutOfPages` when nothing runs and not even one request can be let in: then somebody else has the pages.
+        Raises `OutOfPages` when nothing runs and there is no room for the one whose turn it is: then somebody else has
+        the pages.
         """
         self.sweep()
         self._make_room()
@@ -116,15 +123,20 @@ class Scheduler:
         return work + self._let_in(left)
 
     def settle(self, work: Sequence[Work], tokens: Iterable[int | None]) -> None:
-        """The shares of `work` are computed, and `tokens` sampled behind them (`None` behind a chunk in the middle)."""
+        """The shares of `work` are computed, and `tokens` sampled behind them (`None` behind a chunk in the middle).
+
+        Whoever was aborted in the meantime is passed over. `ValueError`, and nothing is entered, when a token is
+        missing or one too many.
+        """
+        entries = _paired(work, list(tokens))
         self.step += 1
-        for (request, count, _), token in zip(work, tokens):
+        for (request, count, _), token in entries:
             assert request.sequence is not None
             self.manager.advance(request.sequence, count)
             request.computed_tokens += count
             if token is not None:
                 request.take(token, self.step)
-        for request, _, prefill in work:  # all is entered before anything is published, which might fail
+        for (request, _, prefill), _ in entries:  # all is entered before anything is published, which might fail
             if request.is_over:
                 self._leave(request)
             elif prefill and request.sequence is not None:
@@ -181,6 +193,8 @@ class Scheduler:
     def _let_in(self, left: int) -> list[Work]:
         """Start waiting requests for the `left` tokens of this step, until one of them finds no room."""
         work: list[Work] = []
+        if left <= 0 or len(self.running) >= self.max_running:  # nobody's prefix is looked up for nothing
+            return work
         last = self._last_in_turn()
         for request in self._candidates():
             if left <= 0 or len(self.running) >= self.max_running:
@@ -214,14 +228,13 @@ class Scheduler:
         """Whether somebody is computing so much of what `request` needs that it should wait for it."""
         if self.worth_waiting is None:
             return False
-        tokens, page = request.tokens, self.manager.page_size
+        tokens, page, coming = request.tokens, self.manager.page_size, 0
         for other in self.running:
-            assert other.sequence is not None
-            shared = min(common_prefix(tokens, other.sequence.tokens), len(tokens) - 1) // page * page
-            coming = _rest(other).prefill and other.namespace == request.namespace  # and published when computed
-            if coming and shared - self._cached(request) >= self.worth_waiting:
-                return True
-        return False
+            if other.namespace == request.namespace and _rest(other).prefill:  # it is published when it is computed
+                assert other.sequence is not None
+                shared = min(common_prefix(tokens, other.sequence.tokens), len(tokens) - 1) // page * page
+                coming = max(coming, shared)
+        return coming >= self.worth_waiting and coming - self._cached(request) >= self.worth_waiting
 
     def _start(self, request: Request) -> ManagedSequence | None:
         """Let `request` in, or `None` if there is no room beside a page for the next token of each that runs."""
@@ -231,7 +244,7 @@ class Scheduler:
             if self.running:
                 return None
             raise
-        if not (request.preemptions or request.output):
+        if not request.computed_tokens:
             request.cached_tokens = sequence.cached_length
         request.sequence = sequence
         self.waiting.remove(request)
@@ -250,3 +263,15 @@ def _rest(request: Request) -> Work:
     assert request.sequence is not None
     count = len(request.sequence.tokens) - request.sequence.computed
     return Work(request, count, prefill=count > 1 or not request.output)
+
+
+def _paired(work: Sequence[Work], tokens: list[int | None]) -> list[tuple[Work, int | None]]:
+    """Each share that still has its sequence with what was sampled behind it: a token exactly where it ends."""
+    if len(work) != len(tokens):
+        raise ValueError(f"{len(tokens)} tokens for {len(work)} shares: each has one, or None")
+    entries = [(share, token) for share, token in zip(work, tokens) if share.request.sequence is not None]
+    for share, token in entries:
+        if share.samples != (token is not None):
+            where = "at the end of its tokens" if share.samples else "in the middle of them"
+            raise ValueError(f"request {share.request.number} is computed to a point {where}: its token is {token}")
+    return entries
