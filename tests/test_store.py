@@ -1,7 +1,9 @@
 """The store: what is written is read, copies are as if all were read first, and what is wrong is said before."""
 
+import copy
 import itertools
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from minikv import HostCopy, InvariantError, KVShape, KVStore, Slots, draw, kv_tensors  # noqa: E402
-from minikv.store.kv_store import DTYPES  # noqa: E402
+from minikv.store.device import DTYPES  # noqa: E402
 from minikv.store.layout import LAYOUTS  # noqa: E402
 from minikv.store.moves import LONG_RUN, MANY, Plane, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
 
@@ -177,6 +179,41 @@ def test_rows_may_begin_anywhere_in_a_larger_tensor(offset):
     assert torch.equal(store.read(0, [3, 1])[0], rows)
 
 
+def test_a_single_row_may_have_any_stride_that_nobody_steps_by():
+    store, buffer = KVStore(EVEN, PAGES, PAGE_SIZE), torch.arange(40).half()
+    row = buffer.as_strided((1, 2, 4), (3, 4, 1), 8)
+    store.write(0, [3], row, row)
+    assert torch.equal(store.read(0, [3])[0], row)
+
+
+@both_layouts
+def test_a_store_made_in_inference_mode_is_one_outside_of_it_too(layout):
+    with torch.inference_mode():
+        store = KVStore(EVEN, PAGES, PAGE_SIZE, layout=layout, dtype="fp32")
+        slots = store.slots([3, 1])
+        store.write(0, slots, *values(EVEN, 2, 1))
+    k, v = values(EVEN, 2, 2)
+    store.write(0, slots, k, v)
+    store.copy([3, 1], [0, 2])
+    assert torch.equal(store.read(0, [0, 2])[0], k)
+
+
+@every_device
+@both_layouts
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda store: pickle.loads(pickle.dumps(store))])
+def test_a_store_copied_as_an_object_has_its_own_bytes_and_every_verb_uses_those(again, layout, device):
+    store = filled(EVEN, layout, device)
+    naive, before = Naive(store), contents(store)
+    other = again(store)
+    other.check()
+    other.copy([5, 1], [0, 7])
+    other.copy_pages([0], [3])
+    naive.copy([5, 1], [0, 7])
+    naive.copy(range(4), range(12, 16))
+    assert same(contents(other), naive.layers)
+    assert same(contents(store), before)
+
+
 # -- copies -----------------------------------------------------------------------------------------------------------
 
 slot_lists = st.lists(st.integers(0, SLOTS - 1), unique=True, max_size=SLOTS)
@@ -300,6 +337,26 @@ def test_a_copy_from_a_gpu_is_pinned_and_a_gpu_takes_what_a_cpu_gave():
     assert same(contents(cpu), contents(filled(EVEN)))
 
 
+@ON_GPU
+def test_pinned_memory_is_the_hosts_whatever_the_default_device_is():
+    store = filled(EVEN, device="cuda")
+    with torch.device("cuda"):
+        assert store.to_host([1]).wait().rows.is_pinned()
+        store.from_host(store.to_host([1]), [2])
+    assert torch.equal(store.read(0, [2])[0], store.read(0, [1])[0])
+
+
+@both_layouts
+def test_a_host_copy_may_count_in_other_items_than_the_store(layout):
+    """A device without 16-byte numbers packs the same bytes into twice as many items."""
+    store, other = filled(EVEN, layout), filled(EVEN, layout, seed=50)
+    copied = store.to_host([9, 4])
+    copied.rows = copied.rows.view(torch.int32)
+    other.from_host(copied, [0, 3])
+    for layer in range(EVEN.num_layers):
+        assert same([other.read(layer, [0, 3])], [store.read(layer, [9, 4])])
+
+
 def test_no_slots_are_a_host_copy_too():
     store = filled(EVEN)
     copy = store.to_host([])
@@ -311,6 +368,7 @@ def test_no_slots_are_a_host_copy_too():
 
 K, V = torch.zeros(2, 2, 4), torch.zeros(2, 2, 4)
 OTHER_SHAPE = KVStore(UNEVEN, 1, 4, dtype="fp32").to_host([0, 1])
+OTHER_HEADS = KVStore(KVShape(3, num_kv_heads=1, head_dim=8), 1, 4, dtype="fp32").to_host([0, 1])
 OTHER_DTYPE = KVStore(EVEN, 1, 4, dtype="fp16").to_host([0, 1])
 WRONG = {
     "a slot too high": (lambda s: s.write(0, [1, 24], K, V), ValueError, r"slots\[1\] is 24: this store has slots"),
@@ -334,8 +392,9 @@ WRONG = {
     "a page too high": (lambda s: s.copy_pages([0], [6]), ValueError, r"dst_pages\[0\] is 6: this store has pages"),
     "a page twice": (lambda s: s.copy_pages([0, 1], [2, 2]), ValueError, r"dst_pages\[1\] is 2: it is there twice"),
     "pages of unequal length": (lambda s: s.copy_pages([0], []), ValueError, "src_pages are 1 and dst_pages are 0"),
-    "a host copy of another shape": (lambda s: s.from_host(OTHER_SHAPE, [0, 1]), ValueError, "of another shape"),
-    "a host copy of another dtype": (lambda s: s.from_host(OTHER_DTYPE, [0, 1]), ValueError, "of another shape or"),
+    "a host copy of another shape": (lambda s: s.from_host(OTHER_SHAPE, [0, 1]), ValueError, "copy has layers 2: this"),
+    "a host copy of other heads": (lambda s: s.from_host(OTHER_HEADS, [0, 1]), ValueError, r"K and V heads \(\(1, 8"),
+    "a host copy of another dtype": (lambda s: s.from_host(OTHER_DTYPE, [0, 1]), ValueError, "copy has dtype torch"),
     "a host copy for fewer slots": (lambda s: s.from_host(s.to_host([1]), [0, 1]), ValueError, "slots are 2 and the"),
     "a host copy to a slot twice": (lambda s: s.from_host(s.to_host([1, 2]), [0, 0]), ValueError, "it is there twice"),
     "something else for a host copy": (lambda s: s.from_host(K, [0, 1]), TypeError, "copy is a Tensor"),
@@ -364,6 +423,9 @@ def test_what_is_wrong_is_said_before_a_byte_moves(what, layout):
         (lambda: KVStore(EVEN, 1, layout="head"), ValueError, "layout is 'head': expected one of page, layer"),
         (lambda: KVStore(EVEN, 1, dtype="int4"), ValueError, "dtype is 'int4': expected one of fp32"),
         (lambda: KVStore(EVEN, 1, dtype=torch.int8), ValueError, "dtype is torch.int8"),
+        (lambda: KVStore(EVEN, 1, device="nowhere"), ValueError, "device is 'nowhere': torch has no such device here"),
+        (lambda: KVStore(EVEN, 1, device="cuda:99"), ValueError, "device is 'cuda:99': torch has no such device here"),
+        (lambda: KVStore(EVEN, 1, device="meta"), ValueError, "device is 'meta': expected one that keeps bytes"),
     ],
 )
 def test_a_store_that_cannot_be_is_refused(make, error, words):
@@ -455,14 +517,21 @@ def test_a_picture_of_a_store_has_every_piece_in_the_order_of_memory(shape, layo
 
 @both_layouts
 def test_check_finds_a_view_that_is_elsewhere(layout):
-    for name, spoil in (
-        ("k is not where", lambda views: views._replace(k=views.v, v=views.k)),
-        ("plane 0 is not where", lambda views: views._replace(planes=(views.planes[0].flip(0).clone(),))),
-        ("the planes cover 0 of", lambda views: views._replace(planes=())),
-        ("K and V cover", lambda views: views._replace(v=views.v[1:])),
+    def elsewhere(plane):
+        return Plane(plane.lines.clone())
+
+    for name, attribute, change in (
+        ("k is not where", "_views", lambda views: views._replace(k=views.v, v=views.k)),
+        ("plane 0 is not where", "_views", lambda views: views._replace(planes=(views.planes[0].flip(0).clone(),))),
+        ("the planes cover 0 of", "_views", lambda views: views._replace(planes=())),
+        ("K and V cover", "_views", lambda views: views._replace(v=views.v[1:])),
+        ("slots 0 is not where", "_slots", lambda planes: [elsewhere(planes[0])]),
+        ("pages 0 is not where", "_pages", lambda planes: [elsewhere(planes[0])]),
+        ("k of layer 0 is not where", "_layers", lambda layers: layers[::-1]),
+        ("v of layer 2 is not where", "_layers", lambda layers: [*layers[:2], (layers[2][0], layers[2][0])]),
     ):
         store = filled(EVEN, layout)
-        store._views = spoil(store._views)
+        setattr(store, attribute, change(getattr(store, attribute)))
         with pytest.raises(InvariantError, match=name):
             store.check()
 
@@ -506,6 +575,17 @@ def test_the_triton_kernel_compiles_for_an_nvidia_gpu_where_there_is_none(word, 
     assert re.search(rf"ld\.global{wide}", made.asm["ptx"])
     assert re.search(rf"st\.global{wide}", made.asm["ptx"])
     assert made.asm["cubin"]
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two NVIDIA GPUs on this machine")
+@both_layouts
+def test_a_store_on_another_gpu_than_the_current_one_copies_there(layout):
+    store = filled(EVEN, layout, "cuda:1")
+    naive = Naive(store)
+    naive.copy([5, 1], [0, 7])
+    store.copy([5, 1], [0, 7])
+    store.from_host(store.to_host([5]), [5])
+    assert same(contents(store), naive.layers)
 
 
 @ON_GPU

@@ -2,7 +2,8 @@
 
 On a GPU a copy takes two steps, so that the slow one stands in nobody's way. The slots are first gathered on the
 device, in the order of everything else that runs there; then the packed result crosses to pinned memory on a stream of
-its own. The way back is the same in reverse. In host memory a row is one token: layer 0 K V, layer 1 K V, ...
+its own. The way back is the same in reverse, and what is asked for later on the device waits until it has crossed. In
+host memory a row is one token: layer 0 K V, layer 1 K V, ...
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def fetch(views: Layout, slots: Slots, shape: KVShape, dtype: torch.dtype, strea
     packed = gather(views, slots.index)
     if stream is None:
         return HostCopy(packed.cpu(), shape, dtype)
-    rows = torch.empty(packed.shape, dtype=packed.dtype, pin_memory=True)
+    rows = torch.empty(packed.shape, dtype=packed.dtype, device="cpu", pin_memory=True)  # whatever the default device
     stream.wait_stream(torch.cuda.current_stream(packed.device))  # not before they have been gathered
     with torch.cuda.stream(stream):
         rows.copy_(packed, non_blocking=True)
@@ -80,13 +81,13 @@ def fetch(views: Layout, slots: Slots, shape: KVShape, dtype: torch.dtype, strea
 
 def send(views: Layout, slots: Slots, copy: HostCopy, stream: Any = None) -> None:
     """Put a host copy into `slots` of a store's views; with a CUDA `stream`, the crossing is on that stream."""
+    rows = copy.wait().rows.view(views.k.dtype)  # the bytes may have been arriving; items depend on the device
     if stream is None:
-        scatter(views, slots.index, copy.wait().rows.to(slots.index.device))
+        scatter(views, slots.index, rows.to(slots.index.device))
         return
-    copy.wait()  # the bytes may still be arriving, perhaps from another GPU
     current = torch.cuda.current_stream(slots.index.device)
     with torch.cuda.stream(stream):
-        packed = copy.rows.to(slots.index.device, non_blocking=True)
+        packed = rows.to(slots.index.device, non_blocking=True)
     current.wait_stream(stream)  # not before they have crossed
     packed.record_stream(current)
     scatter(views, slots.index, packed)

@@ -8,12 +8,11 @@ import torch
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.sizing import KVShape
+from minikv.store.device import device_of, dtype_of, side_stream
 from minikv.store.host import HostCopy, fetch, send
 from minikv.store.layout import LAYOUTS, Layout, cut, places, row_bytes
 from minikv.store.moves import Plane, move
 from minikv.store.slots import Slots
-
-DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
 
 
 class KVStore:
@@ -46,23 +45,39 @@ class KVStore:
             raise ValueError(f"latent_dim is {shape.latent_dim}: this store keeps K and V, not latent vectors")
         if layout not in LAYOUTS:
             raise ValueError(f"layout is {bounded(layout)}: expected one of {', '.join(LAYOUTS)}")
-        self.shape, self.layout, self.dtype = shape, layout, _dtype(dtype)
+        self.shape, self.layout, self.dtype = shape, layout, dtype_of(dtype)
         self.num_pages = whole_number("num_pages", num_pages, 1, "a store has at least 1 page")
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         self.num_slots = self.num_pages * self.page_size
         if self.num_slots > 2**31:
             raise ValueError(f"num_pages x page_size is {bounded(self.num_slots)}: a store has at most 2**31 slots")
         self.slot_bytes = shape.num_layers * sum(row_bytes(shape, self.dtype))
-        self._memory = torch.zeros(self.num_slots * self.slot_bytes, dtype=torch.uint8, device=device)
-        self.device = self._memory.device  # "cuda" became "cuda:0"
-        self._views = self._cut()
-        self._slots = [Plane(plane) for plane in self._views.planes]
-        self._pages = [Plane(plane.view(len(plane), self.num_pages, -1)) for plane in self._views.planes]
-        self._side = _side_stream(self.device)
+        self.device = device_of(device)
+        with torch.inference_mode(False):  # or nobody could write to it outside of that mode
+            self._memory = torch.zeros(self.num_slots * self.slot_bytes, dtype=torch.uint8, device=self.device)
         self._heads = (shape.num_kv_heads, shape.head_dim), (shape.num_kv_heads, shape.v_head_dim or shape.head_dim)
+        self._look()
+
+    def _look(self) -> None:
+        """Make everything through which the allocation is seen."""
+        with torch.inference_mode(False):
+            self._views = self._cut()
+            self._layers = list(zip(self._views.k, self._views.v))
+            self._slots = [Plane(plane) for plane in self._views.planes]
+            self._pages = [Plane(plane.view(len(plane), self.num_pages, -1)) for plane in self._views.planes]
+        self._side = side_stream(self.device)
 
     def _cut(self) -> Layout:
         return cut(self._memory, self.shape, self.num_slots, self.dtype, self.layout)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy is made from: one allocation, not what is seen through it."""
+        seen = ("_views", "_layers", "_slots", "_pages", "_side")
+        return {name: value for name, value in vars(self).items() if name not in seen}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._look()
 
     @property
     def nbytes(self) -> int:
@@ -80,15 +95,22 @@ class KVStore:
         >>> store.slots([3, 1])
         Slots([3, 1])
         """
-        if type(slots) is Slots and slots.limit == self.num_slots and slots.device == self.device:
-            return slots
-        return Slots(slots, self.num_slots, self.device, name)
+        return self._numbers(slots, self.num_slots, name)
 
-    def _layer(self, layer: int) -> int:
-        number = whole_number("layer", layer, 0, f"this store has layers 0 to {self.shape.num_layers - 1}")
-        if number >= self.shape.num_layers:
-            raise ValueError(f"layer is {bounded(number)}: this store has layers 0 to {self.shape.num_layers - 1}")
-        return number
+    def _numbers(self, numbers: Any, limit: int, name: str) -> Slots:
+        if type(numbers) is Slots and numbers.limit == limit and numbers.device == self.device:
+            return numbers
+        return Slots(numbers, limit, self.device, name)
+
+    def _layer(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The views of a layer's keys and values, (slot, items)."""
+        if type(layer) is int and 0 <= layer < len(self._layers):
+            return self._layers[layer]
+        rule = f"this store has layers 0 to {len(self._layers) - 1}"
+        number = whole_number("layer", layer, 0, rule)
+        if number >= len(self._layers):
+            raise ValueError(f"layer is {bounded(number)}: {rule}")
+        return self._layers[number]
 
     def _values(self, name: str, values: Any, count: int, heads: tuple[int, int]) -> torch.Tensor:
         """`values` as (count, items) of the views' items, or the error that names what is wrong with it."""
@@ -108,10 +130,7 @@ class KVStore:
     def _pair(self, src: Any, dst: Any, limit: int, unit: str) -> tuple[Slots, Slots]:
         """The source and destination of a copy: as many of both, no destination twice."""
         names = f"src_{unit}", f"dst_{unit}"
-        if limit == self.num_slots:
-            source, target = self.slots(src, names[0]), self.slots(dst, names[1])
-        else:
-            source, target = (Slots(part, limit, self.device, name) for part, name in zip((src, dst), names))
+        source, target = (self._numbers(part, limit, name) for part, name in zip((src, dst), names))
         if len(source) != len(target):
             raise ValueError(f"{names[0]} are {len(source)} and {names[1]} are {len(target)}: expected as many")
         return source, _once(target, names[1])
@@ -120,18 +139,17 @@ class KVStore:
 
     def write(self, layer: int, slots: Any, k: torch.Tensor, v: torch.Tensor) -> None:
         """Put the rows of `k` (n, num_kv_heads, head_dim) and `v` into n different `slots` of one layer."""
-        at, where = self._layer(layer), self.slots(slots)
-        _once(where, "slots")
+        (all_keys, all_values), where = self._layer(layer), _once(self.slots(slots), "slots")
         keys = self._values("k", k, len(where), self._heads[0])
         values = self._values("v", v, len(where), self._heads[1])
-        self._views.k[at].index_copy_(0, where.index, keys)
-        self._views.v[at].index_copy_(0, where.index, values)
+        all_keys.index_copy_(0, where.index, keys)
+        all_values.index_copy_(0, where.index, values)
 
     def read(self, layer: int, slots: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """The keys (n, num_kv_heads, head_dim) and values of n `slots` of one layer, in their order, as copies."""
-        at, where = self._layer(layer), self.slots(slots).index
-        k = self._views.k[at].index_select(0, where).view(self.dtype).view(len(where), *self._heads[0])
-        v = self._views.v[at].index_select(0, where).view(self.dtype).view(len(where), *self._heads[1])
+        (keys, values), where = self._layer(layer), self.slots(slots).index
+        k = keys.index_select(0, where).view(self.dtype).view(len(where), *self._heads[0])
+        v = values.index_select(0, where).view(self.dtype).view(len(where), *self._heads[1])
         return k, v
 
     # -- whole slots, as a cache does ----------------------------------------------------------------------------------
@@ -160,9 +178,13 @@ class KVStore:
         """Put a `HostCopy` into different `slots`, in its order; any layout takes what any other gave."""
         if not isinstance(copy, HostCopy):
             raise TypeError(f"copy is a {type(copy).__name__}: expected what to_host gave")
-        mine, other = (self._heads, self.shape.num_layers, self.dtype), (copy.heads, copy.num_layers, copy.dtype)
-        if mine != other:
-            raise ValueError(f"{copy!r} is of another shape or dtype than {self!r}")
+        for what, theirs, mine in (
+            ("layers", copy.num_layers, self.shape.num_layers),
+            ("K and V heads", copy.heads, self._heads),
+            ("dtype", copy.dtype, self.dtype),
+        ):
+            if theirs != mine:
+                raise ValueError(f"copy has {what} {theirs}: this store has {mine}")
         where = _once(self.slots(slots), "slots")
         if len(where) != len(copy):
             raise ValueError(f"slots are {len(where)} and the host copy has {len(copy)}: expected as many")
@@ -205,11 +227,17 @@ class KVStore:
             covered = sum(view.nbytes for view in views)
             if covered != self.nbytes:
                 raise InvariantError(f"KVStore: {name} cover {covered} of {self.nbytes} bytes")
-        mine, fresh = self._views, self._cut()
-        for i, (held, right) in enumerate(zip((*mine[:2], *mine.planes), (*fresh[:2], *fresh.planes))):
-            places = [(view.data_ptr(), view.shape, view.stride()) for view in (held, right)]
-            if places[0] != places[1]:
-                name = ("k", "v")[i] if i < 2 else f"plane {i - 2}"
+        right = self._cut()
+        held = [("k", self._views.k, right.k), ("v", self._views.v, right.v)]
+        for at, plane in enumerate(right.planes):
+            pages = plane.view(len(plane), self.num_pages, -1)
+            held += [(f"plane {at}", self._views.planes[at], plane), (f"slots {at}", self._slots[at].lines, plane)]
+            held += [(f"pages {at}", self._pages[at].lines, pages)]
+        for at, layer in enumerate(zip(right.k, right.v)):
+            held += [(f"{name} of layer {at}", *both) for name, *both in zip("kv", self._layers[at], layer)]
+        for name, *both in held:
+            mine, where = ((view.data_ptr(), view.shape, view.stride()) for view in both)
+            if mine != where:
                 raise InvariantError(f"KVStore: {name} is not where the {self.layout!r} layout has it")
 
     def __repr__(self) -> str:
@@ -218,19 +246,6 @@ class KVStore:
             f"KVStore({self.num_pages} pages of {self.page_size}, {shape.num_layers} layers, "
             f"{shape.num_kv_heads} KV heads, {self.dtype}, layout={self.layout!r}, {self.nbytes:,} bytes)"
         )
-
-
-def _side_stream(device: torch.device) -> Any:
-    """A stream for what crosses to and from a GPU, beside what runs there; `None` elsewhere."""
-    return torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-
-
-def _dtype(dtype: torch.dtype | str) -> torch.dtype:
-    """A float dtype by its name here or its torch object."""
-    found = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
-    if not isinstance(found, torch.dtype) or not found.is_floating_point:
-        raise ValueError(f"dtype is {bounded(dtype)}: expected one of {', '.join(DTYPES)} or a torch float dtype")
-    return found
 
 
 def _once(target: Slots, name: str) -> Slots:

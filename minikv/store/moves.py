@@ -59,8 +59,9 @@ def move(planes: Sequence[Plane], src: Slots, dst: Slots) -> None:
     elif device == "cuda" and has_triton() and disjoint(src.ids, dst.ids):
         from minikv.store.triton_copy import move_rows
 
-        for plane in planes:
-            move_rows(plane.lines, src.index, dst.index)
+        with torch.cuda.device(planes[0].lines.device):  # a kernel starts on the current one, wherever its memory is
+            for plane in planes:
+                move_rows(plane.lines, src.index, dst.index)
     else:
         for plane in planes:
             move_by_index(plane.lines, src.index, dst.index)
