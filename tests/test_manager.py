@@ -126,6 +126,14 @@ def test_a_token_for_which_there_is_no_room_is_not_taken():
     assert sequence.tokens.tolist() == [1, 2]
 
 
+def test_the_slots_are_the_callers_own_copy():
+    manager = CacheManager(4)
+    sequence = manager.start([1, 2, 3])
+    sequence.slots[0] = 3
+    assert sequence.slots.tolist() == [0, 1, 2]
+    manager.check()
+
+
 def test_advance_cannot_pass_the_end():
     manager = CacheManager(4)
     sequence = manager.start([1, 2, 3])
@@ -342,6 +350,8 @@ def test_parts_that_do_not_fit_are_refused():
         CacheManager(4, 2, prefix_cache=RadixCache(1))
     with pytest.raises(ValueError, match="num_pages is 4: the pool has 5"):
         CacheManager(4, pool=FreeListPool(5))
+    with pytest.raises(ValueError, match=r"4096 pages of 1048576 are 4294967296 slots: a slot is an integer in"):
+        CacheManager(2**12, 2**20)
     with pytest.raises(ValueError, match="num_pages is 0: a manager has at least 1 page"):
         CacheManager(0)
 

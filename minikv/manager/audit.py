@@ -1,4 +1,4 @@
-"""The manager's own audit: who owns each page, asked of everybody and compared.
+"""The manager's own audit: whether its parts fit, and who owns each page, asked of everybody and compared.
 
 Separate from `manager.py` so that it adds up for itself. `minikv.learn.Ledger` looks on from outside and says at which
 operation it went wrong; this one needs no onlooker, and says who has what now.
@@ -13,12 +13,33 @@ import numpy as np
 
 from minikv.errors import InvariantError
 from minikv.pools import page_slots, slot_pages
+from minikv.prefix.contract import SLOT_LIMIT
 
 if TYPE_CHECKING:
     from minikv.manager.manager import CacheManager
     from minikv.manager.sequence import Sequence
 
 Owners = dict[int, str]
+
+
+def require_fit(manager: CacheManager) -> None:
+    """Raise `ValueError` for the first part of a new manager that does not fit the others.
+
+    >>> from minikv import CacheManager
+    >>> CacheManager(num_pages=2**12, page_size=2**20)
+    Traceback (most recent call last):
+    ValueError: 4096 pages of 1048576 are 4294967296 slots: a slot is an integer in [0, 2**31)
+    """
+    pages, size = manager.num_pages, manager.page_size
+    if manager.cache.page_size != size:
+        raise ValueError(f"page_size is {size}: the prefix cache has pages of {manager.cache.page_size}")
+    if manager.pool.size != pages:
+        raise ValueError(f"num_pages is {pages}: the pool has {manager.pool.size}")
+    for name, mine in (("num_pages", pages), ("page_size", size)):
+        if getattr(manager.store, name, mine) != mine:
+            raise ValueError(f"{name} is {mine}: the store has {getattr(manager.store, name)}")
+    if pages * size > SLOT_LIMIT:
+        raise ValueError(f"{pages} pages of {size} are {pages * size} slots: a slot is an integer in [0, 2**31)")
 
 
 def check_manager(manager: CacheManager) -> None:

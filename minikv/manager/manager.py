@@ -7,6 +7,7 @@
     finish       publish what is computed; all else goes back
     abort        publish nothing; all goes back
 
+Each of them is whole: Ctrl-C waits until it is done.
 Between start and the end every slot has exactly one owner: the pool, the prefix cache, or one sequence. `check`
 says so, or names the two. Room is looked for only when the match is locked: looked for before, it might be found in
 the match itself. And a slot is only published once its keys and values have been computed: `advance` says so.
@@ -24,6 +25,8 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import bounded, whole_number
+from minikv.interrupts import whole
+from minikv.manager.audit import check_manager, require_fit
 from minikv.manager.room import Room
 from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
 from minikv.pools import FreeListPool, SlotPool
@@ -67,13 +70,7 @@ class CacheManager:
         self._room = Room(self.pool, self.cache)
         self._running: dict[int, Sequence] = {}
         self._started = 0
-        if self.cache.page_size != page_size:
-            raise ValueError(f"page_size is {page_size}: the prefix cache has pages of {self.cache.page_size}")
-        if self.pool.size != num_pages:
-            raise ValueError(f"num_pages is {num_pages}: the pool has {self.pool.size}")
-        for name, mine in (("num_pages", num_pages), ("page_size", page_size)):
-            if store is not None and getattr(store, name, mine) != mine:
-                raise ValueError(f"{name} is {mine}: the store has {getattr(store, name)}")
+        require_fit(self)
 
     @property
     def available_size(self) -> int:
@@ -91,6 +88,7 @@ class CacheManager:
 
     # -- the life of a request --------------------------------------------------------------------------------------
 
+    @whole
     def start(self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0) -> Sequence:
         """Begin a request: find what is cached of `tokens`, protect it, and take slots for all the rest.
 
@@ -140,6 +138,7 @@ class CacheManager:
             raise ValueError(f"num_tokens is {count}: only {left} of sequence {sequence.number} are left to compute")
         sequence.computed += count
 
+    @whole
     def extend(self, sequence: Sequence, tokens: TokensLike) -> None:
         """Put generated `tokens` behind the sequence and take slots for them; they are still to be computed.
 
@@ -157,6 +156,7 @@ class CacheManager:
             sequence._grow(self._room.take(pages))
         sequence.tokens = longer
 
+    @whole
     def checkpoint(self, sequence: Sequence) -> None:
         """Publish the whole pages that are computed, so that others can use them while this sequence runs on.
 
@@ -171,15 +171,15 @@ class CacheManager:
         ([0, 1, 5], [], 4)
         """
         self._require(sequence, "checkpoint")
-        if sequence.computed // self.page_size * self.page_size == sequence.shared:
-            return
-        done = self._publish(sequence)
-        try:
-            self._follow(sequence, done)
-        except BaseException:
-            self._release(sequence, ABORTED)
-            raise
+        if sequence.publishable > sequence.shared:
+            done = self._publish(sequence)
+            try:
+                self._follow(sequence, done)
+            except BaseException:
+                self._release(sequence, ABORTED)
+                raise
 
+    @whole
     def finish(self, sequence: Sequence) -> None:
         """End the request well: publish the whole pages that are computed, and give back all the rest.
 
@@ -195,10 +195,11 @@ class CacheManager:
         ValueError: cannot finish sequence 1: it is finished already
         """
         self._require(sequence, "finish")
-        if sequence.computed // self.page_size * self.page_size > sequence.shared:
+        if sequence.publishable > sequence.shared:
             self._publish(sequence)
         self._release(sequence, FINISHED)
 
+    @whole
     def abort(self, sequence: Sequence) -> None:
         """End the request badly: publish nothing more, and give back everything that it holds.
 
@@ -221,14 +222,14 @@ class CacheManager:
         >>> sequence.state, manager.cache.total_size
         ('finished', 3)
         """
-        sequence = self.start(tokens, namespace=namespace)
+        number = self._started + 1
         try:
-            yield sequence
+            yield (sequence := self.start(tokens, namespace=namespace))
             if sequence.state == RUNNING:
                 self.finish(sequence)
         finally:
-            if sequence.state == RUNNING:
-                self.abort(sequence)
+            if number in self._running:  # by its number, for Ctrl-C may come when it is started and has no name yet
+                self.abort(self._running[number])
 
     def check(self) -> None:
         """Every page has exactly one owner, every row says so; `InvariantError` names both owners if not.
@@ -240,8 +241,6 @@ class CacheManager:
         Traceback (most recent call last):
         minikv.errors.InvariantError: page 1 has two owners: the pool, where it is free, and sequence 1
         """
-        from minikv.manager.audit import check_manager
-
         check_manager(self)
 
     # -- the steps --------------------------------------------------------------------------------------------------
@@ -263,11 +262,11 @@ class CacheManager:
                     [.., end of the row)      the rest, not offered or not kept
         """
         shared, pages, size = sequence.shared, sequence._pages, self.page_size
-        end = sequence.computed // size * size
+        end = sequence.publishable
         sequence._pages = pages[(end - shared) // size :]  # what is on offer is not ours while it is
         try:
-            tokens, slots = sequence.tokens[:end], sequence.slots[:end]
-            done = self.cache.insert(tokens, slots, namespace=sequence.namespace, start=sequence._handle)
+            tokens, row, namespace = sequence.tokens[:end], sequence._row[:end], sequence.namespace
+            done = self.cache.insert(tokens, row, namespace=namespace, start=sequence._handle)
         except BaseException:
             sequence._pages = pages
             raise

@@ -47,8 +47,8 @@ class Sequence:
 
     @property
     def slots(self) -> Ids:
-        """The slot of each token, int32, in order; a snapshot that later changes of the sequence do not touch."""
-        return self._row[: len(self.tokens)] if self.state == RUNNING else self._row
+        """The slot of each token, int32, in order: the caller's own copy."""
+        return self._row[: len(self.tokens)].copy()
 
     @property
     def pages(self) -> Ids:
@@ -65,6 +65,11 @@ class Sequence:
         """The tokens that have no keys and values yet."""
         return self.tokens[self.computed :]
 
+    @property
+    def publishable(self) -> int:
+        """How many tokens, from the first on, the cache could have by now: the whole pages that are computed."""
+        return self.computed // self.page_size * self.page_size
+
     def _read_from(self, slots: Ids, handle: Handle) -> None:
         """The first tokens lie in `slots` of the cache, which `handle` protects."""
         self._row = np.concatenate([slots, self._row[len(slots) :]])
@@ -72,8 +77,8 @@ class Sequence:
 
     def _grow(self, pages: Ids) -> None:
         """`pages` are ours from now on, behind all that the row has."""
-        self._pages = np.concatenate([self._pages, pages])
-        self._row = np.concatenate([self._row, page_slots(pages, self.page_size)])
+        row = np.concatenate([self._row, page_slots(pages, self.page_size)])
+        self._pages, self._row = np.concatenate([self._pages, pages]), row
 
     def _end(self, state: str) -> tuple[Ids, Handle | None]:
         """Hold nothing from now on; the pages and the lock that were held."""

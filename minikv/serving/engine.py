@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minikv.errors import bounded
+from minikv.interrupts import whole
 from minikv.manager import CacheManager
 from minikv.serving.contract import Chunk, Model
 from minikv.serving.request import Request
@@ -115,6 +116,11 @@ class Engine:
         if not work:
             return []
         logits = as_array(self.model.forward([_chunk(share) for share in work], self.manager.store))
+        return self._take(work, logits)
+
+    @whole
+    def _take(self, work: list[Work], logits: npt.NDArray[Any]) -> list[Event]:
+        """Sample and settle in one act, so that no number is drawn for a token that does not come out."""
         tokens = _sample(work, logits)
         self.scheduler.settle(work, tokens)
         return [Event(share.request, token) for share, token in zip(work, tokens) if token is not None]
@@ -138,7 +144,7 @@ class Engine:
         `seed` is one for all, so that equal prompts get equal answers, or one for each. Whatever stops it, an error or
         Ctrl-C, its requests are aborted on the way out.
         """
-        requests = self._submit_all(prompts, max_new_tokens, temperature, seed, namespace)
+        requests = self._requests(prompts, max_new_tokens, temperature, seed, namespace)
         for _ in self._run(requests):
             pass
         return [generation(request) for request in requests]
@@ -156,9 +162,9 @@ class Engine:
         Nothing begins before the first token is asked for. Who does not want to hear it to the end closes the
         iterator, which aborts what still runs.
         """
-        yield from self._run(self._submit_all(prompts, max_new_tokens, temperature, seed, namespace))
+        yield from self._run(self._requests(prompts, max_new_tokens, temperature, seed, namespace))
 
-    def _submit_all(
+    def _requests(
         self,
         prompts: Iterable[TokensLike],
         max_new_tokens: int,
@@ -166,24 +172,21 @@ class Engine:
         seed: int | Sequence[int],
         namespace: Hashable,
     ) -> list[Request]:
-        """Submit a request for each of `prompts`, or none of them."""
+        """A request for each of `prompts`, which are still to be submitted."""
         listed = list(prompts)
-        seeds = list(seed) if isinstance(seed, Iterable) else [seed] * len(listed)
+        seeds: list[Any] = list(seed) if isinstance(seed, Iterable) else [seed] * len(listed)
         if len(seeds) != len(listed):
             raise ValueError(f"{bounded(seeds)} are {len(seeds)} seeds for {len(listed)} prompts")
-        requests: list[Request] = []
-        try:
-            for prompt, own in zip(listed, seeds):
-                requests.append(self.submit(prompt, max_new_tokens, temperature, own, namespace))
-        except BaseException:
-            self._abort_all(requests)
-            raise
-        return requests
+        return [
+            self._request(prompt, max_new_tokens, temperature, own, namespace) for prompt, own in zip(listed, seeds)
+        ]
 
     def _run(self, requests: list[Request]) -> Iterator[Event]:
-        """Step until all are over; their tokens, those too that came out while somebody else was stepping."""
+        """Submit and step until all are over; their tokens, those too that came out while somebody else stepped."""
         told = dict.fromkeys(requests, 0)
         try:
+            for request in requests:
+                self.scheduler.submit(request)
             while told:
                 for request in list(told):
                     while told[request] < len(request.output):
@@ -196,12 +199,13 @@ class Engine:
         finally:
             self._abort_all(requests)
 
+    @whole
     def _abort_all(self, requests: list[Request]) -> None:
-        """Abort all that are not over, each of them even if another fails; what is over holds nothing either."""
+        """Abort all that wait or run, each of them even if another fails; what is over holds nothing either."""
         with contextlib.ExitStack() as each:
             each.callback(self.scheduler.sweep)
             for request in requests:
-                if not request.is_over:
+                if request.number and not request.is_over:
                     each.callback(self.abort, request)
 
     def __repr__(self) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from minikv.errors import OutOfPages, whole_number
+from minikv.interrupts import whole
 from minikv.manager import CacheManager
 from minikv.manager import Sequence as ManagedSequence
 from minikv.manager.sequence import RUNNING
@@ -80,6 +81,7 @@ class Scheduler:
         self.step = 0
         self._arrived = 0
 
+    @whole
     def submit(self, request: Request) -> None:
         """Let `request` wait for its turn; `ValueError` if there can never be room for it."""
         if request.number:
@@ -93,6 +95,7 @@ class Scheduler:
         request.number, request.submitted_at = self._arrived, self.step
         self.waiting.append(request)
 
+    @whole
     def abort(self, request: Request) -> None:
         """End `request` now and give back all that it holds; `ValueError` if it is over, or not of this scheduler."""
         if request.is_over or not (request in self.running or request in self.waiting):
@@ -106,6 +109,7 @@ class Scheduler:
 
     # -- a step -----------------------------------------------------------------------------------------------------
 
+    @whole
     def plan(self) -> list[Work]:
         """What to compute next, `[]` if there is nothing; every share has slots.
 
@@ -122,6 +126,7 @@ class Scheduler:
             left -= count
         return work + self._let_in(left)
 
+    @whole
     def settle(self, work: Sequence[Work], tokens: Iterable[int | None]) -> None:
         """The shares of `work` are computed, and `tokens` sampled behind them (`None` behind a chunk in the middle).
 
@@ -142,6 +147,7 @@ class Scheduler:
             elif prefill and request.sequence is not None:
                 self.manager.checkpoint(request.sequence)
 
+    @whole
     def sweep(self) -> None:
         """Repair what a failure left behind: the finished leave, and who lost its sequence starts again."""
         for request in list(self.running):
