@@ -192,6 +192,7 @@ def test_a_store_made_in_inference_mode_is_one_outside_of_it_too(layout):
         store = KVStore(EVEN, PAGES, PAGE_SIZE, layout=layout, dtype="fp32")
         slots = store.slots([3, 1])
         store.write(0, slots, *values(EVEN, 2, 1))
+    assert not store._memory.is_inference()
     k, v = values(EVEN, 2, 2)
     store.write(0, slots, k, v)
     store.copy([3, 1], [0, 2])
@@ -373,6 +374,11 @@ OTHER_DTYPE = KVStore(EVEN, 1, 4, dtype="fp16").to_host([0, 1])
 WRONG = {
     "a slot too high": (lambda s: s.write(0, [1, 24], K, V), ValueError, r"slots\[1\] is 24: this store has slots"),
     "a slot below 0": (lambda s: s.read(0, [-1]), ValueError, r"slots\[0\] is -1"),
+    "an array's slot too high": (lambda s: s.read(0, np.array([1, 24])), ValueError, r"slots\[1\] is 24: this store"),
+    "an array's slot below 0": (lambda s: s.read(0, np.array([1, -1], np.int32)), ValueError, r"slots\[1\] is -1"),
+    "a tensor's slot below 0": (lambda s: s.copy(torch.tensor([-1]), [0]), ValueError, r"src_slots\[0\] is -1"),
+    "a single number for slots": (lambda s: s.read(0, torch.tensor(3)), ValueError, r"slots have shape \(\)"),
+    "a mask for slots": (lambda s: s.read(0, torch.ones(SLOTS) > 0), TypeError, r"slots\[0\] is True"),
     "a slot that is no number": (lambda s: s.read(0, [0.5]), TypeError, r"slots\[0\] is 0.5"),
     "slots in two dimensions": (lambda s: s.read(0, [[1, 2]]), TypeError, "slots"),
     "slots of another store": (lambda s: s.read(0, Slots([30], limit=99)), ValueError, r"slots\[0\] is 30"),
