@@ -1,8 +1,8 @@
 """Random multi-turn workloads, and how an engine serves them while somebody audits every step.
 
 A workload is a few conversations that begin alike. In each turn every conversation asks something behind all that was
-said in it so far, all of them in one batch; what the engine answers is part of the next prompt. Now and then somebody
-asks as well, and leaves as soon as a part of it has been computed.
+said in it so far, all of them in one batch; what the engine answers is part of the next prompt. Some have a namespace
+of their own. Now and then somebody asks as well, and leaves as soon as a part of it has been computed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Workload:
     asked: list[list[list[int]]]  # by conversation, by turn
     new: int
     page_size: int
+    namespaces: list[str | None]  # by conversation
 
     @property
     def longest(self):
@@ -51,7 +52,9 @@ def workload(seed):
     for conversation in asked[1:]:
         if draw.random() < 0.4:  # the same first question, or the beginning of it
             conversation[0] = asked[0][0][: draw.randint(1, 6)]
-    return Workload(seed, said(0, 20), asked, draw.randint(2, 6), draw.choice([1, 1, 2, 16]))
+    instructions, new, page_size = said(0, 20), draw.randint(2, 6), draw.choice([1, 1, 2, 16])
+    namespaces = [draw.choice([None, None, None, "lora"]) for _ in asked]
+    return Workload(seed, instructions, asked, new, page_size, namespaces)
 
 
 def setting(work, kind, manager_type=CacheManager):
@@ -83,6 +86,7 @@ class Tally:
     """What happened in a run, so that a test can tell whether it tried what it says it tries."""
 
     steps: int = 0
+    namespaces: int = 0
     evictions: int = 0
     preemptions: int = 0
     cached: int = 0
@@ -106,14 +110,16 @@ def serve(engine, work, tally, shuffle=None, audit=None):
         return evict(num_tokens)
 
     engine.manager.cache.evict = counted
+    tally.namespaces += len({*work.namespaces}) > 1
     for turn in range(len(work.asked[0])):
         order = list(range(len(said)))
         if shuffle is not None:
             shuffle.shuffle(order)
         for place in order:
             said[place] += work.asked[place][turn]
-        requests = {place: engine.submit(said[place], work.new) for place in order}
-        leaver = engine.submit(said[0], work.new) if (work.seed + turn) % 3 == 0 else None
+        spaces = work.namespaces
+        requests = {place: engine.submit(said[place], work.new, namespace=spaces[place]) for place in order}
+        leaver = engine.submit(said[0], work.new, namespace=spaces[0]) if (work.seed + turn) % 3 == 0 else None
         while not all(request.is_over for request in requests.values()):
             engine.step()
             tally.steps += 1

@@ -41,6 +41,7 @@ def in_every_way(work: Workload, model_for, tally: Tally, audit_for=lambda manag
 def assert_it_tried_what_it_says(tally: Tally):
     """Everything that the workloads are meant to make happen did happen, and often."""
     assert tally.evictions > WORKLOADS
+    assert tally.namespaces > WORKLOADS / 4
     assert tally.preemptions > WORKLOADS / 4
     assert tally.aborted > WORKLOADS / 4
     assert tally.cached > 10 * WORKLOADS
@@ -100,6 +101,23 @@ class ReadsOneSlotForAll(CacheManager):
         sequence._row = sequence._row.copy()
         sequence._row[: sequence.shared] = sequence._row[0]
         return sequence
+
+
+class ForgetsNamespaces(CacheManager):
+    """What one tenant's LoRA computed is given to all."""
+
+    def start(self, tokens, *, namespace=None, spare=0):
+        return super().start(tokens, spare=spare)
+
+
+def test_the_canary_knows_whose_a_slot_is():
+    def every_workload():
+        for seed in range(WORKLOADS):
+            work = workload(seed)
+            serve(engine_for(work, "wide", canary_model, ForgetsNamespaces), work, Tally(), audit=lambda: None)
+
+    with pytest.raises(CanaryError, match="behind another prefix"):
+        every_workload()
 
 
 def test_the_canary_reads_every_slot():

@@ -24,8 +24,8 @@ class CanaryModel:
     """Answers with logits that are a fingerprint of the whole prefix, and keeps a `canary`'s marks for it.
 
     It has `vocab_size` token ids and ends a sequence with any of `eos`. A `canary` that is attached to the cache (with
-    `writes=False`) makes both look at the same marks. Raises `CanaryError` when the slots of a row do not hold one
-    prefix.
+    `writes=False`) makes both look at the same marks. What it answers is the same in every namespace. Raises
+    `CanaryError` when the slots of a row do not hold one prefix.
 
     >>> from minikv.serving import Chunk
     >>> model = CanaryModel(vocab_size=10)
@@ -49,16 +49,16 @@ class CanaryModel:
         """The logits behind each chunk, (len(chunks), vocab_size); `store` is not looked at."""
         rows = [self._compute(chunk) for chunk in chunks]
         for chunk, tokens in zip(chunks, rows):  # as attention does: all has been written when somebody reads
-            self.canary.read(tokens, chunk.slots)
+            self.canary.read(tokens, chunk.slots, chunk.namespace)
         return np.stack([self._logits(tokens) for tokens in rows])
 
     def _compute(self, chunk: Any) -> list[int]:
         """Read what is before the chunk, write the chunk; the tokens of it all."""
         slots = plain(chunk.slots)
         before = [self._token(slot, place) for place, slot in enumerate(slots[: chunk.start])]
-        self.canary.read(before, slots[: chunk.start])
+        self.canary.read(before, slots[: chunk.start], chunk.namespace)
         tokens = before + pack(chunk.tokens).tolist()
-        self.canary.write(tokens, slots, chunk.start)
+        self.canary.write(tokens, slots, chunk.start, chunk.namespace)
         return tokens
 
     def _token(self, slot: int, place: int) -> int:

@@ -9,7 +9,7 @@ A chunk is a part of one sequence. All three cases of serving are this one: a wh
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from minikv.sizing import KVShape
@@ -20,6 +20,7 @@ class Chunk(NamedTuple):
 
     `tokens` are the ids to compute now, at least one; `start` is how many tokens of the sequence come before them;
     `slots` is the row of the whole sequence so far, `start + len(tokens)` slots, one for each token in order.
+    `namespace` is the request's: whatever else its keys and values depend on (a LoRA, an image), for a model that does.
 
     >>> chunk = Chunk(tokens=[7, 8], start=1, slots=[40, 12, 13])
     >>> chunk.slots[chunk.start:]
@@ -29,6 +30,7 @@ class Chunk(NamedTuple):
     tokens: Sequence[int]
     start: int
     slots: Any
+    namespace: Hashable = None
 
 
 @runtime_checkable

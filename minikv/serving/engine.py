@@ -239,7 +239,7 @@ def _chunk(share: Work) -> Chunk:
     sequence = share.request.sequence
     assert sequence is not None
     start, end = sequence.computed, sequence.computed + share.num_tokens
-    return Chunk(sequence.tokens[start:end], start, sequence.slots[:end])
+    return Chunk(sequence.tokens[start:end], start, sequence.slots[:end], share.request.namespace)
 
 
 def _sample(work: list[Work], logits: npt.NDArray[Any]) -> list[int | None]:
