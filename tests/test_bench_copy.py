@@ -10,8 +10,8 @@ torch = pytest.importorskip("torch")
 from minikv import InvariantError, KVShape, KVStore, asset, cli  # noqa: E402
 from minikv.measure import copying  # noqa: E402
 from minikv.measure.bench import Spread  # noqa: E402
-from minikv.measure.copy_report import copy_promises, copy_report, save  # noqa: E402
-from minikv.measure.copying import INDEXED_LOOP, SHAPES, Bench, CopyFigures, CopyResult, bench_copy  # noqa: E402
+from minikv.measure.copy_report import copy_promises, copy_report, save, saved  # noqa: E402
+from minikv.measure.copying import INDEXED_LOOP, ROWS, SHAPES, Bench, CopyFigures, CopyResult, bench_copy  # noqa: E402
 
 SMALL = KVShape(2, num_kv_heads=2, head_dim=8)
 
@@ -37,11 +37,33 @@ def test_a_method_that_copies_wrongly_is_named(monkeypatch):
         Bench(SMALL, "cpu", 64).prove(32)
 
 
+def test_a_method_that_copies_nothing_is_named_though_another_has_copied_the_same(monkeypatch):
+    monkeypatch.setattr(KVStore, "copy_pages", lambda self, src, dst: None)
+    with pytest.raises(InvariantError, match=r"KVStore\.copy_pages in the layer layout copied 32 tokens wrongly"):
+        Bench(SMALL, "cpu", 64).prove(32)
+
+
 def test_torch_is_given_back_its_threads_even_when_the_bench_fails():
-    threads = torch.get_num_threads()
-    with pytest.raises(RuntimeError), copying.one_thread():
-        raise RuntimeError
-    assert torch.get_num_threads() == threads
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        with pytest.raises(RuntimeError, match=r"^1$"), copying.one_thread():
+            raise RuntimeError(torch.get_num_threads())
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_lap_is_its_quickest_call_and_the_first_two_only_warm_up(monkeypatch):
+    """The calls take 9, 1, then 7, 6, 8, 6, 8, ... seconds; with calls as long as that, a lap is seven of them."""
+    now, takes = [0.0], iter([9.0, 1.0, 7.0, 6.0, 8.0, 6.0, 8.0, 6.0, 8.0])
+    monkeypatch.setattr(copying.time, "perf_counter", lambda: now[0])
+
+    def act():
+        now[0] += next(takes)
+
+    assert copying.lap(act, "cpu") == 6.0
+    assert next(takes, None) is None
 
 
 def test_a_ratio_is_a_lap_to_the_laps_of_the_memcpy_beside_it(monkeypatch):
@@ -52,7 +74,9 @@ def test_a_ratio_is_a_lap_to_the_laps_of_the_memcpy_beside_it(monkeypatch):
         return next(floors) if getattr(act, "func", None).__name__ == "copy_" else 4.0
 
     monkeypatch.setattr(copying, "lap", lap)
-    found = bench_copy("cpu", rounds=2, quick=True, shape=SMALL)
+    ticks = []
+    found = bench_copy("cpu", rounds=2, quick=True, shape=SMALL, tick=ticks.append)
+    assert ticks[9:18] == [*ticks[1:9], ticks[0]]  # each round begins with another method
     assert {spread.median for result in found.results for spread in result.to_memcpy} == {2.0}
     assert [len(result.to_memcpy) for result in found.results] == [2] * 9
     assert (found.memcpy[0].low, found.memcpy[0].high) == (1e6, 3e6)
@@ -75,6 +99,14 @@ def test_promises_are_judged_on_the_right_side_of_the_bar():
     assert copy_promises(figures(1.0, quick=True)) == []
 
 
+def test_the_gpus_promise_is_about_the_most_tokens_and_no_promise_about_rows():
+    found = figures(1.25, device="cuda")
+    for result in found.results:
+        result.to_memcpy[:-1] = [Spread(9.0, 9.0, 9.0)] * 3
+    found.results.append(CopyResult("loop over layers, whole sequence", ROWS, [Spread(0.5, 0.5, 0.5)] * 4))
+    assert [(promise.found, promise.kept) for promise in copy_promises(found)] == [(0.8, True)]
+
+
 def test_the_report_has_a_line_for_every_method_and_promise():
     text = copy_report(figures(1.25))
     assert "16 layers x 4 KV heads x 64, fp16: 16,384 bytes a token" in text
@@ -92,6 +124,23 @@ def test_figures_of_one_device_leave_the_others_alone(tmp_path):
         "cpu": 3.0,
         "cuda": 2.0,
     }
+
+
+def test_a_file_that_cannot_take_the_figures_is_said_before_anything_is_measured(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(copying, "bench_copy", lambda *_, **__: pytest.fail("measured"))
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "text.json").write_text("hello")
+    for name, words in (("no/copy.json", "is no folder"), ("list.json", "holds a list"), ("text.json", "Expecting")):
+        assert cli.main(["bench", "--copy", "--quick", "--save", str(tmp_path / name)]) == 2
+        said = capsys.readouterr().err
+        assert f"cannot save into {tmp_path / name}: " in said
+        assert words in said
+    assert saved(str(tmp_path / "new.json")) == {}
+
+
+def test_a_device_that_is_none_of_the_benchs_is_refused():
+    with pytest.raises(ValueError, match="device is 'tpu': expected cpu, or cuda where"):
+        bench_copy("tpu")
 
 
 def test_the_command_measures_prints_and_saves(tmp_path, capsys, monkeypatch):

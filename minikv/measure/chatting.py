@@ -10,19 +10,17 @@ It imports torch, with the model, and `minikv.measure` does not import it.
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
-
-import torch
 
 from minikv.assets import asset
 from minikv.errors import InvariantError, whole_number
 from minikv.manager import CacheManager
 from minikv.measure.bench import ROUNDS, Spread, Tick, machine
+from minikv.measure.copying import one_thread
 from minikv.prefix import NoCache, RadixCache
 from minikv.serving import Engine, Request
 from minikv.serving.model import Llama
@@ -96,7 +94,7 @@ def bench_engine(
     for lap in range(rounds):
         tick(f"round {lap + 1}")
         talk = _Talk(model, users, turns, new, swap=bool(lap % 2))
-        with _one_thread():
+        with one_thread():
             laps.append(talk.run())
         found.prompt_tokens = talk.prompt_tokens
     found.computed_without, found.computed_with = laps[0][0].prefilled, laps[0][1].prefilled
@@ -134,16 +132,6 @@ class _Talk:
         if answers[0] != answers[1]:
             raise InvariantError(f"without the cache the answer is {answers[0]}, with it {answers[1]}")
         return answers[0]
-
-
-@contextlib.contextmanager
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _engine(model: Any, cached: bool) -> Engine:

@@ -87,35 +87,45 @@ def _laps() -> Iterator[Callable[[str], None]]:
 
 
 def _run_copy(options: argparse.Namespace) -> int:
-    if importlib.util.find_spec("torch") is None:
-        return complain("--copy needs PyTorch: pip install 'minikv[course]'", 2)
-    if options.trace or options.only or options.race:
-        return complain("--trace, --only and --race are no part of --copy", 2)
-    from minikv.measure.copy_report import copy_report, save
+    if refused := _not_with_torch(options, "--copy"):
+        return refused
+    from minikv.measure.copy_report import copy_report, save, saved
     from minikv.measure.copying import bench_copy
 
+    try:
+        if options.save:
+            saved(options.save)  # what is wrong with the file is said now, not after minutes of measuring
+    except (OSError, ValueError) as error:
+        return complain(f"cannot save into {options.save}: {error}", 2)
     try:
         with _laps() as tick:
             figures = bench_copy(options.device, options.rounds, options.quick, tick=tick)
     except ValueError as error:
         return complain(str(error), 1)
+    print(json.dumps(dataclasses.asdict(figures)) if options.json else copy_report(figures))
     if options.save:
         save(figures, options.save)
-    print(json.dumps(dataclasses.asdict(figures)) if options.json else copy_report(figures))
     return 0
 
 
 def _run_engine(options: argparse.Namespace) -> int:
-    if importlib.util.find_spec("torch") is None:
-        return complain("--engine needs PyTorch: pip install 'minikv[course]'", 2)
-    if options.trace or options.only or options.race:
-        return complain("--trace, --only and --race are no part of --engine", 2)
+    if refused := _not_with_torch(options, "--engine"):
+        return refused
     from minikv.measure.chat_report import chat_report
     from minikv.measure.chatting import bench_engine
 
     with _laps() as tick:
         figures = bench_engine(rounds=options.rounds, quick=options.quick, tick=tick)
     print(json.dumps(dataclasses.asdict(figures)) if options.json else chat_report(figures))
+    return 0
+
+
+def _not_with_torch(options: argparse.Namespace, what: str) -> int:
+    """The exit status when `what`, a bench that needs torch, cannot run; 0 when it can."""
+    if importlib.util.find_spec("torch") is None:
+        return complain(f"{what} needs PyTorch: pip install 'minikv[course]'", 2)
+    if options.trace or options.only or options.race:
+        return complain(f"--trace, --only and --race are no part of {what}", 2)
     return 0
 
 

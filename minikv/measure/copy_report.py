@@ -6,7 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minikv.measure.report import Promise
 
@@ -20,7 +20,8 @@ def copy_promises(figures: CopyFigures) -> list[Promise]:
 
 
 def _promises(figures: CopyFigures) -> Iterator[Promise]:
-    best = [min(result.to_memcpy[at].median for result in figures.results) for at in range(len(figures.tokens))]
+    paged = [result.to_memcpy for result in figures.results if result.layout in ("layer", "page")]
+    best = [min(spreads[at].median for spreads in paged) for at in range(len(figures.tokens))]
     if figures.device == "cuda":
         share, most = 1 / best[-1], figures.tokens[-1]
         yield Promise(f"{most} tokens in pages, share of the device's own bandwidth", share, 0.8, at_most=False)
@@ -50,9 +51,22 @@ def copy_report(figures: CopyFigures) -> str:
     return "\n".join(lines)
 
 
+def saved(path: str) -> dict[str, Any]:
+    """The figures in a JSON file, by device; none where there is no file yet.
+
+    `OSError` where no file can be, `ValueError` where there is another one: to be asked before a long measurement.
+    """
+    file = Path(path)
+    if not file.parent.is_dir():
+        raise NotADirectoryError(f"{file.parent} is no folder")
+    known = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    if not isinstance(known, dict):
+        raise ValueError(f"it holds a {type(known).__name__}, not the figures of devices")
+    return known
+
+
 def save(figures: CopyFigures, path: str) -> None:
     """Put figures into a JSON file beside those of other devices, in place of older ones of the same device."""
-    file = Path(path)
-    known = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    file, known = Path(path), saved(path)
     known[figures.device] = dataclasses.asdict(figures)
     file.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", "utf-8")
