@@ -84,6 +84,16 @@ def test_the_fewest_moves_of_chapter_06_are_what_a_search_over_all_orders_finds(
             assert fewest_moves(sources, targets) == moves, (sources, targets)
 
 
+@pytest.mark.parametrize(
+    "case", [("abcd", [0, 1], [1]), ("abcd", [0, 9], [1, 2]), ("abcd", [0, 1], [2, 2]), ("abcd", [0, 1]), (3, [0], [1])]
+)
+def test_a_call_that_means_nothing_is_to_be_mended_before_a_bug_is_hunted_with_it(case, capsys):
+    check("6.3", lambda: case)
+    said = capsys.readouterr().out
+    assert "is no valid call" in said
+    assert "Hint: mend the call first" in said
+
+
 # -- check never raises ---------------------------------------------------------------------------------------------
 
 

@@ -125,6 +125,45 @@ def _sorted_first(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
     return runs([source for source, _ in pairs], [target for _, target in pairs])
 
 
+def _sorted_last(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
+    return sorted(runs(src, dst))
+
+
+def _one_longer_at_most(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
+    """Asks whether the slot is next to the run's first, not to its last."""
+    found: list[Run] = []
+    for source, target in zip(src, dst):
+        if found and (source, target) == (found[-1][0] + 1, found[-1][1] + 1):
+            start, to, length = found.pop()
+            found.append((start, to, length + 1))
+        else:
+            found.append((source, target, 1))
+    return found
+
+
+def _downwards_too(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
+    found: list[Run] = []
+    for source, target in zip(src, dst):
+        if found and abs(source - found[-1][0]) == found[-1][2] == abs(target - found[-1][1]):
+            start, to, length = found.pop()
+            found.append((start, to, length + 1))
+        else:
+            found.append((source, target, 1))
+    return found
+
+
+def _target_first(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
+    return [(to, start, length) for start, to, length in runs(src, dst)]
+
+
+def _without_lengths(src: Sequence[int], dst: Sequence[int]) -> list[tuple[int, int]]:
+    return [(start, to) for start, to, _ in runs(src, dst)]
+
+
+def _none_is_an_error(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
+    return [(src[0], dst[0], runs(src, dst)[0][2]), *runs(src, dst)[1:]]
+
+
 def _one_by_one(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
     return [(source, target, 1) for source, target in zip(src, dst)]
 
@@ -143,6 +182,16 @@ def _same_distance(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
 
 def _pairs(src: Sequence[int], dst: Sequence[int]) -> dict[int, int]:
     return {target: source for source, target in zip(src, dst) if source != target}
+
+
+def _by_source(src: Sequence[int], dst: Sequence[int]) -> int:
+    """Keeps one destination for each source."""
+    goes_to = {source: target for source, target in zip(src, dst) if source != target}
+    return len(goes_to) + len(_circles(goes_to))
+
+
+def _how_many(src: Sequence[int], dst: Sequence[int]) -> int:
+    return len(src)
 
 
 def _every_pair(src: Sequence[int], dst: Sequence[int]) -> int:
@@ -197,6 +246,10 @@ def _written_twice() -> Case:
 
 def _advice(case: Case) -> str | None:
     """A hint for a call that does no harm: what it has not got yet."""
+    try:
+        copied(*case)
+    except (TypeError, ValueError):
+        return "mend the call first: cells, then as many sources as destinations, all of them there, none written twice"
     _, src, dst = case
     pieces = runs(src, dst)
     if len(pieces) < 2:
@@ -233,6 +286,12 @@ EXERCISES = (
             Wrong(_ends, "the third number is how many slots, not where the run ends"),
             Wrong(_last_place, "count the first slot too: a run of one slot has length 1"),
             Wrong(_sorted_first, "keep the order in which the slots were given"),
+            Wrong(_sorted_last, "keep the order in which the slots were given"),
+            Wrong(_one_longer_at_most, "a run of three goes on too: what comes next is start + length, not start + 1"),
+            Wrong(_downwards_too, "neighbours go upwards: slot 0 behind slot 1 opens a run of its own"),
+            Wrong(_target_first, "the first number is the slot to read, the second the one to write"),
+            Wrong(_without_lengths, "the third number of a run is how many slots it has"),
+            Wrong(_none_is_an_error, "no slots are no runs: begin with an empty list"),
             Wrong(_one_by_one, "neighbours go together: slots 0 and 1 to slots 4 and 5 are one run of 2"),
             Wrong(_same_distance, "as far apart as before is not enough: slots 0 and 2 are no neighbours"),
         ),
@@ -246,6 +305,8 @@ EXERCISES = (
         strategy=_copies(),
         hint="a slot may be written once nobody has to read it any more; when is there no such slot to begin with?",
         wrong=(
+            Wrong(_how_many, "a slot that is copied to itself needs no move; and which copies need one more?"),
+            Wrong(_by_source, "a source may be there twice: keep for each destination where it comes from"),
             Wrong(_every_pair, "a slot that is copied to itself needs no move"),
             Wrong(_no_spare, "in a ring, as [0, 1] to [1, 0], whatever is written first is lost: save it before"),
             Wrong(_one_for_all_rings, "each ring needs the spare slot anew: there is one more move for every ring"),
