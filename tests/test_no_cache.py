@@ -40,6 +40,9 @@ def test_locks_are_counted_all_the_same():
 
 def test_bad_input_is_bad_input_here_too():
     cache = NoCache()
+    for verb in (cache.lock, cache.unlock, lambda thing: cache.insert([1], [0], start=thing)):
+        with pytest.raises(TypeError, match="a list: expected the handle of a match or an insertion"):
+            verb([5])
     with pytest.raises(ValueError, match=r"tokens\[0\] is -1"):
         cache.match_prefix([-1])
     with pytest.raises(ValueError, match="slots"):

@@ -66,21 +66,20 @@ class NoCache:
         """Keep nothing of `tokens`: all `slots` stay the caller's."""
         slot_bytes(slots, len(pack(tokens)))
         require_hashable(namespace)
-        if start is not None and start not in self._locks:
-            raise LockError(f"cannot start from the handle of length {start.length}: it holds no lock here")
+        if start is not None:
+            self._require_lock(start, "start from")
         return Insertion(self._epoch, None, 0, namespace, None, 0)
 
     def lock(self, handle: Handle) -> None:
         """Count a lock; there is nothing to protect."""
-        if handle.epoch is not self._epoch:
+        if _handle(handle, "lock").epoch is not self._epoch:
             raise LockError(f"cannot lock the handle of length {handle.length}: another cache made it, or reset() did")
         self._locks[handle] = self._locks.get(handle, 0) + 1
         self._held += 1
 
     def unlock(self, handle: Handle) -> None:
         """Give back one lock of this very handle; `LockError` when it holds none here."""
-        if handle not in self._locks:
-            raise LockError(f"cannot unlock the handle of length {handle.length}: it holds no lock here")
+        self._require_lock(handle, "unlock")
         self._locks[handle] -= 1
         self._held -= 1
         if not self._locks[handle]:
@@ -94,7 +93,7 @@ class NoCache:
     def reset(self) -> None:
         """Make all handles stale; `LockError` while any is locked."""
         if self._held:
-            raise LockError(f"cannot reset: {self._held} locks are held")
+            raise LockError(f"cannot reset: {'1 lock is' if self._held == 1 else f'{self._held} locks are'} held")
         self._clear()
 
     def check(self) -> None:
@@ -102,5 +101,15 @@ class NoCache:
         if self._held != sum(self._locks.values()):
             raise InvariantError(f"NoCache: {self._held} locks are counted, the handles hold {self._locks}")
 
+    def _require_lock(self, handle: Handle, verb: str) -> None:
+        if _handle(handle, verb) not in self._locks:
+            raise LockError(f"cannot {verb} the handle of length {handle.length}: it holds no lock here")
+
     def __repr__(self) -> str:
         return f"NoCache(page_size={self.page_size})"
+
+
+def _handle(thing: Any, verb: str) -> Handle:
+    if not isinstance(thing, Handle):
+        raise TypeError(f"cannot {verb} a {type(thing).__name__}: expected the handle of a match or an insertion")
+    return thing

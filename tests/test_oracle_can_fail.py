@@ -1,0 +1,140 @@
+"""The oracle can fail: one mistake in each place that it is about, and the same workloads find it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from chats import Tally, workload
+from test_engine_oracle import WORKLOADS, canary_model, in_every_way
+
+from minikv import CanaryError, InvariantError, OutOfPages, RadixCache, Scheduler
+from minikv.prefix.radix_tree import RadixTree
+from minikv.serving import engine
+
+
+def swaps_two_slots(original):
+    def acquire(self, tokens, *, namespace=None):
+        match = original(self, tokens, namespace=namespace)
+        match.slots[:2] = match.slots[:2][::-1]
+        return match
+
+    return RadixCache, "acquire", acquire
+
+
+def counts_a_duplicate_as_its_own(original):
+    def insert(self, tokens, slots, *, namespace=None, start=None):
+        done = original(self, tokens, slots, namespace=namespace, start=start)
+        if done.prefix_length > (start.length if start else 0):
+            done.prefix_length -= self.page_size
+        return done
+
+    return RadixCache, "insert", insert
+
+
+def looks_in_the_wrong_namespace(original):
+    return RadixTree, "_root_of", lambda self, namespace: original(self, None)
+
+
+def evicts_the_beginning_of_a_leaf(original):
+    def trim(self, leaf, keep):
+        slots = leaf.slot_bytes
+        leaf.slot_bytes = slots[len(slots) - keep :] + slots[: len(slots) - keep]
+        return original(self, leaf, keep)
+
+    return RadixTree, "_trim", trim
+
+
+def loses_a_page_that_was_evicted(original):
+    return RadixCache, "evict", lambda self, count: original(self, count)[: -self.page_size]
+
+
+def evicts_what_is_locked(original):
+    def acquire(self, tokens, *, namespace=None):
+        match = original(self, tokens, namespace=namespace)
+        if match.length:  # as if it had never been
+            self.unlock(match)
+            self._held[match] = 1
+        return match
+
+    return RadixCache, "acquire", acquire
+
+
+def keeps_the_slots_of_the_preempted(original):
+    def preempt(self, request):
+        request.preemptions += 1
+        self._wait_again(request)
+
+    return Scheduler, "_preempt", preempt
+
+
+def publishes_all_of_the_preempted(original):
+    def preempt(self, request):
+        request.sequence.computed = len(request.sequence.tokens)
+        original(self, request)
+
+    return Scheduler, "_preempt", preempt
+
+
+def goes_on_without_the_last_token(original):
+    """The output is right up to there; what comes behind it is computed behind something else."""
+
+    def start(self, request):
+        if not request.preemptions:
+            return original(self, request)
+        output, request.output = request.output, request.output[:-1]
+        try:
+            return original(self, request)
+        finally:
+            request.output = output
+
+    return Scheduler, "_start", start
+
+
+def gives_tokens_by_arrival(original):
+    """As long as shares are in order of arrival, which a cold first-come run keeps, this is right."""
+
+    def settle(self, work, tokens):
+        sampling = [place for place, token in enumerate(tokens) if token is not None]
+        tokens, by_arrival = list(tokens), sorted(sampling, key=lambda place: work[place].request.number)
+        sampled = [tokens[place] for place in sampling]
+        for place, token in zip(by_arrival, sampled):
+            tokens[place] = token
+        return original(self, work, tokens)
+
+    return Scheduler, "settle", settle
+
+
+def mixes_up_a_larger_batch(original):
+    def sample(work, logits):
+        return original(work, np.ascontiguousarray(logits[::-1]) if len(work) > 3 else logits)
+
+    return engine, "_sample", sample
+
+
+PLANTED = {
+    swaps_two_slots: (CanaryError, "is read for token"),
+    counts_a_duplicate_as_its_own: (InvariantError, "has no owner"),
+    looks_in_the_wrong_namespace: (CanaryError, "behind another prefix"),
+    evicts_the_beginning_of_a_leaf: (CanaryError, "is read for token"),
+    loses_a_page_that_was_evicted: (InvariantError, "has no owner"),
+    evicts_what_is_locked: (InvariantError, "ref_count is 0, but the locks on its path make"),
+    keeps_the_slots_of_the_preempted: (OutOfPages, "needed, but only"),
+    publishes_all_of_the_preempted: (CanaryError, "is read for token"),
+    goes_on_without_the_last_token: (AssertionError, "workload .* tight"),
+    gives_tokens_by_arrival: (AssertionError, "workload"),
+    mixes_up_a_larger_batch: (AssertionError, "workload"),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_the_workloads_find_one_that(plant, monkeypatch):
+    place, name, _ = plant(None)
+    monkeypatch.setattr(place, name, plant(getattr(place, name))[2])
+    error, words = PLANTED[plant]
+
+    def every_workload():
+        for seed in range(WORKLOADS):
+            in_every_way(workload(seed), canary_model, Tally())
+
+    with pytest.raises(error, match=f"(?s){words}"):
+        every_workload()
