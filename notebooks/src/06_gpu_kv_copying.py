@@ -263,7 +263,7 @@ print("in the old slots now:", store.read(0, [3, 1, 4])[0][:, 0, 0].int().tolist
 """
 ## The same in `minikv`
 
-`KVStore` has the verbs of this chapter: `write`, `read`, `copy`, `copy_pages`, `to_host`, `from_host`. Both its layouts agree with `LayerStore` over 300 random writes and copies, overlapping ones among them. It copies runs, where runs are long and nothing overlaps, and gathers otherwise; on an NVIDIA GPU one small kernel reads each row and writes it at once.
+`KVStore` has the verbs of this chapter: `write`, `read`, `copy`, `copy_pages`, `to_host`, `from_host`. Both its layouts agree with `LayerStore` over 300 random writes and copies, overlapping ones among them. It copies runs, where runs are long and nothing overlaps, and gathers otherwise; on an NVIDIA GPU with Triton one small kernel reads each row and writes it at once.
 """
 
 # %%
@@ -303,7 +303,7 @@ for wrong in (
 
 # %% [markdown]
 """
-Now the clock. Every method copies the same scattered pages of 16 tokens, and is compared with one plain copy of as many bytes from one place to another, a *memcpy*, measured beside it: 1 is the limit. These figures come with the course; `minikv bench --copy` makes them.
+Now the clock. Every method copies the same scattered pages of 16 tokens (only the row copy, which knows no pages, goes from row to row), and is compared with one plain copy of as many bytes from one place to another, a *memcpy*, measured beside it: 1 is the limit. These figures come with the course; `minikv bench --copy` makes them.
 """
 
 # %%
@@ -511,7 +511,7 @@ for layout, to_copy, to_read in (("layer", 2 * shape.num_layers, 1), ("page", 1,
 
 # %% [markdown]
 """
-Two things are at risk now. A slot that is freed while a copy of it is still on its way will be written too early: a lock must be held until the bytes have arrived. And a copy makes one content lie in two places, so that a mistake in the books is no longer a wrong number but a wrong answer. Chapter 07 puts pool, tree and store under one roof, and counts them.
+Two things are at risk now. An engine that saves the gather, and lets the copy to the host read the slots themselves, must hold a lock until the bytes have arrived: a slot that is freed before will be written too early. And a copy makes one content lie in two places, so that a mistake in the books is no longer a wrong number but a wrong answer. Chapter 07 puts pool, tree and store under one roof, and counts them.
 
 ## In real engines
 
