@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from minikv.assets import asset
     from minikv.errors import InvariantError, LockError, OutOfPages
-    from minikv.learn import Canary, CanaryError, CanaryModel, Ledger, LedgerError, check, progress
+    from minikv.learn import Canary, CanaryError, CanaryModel, Ledger, LedgerError, check, explore, follow, progress
     from minikv.manager import CacheManager, Sequence
     from minikv.pools import (
         BitmaskPool,
@@ -59,7 +59,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
-    "minikv.learn": "Canary CanaryError CanaryModel Ledger LedgerError check progress",
+    "minikv.learn": "Canary CanaryError CanaryModel Ledger LedgerError check explore follow progress",
     "minikv.manager": "CacheManager Sequence",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match NoCache PrefixCache RadixCache",

@@ -14,7 +14,7 @@ from chapters import NOTEBOOKS, ROOT, load, markdown, run_cells
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from minikv import FreeListPool, LockError, OutOfPages, RadixCache
+from minikv import CacheManager, FreeListPool, LockError, OutOfPages, RadixCache
 from minikv.measure.textbook import TextbookCache
 
 PARTS = ["The problem", "The picture", "Build it", "The same in `minikv`", "Play", "Exercises", "What it cost",
@@ -373,8 +373,57 @@ def test_chapter_06_copies_pages_as_the_package_does(pages, count):
         assert theirs.read(layer, range(8))[0].tolist() == ours.kv.flatten(0, 1)[:, layer, 0].tolist()
 
 
+LIFE_STEP = st.one_of(
+    st.tuples(st.just("start"), PROMPT),
+    st.tuples(st.sampled_from(["advance", "checkpoint", "finish", "abort"]), st.integers(0, 7)),
+    st.tuples(st.just("extend"), st.tuples(st.integers(0, 7), PROMPT)),
+)
+
+
+@settings(max_examples=200)
+@given(st.sampled_from([1, 2, 3]), st.lists(LIFE_STEP, max_size=25))
+def test_chapter_07_builds_the_packages_manager(page_size, steps):
+    """The same rows, free pages and cached tokens after every step, the same refusals; the audit and check agree."""
+    names = chapter_07
+    ours, theirs, pairs = (
+        names["Manager"](12 // page_size, page_size, rows=30),
+        CacheManager(12 // page_size, page_size),
+        [],
+    )
+    for verb, what in steps:
+        outcomes = []
+        picked, more = what if verb == "extend" else (what, None)
+        for manager in (ours, theirs):
+            try:
+                if verb == "start":
+                    outcomes.append(manager.start(more or what))
+                elif pairs:
+                    outcomes.append(life_step(manager, pairs[picked % len(pairs)][len(outcomes)], verb, more, names))
+            except OutOfPages as error:
+                outcomes.append(str(error))
+        if verb == "start" and not isinstance(outcomes[0], str):
+            pairs.append(outcomes)
+        else:
+            assert outcomes[:1] == outcomes[1:]
+        pairs = [pair for pair in pairs if pair[1].state == "running"]
+        for mine, yours in pairs:
+            assert ours.slots(mine)[: len(mine.tokens)].tolist() == yours.slots.tolist()
+            assert (mine.shared, mine.computed) == (yours.shared, yours.computed)
+        assert ours.pool.num_free == theirs.pool.num_free
+        assert ours.cache.total_size == theirs.cache.total_size
+        names["audit"](ours)
+        theirs.check()
+
+
+def life_step(manager, request, verb, more, names):
+    if verb == "advance" and not isinstance(manager, CacheManager):
+        return names["compute"](manager, request)
+    return getattr(manager, verb)(request, *([] if more is None else [more]))
+
+
 chapter_00, chapter_02, chapter_03, chapter_04 = (
     run_cells(load(CHAPTER[number]), until="The same in `minikv`")[0] for number in ("00", "02", "03", "04")
 )
 chapter_05 = run_cells(load(CHAPTER["05"]), until="The same in `minikv`")[0]
 chapter_06 = run_cells(load(CHAPTER["06"]), until="The same in `minikv`")[0]
+chapter_07 = run_cells(load(CHAPTER["07"]), until="The same in `minikv`")[0]

@@ -33,7 +33,7 @@ from minikv.learn.judge import (
     smallest,
 )
 
-CHAPTERS = range(7)
+CHAPTERS = range(9)
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
 
 

@@ -434,8 +434,8 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | 04 locking | What must not be evicted now? |
 | 05 LRU eviction | What goes first? |
 | 06 GPU KV copying | How do the bytes move? |
-| 07 cache manager (to come) | What happens in the life of a request? |
-| 08 serving engine (to come) | Does the cache change a single answer? |
+| 07 cache manager | What happens in the life of a request? |
+| 08 serving engine | Does the cache change a single answer? |
 | 09 to 12 (to come) | the four other designs that people meet in the wild |
 | 13, 16 (to come) | policies on real traces, and a museum of real bugs |
 
@@ -483,6 +483,18 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | gather | reading rows from many places into one tensor | 06 |
 | scatter | writing the rows of one tensor to many places | 06 |
 | pinned memory | host memory that the system does not move, so that a GPU can copy from and to it by itself | 06 |
+| cache manager | the one place that knows what pool, tree and page table have to do in the life of a request | 07 |
+| publish | put what is computed into the tree, for others to find | 07 |
+| duplicate | a slot whose content was computed by two, and which the tree does not need | 07 |
+| tail | the end of a request that fills no page, or is not computed | 07 |
+| abort | the end of a request without publishing anything | 07 |
+| checkpoint | publishing while the request runs on, and reading from the tree from then on | 07 |
+| interleaving | one of the orders in which the steps of several requests can be mixed | 07 |
+| decode | writing an answer: one token of a sequence at a time | 08 |
+| time to first token | how long a request waits for the beginning of its answer, here in steps of the engine | 08 |
+| continuous batching | after any step whoever is done leaves the batch, and somebody else comes in | 08 |
+| chunked prefill | reading a long prompt in pieces, beside the decoding of others | 08 |
+| preemption | a running request gives up its slots and waits again | 08 |
 
 ## Recap
 

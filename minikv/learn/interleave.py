@@ -1,0 +1,212 @@
+"""Interleavings: what happens when two requests take turns, in every order in which they can.
+
+A request is written as a generator. Each `yield "words"` begins a step, and the words say what comes next; between
+two steps anybody else may come. `explore` runs the requests in every order, each time in a new world, and stops at
+the first order that breaks something. It begins with the orders in which nobody is interrupted, goes on with those
+with one interruption, and so on: a bug that needs few is found at once, and told in the shortest way.
+
+After CHESS (Musuvathi and Qadeer, PLDI 2007), which bounds the interruptions in the same way.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minikv.errors import bounded, whole_number
+
+Steps = Iterator[str]
+Program = Callable[[Any], Steps]
+NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MOST_STEPS = 1000
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order in which requests took turns, as far as it went: each step's letter, its words, and how it ended.
+
+    `letters` is what `follow` takes. `interruptions` counts how often a request had to stop for another although it
+    could have gone on. Its text has a column for each request, and time goes down.
+
+    >>> print(Order("AB", ("match", "evict"), 0, LookupError("slot 3 is gone")))
+    A       B
+    match
+            evict
+    LookupError: slot 3 is gone
+    """
+
+    letters: str
+    words: tuple[str, ...]
+    interruptions: int
+    error: Exception | None = None
+
+    def __str__(self) -> str:
+        width = max(map(len, self.words), default=0) + 3
+        columns = sorted(set(self.letters))
+        lines = ["".join(f"{name:{width}}" for name in columns)]
+        for name, words in zip(self.letters, self.words):
+            lines.append(" " * width * columns.index(name) + words)
+        if self.error is not None:
+            lines.append(f"{type(self.error).__name__}: {self.error}")
+        return "\n".join(line.rstrip() for line in lines)
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class Exploration:
+    """What `explore` found: how many orders it `tried`, and the first that is `broken`, `None` if none is."""
+
+    tried: int
+    broken: Order | None = None
+
+    def __repr__(self) -> str:
+        if self.broken is None:
+            return f"{self.tried} orders, and none breaks anything"
+        many = f"{self.broken.interruptions} interruption{'' if self.broken.interruptions == 1 else 's'}"
+        return f"order {self.tried} breaks it, with {many}:\n{self.broken}"
+
+
+def explore(
+    world: Callable[[], Any],
+    *programs: Program,
+    check: Callable[[Any], object] | None = None,
+    interruptions: int | None = None,
+) -> Exploration:
+    """Run `programs` in every order, fewest interruptions first and then by the alphabet, until one breaks.
+
+    `world` makes what they share, anew for each order; it must be the same each time. A program takes the world and
+    yields the words of each of its steps; they are called A, B, C and so on. An order is broken when a step raises, or
+    when `check`, called with the world after each step, does. With `interruptions`, orders with more than these are
+    left out. Raises `ValueError` for no program or too many, or one of more than 1000 steps.
+
+    >>> def add_one(world):
+    ...     yield "read"
+    ...     seen = world["count"]
+    ...     yield "write"
+    ...     world["count"] = seen + 1
+    ...     world["added"] += 1
+    >>> def check(world):
+    ...     assert world["count"] == world["added"], f"{world['added']} were added, and the count is {world['count']}"
+    >>> explore(lambda: {"count": 0, "added": 0}, add_one, add_one, check=check)
+    order 3 breaks it, with 1 interruption:
+    A       B
+    read
+            read
+            write
+    write
+    AssertionError: 2 were added, and the count is 1
+    """
+    if not 0 < len(programs) <= len(NAMES):
+        raise ValueError(f"{len(programs)} programs: expected 1 to {len(NAMES)}")
+    if interruptions is not None:
+        interruptions = whole_number("interruptions", interruptions, 0, "0 or more are allowed")
+    waiting: list[tuple[int, tuple[int, ...]]] = [(0, ())]
+    tried = 0
+    while waiting:
+        _, begun = heapq.heappop(waiting)
+        run = _Run(world(), programs, check)
+        order = run.complete(begun)
+        tried += 1
+        if order.error is not None:
+            return Exploration(tried, order)
+        for cost, other in run.others(len(begun)):
+            if interruptions is None or cost <= interruptions:
+                heapq.heappush(waiting, (cost, other))
+    return Exploration(tried)
+
+
+def follow(letters: str, world: Any, *programs: Program, check: Callable[[Any], object] | None = None) -> Order:
+    """Run `programs` in `world` in one order, as "AAB"; whoever is not done after the last letter stops there.
+
+    Raises what a step or `check` raises, and `ValueError` for a letter whose program is not there or done already.
+
+    >>> def count_to_two(world):
+    ...     for number in (1, 2):
+    ...         yield f"say {number}"
+    ...         world.append(number)
+    >>> said = []
+    >>> follow("ABAB", said, count_to_two, count_to_two).interruptions, said
+    (2, [1, 1, 2, 2])
+    >>> follow("AAA", [], count_to_two)
+    Traceback (most recent call last):
+    ValueError: letter 3 is 'A': that program is done already
+    """
+    run = _Run(world, programs, check)
+    for number, letter in enumerate(letters, start=1):
+        who = NAMES.find(letter)
+        if who not in run.ready:
+            known = 0 <= who < len(programs)
+            why = "that program is done already" if known else f"the programs are {NAMES[: len(programs)]}"
+            raise ValueError(f"letter {number} is {letter!r}: {why}")
+        if (error := run.step(who)) is not None:
+            raise error
+    return run.order(None)
+
+
+def _begin(name: str, program: Program, world: Any) -> Steps:
+    steps = program(world)
+    if not isinstance(steps, Iterator):
+        raise TypeError(f"program {name} gave {bounded(steps)}: write a generator, with a yield before each step")
+    return steps
+
+
+class _Run:
+    """Programs in a world, and in which order they have gone so far."""
+
+    def __init__(self, world: Any, programs: Sequence[Program], check: Callable[[Any], object] | None):
+        self.world, self.check = world, check
+        self.running = [_begin(NAMES[who], program, world) for who, program in enumerate(programs)]
+        self.next_words = [next(steps, None) for steps in self.running]
+        self.chosen: list[int] = []
+        self.words: list[str] = []
+        self.choices: list[list[int]] = []  # before each step, who could go
+
+    @property
+    def ready(self) -> list[int]:
+        """Who could go now."""
+        return [who for who, words in enumerate(self.next_words) if words is not None]
+
+    def complete(self, begun: tuple[int, ...]) -> Order:
+        """Go as `begun` says, and then nobody is interrupted any more."""
+        while ready := self.ready:
+            at = len(self.chosen)
+            last = self.chosen[-1] if self.chosen else -1
+            who = begun[at] if at < len(begun) else last if last in ready else ready[0]
+            if (error := self.step(who)) is not None:
+                return self.order(error)
+        return self.order(None)
+
+    def step(self, who: int) -> Exception | None:
+        """One step of one program, and the error that it or the check ended in."""
+        self.choices.append(self.ready)
+        self.chosen.append(who)
+        self.words.append(str(self.next_words[who]))
+        if self.chosen.count(who) > MOST_STEPS:
+            raise ValueError(f"program {NAMES[who]} has more than {MOST_STEPS} steps")
+        try:
+            self.next_words[who] = next(self.running[who], None)
+            if self.check is not None:
+                self.check(self.world)
+        except Exception as error:
+            return error
+        return None
+
+    def order(self, error: Exception | None) -> Order:
+        """What has happened so far."""
+        letters = "".join(NAMES[who] for who in self.chosen)
+        return Order(letters, tuple(self.words), self._interruptions(self.chosen), error)
+
+    def others(self, decided: int) -> Iterator[tuple[int, tuple[int, ...]]]:
+        """The beginnings that part from this order after `decided` steps, each with its interruptions."""
+        for at in range(decided, len(self.chosen)):
+            for who in self.choices[at]:
+                if who != self.chosen[at]:
+                    begun = [*self.chosen[:at], who]
+                    yield self._interruptions(begun), tuple(begun)
+
+    def _interruptions(self, chosen: Sequence[int]) -> int:
+        pairs = zip(chosen, chosen[1:], self.choices[1:])
+        return sum(before != after and before in ready for before, after, ready in pairs)
