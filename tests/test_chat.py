@@ -38,6 +38,23 @@ def text_of(ids):
     return "".join("<end>" if i == END else chr(i) for i in ids)
 
 
+def test_two_chats_on_one_engine_hear_all_of_their_answers():
+    """Each step computes for both, whoever asks for it."""
+    engine = Engine(CanaryModel(128), CacheManager(1000))
+    first, second = (Chat(engine, BYTES, PlainFormat(BYTES, END)) for _ in range(2))
+    answers = first.ask("What is a page?", 8), second.ask("And a slot?", 8)
+    said = ["", ""]
+    for _ in range(8):
+        for i, answer in enumerate(answers):
+            said[i] += next(answer, "")
+    said = [text + "".join(answer) for text, answer in zip(said, answers)]
+    for question, text, chat in zip(("What is a page?", "And a slot?"), said, (first, second)):
+        alone = Chat(Engine(CanaryModel(128), CacheManager(1000)), BYTES, PlainFormat(BYTES, END))
+        assert text == "".join(alone.ask(question, 8)) == chat.turns[0].text
+        assert len(text) == 8
+    assert_nothing_leaked(engine)
+
+
 class Interrupted(CanaryModel):
     """Somebody presses Ctrl-C while it computes its step number `at`."""
 

@@ -456,6 +456,19 @@ def test_settings_that_make_no_sense_are_refused(options, message):
         Scheduler(CacheManager(4), **options)
 
 
+def test_an_order_that_leaves_somebody_out_is_told_so():
+    """An engine would step for ever, with nothing to compute and somebody still waiting."""
+
+    class OnlyTheFirst(FirstComeFirstServed):
+        def arrange(self, waiting, cached):
+            return list(waiting)[:1]
+
+    scheduler = Scheduler(CacheManager(8), order=OnlyTheFirst())
+    submitted(scheduler, [1], [2])
+    with pytest.raises(ValueError, match=r"arranged 2 waiting requests, and gave back 1"):
+        scheduler.plan()
+
+
 def test_an_order_that_looks_at_nobody_is_refused():
     with pytest.raises(ValueError, match="window is 0"):
         LongestPrefixFirst(window=0)

@@ -93,8 +93,8 @@ class CacheManager:
         """Begin a request: find what is cached of `tokens`, protect it, and take slots for all the rest.
 
         At least the last token is left to compute, since its logits are what the request came for. `spare` pages are
-        to remain available, for the next tokens of those that run. Raises `OutOfPages`, in pages, and nothing is held,
-        when there is no room; `ValueError` when there are no tokens.
+        to remain available, for the next tokens of those that run. Raises `OutOfPages`, in pages, the spare ones among
+        the needed, and nothing is held, when there is no room; `ValueError` when there are no tokens.
 
         >>> manager = CacheManager(num_pages=4, page_size=2)
         >>> manager.start([1, 2, 3]).slots.tolist()

@@ -71,10 +71,15 @@ class Chat:
                 self.turns.append(Turn(question, said, [*request.output]))
 
     def _tokens(self, request: Request, stopped: Callable[[], bool]) -> Iterator[int]:
-        while not request.is_over and not stopped():
-            for event in self._engine.step():
-                if event.request is request:
-                    yield event.token
+        """What comes out for `request`, whoever steps: another conversation may go on between two pieces."""
+        told = 0
+        while True:
+            while told < len(request.output):
+                told += 1
+                yield request.output[told - 1]
+            if request.is_over or stopped():
+                return
+            self._engine.step()
 
     def _prompt(self, question: str, max_new_tokens: int) -> list[int]:
         """The whole conversation as ids; the older half of the turns goes while it is too long."""

@@ -219,7 +219,10 @@ class Scheduler:
         """The waiting as they should go: first those who have been overtaken often enough, then by the order."""
         impatient = [request for request in self.waiting if request.overtaken >= self.patience]
         others = [request for request in self.waiting if request.overtaken < self.patience]
-        return impatient + self.order.arrange(others, self._cached)
+        arranged = self.order.arrange(others, self._cached)
+        if len(arranged) != len(others):  # who is left out would wait for ever
+            raise ValueError(f"{self.order} arranged {len(others)} waiting requests, and gave back {len(arranged)}")
+        return impatient + arranged
 
     def _last_in_turn(self) -> int:
         """The number of the first who may not be overtaken again: nobody with a higher one is let in before."""
