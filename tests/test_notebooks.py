@@ -421,9 +421,56 @@ def life_step(manager, request, verb, more, names):
     return getattr(manager, verb)(request, *([] if more is None else [more]))
 
 
+WORKLOAD = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=6)
+
+
+@settings(max_examples=50, deadline=None)
+@given(WORKLOAD, st.integers(1, 6), st.integers(17, 40), st.integers(4, 16), st.integers(1, 4))
+def test_chapter_08_builds_the_packages_engine(prompts, new, pages, budget, most):
+    """Tokens, counts, steps and preemptions are the same for every request; neither leaves anything behind."""
+    from minikv import CacheManager, CanaryModel, Engine, Scheduler
+
+    names, pools = chapter_08, [CacheManager(pages) for _ in range(2)]
+    ours = names["BareEngine"](CanaryModel(9), pools[0], most, budget)
+    asks = [names["Ask"](prompt, new) for prompt in prompts]
+    names["serve"](ours, asks)
+    theirs = Engine(CanaryModel(9), pools[1], Scheduler(pools[1], budget, most, worth_waiting=None))
+    found = theirs.generate(prompts, new)
+    mine = [(ask.tokens[ask.prompt :], ask.computed, ask.first) for ask in asks]
+    assert mine == [(got.tokens, got.computed, got.first_token_steps) for got in found]
+    assert ours.preempted == sum(got.preemptions for got in found)
+    assert (len(ours.log), sum(ours.log)) == (theirs.scheduler.step, sum(got.computed for got in found))
+    for manager in pools:
+        manager.check()
+        assert manager.available_size == pages
+
+
+@given(st.permutations(range(16)), st.integers(1, 6), st.integers(0, 5))
+def test_chapter_08_attends_as_the_package_does(slots, width, start):
+    """One head, through any slots: the package divides by the root of the head's size, and the chapter does not."""
+    import torch
+
+    from minikv import Chunk
+    from minikv.serving.batch import Batch
+    from minikv.serving.model import attend
+
+    names, tokens = chapter_08, [7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5][: start + width]
+    row = list(slots[: start + width])
+    x = names["EMBED"][tokens]
+    names["attention"](Chunk(tokens[:start], 0, row[:start])) if start else None
+    chunk = Chunk(tokens[start:], start, row)
+    ours = names["attention"](chunk)
+    part = Batch([chunk], 10, x).rectangles[0]
+    k, v = (names[side][row][:, None] for side in ("keys", "values"))
+    assert torch.equal(k[:, 0], x @ names["K"])
+    theirs = attend((x[start:] @ names["Q"])[:, None] * 8**0.5, k, v, part)
+    assert torch.allclose(ours, theirs[:, 0])
+
+
 chapter_00, chapter_02, chapter_03, chapter_04 = (
     run_cells(load(CHAPTER[number]), until="The same in `minikv`")[0] for number in ("00", "02", "03", "04")
 )
 chapter_05 = run_cells(load(CHAPTER["05"]), until="The same in `minikv`")[0]
 chapter_06 = run_cells(load(CHAPTER["06"]), until="The same in `minikv`")[0]
 chapter_07 = run_cells(load(CHAPTER["07"]), until="The same in `minikv`")[0]
+chapter_08 = run_cells(load(CHAPTER["08"]), until="The same in `minikv`")[0]
