@@ -99,6 +99,16 @@ def test_promises_are_judged_on_the_right_side_of_the_bar():
     assert copy_promises(figures(1.0, quick=True)) == []
 
 
+def test_the_columns_of_the_report_keep_apart_however_long_the_figures_are():
+    found = figures(12345.6)
+    found.memcpy = [Spread(13719.04, 11711.04, 20248.14)] * 4
+    lines = copy_report(found).splitlines()
+    (header,) = (line for line in lines if "layout" in line)
+    starts = [header.index(f"{tokens:,} tokens") for tokens in found.tokens]
+    (memcpy,) = (line for line in lines if "one memcpy" in line)
+    assert [memcpy[at - 1 :].split("  ")[0] for at in starts] == [f" {found.memcpy[0]}"] * 4
+
+
 def test_the_gpus_promise_is_about_the_most_tokens_and_no_promise_about_rows():
     found = figures(1.25, device="cuda")
     for result in found.results:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 torch = pytest.importorskip("torch")
 
 from minikv import HostCopy, InvariantError, KVShape, KVStore, Slots, draw, kv_tensors  # noqa: E402
+from minikv.store import moves  # noqa: E402
 from minikv.store.device import DTYPES  # noqa: E402
 from minikv.store.layout import LAYOUTS  # noqa: E402
 from minikv.store.moves import LONG_RUN, MANY, Plane, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
@@ -269,6 +270,18 @@ def test_both_ways_of_copying_in_host_memory_agree_with_indexing(width, overlap)
     assert torch.equal(plane, expected)
 
 
+@pytest.mark.parametrize("wide", [LONG_RUN, 8])
+def test_rows_wider_than_numpys_widest_item_are_copied_too(wide, monkeypatch):
+    monkeypatch.setattr(moves, "WIDEST", 7)
+    memory = torch.arange(6 * wide).view(1, 6, wide).to(torch.uint8) + torch.arange(6, dtype=torch.uint8).view(1, 6, 1)
+    for src, dst in (([0, 1], [1, 0]), ([0, 2], [4, 5]), ([0, 1, 2], [1, 2, 3])):
+        plane, expected = Plane(memory.clone()), memory.clone()
+        assert plane.rows is None
+        expected[:, dst] = memory[:, src]
+        move_on_cpu([plane], np.array(src), np.array(dst))
+        assert torch.equal(plane.lines, expected)
+
+
 def test_a_plane_between_other_bytes_leaves_them_alone():
     memory = torch.arange(60, dtype=torch.uint8)
     plane = memory.as_strided((3, 4, 4), (20, 4, 1), 2)  # three lines of four rows of four, four bytes between them
@@ -403,6 +416,8 @@ WRONG = {
     "a host copy of another dtype": (lambda s: s.from_host(OTHER_DTYPE, [0, 1]), ValueError, "copy has dtype torch"),
     "a host copy for fewer slots": (lambda s: s.from_host(s.to_host([1]), [0, 1]), ValueError, "slots are 2 and the"),
     "a host copy to a slot twice": (lambda s: s.from_host(s.to_host([1, 2]), [0, 0]), ValueError, "it is there twice"),
+    "a host copy's layer below 0": (lambda s: s.to_host([1]).read(-1), ValueError, "layer is -1: this host copy has"),
+    "a host copy's layer too high": (lambda s: s.to_host([1]).read(3), ValueError, "layer is 3: this host copy has"),
     "something else for a host copy": (lambda s: s.from_host(K, [0, 1]), TypeError, "copy is a Tensor"),
 }  # fmt: skip
 

@@ -40,12 +40,15 @@ def copy_report(figures: CopyFigures) -> str:
         f"{figures.date}, {figures.machine}; medians of {figures.rounds} rounds (smallest to largest)",
         "",
         f"copy tokens in pages of 16, {heads}: {figures.bytes_per_token:,} bytes a token",
-        f"  {'':<34}{'layout':<10}" + "".join(f"{f'{tokens:,} tokens':<24}" for tokens in figures.tokens).rstrip(),
-        f"  {'one memcpy, us':<44}" + "".join(f"{spread!s:<24}" for spread in figures.memcpy).rstrip(),
     ]
-    for result in figures.results:
-        cells = "".join(f"{f'x {spread}':<24}" for spread in result.to_memcpy).rstrip()
-        lines.append(f"  {result.name:<34}{result.layout:<10}{cells}")
+    table = [("", "layout", [f"{tokens:,} tokens" for tokens in figures.tokens])]
+    table += [("one memcpy, us", "", [str(spread) for spread in figures.memcpy])]
+    table += [
+        (result.name, result.layout, [f"x {spread}" for spread in result.to_memcpy]) for result in figures.results
+    ]
+    wide = 2 + max(len(cell) for _, _, cells in table for cell in cells)
+    for name, layout, cells in table:
+        lines.append(f"  {name:<34}{layout:<10}{''.join(cell.ljust(wide) for cell in cells)}".rstrip())
     if kept := copy_promises(figures):
         lines += ["", "promised:", *(f"  {promise}" for promise in kept)]
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from minikv.errors import bounded, whole_number
 from minikv.sizing import KVShape
 from minikv.store.layout import Layout
 from minikv.store.slots import Slots
@@ -55,13 +56,28 @@ class HostCopy:
 
     def read(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The keys and values of one layer, (n, num_kv_heads, head size), as views of this copy."""
-        typed = self.wait().rows[:, layer].view(self.dtype)
+        at = layer_number(layer, self.num_layers, "host copy")
+        typed = self.wait().rows[:, at].view(self.dtype)
         (heads, k_dim), (_, v_dim) = self.heads
         k, v = typed[:, : heads * k_dim], typed[:, heads * k_dim :]
         return k.view(len(self), heads, k_dim), v.view(len(self), heads, v_dim)
 
     def __repr__(self) -> str:
         return f"HostCopy({len(self)} slots, {self.nbytes:,} bytes)"
+
+
+def layer_number(layer: int, num_layers: int, what: str) -> int:
+    """`layer` as an int, or the error that says which layers there are.
+
+    >>> layer_number(2, 2, "store")
+    Traceback (most recent call last):
+    ValueError: layer is 2: this store has layers 0 to 1
+    """
+    rule = f"this {what} has layers 0 to {num_layers - 1}"
+    number = whole_number("layer", layer, 0, rule)
+    if number >= num_layers:
+        raise ValueError(f"layer is {bounded(number)}: {rule}")
+    return number
 
 
 def fetch(views: Layout, slots: Slots, shape: KVShape, dtype: torch.dtype, stream: Any = None) -> HostCopy:

@@ -9,7 +9,7 @@ import torch
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.sizing import KVShape
 from minikv.store.device import device_of, dtype_of, side_stream
-from minikv.store.host import HostCopy, fetch, send
+from minikv.store.host import HostCopy, fetch, layer_number, send
 from minikv.store.layout import LAYOUTS, Layout, cut, places, row_bytes
 from minikv.store.moves import Plane, move
 from minikv.store.slots import Slots
@@ -104,13 +104,9 @@ class KVStore:
 
     def _layer(self, layer: int) -> tuple[torch.Tensor, torch.Tensor]:
         """The views of a layer's keys and values, (slot, items)."""
-        if type(layer) is int and 0 <= layer < len(self._layers):
-            return self._layers[layer]
-        rule = f"this store has layers 0 to {len(self._layers) - 1}"
-        number = whole_number("layer", layer, 0, rule)
-        if number >= len(self._layers):
-            raise ValueError(f"layer is {bounded(number)}: {rule}")
-        return self._layers[number]
+        if type(layer) is not int or not 0 <= layer < len(self._layers):
+            layer = layer_number(layer, len(self._layers), "store")
+        return self._layers[layer]
 
     def _values(self, name: str, values: Any, count: int, heads: tuple[int, int]) -> torch.Tensor:
         """`values` as (count, items) of the views' items, or the error that names what is wrong with it."""

@@ -16,6 +16,7 @@ from minikv.store.slots import Ids, Slots
 
 LONG_RUN = 4096  # bytes; from here on a run is copied by itself, below it all rows of a line are gathered at once
 MANY = 512  # slots; from here on numpy looks faster whether two sets of them meet than Python does
+WIDEST = 2**31 - 1  # bytes; numpy has no item wider than that
 _NEXT = (1 << 32) + 1  # from (a, b) to (a + 1, b + 1), both packed into one number
 
 
@@ -23,7 +24,8 @@ class Plane:
     """Rows to copy by: a tensor (line, slot, items) whose slots and items are contiguous, and its bytes as numpy.
 
     `lines` is that tensor, `width` the bytes of a row. In host memory `flat` is the same memory as (line, byte), and
-    `rows` as (line, slot), a row to an item, since numpy copies an item of any size with one memcpy.
+    `rows` as (line, slot), a row to an item, since numpy copies an item of any size up to `WIDEST` with one memcpy;
+    a wider row, as a page may be that is most of a store, has none.
 
     >>> plane = Plane(torch.zeros(2, 5, 3, dtype=torch.int16))
     >>> plane.width, plane.flat.shape, plane.rows.shape
@@ -36,7 +38,7 @@ class Plane:
             memory = lines.view(torch.uint8).numpy()
             shape, strides = (len(lines), lines.shape[1] * self.width), (memory.strides[0], 1)
             self.flat = np.lib.stride_tricks.as_strided(memory, shape, strides)
-            self.rows = memory.view(f"V{self.width}")[..., 0]
+            self.rows = memory.view(f"V{self.width}")[..., 0] if self.width <= WIDEST else None
 
     def __repr__(self) -> str:
         return f"Plane({len(self.lines)} lines x {self.lines.shape[1]} rows of {self.width} bytes)"
@@ -92,6 +94,8 @@ def move_on_cpu(planes: Sequence[Plane], src: Ids, dst: Ids) -> None:
             for source, target, length in pieces:
                 source, target, size = source * width, target * width, length * width
                 flat[:, target : target + size] = flat[:, source : source + size]
+        elif plane.rows is None:
+            move_by_index(plane.lines, torch.from_numpy(src), torch.from_numpy(dst))
         else:
             for line in plane.rows:
                 line[dst] = line[src]
