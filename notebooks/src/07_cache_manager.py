@@ -74,7 +74,6 @@ beside(draw(manager.cache), draw(table, matched=ben.slots[: ben.shared], new=min
 ## Build it
 
 **Step 1: start.** Tree, pool and page table under one roof. To start: match all tokens but the last and lock what was found; then look for room, evict if need be, and take pages for all the rest. If there is no room, the lock goes back. `acquire` is `match_prefix` and `lock` in one act, so that nothing can come between them; we shall see what might.
-
 """
 
 # %%
@@ -136,7 +135,7 @@ class Starting(Room):
 
 <details><summary>Answer</summary>
 
-Anna one, Ben three. Each has three pages of her or his own. Anna publishes two and keeps none: the half page is the tail. Of Ben's, the first two are duplicates of hers by now, and the third is his tail.
+Anna one, Ben three. Each owns three pages. Anna publishes two, and the half page is her tail. Ben's first two are duplicates by then, and the third is his tail.
 
 </details>
 """
@@ -252,7 +251,7 @@ draw(desk.table, matched=desk.slots(ben)[: ben.shared])
 """
 **Step 5: who owns what?** One rule holds between any two steps: *every slot has exactly one owner*, the pool, the tree, or one request. A second rule: what a request reads as shared is the tree's, and locked. To check them, ask everybody what they have, and compare.
 
-Then we plant mistakes, each a line or two, and let all managers live through the same little day. Three look on: our `audit`, the canary, and chapter 04's ledger, which keeps a book of every single operation.
+Then we plant mistakes, each a line or two, and let all managers live through the same little day. Three look on: our `audit`, the canary, and chapter 04's ledger, which keeps a book of every single operation. (A bare `AssertionError` is the audit's.)
 """
 
 
@@ -316,11 +315,11 @@ for kind in (Manager, TailForgotten, TreeFreed, PublishedEarly, RowForgotten):
 
 # %% [markdown]
 """
-The audit's and the ledger's rule is whose a slot is; the canary knows what is in it.
+Audit and ledger know whose a slot is; the canary knows what is in it.
 
 ## The same in `minikv`
 
-`CacheManager` has the same verbs, `advance` in place of `compute`, and `check` in place of `audit`. (And `with manager.request(tokens)`, which finishes when its block ends, and aborts when an exception passes through.) It agrees with ours in 1,000 random steps of four requests: in every slot of every row, and in what is free. The ledger knows its sequences by name.
+`CacheManager` has the same verbs, `advance` in place of `compute`, and `check` in place of `audit`. (And `with manager.request(tokens)`, which finishes when its block ends, and aborts when an exception passes through.) It agrees with ours in 1,000 random steps of four requests: in every slot of every row, and in what is free. This time the ledger asks for each sequence's own slots as well.
 """
 
 # %%
@@ -422,7 +421,7 @@ The harm comes steps after the mistake, and its message names neither the checkp
 
 ## Play
 
-The careless manager in the order that breaks it, up to the step before the read that goes wrong; below the tree are the pool and the rows of the page table. Try this: after `checkpoint s0`, find the slots of row 0 in the pool. What are they now? Say which slot is handed out next, and then look for it in row 0: how often is it there?
+The careless manager in the order that breaks it, up to the step before the read that goes wrong: tree, pool and page table. `s0` is the request in row 0. Try this: after `checkpoint s0`, find the slots of row 0 in the pool. What are they now? Say which slot is handed out next, and then look for it in row 0: how often is it there?
 """
 
 # %%
