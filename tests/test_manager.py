@@ -228,6 +228,18 @@ def test_what_is_over_stays_over(end, verb):
     manager.check()
 
 
+@pytest.mark.parametrize("end", ["finish", "abort"])
+def test_what_is_over_grows_no_more(end):
+    manager = CacheManager(8)
+    sequence = manager.start([1, 2, 3])
+    getattr(manager, end)(sequence)
+    before = state(manager)
+    with pytest.raises(ValueError, match="cannot extend sequence 1: it is"):
+        manager.extend(sequence, [4])
+    assert state(manager) == before
+    manager.check()
+
+
 def test_a_sequence_of_another_manager_is_refused():
     mine, other = CacheManager(8), CacheManager(8)
     mine.start([1])
