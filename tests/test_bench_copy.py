@@ -41,6 +41,8 @@ def test_a_method_that_copies_nothing_is_named_though_another_has_copied_the_sam
     monkeypatch.setattr(KVStore, "copy_pages", lambda self, src, dst: None)
     with pytest.raises(InvariantError, match=r"KVStore\.copy_pages in the layer layout copied 32 tokens wrongly"):
         Bench(SMALL, "cpu", 64).prove(32)
+    with pytest.raises(InvariantError, match="copied 16 tokens wrongly"):
+        bench_copy("cpu", rounds=1, quick=True, shape=SMALL)
 
 
 def test_torch_is_given_back_its_threads_even_when_the_bench_fails():
@@ -100,7 +102,7 @@ def test_promises_are_judged_on_the_right_side_of_the_bar():
 
 
 def test_the_columns_of_the_report_keep_apart_however_long_the_figures_are():
-    found = figures(12345.6)
+    found = figures(1.0)
     found.memcpy = [Spread(13719.04, 11711.04, 20248.14)] * 4
     lines = copy_report(found).splitlines()
     (header,) = (line for line in lines if "layout" in line)
