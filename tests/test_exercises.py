@@ -7,9 +7,12 @@ import sys
 
 import pytest
 from chapters import CHECK, NOTEBOOKS, load, run_cells, solutions
+from hypothesis import given
+from hypothesis import strategies as st
 
-from minikv import check, progress
+from minikv import CacheManager, CanaryModel, Engine, NoCache, Scheduler, check, progress
 from minikv.learn.ch06 import fewest_moves
+from minikv.learn.ch08 import finished
 from minikv.learn.exercises import CHAPTERS, Exercise, Hunt, exercises_of, find_exercise
 from minikv.learn.judge import Script
 
@@ -92,6 +95,19 @@ def test_a_call_that_means_nothing_is_to_be_mended_before_a_bug_is_hunted_with_i
     said = capsys.readouterr().out
     assert "is no valid call" in said
     assert "Hint: mend the call first" in said
+
+
+@given(st.integers(3, 12), st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=5))
+def test_the_engine_in_numbers_of_chapter_08_ends_as_the_engine_does(slots, requests):
+    """Without a cache, requests finish in the same order, those that end in one step by age."""
+    requests = [(prompt, new) for prompt, new in requests if prompt + new - 1 <= slots]
+    manager = CacheManager(slots, prefix_cache=NoCache())
+    engine = Engine(CanaryModel(99), manager, Scheduler(manager, token_budget=99, max_running=9))
+    asked, over = [engine.submit([1] * prompt, new) for prompt, new in requests], []
+    while len(over) < len(requests):
+        ended = [event.request for event in engine.step() if event.request.is_over]
+        over += sorted(asked.index(request) for request in ended)
+    assert finished(slots, requests) == over
 
 
 # -- check never raises ---------------------------------------------------------------------------------------------

@@ -44,6 +44,11 @@ def test_whole_numbers_are_whole_whoever_counted_them():
     assert plot("t", {"x": [1]}, {"a": np.array([1_234_567])}).text.splitlines()[-1].split() == ["1", "1,234,567"]
 
 
+def test_where_all_x_are_whole_there_is_no_mark_between_them():
+    marks = [plot("t", {"x": x}, {"a": [1, 2, 3]}).svg.count('id="xtick_') for x in ([1, 2, 3], [1, 2, 3.5])]
+    assert marks[0] == 3 < marks[1]
+
+
 def test_without_matplotlib_the_text_stands_alone(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert plot("t", {"x": [1]}, {"a": [1]}).svg is None

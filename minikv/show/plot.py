@@ -73,6 +73,8 @@ def _svg(
             shown = [float("nan") if number is None else number for number in numbers]
             axes.plot(values, shown, dash, color=colour, marker=marker, markersize=4, label=line)
         axes.set(title=title, xlabel=name, ylabel=y)
+        if all(value == int(value) for value in values):  # half a step, or half a turn, is nothing
+            axes.locator_params(axis="x", integer=True)
         if "x" in log:
             axes.set_xscale("log")
         if "y" in log:
