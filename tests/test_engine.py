@@ -113,6 +113,11 @@ def test_sampled_shares_are_those_of_the_softmax():
     assert np.abs(counts - expected).max() < 0.03
 
 
+def test_large_logits_do_not_overflow():
+    sampler = Sampler(temperature=0.5, seed=2)
+    assert {sampler(np.array([0.0, 2000.0, 2000.0], np.float32)) for _ in range(50)} == {1, 2}
+
+
 def test_a_masked_token_is_never_sampled():
     sampler = Sampler(temperature=5.0, seed=0)
     assert {sampler(np.array([-np.inf, 0.0, -np.inf, 0.0])) for _ in range(200)} == {1, 3}

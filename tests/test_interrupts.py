@@ -10,8 +10,9 @@ import threading
 import pytest
 from test_engine import PROMPTS, assert_nothing_left, engine_of
 from test_manager import busy_day
+from test_scheduler import run_step, submitted
 
-from minikv import CacheManager, OutOfPages
+from minikv import CacheManager, OutOfPages, Scheduler
 from minikv.interrupts import whole
 
 
@@ -78,6 +79,35 @@ def test_an_engine_survives_it_too(verb):
         assert not engine.scheduler.running
         assert not engine.scheduler.waiting
         assert [result.tokens for result in engine.generate(PROMPTS, 3)] == expected
+
+
+def test_a_scheduler_that_is_stepped_by_hand_survives_it():
+    """Whoever was interrupted plans again; in the end everybody has what it asked for, and who left has gone."""
+
+    def day(scheduler, leaver):
+        while scheduler.waiting or scheduler.running:
+            assert scheduler.step < 50, "somebody waits for ever"
+            if not leaver.is_over and leaver.output:
+                scheduler.abort(leaver)
+            run_step(scheduler)
+
+    def begin():
+        scheduler = Scheduler(CacheManager(12), token_budget=4, max_running=2)
+        return scheduler, submitted(scheduler, [1, 2, 3, 4], [1, 2, 9], [5, 6], new=3)
+
+    scheduler, requests = begin()
+    with ctrl_c_at_line(0, *BOOKKEEPING) as lines:
+        day(scheduler, requests[1])
+    for n in range(1, len(lines), 13):
+        scheduler, requests = begin()
+        with contextlib.suppress(KeyboardInterrupt), ctrl_c_at_line(n, *BOOKKEEPING):
+            day(scheduler, requests[1])
+        day(scheduler, requests[1])
+        assert [(len(request.output), request.reason) for request in requests] == [
+            (3, "length"), (1, "aborted"), (3, "length")
+        ]  # fmt: skip
+        scheduler.manager.check()
+        assert not scheduler.manager.sequences
 
 
 def test_a_request_that_was_started_is_aborted_before_anybody_has_its_name():

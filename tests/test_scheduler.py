@@ -329,6 +329,13 @@ def test_nobody_waits_for_what_will_not_come(how):
     assert [len(step) for step in run_all(scheduler)] == [2]
 
 
+def test_what_has_been_published_is_not_waited_for():
+    """The first is still computing, but the eight tokens that the second needs are there."""
+    scheduler = Scheduler(CacheManager(64), token_budget=10, max_running=2, worth_waiting=4)
+    submitted(scheduler, range(14), [*range(8), 91], new=1)
+    assert run_all(scheduler) == [[(1, 10, True)], [(1, 4, True), (2, 1, True)]]
+
+
 def test_the_last_token_is_computed_anyway_and_not_waited_for():
     """Eight tokens in common, but of them the second needs only seven from the cache."""
     scheduler = Scheduler(CacheManager(64), worth_waiting=8)
@@ -379,6 +386,15 @@ def test_who_lost_its_sequence_starts_again():
     scheduler.manager.abort(request.sequence)
     run_all(scheduler)
     assert request.output == [7] * 4
+
+
+def test_who_lost_its_sequence_can_leave():
+    scheduler = Scheduler(CacheManager(16))
+    (request,) = submitted(scheduler, [1, 2, 3])
+    run_step(scheduler)
+    scheduler.manager.abort(request.sequence)
+    scheduler.abort(request)
+    assert (request.reason, scheduler.running) == ("aborted", [])
 
 
 def test_whoever_is_over_leaves_even_if_another_could_not():
