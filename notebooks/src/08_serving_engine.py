@@ -202,6 +202,7 @@ class Planner:
         while left and self.waiting and len(self.running) < self.most and self.let_in():
             work.append((self.running[-1], min(left, self.running[-1].left())))
             left -= work[-1][1]
+        self.log.append(self.budget - left)
         return [share for share in work if share[1]]
 
 
@@ -225,7 +226,6 @@ class Doorkeeper(Planner):
 class Loop(Doorkeeper):
     def step(self):
         work = self.plan()
-        self.log.append(sum(count for _, count in work))
         rows = self.model.forward([ask.chunk(count) for ask, count in work], self.manager.store)
         for (ask, count), logits in zip(work, rows):
             reads, ask.computed = ask.reads(), ask.computed + count
@@ -234,7 +234,8 @@ class Loop(Doorkeeper):
                 ask.tokens.append(int(logits.argmax()))
                 ask.first = ask.first or len(self.log)
             if len(ask.tokens) == ask.end:
-                self.manager.finish(self.running.pop(self.running.index(ask)).sequence)
+                self.running.remove(ask)
+                self.manager.finish(ask.sequence)
             elif reads:
                 self.manager.checkpoint(ask.sequence)  # from now on others can use it
 
@@ -256,7 +257,7 @@ for kind in (WholeBatches, Loop):
 
 # %% [markdown]
 """
-**Step 4: a long prompt must not stop the others.** Three requests decode, one token each a step, and then somebody sends 500 tokens. All in one step, and three people's next word waits for 500 tokens. So `plan` gives a step only so many tokens, its `budget`: those who decode get theirs first, and a prompt is read in pieces, behind its own beginning. That is **chunked prefill**. The price is paid by the long prompt, in its **time to first token**, which we count in steps.
+**Step 4: a long prompt must not stop the others.** Three requests decode, one token each a step, and then somebody sends 500 tokens. All in one step, and three people's next word waits for 500 tokens. So `plan` gives a step only so many tokens, its `budget`: those who decode get theirs first, and a prompt is read in pieces, behind its own beginning. That is **chunked prefill**. The price is paid by the long prompt, in its **time to first token**, which we count in steps. To count tokens we need no tensors: `CanaryModel` computes fingerprints, and complains when a row of slots does not hold one prefix.
 """
 
 # %%
@@ -274,8 +275,6 @@ plot("who waits for 500 tokens", {"step": range(1, 19)}, lines, "tokens in the s
 # %% [markdown]
 """
 **Step 5: when there is no room.** Each decoding request needs a slot a step. If there is none, and nothing to evict, somebody must go: the *youngest*, so that the oldest always gets on and all come to an end. It gives back its slots and waits at the *front* of the line. This is **preemption** by recompute: what it had is computed again, except what the cache still has when it comes back.
-
-The model here is `CanaryModel`: no tensors, and a complaint whenever a row of slots does not hold one prefix.
 
 **Predict first.** Three requests, each of 4 tokens with 12 to come. How many slots do they need so that nobody has to go? And with 18, does anybody's answer change?
 
@@ -319,7 +318,7 @@ for slots in (45, 36, 30, 24, 18, 15):
 """
 ## The same in `minikv`
 
-`Scheduler` is our `plan`, `Engine` our `step`. Over 200 random workloads, many of them short of room, both give every request the same tokens, and take equally many computed tokens, steps to the first token and preemptions.
+`Scheduler` is our `plan`, `Engine` our `step`. Over 200 random workloads, some of them short of room, both give every request the same tokens, and take equally many computed tokens, steps to the first token and preemptions.
 """
 
 # %%
@@ -340,7 +339,7 @@ print(f"the same in 200 workloads, with {preempted} preemptions")
 
 # %% [markdown]
 """
-Now a real chat, with the model. Every turn sends all that was said before, behind 500 bytes of instructions. The two engines differ in one object, `RadixCache` or `NoCache`.
+Now a real chat, with the model. Every turn sends all that was said before, behind the assistant's instructions. The two engines differ in one object, `RadixCache` or `NoCache`.
 """
 
 # %%
@@ -367,9 +366,7 @@ for turn in cached:
 print("the same answers:", [turn.tokens for turn in without] == [turn.tokens for turn in cached])
 work = [[turn.computed - turn.generated + 1 for turn in side] for side in (without, cached)]
 saved = 1 - sum(work[1]) / sum(work[0])
-print(
-    f"of {sum(work[0]):,} prompt tokens {sum(work[1])} are computed: {saved:.0%} saved, the first turn included"
-)
+print(f"of {sum(work[0]):,} prompt tokens {sum(work[1])} are computed: {saved:.0%} saved, turn 1 included")
 wait = [[turn.first_token_steps for turn in side] for side in (without, cached)]
 names = ("without the cache", "with it")
 beside(
@@ -387,7 +384,7 @@ Without the cache the wait grows with all that was said. With it, after the firs
 
 <details><summary>Answer</summary>
 
-Four times each: every request evicts the document that the next one needs. In the other order once each. But a stranger's request could wait for ever while new ones with a cached prefix keep coming, so `Scheduler` has `patience`: nobody is overtaken by more than so many. (It has one more rule for the cache's sake: with `worth_waiting`, a request waits while somebody is computing a long prefix that it needs too. SGLang does both.)
+Four times each: every request evicts the document that the next one needs. In the other order once each. But a stranger's request could wait for ever while new ones with a cached prefix keep coming, so `Scheduler` has `patience`: nobody is overtaken by more than so many. (It has one more rule for the cache's sake: with `worth_waiting`, a request waits while somebody is computing a long prefix that it needs too.)
 
 </details>
 """
@@ -400,10 +397,8 @@ for order, patience in ((FirstComeFirstServed(), 8), (LongestPrefixFirst(), 8), 
     manager = CacheManager(60)
     engine = Engine(CanaryModel(64), manager, Scheduler(manager, 64, 1, order, patience))
     came = [event.request for event in engine.stream(prompts, max_new_tokens=1)]
-    served, computed = (
-        [request.number for request in came],
-        sum(request.computed_tokens for request in came),
-    )
+    computed = sum(request.computed_tokens for request in came)
+    served = [request.number for request in came]
     print(f"{order!r:31} patience {patience}: {served}, {computed} tokens computed")
 
 # %% [markdown]
@@ -451,7 +446,7 @@ Nearly all of it is the model, in both. So what counts is how many tokens it is 
 
 ## Play
 
-The whole engine: tree, pool, and the running batch, one frame a step. Three questions begin alike, and a step has 12 tokens. Try this: before each step, say how many cells of each bar will be *computed now*. Then find the step in which r3 gets a prefix that was not yet there when it came.
+The whole engine: tree, pool, and the running batch, one frame a step. Three questions begin alike, and a step has 12 tokens. Try this: before each step, say how many cells of each bar will be *computed now*. Then find out who computed the tokens that r3 has from the cache.
 """
 
 # %%
