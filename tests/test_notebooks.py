@@ -415,6 +415,19 @@ def test_chapter_07_builds_the_packages_manager(page_size, steps):
         theirs.check()
 
 
+@pytest.mark.parametrize(("rows", "refused"), [(1, [1, 2, 4]), (2, [1, 2, 3, 4, 5, 6, 7, 8])])
+def test_chapter_07s_manager_holds_nothing_after_a_start_that_has_no_row_or_no_pages(rows, refused):
+    manager = chapter_07["Manager"](num_pages=6, rows=rows)
+    chapter_07["compute"](manager, first := manager.start([1, 2, 3]))
+    manager.finish(first)
+    manager.start([9])
+    before = (manager.pool.num_free, manager.table.num_free, manager.cache.protected_size)
+    with pytest.raises(OutOfPages):
+        manager.start(refused)
+    assert (manager.pool.num_free, manager.table.num_free, manager.cache.protected_size) == before
+    chapter_07["audit"](manager)
+
+
 def life_step(manager, request, verb, more, names):
     if verb == "advance" and not isinstance(manager, CacheManager):
         return names["compute"](manager, request)

@@ -149,6 +149,30 @@ def _all_but_the_new(row: Sequence[int], shared: int, there: int, computed: int,
     return sorted(given_back(row, shared, there, computed, page_size))
 
 
+def _tail_first(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
+    return [*row[computed // page_size * page_size :], *row[shared:there]]
+
+
+def _pages_as_tokens(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
+    return [*row[shared:there], *row[computed // page_size :]]
+
+
+def _places(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
+    return given_back(range(len(row)), shared, there, computed, page_size)
+
+
+def _not_computed(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
+    return list(row[computed:])
+
+
+def _behind_there(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
+    return list(row[there:])
+
+
+def _nested(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[Sequence[int]]:
+    return [row[shared:there], row[computed // page_size * page_size :]]
+
+
 def _alphabet(a: int, b: int) -> list[str]:
     return sorted(orders(a, b))
 
@@ -156,6 +180,35 @@ def _alphabet(a: int, b: int) -> list[str]:
 def _every_permutation(a: int, b: int) -> list[str]:
     found = ("".join(letters) for letters in itertools.permutations("A" * a + "B" * b))
     return sorted(found, key=lambda order: (_changes(order), order))
+
+
+def _tuples(a: int, b: int) -> list[tuple[str, ...]]:
+    return sorted({*itertools.permutations("A" * a + "B" * b)}, key=lambda order: (_changes("".join(order)), order))
+
+
+def _tuples_again(a: int, b: int) -> list[tuple[str, ...]]:
+    return list(itertools.permutations("A" * a + "B" * b))
+
+
+def _any_letters(a: int, b: int) -> list[str]:
+    found = ("".join(letters) for letters in itertools.product("AB", repeat=a + b))
+    return sorted(found, key=lambda order: (_changes(order), order))
+
+
+def _any_letters_by_alphabet(a: int, b: int) -> list[str]:
+    return sorted(_any_letters(a, b))
+
+
+def _other_way_round(a: int, b: int) -> list[str]:
+    return orders(b, a)
+
+
+def _half_of_the_changes(a: int, b: int) -> list[str]:
+    return sorted(orders(a, b), key=lambda order: (order.count("AB"), order))
+
+
+def _one_order(a: int, b: int) -> list[str]:
+    return ["A" * a + "B" * b]
 
 
 def _no_alphabet(a: int, b: int) -> list[str]:
@@ -260,6 +313,13 @@ EXERCISES = (
             Wrong(_as_abort, "that is an abort: what you published, [there, ..), is the cache's now"),
             Wrong(_what_is_new, "that is the part that the cache keeps: give back the others that are yours"),
             Wrong(_all_but_the_new, "keep the order of the row: slots need not be sorted"),
+            Wrong(_tail_first, "keep the order of the row: the duplicates stand before the tail"),
+            Wrong(_pages_as_tokens, "computed // page_size counts pages; to cut the row, make tokens of them again"),
+            Wrong(_places, "these are places in the row: give back the slots that stand there"),
+            Wrong(_not_computed, "half a page is not published: round down; and what you computed twice goes back"),
+            Wrong(_behind_there, "from `there` on, whole pages that you computed are the cache's now: what lies before "
+                  "them goes back, and what lies behind"),
+            Wrong(_nested, "one flat list of slots: join the two regions"),
         ),
     ),
     Exercise(
@@ -276,6 +336,13 @@ EXERCISES = (
             Wrong(_most_changes_first, "fewest changes first: what breaks with few interruptions is easiest to read"),
             Wrong(_nobody_interrupted, "these are the orders in which nobody is interrupted; now all the others"),
             Wrong(_a_begins, "B may begin, too"),
+            Wrong(_tuples, "each order is a string: join its letters"),
+            Wrong(_tuples_again, "each order is a string, and comes once: join the letters, drop what is equal, sort"),
+            Wrong(_any_letters, "every order has exactly `a` times A and `b` times B"),
+            Wrong(_any_letters_by_alphabet, "every order has exactly `a` times A and `b` times B"),
+            Wrong(_other_way_round, "`a` is the number of A's, `b` that of B's"),
+            Wrong(_half_of_the_changes, "from B to A is a change of letter, too"),
+            Wrong(_one_order, "this is one order; B may begin, and each may interrupt the other"),
             Wrong(_of_nothing_nothing, "of no steps there is one order, the empty one"),
         ),
     ),

@@ -4,12 +4,12 @@
 
 **After this chapter you will be able to** *follow* each slot of a request from the pool and back, *end* a request in every way without losing or doubling one, and *find* the order of two requests that breaks a careless manager.
 
-**Time** 50 minutes. **Needs** chapters 02 to 05.
+**Time** 50 minutes. **Needs** chapters 01 to 05.
 **New words** checkpoint, duplicate, tail, abort, interleaving.
 
 ## The problem
 
-We have a pool, a tree, locks and eviction. Who calls them, and when? Chapter 04's `admit` cached a prompt as it let it in. Here it is in short, at a help desk. Anna's prompt is admitted, and before the engine gets to it she closes her browser. Then thirty others ask.
+We have a pool, a tree, locks and eviction. Who calls them, and when? Chapter 04's `admit` cached a prompt as it let it in. Here, at a help desk, Anna's prompt is admitted, and before the engine gets to it she closes her browser. Then thirty others ask.
 """
 
 # %%
@@ -73,7 +73,7 @@ beside(draw(manager.cache), draw(table, matched=ben.slots[: ben.shared], new=min
 """
 ## Build it
 
-**Step 1: start.** Tree, pool and page table under one roof. To start: match all tokens but the last and lock what was found; then look for room, evict if need be, and take pages for all the rest. If there is no room, the lock goes back. `acquire` is `match_prefix` and `lock` in one act, so that nothing can come between them; we shall see what might.
+**Step 1: start.** Tree, pool and page table under one roof; each class adds to the one before. To start: open a row, match all tokens but the last and lock what was found; then look for room, evict if need be, and take pages for all the rest. If there is no room, row and lock go back. (`slot_pages` undoes `page_slots`.) `acquire` is `match_prefix` and `lock` in one act, so that nothing can come between them; we shall see what might.
 """
 
 # %%
@@ -90,7 +90,7 @@ class Books:
     def __init__(self, num_pages, page_size=1, rows=8):
         self.cache, self.pool = RadixCache(page_size), FreeListPool(num_pages)
         self.table, self.page_size = PageTable(rows, num_pages * page_size), page_size
-        self.running, self.canary = [], Canary(self.cache, writes=False)
+        self.running, self.canary = [], Canary(self.cache, writes=False)  # `compute` will write
 
     def slots(self, request):
         if request not in self.running:
@@ -115,21 +115,24 @@ class Room(Books):
 # %%
 class Starting(Room):
     def start(self, tokens):
-        match, size = self.cache.acquire(tokens[:-1]), self.page_size
+        row, match, size = self.table.open(), self.cache.acquire(tokens[:-1]), self.page_size
         try:
             own = self.take(-(-len(tokens) // size) - match.length // size)
         except OutOfPages:
-            self.cache.unlock(match)
+            self.table.close(row), self.cache.unlock(match)
             raise
-        request = Request(self.table.open(), tokens, match)
-        self.table.append(request.number, [*match.slots, *own])
-        self.running.append(request)
+        self.table.append(row, [*match.slots, *own])
+        self.running.append(request := Request(row, tokens, match))
         return request
+
+
+desk = Starting(num_pages=8, page_size=2)
+print("three tokens, slots", desk.slots(desk.start([1, 2, 3])), "and free pages:", desk.pool.num_free)
 
 
 # %% [markdown]
 """
-**Step 2: finish.** What is computed is published, in whole pages. Then three regions are left of what the request owned. What the tree had already, because somebody was faster, is a **duplicate**: the tree keeps its own slots, and ours go back. The next are the tree's from now on. The rest is the **tail**: what does not fill a page, and what was never computed. It goes back, too. (`compute` plays the engine: attention reads what is there, and the rest is written, with the canary standing by.)
+**Step 2: finish.** What is computed is published, in whole pages. (`start` skips the matched part.) That cuts what the request owned into three regions. What the tree had already, because somebody was faster, is a **duplicate**: the tree keeps its own slots, and ours go back. What was new to the tree is the tree's from now on. The rest is the **tail**: what does not fill a page, and what was never computed. It goes back, too. (`compute` plays the engine: attention reads what is there, and the rest is written, with the canary standing by.)
 
 **Predict first.** Pages of two tokens. Anna and Ben send the same five tokens in one batch: both start, then both are computed. Anna finishes, then Ben. How many pages does each give back?
 
@@ -174,7 +177,7 @@ compute(desk, anna), compute(desk, ben)
 for request in (anna, ben):
     slots, before = desk.slots(request).tolist(), desk.pool.num_free
     desk.finish(request)
-    print(f"row {request.number}, slots {slots}: {desk.pool.num_free - before} pages go back")
+    print(f"row {request.number}, slots {slots}: pages that go back: {desk.pool.num_free - before}")
 draw(desk.cache)
 
 # %% [markdown]
@@ -251,7 +254,7 @@ draw(desk.table, matched=desk.slots(ben)[: ben.shared])
 """
 **Step 5: who owns what?** One rule holds between any two steps: *every slot has exactly one owner*, the pool, the tree, or one request. A second rule: what a request reads as shared is the tree's, and locked. To check them, ask everybody what they have, and compare.
 
-Then we plant mistakes, each a line or two, and let all managers live through the same little day. Three look on: our `audit`, the canary, and chapter 04's ledger, which keeps a book of every single operation. (A bare `AssertionError` is the audit's.)
+Then we plant mistakes, and let all managers live through the same little day. Three look on: our `audit`, the canary, and chapter 04's ledger, which keeps a book of every single operation. (A bare `AssertionError` is the audit's.)
 """
 
 
@@ -344,7 +347,7 @@ print(f"the same in 1000 steps; the ledger followed {ledger.step} operations")
 """
 ## In every order
 
-Each mistake was found because somebody wrote the day on which it shows. With two requests there are many days: their steps can be mixed in many ways, and each way is an **interleaving**. Luck need not find the bad one. A computer can try them all: `explore` takes requests written as generators, in which each `yield` begins a step, and between two steps the other may come. It begins with the orders in which nobody is interrupted, then one interruption, and so on.
+Each mistake was found because somebody wrote the day on which it shows. With two requests there are many days: their steps can be mixed in many ways, and each way is an **interleaving**. Luck need not find the bad one. A computer can try them all: `explore` takes requests written as generators, in which each `yield` begins a step, and between two steps the other may come. It begins with the orders in which nobody is interrupted, then one interruption, and so on. It shows the first that breaks, a column for each request; time goes down.
 
 First the smallest case: why `acquire`? A finds its prefix and locks it, in two acts or in one, while B needs room.
 """
@@ -371,7 +374,7 @@ def need_room(cache):
 
 
 # %%
-from minikv import explore
+from minikv import explore, follow, record
 
 print(explore(RadixCache, two_acts, need_room))
 print("\nwith acquire:", explore(RadixCache, one_act, need_room))
@@ -386,7 +389,7 @@ Now whole lives. Two prompts share two tokens; each is computed, published, cont
 
 <details><summary>Answer</summary>
 
-None: the second finds the shared tokens in the tree, so nothing is computed twice, and there are no duplicates. One interruption is enough: a whole life of the other, at the wrong moment.
+No harm: the second finds the shared tokens in the tree, so nothing is computed twice, and there are no duplicates. One interruption is enough: a whole life of the other, at the wrong moment.
 
 </details>
 """
@@ -425,17 +428,15 @@ The careless manager in the order that breaks it, up to the step before the read
 """
 
 # %%
-from minikv import follow, record
-
 with record(desk := RowForgotten(num_pages=12, rows=2)) as film:
-    follow(found.broken.letters[:-1], desk, *two)
+    follow(found.broken.letters[:-1], desk, *two)  # letters: who goes in each step
 film.player()
 
 # %% [markdown]
 """
 ## Exercises
 
-**7.1 Fill in.** A request finishes. Write `given_back(row, shared, there, computed, page_size)`: which slots of its `row` go back to the pool, in the row's order? It reads `shared` tokens from the cache, `computed` tokens have keys and values, and when those were published, `there` of them had been cached already. The row has a slot for every token of its whole pages; `shared` and `there` are whole pages, too.
+**7.1 Fill in.** A request finishes. Write `given_back(row, shared, there, computed, page_size)`: which slots of its `row`, a list, go back to the pool, in the row's order? It reads its first `shared` tokens from the cache, `computed` tokens have keys and values, and when those were published, `there` of them had been cached already. All count tokens; `row`, `shared` and `there` are whole pages, `computed` need not be.
 """
 
 # %%
@@ -481,7 +482,7 @@ check("7.2 orders", orders)
 """
 <details><summary>Hint</summary>
 
-An order is known when you know at which of its `a + b` places an A stands. `itertools.combinations` chooses them.
+An order is known when you know at which of its `a + b` places an A stands. `itertools.combinations` chooses them. A key that is a pair sorts by two things.
 
 </details>
 
@@ -590,7 +591,7 @@ vLLM and nano-vllm do not look for duplicates: two equal blocks both stay. With 
 
 ## Recap
 
-Between two steps every slot has one owner: the pool, the tree, or one request. What is computed may be published, while the request runs or at its end; what the tree has already is a duplicate, what fills no page is the tail, and both go back once, with the lock, through one door. A mistake that needs two requests in a bad order is found by trying every order, with an audit after each step.
+Between two steps every slot has one owner: the pool, the tree, or one request. What is computed may be published, while the request runs or at its end; what the tree has already is a duplicate, what fills no page is the tail, and each goes back once. Row, slots and lock leave through one door. A mistake that needs two requests in a bad order is found by trying every order, with an audit after each step.
 
 **Check yourself**
 
@@ -608,5 +609,5 @@ Between two steps every slot has one owner: the pool, the tree, or one request. 
 
 </details>
 
-**Read on**: [SGLang](https://github.com/sgl-project/sglang) · [mini-sglang](https://github.com/sgl-project/mini-sglang) · [CHESS, which explores orders](https://www.microsoft.com/en-us/research/project/chess-find-and-reproduce-heisenbugs-in-concurrent-programs/)
+**Read on**: [SGLang](https://github.com/sgl-project/sglang) · [mini-sglang](https://github.com/sgl-project/mini-sglang) · [CHESS, which explores orders](https://www.usenix.org/legacy/events/osdi08/tech/full_papers/musuvathi/musuvathi_html/index.html)
 """
