@@ -132,7 +132,7 @@ print("three tokens, slots", desk.slots(desk.start([1, 2, 3])), "and free pages:
 
 # %% [markdown]
 """
-**Step 2: finish.** What is computed is published, in whole pages. (`start` skips the matched part.) That cuts what the request owned into three regions. What the tree had already, because somebody was faster, is a **duplicate**: the tree keeps its own slots, and ours go back. What was new to the tree is the tree's from now on. The rest is the **tail**: what does not fill a page, and what was never computed. It goes back, too. (`compute` plays the engine: attention reads what is there, and the rest is written, with the canary standing by.)
+**Step 2: finish.** What is computed is published, in whole pages (`start=` skips the matched part). That cuts what the request owned into three regions. What the tree had already, because somebody was faster, is a **duplicate**: the tree keeps its own slots, and ours go back. What was new to the tree is the tree's from now on. The rest is the **tail**: what does not fill a page, and what was never computed. It goes back, too. (`compute` plays the engine: attention reads what is there, and the rest is written, with the canary standing by.)
 
 **Predict first.** Pages of two tokens. Anna and Ben send the same five tokens in one batch: both start, then both are computed. Anna finishes, then Ben. How many pages does each give back?
 
