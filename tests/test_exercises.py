@@ -97,6 +97,22 @@ def test_a_call_that_means_nothing_is_to_be_mended_before_a_bug_is_hunted_with_i
     assert "Hint: mend the call first" in said
 
 
+@pytest.mark.parametrize(
+    ("case", "hint"),
+    [
+        ((4, [(2, 4), (2, 4), (2, 1)]), "each request must fit by itself"),
+        ((6, [2, 4]), "mend the call first"),
+        (("6", [(2, 4)]), "mend the call first"),
+        ((6, [(2, 4), (2, 4)]), "where nobody else waits, the front of the line is its end"),
+    ],
+)
+def test_a_line_that_nobody_jumps_gets_a_hint_that_fits_it(case, hint, capsys):
+    check("8.3", lambda: case)
+    said = capsys.readouterr().out
+    assert said.startswith("❌ 8.3 ")
+    assert f"Hint: {hint}" in said
+
+
 @given(st.integers(3, 12), st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=5))
 def test_the_engine_in_numbers_of_chapter_08_ends_as_the_engine_does(slots, requests):
     """Without a cache, requests finish in the same order, those that end in one step by age."""

@@ -112,10 +112,7 @@ def _decoding_is_free(budget: int, left: Sequence[int]) -> list[int]:
 
 
 def _whole_prompts(budget: int, left: Sequence[int]) -> list[int]:
-    found = []
-    for got, wanted in zip(shares(budget, left), left):
-        found.append(got if got == wanted else 0)
-    return found
+    return [got if got == wanted else 0 for got, wanted in zip(shares(budget, left), left)]
 
 
 def _as_they_are_given(budget: int, left: Sequence[int]) -> list[int]:
@@ -125,6 +122,28 @@ def _as_they_are_given(budget: int, left: Sequence[int]) -> list[int]:
 
 def _without_the_empty_handed(budget: int, left: Sequence[int]) -> list[int]:
     return [count for count in shares(budget, left) if count]
+
+
+def _each_alone(budget: int, left: Sequence[int]) -> list[int]:
+    return [min(budget, n) for n in left]
+
+
+def _one_prompt(budget: int, left: Sequence[int]) -> list[int]:
+    first = next((i for i, n in enumerate(left) if n > 1), None)
+    return [got if left[i] == 1 or i == first else 0 for i, got in enumerate(shares(budget, left))]
+
+
+def _decoding_always(budget: int, left: Sequence[int]) -> list[int]:
+    rest = shares(max(0, budget - sum(n == 1 for n in left)), [n for n in left if n > 1])
+    return [1 if n == 1 else rest.pop(0) for n in left]
+
+
+def _whole_prompts_that_fit(budget: int, left: Sequence[int]) -> list[int]:
+    found = [0] * len(left)
+    for i in sorted(range(len(left)), key=lambda i: left[i] > 1):
+        found[i] = left[i] if left[i] <= budget else 0
+        budget -= found[i]
+    return found
 
 
 def _equal_parts(budget: int, left: Sequence[int]) -> list[int]:
@@ -149,6 +168,14 @@ def _longest_alone(cached: Sequence[int], patience: int) -> list[int]:
     return sorted(range(len(cached)), key=lambda i: -cached[i])
 
 
+def _shortest_prefix_first(cached: Sequence[int], patience: int) -> list[int]:
+    return sorted(range(len(cached)), key=lambda i: cached[i])
+
+
+def _numbers(cached: Sequence[int], patience: int) -> list[int]:
+    return sorted(cached, reverse=True)
+
+
 def _first_come(cached: Sequence[int], patience: int) -> list[int]:
     return list(range(len(cached)))
 
@@ -170,14 +197,8 @@ def _last_of_the_tired(cached: Sequence[int], patience: int) -> list[int]:
 
 
 def _last_of_equals(cached: Sequence[int], patience: int) -> list[int]:
-    waiting, overtaken, order = list(range(len(cached))), [0] * len(cached), []
-    while waiting:
-        tired = [i for i in waiting if overtaken[i] >= patience]
-        order.append(tired[0] if tired else max(reversed(waiting), key=lambda i: cached[i]))
-        waiting.remove(order[-1])
-        for i in waiting:
-            overtaken[i] += i < order[-1]
-    return order
+    later_first = [length * len(cached) + i for i, length in enumerate(cached)]
+    return _chosen(later_first, lambda often: often >= patience, lambda tired: tired[0])
 
 
 def _room_for_all() -> Case:
@@ -186,14 +207,6 @@ def _room_for_all() -> Case:
 
 def _two() -> Case:
     return 9, [(2, 4), (2, 4)]
-
-
-def _two_short_of_room() -> Case:
-    return 6, [(2, 4), (2, 4)]
-
-
-def _never_fits() -> Case:
-    return 4, [(2, 4), (2, 4), (2, 1)]
 
 
 def _preemptions(case: Case) -> list[tuple[int, int]]:
@@ -210,6 +223,12 @@ def _preemptions(case: Case) -> list[tuple[int, int]]:
 
 def _advice(case: Case) -> str | None:
     """A hint for a call that does no harm: what it has not got yet."""
+    try:
+        finished(*case)
+    except TypeError:
+        return "mend the call first: a number of slots, then a list of pairs of numbers"
+    except ValueError:
+        return "each request must fit by itself: its prompt, and all it says but the last token"
     seen = _preemptions(case)
     if not seen:
         return "nobody is preempted here: take fewer slots, or let them say more"
@@ -236,6 +255,10 @@ EXERCISES = (
             Wrong(_shortest_first, "among those who read their prompts the order counts, and not who has least left"),
             Wrong(_decoding_is_free, "the tokens of those who decode are taken from the budget as well"),
             Wrong(_whole_prompts, "a prompt is read in pieces: give it what is left of the budget"),
+            Wrong(_whole_prompts_that_fit, "a prompt is read in pieces: give it what is left of the budget"),
+            Wrong(_one_prompt, "one prompt may leave something of the budget: the next one gets that"),
+            Wrong(_each_alone, "the budget is one for all: take from it what each of them gets"),
+            Wrong(_decoding_always, "there may be fewer tokens than requests that decode: the last of them get 0"),
             Wrong(_as_they_are_given, "the result is in the order of the list: share i is request i's"),
             Wrong(_without_the_empty_handed, "who gets nothing is in the list too, with 0"),
             Wrong(_equal_parts, "no equal parts: who comes first gets all it can use"),
@@ -251,6 +274,8 @@ EXERCISES = (
         hint="count for each who waits how often somebody who came later went before it",
         wrong=(
             Wrong(_longest_alone, "with new long prefixes coming all the time, the shortest would wait for ever"),
+            Wrong(_shortest_prefix_first, "the other way round: whoever has most in the cache goes first"),
+            Wrong(_numbers, "return who they are, their indices, and not what they have in the cache"),
             Wrong(_first_come, "as long as nobody has lost patience, the longest cached prefix goes first"),
             Wrong(_once_too_often, "whoever was overtaken `patience` times may not be overtaken once more"),
             Wrong(_any_before_it, "only those who came later overtake: who came before it does not count"),
@@ -270,8 +295,6 @@ EXERCISES = (
         wrong=(
             Wrong(_room_for_all, "nobody is preempted here: take fewer slots, or let them say more"),
             Wrong(_two, "two are too few: where nobody else waits, the front of the line is its end"),
-            Wrong(_two_short_of_room, "two are too few: where nobody else waits, the front of the line is its end"),
-            Wrong(_never_fits, "each request must fit by itself: its prompt, and all it says but the last token"),
         ),
     ),
 )  # fmt: skip
