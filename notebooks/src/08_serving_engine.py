@@ -45,17 +45,17 @@ print(f"{computed:,} tokens computed, for a prompt of {len(asked('What is a page
 
 # %% [markdown]
 """
-Reading the prompt is prefill. Writing the answer, one token at a time, is called **decode**. Both look back at keys and values that never change, and this loop computes them all again for every token.
+The *logits* are a number for each possible next token; to choose one is to *sample*. Reading the prompt is prefill. Writing the answer, one token at a time, is called **decode**. Both look back at keys and values that never change, and this loop computes them all again for every token.
 
 ## The picture
 
-What we are going to build, in the middle of its work. Three requests, in a live engine that computes at most 12 tokens a step. On the right, below the pool, a cell of each bar is a token.
+What we are going to build, at work. Three requests in a live engine that computes at most 12 tokens a step. On the right, below the pool, a cell of each bar is a token.
 
 **Predict first.** Which tokens will the *next* step compute?
 
 <details><summary>Answer</summary>
 
-One for r1: the token that it has just sampled. Then r2's prompt goes on, as far as the step's 12 tokens reach. And r3, if anything is left.
+Ten: the one that r1 has just sampled, and the nine left of r2's prompt. Two of the 12 stay unused: r3 comes in only when its whole prompt has slots, and too few are free.
 
 </details>
 """
@@ -79,13 +79,13 @@ film_of(slots=40, steps=2).at(-1)
 """
 ## Build it
 
-**Step 1: attention through slots.** All that the cache asks of a model is in two lines: new keys and values are *scattered* to the slots of their tokens, and those of the whole sequence are *gathered* from its slots, whoever computed them. The next cell has attention of one head, with random weights. The prompt `[1, 2, 3, 4]` is computed whole, in slots 0 to 3; then only its end, `[3, 4]`, for somebody else, in slots 9 and 5, behind a prefix in slots 0 and 1.
+**Step 1: attention through slots.** What the cache asks of a model is two lines: new keys and values are *scattered* to the slots of their tokens, and those of the whole sequence are *gathered* from its slots, whoever computed them. The next cell has attention of one head, with random weights. The prompt `[1, 2, 3, 4]` is computed whole, in slots 0 to 3; then only its end, `[3, 4]`, for somebody else, in slots 9 and 5, behind a prefix in slots 0 and 1.
 
 **Predict first.** What if that row says `[1, 0, 9, 5]`, the prefix the wrong way round? What if it says `[0, 7, 9, 5]`, and nobody ever computed anything into slot 7?
 
 <details><summary>Answer</summary>
 
-The wrong way round: the same result! Attention is a sum over all that a token sees, and a sum has no order. A model that must know the order writes the position *into the key*: ours turns each key by its position (RoPE) before it is stored. So a stored key is good for one position behind one prefix, which is what a tree of prefixes promises. The wrong slot: another result, and no error at all.
+The wrong way round: the same result! Attention is a sum over all that a token sees, and a sum has no order. A model that must know the order writes the position *into the key*: ours turns each key by its position (RoPE) before it is stored. And from the second layer on a key is made of all that its token has seen. So a stored key is good for one position behind one prefix, which is what a tree of prefixes promises. The wrong slot: another result, and no error at all.
 
 </details>
 """
@@ -111,7 +111,7 @@ for row in ([0, 1, 9, 5], [1, 0, 9, 5], [0, 7, 9, 5]):
 
 # %% [markdown]
 """
-**Step 2: prefill and decode are one thing.** A chunk may begin anywhere. The whole prompt, the rest behind a cached prefix, one new token: only `start` differs. So generating with slots is a loop over chunks, of which the first is long. Then the chapter's question: *What is a slot?* begins with the same 16 bytes as *What is a page?*, and takes them from that request's slots.
+**Step 2: prefill and decode are one thing.** A chunk may begin anywhere. The whole prompt, the rest behind a cached prefix, one new token: only `start` differs. So generating with slots is a loop over chunks, of which the first is long. Then *What is a slot?* begins with the same 16 bytes as *What is a page?*, and takes them from that request's slots.
 
 **Predict first.** Are the logits behind a cached prefix the same as without it, to the last bit?
 
@@ -152,7 +152,7 @@ print(f"the two likeliest tokens are more than 1 apart: {bool(first - second > 1
 
 # %% [markdown]
 """
-**Step 3: many at once.** A step of the model reads all its weights, whether for one token or for fifty. So put everybody's chunks into one step. It used to be one batch after the other, each until all of it was done. In **continuous batching** whoever is done leaves after any step, and the next one takes the place. Here it is in four cells: a request, what to compute next, who comes in, and the step.
+**Step 3: many at once.** A step of the model reads all its weights, whether for one token or for fifty. So put everybody's chunks into one step. It used to be one batch after the other, each until all of it was done. In **continuous batching** whoever is done leaves after any step, and the next one takes the place. In four cells: a request, what to compute next, who comes in, and the step.
 
 **Predict first.** Two places, and six requests with answers of 4, 20, 4, 4, 4 and 4 tokens. How many steps, if nobody comes in before both have gone? And in continuous batching?
 
@@ -364,6 +364,7 @@ without, cached = converse(NoCache(16)), converse(RadixCache(16))
 for turn in cached:
     print(tokenizer.decode(turn.tokens).strip())
 print("the same answers:", [turn.tokens for turn in without] == [turn.tokens for turn in cached])
+# computed: prompt tokens, and all but the last of the answer, which are taken off here
 work = [[turn.computed - turn.generated + 1 for turn in side] for side in (without, cached)]
 saved = 1 - sum(work[1]) / sum(work[0])
 print(f"of {sum(work[0]):,} prompt tokens {sum(work[1])} are computed: {saved:.0%} saved, turn 1 included")
@@ -380,7 +381,7 @@ Without the cache the wait grows with all that was said. With it, after the firs
 
 **In which order?** The cache makes a new choice. Eight requests ask about two documents, turn and turn about, and there is room for little more than one document.
 
-**Predict first.** First come, first served: how often is each document computed? And how often if whoever has most in the cache goes first?
+**Predict first.** First come, first served: how often is each document computed? And if whoever has most in the cache goes first?
 
 <details><summary>Answer</summary>
 
@@ -405,7 +406,7 @@ for order, patience in ((FirstComeFirstServed(), 8), (LongestPrefixFirst(), 8), 
 """
 **Where does the time go?** A step of decoding reads every weight, and the keys and values of everybody's past. For Llama 3.1 8B in 16 bits, with 1,000 tokens behind each request, here is what must be read for each token that comes out. The weights are shared by the batch, the past is not.
 
-And in our own engine? The cell after that clocks the chat. It is the one cell here whose output differs from run to run, so none is stored; `minikv bench --engine` measures with care.
+And in our own engine? The second cell clocks the chat. It is the one cell here whose output differs from run to run, so none is stored; `minikv bench --engine` measures with care.
 """
 
 # %%
