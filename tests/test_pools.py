@@ -394,6 +394,15 @@ def test_a_row_that_is_too_long_or_of_another_kind_gets_nothing(make):
 
 
 @STACKS
+def test_a_row_may_have_gaps(make):
+    pool, row = make(6), memoryview(array("i", [-1] * 4))
+    pool.alloc_to(row[::2])
+    assert row.tolist() == [0, -1, 1, -1]
+    assert (pool.num_free, pool.is_free(1), pool.is_free(2)) == (4, False, True)
+    pool.check()
+
+
+@STACKS
 def test_pages_come_back_as_a_memoryview_too(make):
     pool, row = make(6), memoryview(array("i", [0] * 4))
     pool.alloc_to(row)

@@ -115,15 +115,9 @@ def life_of_a_request(cache: Any, pool: Any, page: int) -> tuple[Callable[..., A
     """
     unlock, insert, acquire = cache.unlock, cache.insert, _acquire(cache)
     evict = getattr(cache, "evict_view", cache.evict)
-    offsets = np.arange(page, dtype=np.int32)
-    alloc_to = getattr(pool, "alloc_to", None) if page == 1 else None
+    alloc_to, give = _by_slot(pool, page)
     if "start" not in inspect.signature(insert).parameters:
         insert = lambda tokens, slots, start: cache.insert(tokens, slots)  # noqa: E731
-
-    def give_pages(slots: Any) -> None:
-        pool.free(np.asarray(slots)[::page] // page)
-
-    give = pool.free if page == 1 else give_pages
 
     def begin(request: Any, row: Any, publish: bool) -> tuple[Any, ...]:
         prompt, full, length, total = request
@@ -137,12 +131,8 @@ def life_of_a_request(cache: Any, pool: Any, page: int) -> tuple[Callable[..., A
             match.copy_to(row)
         else:
             row[:cached] = array("i", match.slots)
-        end = cached + pages * page
-        if alloc_to is not None:
-            alloc_to(row[cached:end])
-        else:
-            row[cached:end] = (pool.alloc(pages)[:, None] * page + offsets).ravel().data
-        hits = cached
+        hits, end = cached, cached + pages * page
+        alloc_to(row[cached:end])
         if publish:
             done = insert(prompt, row[:length], start=handle)
             cache.lock(done.handle)
@@ -161,6 +151,21 @@ def life_of_a_request(cache: Any, pool: Any, page: int) -> tuple[Callable[..., A
         return row
 
     return begin, finish
+
+
+def _by_slot(pool: Any, page: int) -> tuple[Callable[[Any], None], Callable[[Any], None]]:
+    """`alloc_to` and `free` in slots, whatever the size of the pool's pages, and if it has no `alloc_to` too."""
+    if page == 1 and hasattr(pool, "alloc_to"):
+        return pool.alloc_to, pool.free
+    offsets = np.arange(page, dtype=np.int32)
+
+    def alloc_to(row: Any) -> None:
+        row[:] = (pool.alloc(len(row) // page)[:, None] * page + offsets).ravel().data
+
+    def free(slots: Any) -> None:
+        pool.free(np.asarray(slots)[::page] // page)
+
+    return alloc_to, free
 
 
 def _acquire(cache: Any) -> Callable[[Any], Any]:

@@ -126,7 +126,7 @@ class FreeListPool(TrustingPool):
     def alloc_to(self, row: memoryview) -> None:
         """Take as many pages as `row` is long and write them there: `alloc` with no array in between."""
         super().alloc_to(row)
-        self._mark_used(np.frombuffer(row, np.int32))
+        self._mark_used(np.asarray(row, np.int32))  # a row may have gaps
 
     def _mark_used(self, pages: Ids) -> None:
         runs = _runs(pages)
