@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from minikv.assets import asset
+    from minikv.course.exercises import check, progress
+    from minikv.course.film import Film, record
+    from minikv.course.pictures import Picture, beside, draw, plot
+    from minikv.course.player import Player, play
+    from minikv.course.playground import Playground, playground
     from minikv.errors import InvariantError, LockError, OutOfPages
-    from minikv.learn import Canary, CanaryError, CanaryModel, Ledger, LedgerError, check, explore, follow, progress
     from minikv.manager import CacheManager, Sequence
     from minikv.pools import (
         BitmaskPool,
@@ -39,7 +43,6 @@ if TYPE_CHECKING:
     from minikv.serving.chat import Chat
     from minikv.serving.model import Llama
     from minikv.serving.tokenizer import ByteTokenizer
-    from minikv.show import Film, Picture, Player, Playground, beside, draw, play, playground, plot, record
     from minikv.sizing import (
         KVShape,
         PageWaste,
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
         pages_that_fit,
     )
     from minikv.store import HostCopy, KVStore, Slots
+    from minikv.testing import Canary, CanaryError, CanaryModel, Ledger, LedgerError, explore, follow
     from minikv.tokens import PackedTokens, common_prefix, pack
 
 __version__ = "0.1.0"
@@ -59,7 +63,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
-    "minikv.learn": "Canary CanaryError CanaryModel Ledger LedgerError check explore follow progress",
+    "minikv.course.exercises": "check progress",
+    "minikv.course.film": "Film record",
+    "minikv.course.pictures": "Picture beside draw plot",
+    "minikv.course.player": "Player play",
+    "minikv.course.playground": "Playground playground",
     "minikv.manager": "CacheManager Sequence",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
     "minikv.prefix": "Handle Insertion Match NoCache PrefixCache RadixCache",
@@ -67,10 +75,10 @@ _HOMES = {
     "minikv.serving.model": "Llama",
     "minikv.serving.tokenizer": "ByteTokenizer",
     "minikv.serving": "Chunk Engine FirstComeFirstServed Generation LongestPrefixFirst Model Request Sampler Scheduler",
-    "minikv.show": "Film Picture Player Playground beside draw play playground plot record",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",
     "minikv.store": "HostCopy KVStore Slots",
+    "minikv.testing": "Canary CanaryError CanaryModel Ledger LedgerError explore follow",
     "minikv.tokens": "PackedTokens common_prefix pack",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
@@ -80,9 +88,22 @@ __all__ = sorted(_HOME_OF)
 def __getattr__(name: str) -> Any:
     if name not in _HOME_OF:
         raise AttributeError(f"module 'minikv' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    try:
+        value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    except ModuleNotFoundError as error:
+        raise _missing(name, error) from None
     globals()[name] = value
     return value
+
+
+def _missing(name: str, error: ModuleNotFoundError) -> ImportError:
+    """What to say when `name` needs a package that is not installed: which one, and the extra that brings it."""
+    home, module = _HOME_OF[name], (error.name or "").split(".")[0]
+    if module in ("minikv", ""):
+        return error
+    extra = "course" if home.startswith("minikv.course") else "serving"
+    told = f"minikv.{name} needs {module}, which is not installed: pip install 'minikv[{extra}]'"
+    return ImportError(told, name=module)
 
 
 def __dir__() -> list[str]:

@@ -156,7 +156,7 @@ def _report(result: Replay, seconds: float, as_json: bool) -> None:
 
 def _chat(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("torch") is None:
-        return _complain("the chat needs PyTorch, which is not installed: pip install 'minikv[course]'", 2)
+        return _complain("the chat needs PyTorch, which is not installed: pip install 'minikv[serving]'", 2)
     from minikv.serving.sampling import Sampler
     from minikv.serving.terminal import converse, open_chat
 

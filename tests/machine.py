@@ -14,8 +14,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from naive import NaiveCache
 
 from minikv import FreeListPool, LockError, RadixCache, page_slots
-from minikv.learn.canary import Canary
-from minikv.learn.ledger import Ledger
+from minikv.testing.canary import Canary
+from minikv.testing.ledger import Ledger
 
 # Prompts leave one trunk at some point, so that most of them share something and many part inside a node.
 TOKENS = st.builds(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from minikv import CacheManager, Canary, Ledger, NoCache, OutOfPages, RadixCache
-from minikv.watch import watch
+from minikv.testing.watch import watch
 
 TRUNK = [0, 1, 0, 0, 1, 1, 0, 1]
 PROMPTS = st.tuples(st.integers(0, 8), st.lists(st.integers(0, 1), max_size=4))

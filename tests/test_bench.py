@@ -13,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minikv import FreeListPool, RadixCache, cli
-from minikv.learn.canary import Canary
-from minikv.learn.ledger import Ledger
 from minikv.measure import bench, race, read_trace
 from minikv.measure.bench import CONTENDERS, Figures, Race, Result, Spread
 from minikv.measure.race import Contender, Lap, Limit, life_of_a_request, prepare, run
 from minikv.measure.report import promises, report
 from minikv.measure.textbook import TextbookCache
 from minikv.measure.workloads import WORKLOADS, Request, Workload, mooncake
+from minikv.testing.canary import Canary
+from minikv.testing.ledger import Ledger
 from minikv.tokens import pack
 
 PROMPT = st.lists(st.integers(0, 1), min_size=1, max_size=8)

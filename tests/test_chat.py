@@ -301,7 +301,7 @@ def test_a_wrong_call_says_what_is_wrong(capsys, arguments, said):
 def test_without_torch_it_says_what_to_install(capsys, monkeypatch):
     monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
     assert cli.main(["chat"]) == 2
-    assert "pip install 'minikv[course]'" in capsys.readouterr().err
+    assert "pip install 'minikv[serving]'" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pseudo-terminals are POSIX's")

@@ -10,8 +10,8 @@ from html import unescape
 import pytest
 
 from minikv import BitmaskPool, FreeListPool, PageTable, QueuePool, RadixCache, beside, draw, play
-from minikv.show import render
-from minikv.show.draw import svg_size
+from minikv.course.pictures import render
+from minikv.course.pictures.draw import svg_size
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
 
@@ -206,8 +206,8 @@ def test_a_notebook_gets_a_picture_of_twice_the_pixels_and_the_text():
 
 
 def test_without_graphviz_the_text_stands_alone_and_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("minikv.show.draw"), "dot_to_svg", lambda dot: None)
-    monkeypatch.setattr(importlib.import_module("minikv.show.draw"), "graphviz_way", lambda: None)
+    monkeypatch.setattr(importlib.import_module("minikv.course.pictures.draw"), "dot_to_svg", lambda dot: None)
+    monkeypatch.setattr(importlib.import_module("minikv.course.pictures.draw"), "graphviz_way", lambda: None)
     data, _ = draw(a_cache())._repr_mimebundle_()
     assert set(data) == {"text/plain"}
     assert data["text/plain"].endswith(render.HOW_TO_GET_PICTURES)

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import CacheManager, CanaryModel, Engine, NoCache, Scheduler, check, progress
-from minikv.learn.ch06 import fewest_moves
-from minikv.learn.ch08 import finished
-from minikv.learn.exercises import CHAPTERS, Exercise, Hunt, exercises_of, find_exercise
-from minikv.learn.judge import Script
+from minikv.course.exercises.ch06 import fewest_moves
+from minikv.course.exercises.ch08 import finished
+from minikv.course.exercises.exercise import CHAPTERS, Exercise, Hunt, exercises_of, find_exercise
+from minikv.course.exercises.judge import Script
 
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in exercises_of(chapter)]
 WRONG = [(exercise, wrong) for exercise in EXERCISES for wrong in exercise.wrong]

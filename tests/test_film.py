@@ -24,10 +24,10 @@ from minikv import (
     page_slots,
     record,
 )
-from minikv.show import render
-from minikv.show.draw import svg_size
-from minikv.show.film.frame import BROAD, paint, room_of
-from minikv.watch import watch
+from minikv.course.film.frame import BROAD, paint, room_of
+from minikv.course.pictures import render
+from minikv.course.pictures.draw import svg_size
+from minikv.testing.watch import watch
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
 ALICE, BOB = [1, 2, 3, 4], [1, 2, 9]
@@ -688,7 +688,7 @@ def test_marks_of_cells_differ_without_colour():
     frames = a_film().frames
     looks = {}
     for frame in frames:
-        from minikv.show.film.cells import cells_svg
+        from minikv.course.film.cells import cells_svg
 
         for cell in frame.pools[0][1]:
             svg = re.sub(r"#[0-9a-f]{6}", "", cells_svg("", [cell]))
@@ -734,7 +734,7 @@ def test_a_saved_page_asks_nobody_for_anything(tmp_path):
 
 
 def test_without_pictures_the_words_remain_and_say_what_to_install(monkeypatch):
-    from minikv.show.film import files, frame
+    from minikv.course.film import files, frame
 
     film = a_film()
     monkeypatch.setattr(frame, "dot_to_svg", lambda dot: None)

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import FreeListPool, OutOfPages, RadixCache, record
-from minikv.show.film.changes import compare
-from minikv.show.film.state import Looker
-from minikv.watch import watch
+from minikv.course.film.changes import compare
+from minikv.course.film.state import Looker
+from minikv.testing.watch import watch
 
 
 class Engine:

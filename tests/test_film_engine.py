@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import CacheManager, CanaryModel, Engine, Scheduler, record
-from minikv.show import render
-from minikv.show.draw import svg_size
-from minikv.show.film.frame import paint, room_of
-from minikv.show.film.requests import MOST_CELLS, MOST_LINES, Line, Requests
+from minikv.course.film.frame import paint, room_of
+from minikv.course.film.requests import MOST_CELLS, MOST_LINES, Line, Requests
+from minikv.course.pictures import render
+from minikv.course.pictures.draw import svg_size
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minikv import CacheManager, RadixCache
-from minikv.learn.ch07 import orders
-from minikv.learn.interleave import NAMES, Exploration, Order, explore, follow
+from minikv.course.exercises.ch07 import orders
+from minikv.testing.interleave import NAMES, Exploration, Order, explore, follow
 
 
 def walker(name, steps):

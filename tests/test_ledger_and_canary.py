@@ -7,9 +7,9 @@ from array import array
 import pytest
 
 from minikv import FreeListPool, QueuePool, RadixCache, TrustingPool
-from minikv.learn.canary import Canary, CanaryError, fingerprints
-from minikv.learn.ledger import Ledger, LedgerError
 from minikv.prefix.contract import slot_bytes
+from minikv.testing.canary import Canary, CanaryError, fingerprints
+from minikv.testing.ledger import Ledger, LedgerError
 
 
 def world(pool=FreeListPool, size=12):

@@ -8,8 +8,8 @@ import pytest
 from browser import Page, chromium  # noqa: F401 - fixtures
 
 from minikv import FreeListPool, LockError, RadixCache, draw, page_slots, play, record
-from minikv.show.player import script, style
-from minikv.show.render import graphviz_way
+from minikv.course.pictures.render import graphviz_way
+from minikv.course.player import script, style
 
 pytestmark = [
     pytest.mark.browser,

@@ -13,14 +13,14 @@ from chapters import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from minikv.course.playground import Playground, playground
+from minikv.course.playground.bench import Bench
+from minikv.course.playground.page import message_html, page_html, text_of
+from minikv.course.playground.scenes import SCENES
+from minikv.course.playground.steps import MOST_PAGES, Settings, Step, label_text, prompt_step
+from minikv.course.playground.story import Story
 from minikv.errors import LockError, OutOfPages
 from minikv.prefix.eviction import POLICIES
-from minikv.show.playground import Playground, playground
-from minikv.show.playground.bench import Bench
-from minikv.show.playground.page import message_html, page_html, text_of
-from minikv.show.playground.scenes import SCENES
-from minikv.show.playground.steps import MOST_PAGES, Settings, Step, label_text, prompt_step
-from minikv.show.playground.story import Story
 
 # -- the core ---------------------------------------------------------------------------------------------------------
 
@@ -447,7 +447,7 @@ def test_the_bundle_has_the_widget_the_picture_and_the_text():
 
 
 def test_without_graphviz_the_text_tree_stands_in(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("minikv.show.draw"), "dot_to_svg", lambda dot: None)
+    monkeypatch.setattr(importlib.import_module("minikv.course.pictures.draw"), "dot_to_svg", lambda dot: None)
     room = playground()
     press(room, "insert", "1 2")
     assert "<pre" in room.view.value

@@ -8,7 +8,7 @@ from browser import Page, chromium, lab  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.browser
 
-CELL = "from minikv.show.playground import playground\nplayground(capacity=16)"
+CELL = "from minikv.course.playground import playground\nplayground(capacity=16)"
 
 
 @pytest.fixture(scope="module")

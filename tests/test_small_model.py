@@ -8,6 +8,7 @@ import random
 import pytest
 import torch
 from llamas import settings, store_for
+from train import END, OneStep, loss, main, reworded, rows, train, turn
 
 from minikv import CacheManager, asset
 from minikv.serving import Engine
@@ -18,7 +19,6 @@ from minikv.serving.contract import Chunk
 from minikv.serving.model import Llama, weight_shapes
 from minikv.serving.terminal import open_chat
 from minikv.serving.tokenizer import ByteTokenizer
-from minikv.serving.train import END, OneStep, loss, main, reworded, rows, train, turn
 from minikv.store import KVStore
 
 CORPUS = json.loads((asset("model") / "corpus.json").read_text("utf-8"))

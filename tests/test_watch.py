@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from minikv import FreeListPool, OutOfPages, RadixCache
-from minikv.watch import watch
+from minikv.testing.watch import watch
 
 VERBS = ("match_prefix", "insert", "lock", "unlock", "evict", "reset")
 

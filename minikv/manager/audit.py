@@ -1,7 +1,7 @@
 """The manager's own audit: whether its parts fit, and who owns each page, asked of everybody and compared.
 
-Separate from `manager.py` so that it adds up for itself. `minikv.learn.Ledger` looks on from outside and says at which
-operation it went wrong; this one needs no onlooker, and says who has what now.
+Separate from `manager.py` so that it adds up for itself. `minikv.testing.Ledger` looks on from outside and says at
+which operation it went wrong; this one needs no onlooker, and says who has what now.
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def _run_engine(options: argparse.Namespace) -> int:
 def _not_with_torch(options: argparse.Namespace, what: str) -> int:
     """The exit status when `what`, a bench that needs torch, cannot run; 0 when it can."""
     if importlib.util.find_spec("torch") is None:
-        return complain(f"{what} needs PyTorch: pip install 'minikv[course]'", 2)
+        return complain(f"{what} needs PyTorch: pip install 'minikv[serving]'", 2)
     if options.trace or options.only or options.race:
         return complain(f"--trace, --only and --race are no part of {what}", 2)
     return 0

@@ -78,7 +78,7 @@ class TemplateFormat:
             from jinja2.sandbox import ImmutableSandboxedEnvironment
         except ImportError:
             raise ModuleNotFoundError(
-                "this checkpoint's chat template needs the jinja2 library: pip install 'minikv[models]'"
+                "this checkpoint's chat template needs the jinja2 library: pip install 'minikv[serving]'"
             ) from None
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]

@@ -59,7 +59,7 @@ class FileTokenizer:
             from tokenizers import Tokenizer as Reader
         except ImportError:
             raise ModuleNotFoundError(
-                f"{path} needs the tokenizers library, which is not installed: pip install 'minikv[models]'"
+                f"{path} needs the tokenizers library, which is not installed: pip install 'minikv[serving]'"
             ) from None
         try:
             self._reader: Any = Reader.from_file(str(path))

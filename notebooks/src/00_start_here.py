@@ -357,7 +357,7 @@ def tokens_computed(prompts, keep):
 # %%
 import inspect
 
-from minikv.learn.ch00 import careless_saved
+from minikv.course.exercises.ch00 import careless_saved
 
 print(inspect.getsource(careless_saved))
 

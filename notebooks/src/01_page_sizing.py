@@ -314,7 +314,7 @@ def best_page_size(lengths, sizes, most_waste):
 # %%
 import inspect
 
-from minikv.learn.ch01 import careless_heads
+from minikv.course.exercises.ch01 import careless_heads
 
 print(inspect.getsource(careless_heads))
 

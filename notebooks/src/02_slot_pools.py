@@ -418,9 +418,9 @@ class Pool:
 # %%
 import inspect
 
-from minikv.learn.ch02 import Bitmask as RightBitmask
-from minikv.learn.ch02 import CarelessBitmask
-from minikv.learn.judge import Script
+from minikv.course.exercises.ch02 import Bitmask as RightBitmask
+from minikv.course.exercises.ch02 import CarelessBitmask
+from minikv.course.exercises.judge import Script
 
 print(inspect.getsource(RightBitmask))
 print(inspect.getsource(CarelessBitmask))

@@ -433,8 +433,8 @@ def radix_nodes(prompts):
 # %%
 import inspect
 
-from minikv.learn.ch03 import CarelessTree, Tree
-from minikv.learn.judge import Script
+from minikv.course.exercises.ch03 import CarelessTree, Tree
+from minikv.course.exercises.judge import Script
 
 for part in (Tree.insert, Tree.after_split, Tree.split, CarelessTree):
     print(inspect.getsource(part))

@@ -503,8 +503,8 @@ An evicted prefix takes fresh slots, a cached one its own: the same room.
 # %%
 import inspect
 
-from minikv.learn.ch04 import CarelessTree, LockingTree
-from minikv.learn.judge import Script
+from minikv.course.exercises.ch04 import CarelessTree, LockingTree
+from minikv.course.exercises.judge import Script
 
 right = LockingTree.insert, LockingTree.lock, LockingTree.unlock, LockingTree.evictable.fget
 for part in (*right, CarelessTree):

@@ -429,7 +429,7 @@ Most of them are. One token too few costs a prompt one token at its end, not all
 """
 
 # %%
-from minikv.watch import watch
+from minikv.testing.watch import watch
 
 for evict_by in ("node", "page"):
     cache = RadixCache(evict_by=evict_by)
@@ -564,8 +564,8 @@ class TwoRings:
 # %%
 import inspect
 
-from minikv.learn.ch05 import CarelessPathRing, PathRing
-from minikv.learn.judge import Script
+from minikv.course.exercises.ch05 import CarelessPathRing, PathRing
+from minikv.course.exercises.judge import Script
 
 for part in (PathRing.path, PathRing.use, PathRing.lock, PathRing.unlock, PathRing.evict, CarelessPathRing):
     print(inspect.getsource(part))

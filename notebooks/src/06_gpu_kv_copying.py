@@ -467,7 +467,7 @@ def fewest_moves(src, dst):
 # %%
 import inspect
 
-from minikv.learn.ch06 import careless_copied, copied
+from minikv.course.exercises.ch06 import careless_copied, copied
 
 print(inspect.getsource(copied))
 print(inspect.getsource(careless_copied))

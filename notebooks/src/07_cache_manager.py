@@ -509,8 +509,8 @@ def orders(a, b):
 # %%
 import inspect
 
-from minikv.learn.ch07 import CarelessDesk, Desk
-from minikv.learn.judge import Script
+from minikv.course.exercises.ch07 import CarelessDesk, Desk
+from minikv.course.exercises.judge import Script
 
 print(inspect.getsource(Desk), inspect.getsource(CarelessDesk), sep="\n")
 

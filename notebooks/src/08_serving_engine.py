@@ -533,7 +533,7 @@ def let_in(cached, patience):
 # %%
 import inspect
 
-from minikv.learn.ch08 import careless_finished, finished, serving
+from minikv.course.exercises.ch08 import careless_finished, finished, serving
 
 for part in (serving, finished, careless_finished):
     print(inspect.getsource(part))

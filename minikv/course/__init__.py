@@ -1,0 +1,1 @@
+"""What teaches: exercises and their judge, pictures, films, the player and the playground (extra `course`)."""

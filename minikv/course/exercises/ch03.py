@@ -1,0 +1,181 @@
+"""The exercises of chapter 03: page-aligned matches, the shape of a radix tree, and a split that gets lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from minikv.course.exercises.ch00 import shared_prefix
+from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
+from minikv.course.exercises.judge import Script
+from minikv.prefix import RadixCache
+
+
+def aligned_match(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
+    """How many leading tokens of `edge` and `prompt` agree, counted in whole pages.
+
+    >>> aligned_match([1, 2, 3, 4], [1, 2, 3, 9], page_size=2)
+    2
+    """
+    return shared_prefix(edge, prompt) // page_size * page_size
+
+
+def radix_nodes(prompts: Sequence[Sequence[int]]) -> int:
+    """How many nodes, not counting the root, a radix tree has after these prompts were inserted.
+
+    >>> radix_nodes([[1, 2, 3], [1, 2, 4]])
+    3
+    """
+    cache = RadixCache()
+    for prompt in prompts:
+        cache.insert(prompt, range(len(prompt)))
+    return sum(1 for _ in cache.nodes())
+
+
+class Node:
+    """A node of `Tree`: a run of tokens, their slots, and the nodes below by first token."""
+
+    def __init__(self, tokens: list[int], slots: list[int]):
+        self.tokens, self.slots = tokens, slots
+        self.children: dict[int, Node] = {}
+
+
+class Tree:
+    """A radix tree as chapter 03 builds it: `insert` gives the length that was there, `match` the cached slots."""
+
+    def __init__(self) -> None:
+        self.root = Node([], [])
+
+    def insert(self, tokens: list[int], slots: list[int]) -> int:
+        """Cache `tokens` in `slots`; how many were cached already."""
+        node, at = self.root, 0
+        while at < len(tokens) and tokens[at] in node.children:
+            child = node.children[tokens[at]]
+            same = shared_prefix(child.tokens, tokens[at:])
+            at += same
+            if same < len(child.tokens):
+                node = self.after_split(node, child, same)
+                break
+            node = child
+        if at < len(tokens):
+            node.children[tokens[at]] = Node(tokens[at:], slots[at:])
+        return at
+
+    def after_split(self, parent: Node, child: Node, same: int) -> Node:
+        """Cut `child` after `same` tokens; the node that a new branch must hang on: the upper part."""
+        return self.split(parent, child, same)
+
+    def split(self, parent: Node, child: Node, same: int) -> Node:
+        """Cut `child` after `same` tokens; the upper part, of which `child` is now the only child."""
+        upper = Node(child.tokens[:same], child.slots[:same])
+        child.tokens, child.slots = child.tokens[same:], child.slots[same:]
+        parent.children[upper.tokens[0]] = upper
+        upper.children[child.tokens[0]] = child
+        return upper
+
+    def match(self, tokens: list[int]) -> list[int]:
+        """The slots of the longest cached prefix of `tokens`."""
+        node, slots = self.root, list[int]()
+        while len(slots) < len(tokens) and tokens[len(slots)] in node.children:
+            node = node.children[tokens[len(slots)]]
+            same = shared_prefix(node.tokens, tokens[len(slots) :])
+            slots += node.slots[:same]
+            if same < len(node.tokens):
+                break
+        return slots
+
+
+class CarelessTree(Tree):
+    """The same, but the new branch hangs on the node that was split, not on what the split returned."""
+
+    def after_split(self, parent: Node, child: Node, same: int) -> Node:
+        """Cut `child` after `same` tokens; the node that a new branch must hang on."""
+        self.split(parent, child, same)
+        return child
+
+
+def _not_aligned(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
+    return shared_prefix(edge, prompt)
+
+
+def _rounded_up(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
+    return -(-shared_prefix(edge, prompt) // page_size) * page_size
+
+
+def _in_pages(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
+    return shared_prefix(edge, prompt) // page_size
+
+
+def _one_a_prompt(prompts: Sequence[Sequence[int]]) -> int:
+    return len(prompts)
+
+
+def _one_a_token(prompts: Sequence[Sequence[int]]) -> int:
+    return len({tuple(prompt[: at + 1]) for prompt in prompts for at in range(len(prompt))})
+
+
+def _with_the_root(prompts: Sequence[Sequence[int]]) -> int:
+    return radix_nodes(prompts) + 1
+
+
+def _merging(prompts: Sequence[Sequence[int]]) -> int:
+    """Leaves and forks only: forgets that a prompt which ends inside another leaves a cut there."""
+    prefixes = {tuple(prompt[: at + 1]) for prompt in prompts for at in range(len(prompt))}
+    children = {prefix: sum(other[:-1] == prefix for other in prefixes) for prefix in prefixes}
+    return sum(count != 1 for count in children.values())
+
+
+def _no_split() -> Script:
+    return Script((), (("insert", ([1, 2], [0, 1])), ("insert", ([5, 6], [2, 3])), ("match", ([5, 6],))))
+
+
+def _only_the_old() -> Script:
+    return Script((), (("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [2, 3])), ("match", ([1, 2],))))
+
+
+_EDGE = st.lists(st.integers(0, 1), max_size=9)
+
+EXERCISES = (
+    Exercise(
+        id="3.1",
+        name="aligned_match",
+        reference=aligned_match,
+        cases=[([], [], 1), ([1, 2], [1, 2], 2), ([1, 2], [1, 2], 4), ([1, 2, 3, 4], [1, 2, 3, 9], 2),
+               ([1, 2, 3, 4], [1, 2, 3, 4, 5], 4), ([1, 2], [1, 9], 2)],
+        strategy=st.tuples(_EDGE, _EDGE, st.integers(1, 4)),
+        hint="count the tokens that agree, and then drop what does not fill a page",
+        wrong=(
+            Wrong(_not_aligned, "drop the tokens that do not fill a page: half a page cannot be shared"),
+            Wrong(_rounded_up, "round down: the last page must agree in all of its tokens"),
+            Wrong(_in_pages, "the answer counts tokens, not pages"),
+        ),
+    ),
+    Exercise(
+        id="3.2",
+        name="radix_nodes",
+        reference=radix_nodes,
+        cases=[([],), ([[1, 2, 3]],), ([[1], [2]],), ([[1, 2], [1, 2]],), ([[1, 2, 3], [1, 2, 4]],),
+               ([[1, 2, 3], [1, 2]],), ([[1, 2, 3], [1, 2, 4], [1, 5]],), ([[]],)],
+        strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=5), max_size=5)),
+        hint="a node ends where a prompt ends and where two prompts part: count those places, each once",
+        wrong=(
+            Wrong(_one_a_token, "that is the trie: a node ends only where a prompt ends or where two prompts part"),
+            Wrong(_merging, "a prompt that ends inside another one cuts its edge, though nothing branches there"),
+            Wrong(_one_a_prompt, "where two prompts part, their common beginning is a node too; equal prompts share"),
+            Wrong(_with_the_root, "the root holds no tokens and is not counted"),
+        ),
+    ),
+    Hunt(
+        id="3.3",
+        name="CarelessTree",
+        careless=CarelessTree,
+        reference=Tree,
+        example=Script((), (("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [2, 3])), ("match", ([1, 2, 9],)))),
+        hint="make an insert split an edge, think where its new branch hangs now, and walk there",
+        wrong=(
+            Wrong(_no_split, "these two prompts share nothing, so no edge is split"),
+            Wrong(_only_the_old, "the old prompt is still found; what about the new one?"),
+        ),
+    ),
+)  # fmt: skip

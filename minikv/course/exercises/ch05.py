@@ -1,0 +1,344 @@
+"""The exercises of chapter 05: who goes to make room, a policy in two rings, and a lock that is given back badly."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Sequence
+
+from hypothesis import strategies as st
+
+from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
+from minikv.course.exercises.judge import Script
+
+Leaf = tuple[int, int, bool]  # how many tokens, the clock's reading at its last use, whether it is locked
+Prefix = tuple[int, ...]
+
+
+def victims(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    """The places in `leaves` of those that go, in order, so that `num_tokens` tokens become free, or all that can.
+
+    >>> victims([(4, 7, False), (2, 3, False), (5, 1, True)], num_tokens=3)
+    [1, 0]
+    """
+    gone: list[int] = []
+    freed = 0
+    for place in sorted(range(len(leaves)), key=lambda place: leaves[place][1]):
+        tokens, _, locked = leaves[place]
+        if freed < num_tokens and not locked:
+            gone.append(place)
+            freed += tokens
+    return gone
+
+
+class TwoRings:
+    """Pages used once go before pages used again, both in the order of their last use; slru in two rings.
+
+    `use(page)` says that a page is used, for the first time or again; `evict()` gives the page that goes, or `None`.
+    A page that went and comes back is new.
+    """
+
+    def __init__(self) -> None:
+        self.once: OrderedDict[Hashable, None] = OrderedDict()
+        self.again: OrderedDict[Hashable, None] = OrderedDict()
+
+    def use(self, page: Hashable) -> None:
+        """`page` is used now."""
+        if page in self.once or page in self.again:
+            self.once.pop(page, None)
+            self.again.pop(page, None)
+            self.again[page] = None
+        else:
+            self.once[page] = None
+
+    def evict(self) -> Hashable:
+        """Take out the page that goes first and give it back; `None` if there is none."""
+        for ring in (self.once, self.again):
+            if ring:
+                return ring.popitem(last=False)[0]
+        return None
+
+
+class PathRing:
+    """Cached prefixes with one token on each edge; a prefix that no lock protects stands in `ring`, oldest first.
+
+    `use(tokens)` caches all prefixes of `tokens`, or uses them again; `evict()` takes one out and gives it back. A
+    prefix must not go before the longer ones that begin with it: without their beginning they are worth nothing.
+    """
+
+    def __init__(self) -> None:
+        self.ring: OrderedDict[Prefix, None] = OrderedDict()
+        self.locks: Counter[Prefix] = Counter()
+
+    def path(self, tokens: Sequence[int]) -> list[Prefix]:
+        """Every prefix of `tokens`, the longest first."""
+        return [tuple(tokens[:end]) for end in range(len(tokens), 0, -1)]
+
+    def use(self, tokens: Sequence[int]) -> None:
+        """Put all that is not locked at the young end, the longest first."""
+        for prefix in self.path(tokens):
+            if not self.locks[prefix]:
+                self.ring[prefix] = None
+                self.ring.move_to_end(prefix)
+
+    def lock(self, tokens: Sequence[int]) -> None:
+        """Protect every prefix of `tokens`; `KeyError` if they are not cached."""
+        path = self.path(tokens)
+        if not all(self.locks[prefix] or prefix in self.ring for prefix in path):
+            raise KeyError(tuple(tokens))
+        for prefix in path:
+            self.locks[prefix] += 1
+            self.ring.pop(prefix, None)
+
+    def unlock(self, tokens: Sequence[int]) -> None:
+        """Give back one lock; what it frees is at the young end then; `ValueError` if nobody locked it."""
+        if not all(self.locks[prefix] for prefix in self.path(tokens)):
+            raise ValueError(tuple(tokens))
+        for prefix in self.way_back(tokens):
+            self.locks[prefix] -= 1
+            if not self.locks[prefix]:
+                self.ring[prefix] = None
+
+    def way_back(self, tokens: Sequence[int]) -> list[Prefix]:
+        """In which order the prefixes of `tokens` go back into the ring."""
+        return self.path(tokens)
+
+    def evict(self) -> Prefix | None:
+        """Take out the oldest prefix; `None` if all are locked."""
+        return self.ring.popitem(last=False)[0] if self.ring else None
+
+
+class CarelessPathRing(PathRing):
+    """The same, but a lock is given back from the root down."""
+
+    def way_back(self, tokens: Sequence[int]) -> list[Prefix]:
+        """In which order the prefixes of `tokens` go back into the ring."""
+        return self.path(tokens)[::-1]
+
+
+def _in_order(leaves: Sequence[Leaf], num_tokens: int, places: Sequence[int]) -> list[int]:
+    gone: list[int] = []
+    freed = 0
+    for place in places:
+        if freed < num_tokens:
+            gone.append(place)
+            freed += leaves[place][0]
+    return gone
+
+
+def _oldest_first(leaves: Sequence[Leaf]) -> list[int]:
+    return sorted(range(len(leaves)), key=lambda place: leaves[place][1])
+
+
+def _locked_ones_too(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    return _in_order(leaves, num_tokens, _oldest_first(leaves))
+
+
+def _youngest_first(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    return _in_order(leaves, num_tokens, [place for place in _oldest_first(leaves)[::-1] if not leaves[place][2]])
+
+
+def _so_many_leaves(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    return [place for place in _oldest_first(leaves) if not leaves[place][2]][:num_tokens]
+
+
+def _one_too_many(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    return victims(leaves, num_tokens + 1)
+
+
+def _never_too_much(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    gone: list[int] = []
+    for place in _oldest_first(leaves):
+        tokens, _, locked = leaves[place]
+        if not locked and tokens <= num_tokens:
+            gone.append(place)
+            num_tokens -= tokens
+    return gone
+
+
+def _nothing_behind_a_lock(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    order = _oldest_first(leaves)
+    first = next((at for at, place in enumerate(order) if leaves[place][2]), len(order))
+    return _in_order(leaves, num_tokens, order[:first])
+
+
+def _smallest_first(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    unlocked = [place for place, leaf in enumerate(leaves) if not leaf[2]]
+    return _in_order(leaves, num_tokens, sorted(unlocked, key=lambda place: leaves[place][0]))
+
+
+def _new_places(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    """Sorts the leaves themselves, and gives their places after that."""
+    return victims(sorted(leaves, key=lambda leaf: leaf[1]), num_tokens)
+
+
+def _all_or_nothing(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    room = sum(tokens for tokens, _, locked in leaves if not locked)
+    return victims(leaves, num_tokens) if num_tokens <= room else []
+
+
+def _at_least_one(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    return victims(leaves, max(1, num_tokens))
+
+
+class _OneRing(TwoRings):
+    """Plain lru."""
+
+    def use(self, page: Hashable) -> None:
+        self.once.pop(page, None)
+        self.once[page] = None
+
+
+class _NotRefreshed(TwoRings):
+    """A page that is used for the third time stays where it is in its ring."""
+
+    def use(self, page: Hashable) -> None:
+        if page not in self.again:
+            super().use(page)
+
+
+class _Remembers(TwoRings):
+    """A page that went and comes back counts as used again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: set[Hashable] = set()
+
+    def use(self, page: Hashable) -> None:
+        if page in self.known and page not in self.once and page not in self.again:
+            self.again[page] = None
+        else:
+            super().use(page)
+        self.known.add(page)
+
+
+class _Counts(TwoRings):
+    """lfu: whoever was used least often goes first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count: Counter[Hashable] = Counter()
+
+    def use(self, page: Hashable) -> None:
+        self.once.pop(page, None)
+        self.once[page] = None
+        self.count[page] += 1
+
+    def evict(self) -> Hashable:
+        if not self.once:
+            return None
+        page = min(self.once, key=lambda page: self.count[page])
+        del self.once[page], self.count[page]
+        return page
+
+
+class _OnlyTheFirst(TwoRings):
+    """Nothing goes while nothing stands in the first ring."""
+
+    def evict(self) -> Hashable:
+        return self.once.popitem(last=False)[0] if self.once else None
+
+
+def _pages(*pages: str, evict: int = 1) -> Script:
+    """Uses of `pages` in order, then `evict` evictions."""
+    return Script((), (*(("use", (page,)) for page in pages), *[("evict", ())] * evict))
+
+
+def _scripts() -> st.SearchStrategy[Script]:
+    step = st.one_of(st.just(("evict", ())), st.sampled_from("abc").map(lambda page: ("use", (page,))))
+    return st.lists(step, max_size=10).map(lambda steps: Script((), tuple(steps)))
+
+
+def _no_lock() -> Script:
+    return Script((), (("use", ([1, 2],)), ("evict", ())))
+
+
+def _one_token() -> Script:
+    return Script((), (("use", ([1],)), ("lock", ([1],)), ("unlock", ([1],)), ("evict", ())))
+
+
+def _used_again() -> Script:
+    steps = (("use", ([1, 2],)), ("lock", ([1, 2],)), ("unlock", ([1, 2],)), ("use", ([1, 2],)), ("evict", ()))
+    return Script((), steps)
+
+
+def _evicted_elsewhere() -> Script:
+    path = (("use", ([1, 2],)), ("lock", ([1, 2],)), ("unlock", ([1, 2],)))
+    return Script((), (("use", ([9],)), *path, ("evict", ())))
+
+
+def _advice(script: Script) -> str | None:
+    """A hint for a script that does no harm: what it does not do yet."""
+    ring, back, gone = PathRing(), [], False
+    for verb, given in script.operations:
+        result = getattr(ring, verb)(*given)
+        if verb == "unlock":
+            back.append(tuple(*given))
+        gone = gone or any(result and path[: len(result)] == result for path in back)
+    if not back:
+        return "the careless line runs when a lock is given back: lock a path, and unlock it"
+    if max(map(len, back)) < 2:
+        return "a path of one node has only one order; lock a longer one"
+    return None if gone else "after the unlock, nothing of that path was evicted: evict once more"
+
+
+_LEAVES = st.lists(
+    st.tuples(st.integers(1, 9), st.integers(0, 20), st.booleans()), max_size=6, unique_by=lambda leaf: leaf[1]
+)
+_BACK = Script((), (*_pages("a", "b").operations, *_pages("a", "c", evict=3).operations))
+
+EXERCISES = (
+    Exercise(
+        id="5.1",
+        name="victims",
+        reference=victims,
+        cases=[([], 3), ([(4, 1, False)], 0), ([(2, 5, False), (2, 3, False)], 1), ([(2, 1, True), (2, 3, False)], 2),
+               ([(2, 1, False), (2, 3, False)], 2), ([(3, 1, False), (3, 2, False), (3, 3, False)], 4),
+               ([(8, 1, False), (1, 2, False)], 1), ([(2, 1, False), (2, 2, True)], 9),
+               ([(1, 9, False), (5, 2, False)], 2)],
+        strategy=st.tuples(_LEAVES, st.integers(0, 20)),
+        hint="sort the places of the unlocked leaves by the last use, and take from the front until enough is free",
+        wrong=(
+            Wrong(_locked_ones_too, "a locked leaf is being read: it may not go, however old it is"),
+            Wrong(_youngest_first, "the smallest reading of the clock is the oldest use, and that leaf goes first"),
+            Wrong(_so_many_leaves, "num_tokens counts tokens, not leaves: add up what each leaf frees"),
+            Wrong(_one_too_many, "stop as soon as enough is free: exactly enough is enough"),
+            Wrong(_never_too_much, "the oldest leaf goes whole, even if that frees more than was asked for"),
+            Wrong(_nothing_behind_a_lock, "a locked leaf is passed over: the ones used after it may still go"),
+            Wrong(_smallest_first, "the order is that of the last use, the second of the three, not of the tokens"),
+            Wrong(_new_places, "give the places as they were: sort the places, not the leaves themselves"),
+            Wrong(_all_or_nothing, "where all that may go is too little, all of it goes: not nothing"),
+            Wrong(_at_least_one, "look whether enough is free before a leaf goes: for 0 tokens, none does"),
+        ),
+    ),
+    Exercise(
+        id="5.2",
+        name="TwoRings",
+        reference=TwoRings,
+        cases=[_pages(), _pages("a"), _pages("a", "b", evict=3), _pages("a", "a", evict=2), _pages("a", "b", "a", "c"),
+               _pages("a", "a", "b"), _pages("a", "a", "b", "b", "a"), _pages("a", "a", "a", "b", "b"), _BACK],
+        strategy=_scripts(),
+        hint="keep two OrderedDicts, of pages used once and of pages used again; evict asks the first one first",
+        wrong=(
+            Wrong(_OneRing, "that is plain lru: a page used once goes first, even if it was used just now"),
+            Wrong(_NotRefreshed, "among pages used again it is the last use that counts, not the second"),
+            Wrong(_Remembers, "a page that was evicted has nothing left: when it comes back, it is used once"),
+            Wrong(_Counts, "that is lfu: two uses and three count the same here, and then the last use decides"),
+            Wrong(_OnlyTheFirst, "when no page was used only once, the oldest of those used again goes"),
+        ),
+    ),
+    Hunt(
+        id="5.3",
+        name="CarelessPathRing",
+        careless=CarelessPathRing,
+        reference=PathRing,
+        example=Script((), (("use", ([1, 2],)), ("lock", ([1, 2],)), ("unlock", ([1, 2],)), ("evict", ()))),
+        hint="the two differ only when a lock is given back: what stands in the ring then, and in which order?",
+        advice=_advice,
+        wrong=(
+            Wrong(_no_lock, "nothing was locked, so nothing was given back"),
+            Wrong(_one_token, "a path of one node has only one order; lock a longer one"),
+            Wrong(_used_again, "the use after the unlock puts the order right again; evict before it"),
+            Wrong(_evicted_elsewhere, "after the unlock, nothing of that path was evicted: evict once more"),
+        ),
+    ),
+)  # fmt: skip

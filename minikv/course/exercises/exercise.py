@@ -1,0 +1,278 @@
+"""`check` an answer and see the smallest case on which it fails; `progress` over the whole course.
+
+Each chapter's exercises are in `chNN.py` beside this file: a reference, hand-picked cases, a Hypothesis strategy for
+more, and the wrong answers that people give, each with the hint that helps. An exercise's id is the same in the
+notebook, here and in the tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hypothesis.strategies import SearchStrategy
+
+from minikv.course.exercises.judge import (
+    INCONSTANT,
+    Difference,
+    Outcome,
+    Script,
+    TooLong,
+    arguments,
+    class_state,
+    differ,
+    form_hint,
+    refused,
+    run,
+    smallest,
+)
+
+CHAPTERS = range(9)
+NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A wrong answer that people give, and the `hint` for those who gave it."""
+
+    answer: Any
+    hint: str
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A function or a class to write, judged by comparing it with `reference` on cases.
+
+    A case is a tuple of arguments, or for a class a `Script`, after each step of which the attribute `observe` is
+    compared as well. `strategy` makes more cases than the hand-picked `cases`.
+    """
+
+    id: str
+    name: str
+    reference: Callable[..., Any]
+    cases: Sequence[Any]
+    hint: str
+    strategy: SearchStrategy[Any] | None = None
+    wrong: Sequence[Wrong] = ()
+    observe: str | None = None
+
+    def judge(self, answer: Any) -> tuple[str, str, Difference | None]:
+        """The mark for `answer`, what to say about it, and where it parts from the reference."""
+        differs: dict[str, Difference] = {}
+        before, shared = class_state(answer), False
+
+        def parts(case: Any) -> bool:
+            nonlocal shared
+            found = differ(answer, self.reference, case, self.name, self.observe)
+            shared = shared or class_state(answer) != before
+            if found is not None:
+                differs[repr(case)] = found
+            return found is not None
+
+        case = smallest(parts, self.cases, self.strategy)
+        if case is None:
+            return RIGHT, "right on every case tried", None
+        mixed = "is your state shared between objects? Make it in __init__, as self.something"
+        if case is INCONSTANT:
+            hint = mixed if shared else "keep nothing between two calls"
+            return WRONG, f"gives different answers to the same arguments. Hint: {hint}", None
+        found = differs[repr(case)]
+        if not found.got.attempted and case is self.cases[0]:
+            return NOT_ATTEMPTED, "not attempted yet", None
+        best = mixed if shared else self._hint_for(answer, case, found)
+        return WRONG, f"{found}{f'. Hint: {best}' if best else ''}", found
+
+    def _hint_for(self, answer: Any, case: Any, found: Difference) -> str | None:
+        """The hint of the stored wrong answer that does what `answer` does, here and on every hand-picked case.
+
+        Otherwise one for a result of the wrong kind, none where nothing is returned at all, or the general one.
+        """
+        if isinstance(found.got.error, TooLong):
+            return form_hint(found)  # at once: each further case would take as long again
+        for wrong in self.wrong:
+            if not any(differ(answer, wrong.answer, other, self.name, self.observe) for other in [case, *self.cases]):
+                return wrong.hint
+        if hint := form_hint(found):
+            return hint
+        functions = not isinstance(case, Script) and found.got.error is None
+        if functions and all(run(answer, other).value is None for other in [case, *self.cases]):
+            return None  # "did you forget to return it?" has been asked
+        return self.hint
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """A bug to find: the answer returns a case (a tuple of arguments, or a `Script`) on which `careless` is wrong.
+
+    `advice`, when given, looks at a case that does no harm and gives a hint that fits it, or `None`; `praise` looks at
+    one that does, and has a word to add.
+    """
+
+    id: str
+    name: str
+    careless: Callable[..., Any]
+    reference: Callable[..., Any]
+    hint: str
+    example: Any
+    wrong: Sequence[Wrong] = ()
+    observe: str | None = None
+    advice: Callable[[Any], str | None] | None = None
+    praise: Callable[[Any], str] | None = None
+
+    def judge(self, answer: Any) -> tuple[str, str, Difference | None]:
+        """The mark for the case that `answer()` returns, and what both sides do on it."""
+        given = run(answer, ())
+        if not given.attempted:
+            return NOT_ATTEMPTED, "not attempted yet", None
+        if malformed := self._malformed(given):
+            return WRONG, f"{self.name}: {malformed}", None
+        case = given.value
+        call = f"{self.name}{case!r}" if isinstance(case, Script) else self.name + arguments(case)
+        right = Outcome() if isinstance(case, Script) else run(self.reference, case)
+        valid = right.error is None
+        found = differ(self.careless, self.reference, case, self.name, self.observe) if valid else None
+        if found is not None:
+            more = f". {run(self.praise, (case,)).value}" if self.praise else ""
+            return RIGHT, f"bug found: {found}{more}", None
+        hint = next((w.hint for w in self.wrong if _same_case(given, run(w.answer, ()))), None)
+        if hint is None and isinstance(case, Script) and (error := refused(self.reference, case)):
+            return WRONG, f"{self.name}: {error}, on both. Hint: what both refuse does nothing: mend it first", None
+        if hint is None and self.advice is not None:
+            hint = run(self.advice, (case,)).value
+        what = f"on {call} the careless one does no harm" if valid else f"{call} is no valid call, {right}"
+        return WRONG, f"{what}. Hint: {hint or self.hint}", None
+
+    def _malformed(self, given: Outcome) -> str | None:
+        """Why what was given is no case at all, in words; `None` if it is one."""
+        case = given.value
+        if given.error is not None:
+            return f"your code ended in {given}"
+        if not isinstance(case, type(self.example)):
+            wanted = "a tuple of arguments" if isinstance(self.example, tuple) else "a Script of operations"
+            forgot = "" if case is not None else f": {'you printed; ' if given.printed else ''}return it"
+            return f"got {given}, expected {wanted}{forgot}"
+        if isinstance(case, Script):
+            return case.problem(like=self.example)
+        return None
+
+
+def _same_case(one: Outcome, other: Outcome) -> bool:
+    return repr(one.value) == repr(other.value) and type(one.error) is type(other.error)
+
+
+def check(exercise: str, answer: Any) -> None:
+    """Judge `answer` to an exercise, named as in the notebook ("1.1 pages_needed"), and print one line; never raises.
+
+    The line is ⬜ not attempted, ❌ with the smallest failing case and a hint, or ✅. Where a structure went wrong, it
+    is drawn beside the expected one, at the step where they part.
+
+    >>> def pages_needed(num_tokens, page_size):
+    ...     return num_tokens // page_size
+    >>> check("1.1 pages_needed", pages_needed)
+    ❌ 1.1 pages_needed(1, 16) gave 0, expected 1. Hint: a page that is begun is a whole page: round up, not down
+    """
+    try:
+        found = find_exercise(str(exercise))
+    except LookupError as error:
+        print(f"{WRONG} {error}")
+        return
+    try:
+        mark, words, difference = found.judge(answer)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever an answer manages to break, the notebook goes on
+        mark, words, difference = WRONG, f"{found.name}: could not be judged, {type(error).__name__}", None
+    link = " " if words.startswith((found.name, "on ")) else f" {found.name}: "
+    print(f"{mark} {found.id}{link}{words}")
+    if mark != NOT_ATTEMPTED:
+        _remember(found.id, mark)
+    if difference is not None and difference.yours is not None:
+        _show_both(difference)
+
+
+def find_exercise(name: str) -> Exercise | Hunt:
+    """The exercise whose id is the first word of `name`; `LookupError` says which there are.
+
+    >>> find_exercise("1.1 pages_needed").name
+    'pages_needed'
+    """
+    wanted = name.split()[0] if name.split() else name
+    known = [exercise for chapter in CHAPTERS for exercise in exercises_of(chapter)]
+    for exercise in known:
+        if exercise.id == wanted:
+            return exercise
+    raise LookupError(f"there is no exercise {wanted!r}; there are {', '.join(e.id for e in known)}")
+
+
+def exercises_of(chapter: int) -> Sequence[Exercise | Hunt]:
+    """The exercises of a chapter, in order.
+
+    >>> [exercise.id for exercise in exercises_of(1)]
+    ['1.1', '1.2', '1.3']
+    """
+    found: Sequence[Exercise | Hunt] = importlib.import_module(f"minikv.course.exercises.ch{chapter:02d}").EXERCISES
+    return found
+
+
+def _show_both(difference: Difference) -> None:
+    """Draw what the answer made beside what was expected, if it can be drawn and if that shows a difference."""
+    from minikv.course.pictures import beside, draw
+
+    drawn = run(lambda: [draw(difference.yours), draw(difference.reference)], ())
+    if drawn.error is not None or drawn.value[0].text == drawn.value[1].text:
+        return
+    print("yours, and beside it what was expected:")
+    try:
+        from IPython.display import display
+    except ImportError:
+        print(beside(*drawn.value))
+    else:
+        display(beside(*drawn.value))  # type: ignore[no-untyped-call]
+
+
+# -- the record ---------------------------------------------------------------------------------------------------
+
+
+def _record() -> Path:
+    return Path(os.environ.get("MINIKV_PROGRESS") or Path.home() / ".minikv" / "progress.json")
+
+
+def _recall() -> dict[str, str]:
+    try:
+        marks = json.loads(_record().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {k: v for k, v in marks.items() if v in (WRONG, RIGHT)} if isinstance(marks, dict) else {}
+
+
+def _remember(exercise: str, mark: str) -> None:
+    if _recall().get(exercise) == RIGHT:
+        return  # who has solved it has solved it: trying on takes nothing away
+    with contextlib.suppress(OSError):  # a read-only home: the line was printed, only the record is missing
+        _record().parent.mkdir(parents=True, exist_ok=True)
+        marks = json.dumps({**_recall(), exercise: mark}, ensure_ascii=False, indent=1, sort_keys=True)
+        _record().write_text(marks + "\n", encoding="utf-8")
+
+
+def progress(chapters: Iterable[int] = CHAPTERS) -> None:
+    """Print for each chapter the exercises that are solved (✅), tried (❌) and not tried (⬜).
+
+    The best `check` of an exercise counts: who solves it and then plays with another answer keeps the ✅, and a
+    classroom sees who has got there, not who tried what last. To begin anew, delete the record.
+    The record is the file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names.
+
+    >>> progress([])
+    0 of 0 solved
+    """
+    marks, solved, total = _recall(), 0, 0
+    for chapter in chapters:
+        row = [(exercise.id, marks.get(exercise.id, NOT_ATTEMPTED)) for exercise in exercises_of(chapter)]
+        solved, total = solved + sum(mark == RIGHT for _, mark in row), total + len(row)
+        print(f"chapter {chapter:02d}   " + "   ".join(f"{mark} {name}" for name, mark in row))
+    print(f"{solved} of {total} solved")

@@ -1,0 +1,128 @@
+"""The camera: it watches things from outside, and takes one frame of each operation.
+
+A call is told when it ends, so those that it made itself come before it: they are taken out of the film again, and
+their words and changes become its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from minikv.course.film.cells import Cell, cells_of, heading_of
+from minikv.course.film.changes import Changes
+from minikv.course.film.events import Delta, delta_of, lock_events
+from minikv.course.film.frame import Frame
+from minikv.course.film.marks import marked_views, path_of
+from minikv.course.film.rows import rows_of
+from minikv.course.film.state import VERBS, Label, Looker, State, kind_of, verbs_of, with_parts
+from minikv.course.film.words import asked, came_of_it, sentence
+from minikv.testing.snapshot import legible
+from minikv.testing.watch import Call, moment, watch
+
+
+class Camera:
+    """Takes the `frames` of a film of `things`, from `start` to `finish`."""
+
+    def __init__(self, things: tuple[Any, ...], label: Label | None, page_size: int | None):
+        self.things = with_parts(things)
+        self._label = label
+        self._looker = Looker(self.things, label, page_size)
+        self._unit = "page" if self._looker.page_size > 1 else "slot"
+        self._stops: list[Callable[[], None]] = []
+        self._looking = False
+        self.frames: list[Frame] = []
+
+    def start(self) -> None:
+        """Take the first frame and begin to watch; `RuntimeError` if it began before."""
+        if self.frames:
+            raise RuntimeError("this film has been started already: record a new one")
+        self.frames.append(self._frame("start", "start", None, [], self._looker.look()))
+        try:
+            for thing in self.things:
+                self._stops.append(watch(thing, verbs_of(thing), self._told))
+        except TypeError:
+            self.finish()
+            raise
+
+    def finish(self) -> None:
+        """Watch no more: the objects are as they were, the frames stay."""
+        while self._stops:
+            self._stops.pop()()
+
+    def note(self, words: str) -> None:
+        """Take a frame that only says something."""
+        if not self.frames:
+            raise RuntimeError("this film has not been started yet")
+        self._looking = True
+        try:
+            said = legible(words)
+            self.frames.append(self._frame(said, said, None, [], self._looker.look()))
+        finally:
+            self._looking = False
+
+    def _told(self, call: Call) -> None:
+        if self._looking:  # looking at a thing calls its methods too
+            return
+        self._looking = True
+        try:
+            self._shoot(call)
+        finally:
+            self._looking = False
+
+    def _shoot(self, call: Call) -> None:
+        after, inner = self._looker.look(), []
+        last = self.frames[-1].state
+        while self.frames[-1].began > call.began:
+            inner.append(self.frames.pop())
+        known = call.verb in VERBS[kind_of(call.thing)] or call.error is not None
+        if known or inner or after != last:
+            unit = self._unit if kind_of(call.thing) == "pool" else "slot"
+            op = asked(call, self._label, unit)
+            words = sentence(op, came_of_it(call, after, unit), call.error is not None)
+            self.frames.append(self._frame(op, words, call, inner[::-1], after))
+
+    def _frame(self, op: str, words: str, call: Call | None, inner: list[Frame], look: State) -> Frame:
+        before = self.frames[-1].state if self.frames else look
+        delta = self._delta(call, inner, before, look)
+        path = self._path(call, inner, look)
+        return Frame(
+            step=len(self.frames),
+            op=op,
+            words=words,
+            inner=tuple(line for frame in inner for line in (frame.words, *frame.inner)),
+            error=None if call is None or call.error is None else type(call.error).__name__,
+            nodes=tuple(marked_views(look, delta.changes, path, self._label)),
+            pools=tuple(_pools(before, look, path, delta.changes)),
+            rows=tuple(rows_of(before, look)),
+            sizes=dict(look.sizes),
+            changes=tuple(delta.changes.words),
+            state=look,
+            began=call.began if call else moment(),
+            path=path,
+            delta=delta,
+            locks=tuple(lock_events(before, look, delta.changes)),
+        )
+
+    def _delta(self, call: Call | None, inner: list[Frame], before: State, look: State) -> Delta:
+        """What changed: in the calls that this one made, one after the other, and then in itself."""
+        found = Delta()
+        for frame in inner:
+            found, before = found.then(frame.delta), frame.state
+        return found.then(delta_of(before, look, call.verb if call else ""))
+
+    def _path(self, call: Call | None, inner: list[Frame], look: State) -> frozenset[int]:
+        """The nodes that matches and insertions went along."""
+        path = frozenset[int]()
+        if call is not None and call.verb in ("match_prefix", "acquire", "insert"):
+            path = frozenset(path_of(call.result, look, self._looker.number))
+        return path.union(*(frame.path for frame in inner))
+
+
+def _pools(
+    before: State, after: State, path: frozenset[int], changes: Changes
+) -> Iterator[tuple[str, tuple[Cell, ...]]]:
+    """The heading and the cells of each pool; the tree's slots are ids of the first one."""
+    for i, pool in enumerate(after.pools):
+        whose = (after, before, path, changes) if i == 0 else (State(), State(), frozenset[int](), Changes())
+        yield heading_of(pool), tuple(cells_of(pool, before.pools[i], *whose))

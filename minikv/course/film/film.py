@@ -1,0 +1,218 @@
+"""`record`: a film of everything that happens to a prefix cache, its pool and its requests, one frame an operation.
+
+The objects are watched from outside (`minikv.testing.watch`): none of them has a hook, and when the recording ends
+they are as they were. What an operation changed is found by comparing the state before and after it. So a learner's
+own cache is filmed as ours are, as long as it has the verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from minikv.course.film.camera import Camera
+from minikv.course.film.frame import Frame, room_of
+from minikv.course.film.state import Label
+from minikv.course.pictures.draw import Picture
+from minikv.course.player import Player
+
+if TYPE_CHECKING:
+    from minikv.course.film.files import Page
+
+_MOST_LINES = 30
+
+
+class Story:
+    """What happened to one slot, as a line of events; made by `Film.why`."""
+
+    def __init__(self, slot: int, events: tuple[str, ...]):
+        self.slot, self.events = slot, events
+
+    def __repr__(self) -> str:
+        return f"slot {self.slot}: {' · '.join(self.events)}"
+
+
+class Film:
+    """The frames of a recording: `at`, `why`, `player`, `save`, `png` and `gif`; made by `record`.
+
+    Frame 0 is the state at the start. An operation inside another that is watched too is part of that one's frame
+    (`frame.inner`), so recording a manager gives one frame for each of its operations, and recording only its cache
+    and pool gives each of their steps. An operation that raises has a frame as well. Methods that the film does not
+    know have one if they changed something.
+
+    >>> from minikv import FreeListPool, record
+    >>> pool = FreeListPool(4)
+    >>> film = record(pool).start()
+    >>> slots = pool.alloc(2)
+    >>> film.finish()
+    >>> len(film), film.at(-1).words, film.at(-1).sizes
+    (2, 'alloc 2: slots 0-1', {'free': 2, 'in hand': 2})
+    """
+
+    def __init__(self, things: tuple[Any, ...], label: Label | None = None, page_size: int | None = None):
+        if not things:
+            raise TypeError("nothing to record: give a prefix cache, a pool, a page table or a sequence")
+        self._camera = Camera(things, label, page_size)
+
+    # -- recording ----------------------------------------------------------------------------------------------
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The frames so far."""
+        return self._camera.frames
+
+    def start(self) -> Film:
+        """Begin to record; `RuntimeError` if it began before. `with` does this for you."""
+        self._camera.start()
+        return self
+
+    def finish(self) -> None:
+        """End the recording: the objects are as they were, the frames stay."""
+        self._camera.finish()
+
+    def __enter__(self) -> Film:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.finish()
+
+    def note(self, words: str) -> None:
+        """Add a frame that only says something: a teacher's remark between two operations."""
+        self._camera.note(words)
+
+    # -- looking at it ------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return iter(self.frames)
+
+    def at(self, step: int) -> Frame:
+        """The frame of a step, or from the end with a negative one; `ValueError` if there is none."""
+        if not -len(self.frames) <= step < len(self.frames):
+            raise ValueError(f"step is {step}: this film has steps 0 to {len(self.frames) - 1}")
+        return self.frames[step]
+
+    def why(self, slot: int) -> Story:
+        """Who owned `slot`, when and why; `ValueError` for a slot that this film never saw."""
+        events = self.slot_stories().get(slot)
+        if events is None:
+            seen = sorted(self.slot_stories())
+            raise ValueError(f"slot is {slot}: this film saw " + (f"slots {seen[0]} to {seen[-1]}" if seen else "none"))
+        return Story(slot, tuple(words for _, words in events))
+
+    def slot_stories(self) -> dict[int, list[tuple[int, str]]]:
+        """For every slot that the film saw, its events: (step, words)."""
+        stories: dict[int, list[tuple[int, str]]] = {}
+        first = self.at(0).state
+        for pool in first.pools[:1]:
+            for slot in range(len(pool.free) * pool.page_size):
+                words = "free" if pool.free[slot // pool.page_size] else "in use"
+                stories[slot] = [(0, f"{words} from the start")]
+        for slot, key in first.owners.items():
+            stories[slot] = [(0, f"in node {key} from the start")]
+        for frame in self.frames:
+            for slot, words in frame.slot_events:
+                known = stories.setdefault(slot, [])
+                if known and known[0][1] == "free from the start":
+                    known.clear()
+                known.append((frame.step, words))
+        return stories
+
+    def player(self) -> Player:
+        """The film as an interactive widget: buttons, slider, keys; a click on a node or a slot tells its story.
+
+        It plays on when the kernel is gone. For HTML that is opened offline, `page` and `save` carry their own player.
+        """
+        from minikv.course.film.reel import player_of
+
+        return player_of(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the film as one HTML file that opens offline, and return its path."""
+        from minikv.course.film.files import page_of
+
+        place = Path(path)
+        place.write_text(page_of(self), "utf-8")
+        return place
+
+    def page(self) -> Page:
+        """The film as a cell output that needs neither kernel nor network: for a notebook exported to HTML.
+
+        It carries the whole player with it, so a notebook that stores it grows by the size of the saved page.
+        """
+        from minikv.course.film.files import Page
+
+        return Page(self)
+
+    def png(self, step: int = -1) -> bytes:
+        """One frame as a PNG, for a slide; all frames of a film have one size."""
+        from minikv.course.film.files import png_of
+
+        return png_of(self.at(step), room_of(self.frames))
+
+    def gif(self, seconds_per_step: float = 1.0) -> bytes:
+        """The whole film as an animated GIF; needs Pillow, which comes with matplotlib."""
+        from minikv.course.film.files import gif_of
+
+        return gif_of(self, seconds_per_step)
+
+    @property
+    def text(self) -> str:
+        """Every operation in words, and the last frame."""
+        names = " and ".join(type(thing).__name__ for thing in self._camera.things)
+        lines = [frame.caption for frame in self.frames]
+        if len(lines) > _MOST_LINES:
+            cut = len(lines) - _MOST_LINES
+            lines = [*lines[: _MOST_LINES // 2], f"… {cut} more …", *lines[-_MOST_LINES // 2 :]]
+        return "\n".join([f"Film of {names}: {len(self.frames)} frames", *lines])
+
+    @property
+    def still(self) -> Picture:
+        """The last frame's picture with the text of all operations, for where widgets do not run.
+
+        Where nothing is left at the end, it is the last frame in which there was something.
+        """
+        frame = next((frame for frame in reversed(self.frames) if frame.shows_something), self.at(-1))
+        text = frame.text.partition("\n")[2] if frame is self.at(-1) else frame.text
+        return Picture(f"{self.text}\n\n{text}".rstrip(), lambda: frame.picture.svg)
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def record(*things: Any, label: Label | None = None, page_size: int | None = None) -> Film:
+    """A film of every operation on `things`: a prefix cache, pools, page tables, sequences, a manager, or an engine.
+
+    `label` turns tokens into what is written on nodes and in captions. `page_size` is how many slots an id of the
+    pool stands for, by default the cache's. Raises `TypeError` for what cannot be filmed.
+
+    >>> from minikv import FreeListPool, RadixCache
+    >>> cache, pool = RadixCache(), FreeListPool(8)
+    >>> with record(cache, pool) as film:
+    ...     _ = cache.insert([1, 2], pool.alloc(2))
+    ...     match = cache.match_prefix([1, 9])
+    ...     pool.free(cache.evict(1))
+    >>> film
+    Film of RadixCache and FreeListPool: 6 frames
+    0. start
+    1. alloc 2: slots 0-1
+    2. insert [1 2]: 2 tokens are new
+    3. match [1 9]: 1 of 2 tokens is cached
+    4. evict 1: 1 token left the tree, slot 1
+    5. free slot 1
+    >>> film.why(1).events[1:]
+    ('cached by step 2 in node 1 (insert [1 2])', 'evicted by step 4 (evict 1)', 'freed by step 5')
+    >>> film.at(4)
+    4. evict 1: 1 token left the tree, slot 1
+       (n1 evicted)
+    root
+    └─ [1] · n2 · slot 0
+       └─ [2] · n1 · slot 1 · evicted
+    FreeListPool: 6 of 8 free
+     0  te......    . free  t tree  e evicted
+    free 6 · in hand 1 · evictable 1 · protected 0
+    """
+    return Film(things, label, page_size)

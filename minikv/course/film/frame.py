@@ -1,0 +1,220 @@
+"""One frame of a film: an operation, everything as it was after it, and what it changed."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from html import escape
+from typing import Any
+
+from minikv.course.film.cells import Cell, cells_svg, cells_text, numbers_svg, pool_picture
+from minikv.course.film.events import Delta, Event, told
+from minikv.course.film.requests import Requests
+from minikv.course.film.rows import Rows
+from minikv.course.film.state import State
+from minikv.course.pictures.dot import tree_dot
+from minikv.course.pictures.draw import MOST_NODES, Picture, canvas, place, svg_size
+from minikv.course.pictures.render import FONTS, dot_to_svg
+from minikv.testing.snapshot import NodeView, tree_text
+
+GAP, LINE, BROAD = 24, 22, 1000
+MOST_INNER = 12
+ROUND = {"in hand": ' rx="5"'}
+BAR = {  # the look of each size in the bar below the pictures
+    "free": ("#ffffff", "#adb5bd"),
+    "in hand": ("#ffe8cc", "#994d00"),
+    "evictable": ("#e9ecef", "#495057"),
+    "protected": ("#fff3cd", "#664d03"),
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a film shows at one step, as plain data; it draws itself in a notebook.
+
+    `op` is the operation in short, `words` with its outcome, `inner` the watched operations that it made itself.
+    `nodes` are the tree's with their marks and ghosts, `pools` (heading, cells), `rows` the tables and requests,
+    `sizes` in slots, `changes` in words.
+    """
+
+    step: int
+    op: str
+    words: str
+    inner: tuple[str, ...]
+    error: str | None
+    nodes: tuple[NodeView, ...]
+    pools: tuple[tuple[str, tuple[Cell, ...]], ...]
+    rows: tuple[Rows | Requests, ...]
+    sizes: dict[str, int]
+    changes: tuple[str, ...]
+    state: State = field(repr=False, compare=False)
+    began: int = field(repr=False, compare=False)
+    path: frozenset[int] = field(repr=False)
+    delta: Delta = field(repr=False)
+    locks: tuple[Event, ...] = field(repr=False)
+
+    @property
+    def node_events(self) -> list[Event]:
+        """(node, what happened to it), in words that name this step."""
+        return list(told(self.delta.nodes + self.locks, self.step, self.op))
+
+    @property
+    def slot_events(self) -> list[Event]:
+        """(slot, what happened to it), in words that name this step."""
+        return list(told(self.delta.slots, self.step, self.op))
+
+    @property
+    def caption(self) -> str:
+        """The step and its words."""
+        return f"{self.step}. {self.words}"
+
+    @property
+    def inner_words(self) -> list[str]:
+        """What it did itself; of many operations, the first and the last ones."""
+        over = len(self.inner) - MOST_INNER
+        if over <= 0:
+            return list(self.inner)
+        return [*self.inner[: MOST_INNER // 2], f"… {over} more …", *self.inner[-MOST_INNER // 2 :]]
+
+    @property
+    def shows_something(self) -> bool:
+        """Whether a node is in its tree or, where there is no tree, an id of a pool in use."""
+        if self.nodes:
+            return any(view.parent is not None for view in self.nodes)
+        return any(cell.owner != "free" for _, cells in self.pools for cell in cells)
+
+    @property
+    def text(self) -> str:
+        """The text twin of the picture."""
+        parts = [self.caption, *(f"   {words}" for words in self.inner_words)]
+        parts += [f"   ({'; '.join(self.changes)})"] if self.changes else []
+        parts += [tree_text(list(self.nodes))] if self.nodes else []
+        parts += [cells_text(title, list(cells)) for title, cells in self.pools]
+        parts += [rows.text for rows in self.rows]
+        if self.sizes:
+            parts.append(" · ".join(f"{name} {value}" for name, value in self.sizes.items()))
+        return "\n".join(parts)
+
+    @property
+    def picture(self) -> Picture:
+        """The frame as a picture on a canvas of its own size."""
+        return Picture(self.text, lambda: paint(self))
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        return self.picture._repr_mimebundle_()
+
+    # -- its panels ---------------------------------------------------------------------------------------------
+
+    @property
+    def breadth(self) -> float:
+        """About how wide the tree would be if it grew downwards: what its leaves need side by side."""
+        above = {view.parent for view in self.nodes}
+        leaves = [view for i, view in enumerate(self.nodes) if i not in above]
+        return sum(8 * max(map(len, [view.label, *view.notes]), default=0) + 42 for view in leaves)
+
+    def tree_svg(self, sideways: bool = False) -> str | None:
+        """The tree alone; `None` where there is none, where it is too large, or without Graphviz."""
+        if not self.nodes or len(self.nodes) > MOST_NODES:
+            return None
+        return dot_to_svg(tree_dot(list(self.nodes), ordered=True, sideways=sideways))
+
+
+@dataclass(frozen=True)
+class Room:
+    """What all frames of a film have in common, so that none of them jumps: the room for each of their parts.
+
+    `sideways` trees grow to the right; `tree` is width and height, `lines` how many the caption has, `extents` what
+    each table needs.
+    """
+
+    sideways: bool = False
+    tree: tuple[float, float] = (0, 0)
+    extents: tuple[tuple[int, ...], ...] = ()
+    lines: int = 0
+
+
+def room_of(frames: Sequence[Frame]) -> Room:
+    """The room that these frames need; a tree too broad to be read on a slide grows sideways."""
+    sideways = max(frame.breadth for frame in frames) > BROAD
+    sizes = [svg_size(svg) for svg in (frame.tree_svg(sideways) for frame in frames) if svg]
+    tree = max((w for w, _ in sizes), default=0.0), max((h for _, h in sizes), default=0.0)
+    tables = max(len(frame.rows) for frame in frames)
+    extents = [[f.rows[i].extent for f in frames if i < len(f.rows)] for i in range(tables)]
+    room = Room(sideways, tree, tuple(tuple(map(max, zip(*each))) for each in extents))
+    width = _width(frames[0], room)
+    return replace(room, lines=max(len(caption_lines(frame, width)) for frame in frames))
+
+
+def paint(frame: Frame, room: Room | None = None) -> str | None:
+    """A whole frame as one SVG: caption, tree and pool side by side, sizes. `None` without Graphviz."""
+    room = room or room_of([frame])
+    tree = frame.tree_svg(room.sideways)
+    if frame.nodes and tree is None:
+        return None
+    width, words = _width(frame, room), caption_lines(frame, _width(frame, room))
+    top = LINE * max(len(words), room.lines) + 14
+    content = _text(words)
+    if tree:
+        content += place(tree, (room.tree[0] - svg_size(tree)[0]) / 2, top)
+    x, y = room.tree[0] + GAP if tree else 0.0, float(top)
+    for svg in _beside(frame, room):
+        content += place(svg, x, y)
+        y += svg_size(svg)[1] + 8
+    bottom = max(top + room.tree[1], y)
+    content += place(bar_svg(frame.sizes, width - 8), 4, bottom + 6) if frame.sizes else ""
+    return canvas(content, width, bottom + (62 if frame.sizes else 6))
+
+
+def _beside(frame: Frame, room: Room) -> list[str]:
+    """What stands on the right of the tree, from top to bottom."""
+    pools = [pool_picture(cells_svg(t, list(c)) + numbers_svg(len(c)), len(c)) for t, c in frame.pools]
+    return pools + [rows.svg(*extent) for rows, extent in zip(frame.rows, room.extents)]
+
+
+def _width(frame: Frame, room: Room) -> float:
+    beside = max([0.0, *(svg_size(svg)[0] for svg in _beside(frame, room))])
+    return max(room.tree[0] + (GAP + beside if beside else 0), 560)
+
+
+def caption_lines(frame: Frame, width: float) -> list[str]:
+    """The caption and the changes, wrapped to `width`."""
+    most = max(20, int((width - 8) / 9.1))
+    words = textwrap.wrap(frame.caption, most) or [""]
+    return words + textwrap.wrap("; ".join(frame.changes), most)
+
+
+def _text(lines: list[str]) -> str:
+    spans = "".join(f'<text x="4" y="{LINE * i + 20}">{escape(line)}</text>' for i, line in enumerate(lines))
+    return f'<g font-family="{FONTS}" font-size="15" font-weight="bold">{spans}</g>'
+
+
+def bar_svg(sizes: dict[str, int], width: float) -> str:
+    """The sizes as one bar, and below it each with its number.
+
+    >>> bar_svg({"free": 1}, 100).count("<rect")
+    2
+    """
+    total, x, at, parts = sum(sizes.values()) or 1, 1.0, 1.0, []
+    for name, value in sizes.items():
+        fill, line = BAR[name]
+        style = f'fill="{fill}" stroke="{line}"' + (' stroke-dasharray="4 3"' if name == "free" else "")
+        part = value / total * (width - 2)
+        shapes = [(x, 1.0, part, 16)] * bool(value) + [(at, 29.0, 12, 12)]
+        parts += [_piece(name, *shape, style) for shape in shapes]
+        x += part
+        parts.append(f'<text x="{at + 18}" y="40">{name} {value}</text>')
+        at += 40 + 8.2 * len(f"{name} {value}")
+    wide = max(width, at)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} 48" font-family="{FONTS}" font-size="13">'
+    return f"{head}{''.join(parts)}</svg>"
+
+
+def _piece(name: str, x: float, y: float, width: float, height: float, style: str) -> str:
+    """A part of the bar: round for what is in hand, with a double border for what is protected, as the cells are."""
+    box = f'<rect x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{height:g}" {style}'
+    inner = f'<rect x="{x + 3:.1f}" y="{y + 3:g}" width="{max(width - 6, 0):.1f}" height="{height - 6:g}" {style}/>'
+    return f"{box}{ROUND.get(name, '')}/>{inner if name == 'protected' else ''}"

@@ -1,0 +1,213 @@
+"""What a film looks at: which kinds of things it can follow, which of their calls it hears, and a copy of their state.
+
+Things are told apart by what they can do, so a learner's own cache or pool is filmed as ours are. A `State` is plain
+data: what happens to the objects later does not reach it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import Any
+
+from minikv.course.film.requests import Line, lines_of
+from minikv.testing.snapshot import NodeView, plain, snapshot
+
+VERBS = {
+    "cache": ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "evict_view", "reset"),
+    "pool": ("alloc", "alloc_to", "free", "occupy", "take"),
+    "table": ("open", "close", "append", "write"),
+    "sequence": (),
+    "manager": ("start", "advance", "extend", "checkpoint", "finish", "abort"),
+    "engine": ("submit", "step", "abort"),
+}
+_PARTS = {"manager": ("cache", "pool", "table"), "engine": ("manager",)}
+_READERS = ("check", "nodes", "version", "slots", "length", "request")
+_READING = ("_", "is_", "num_", "as_", "can_", "get_")
+Label = Callable[[list[Any]], str]
+
+
+@dataclass(frozen=True)
+class PoolState:
+    """A pool as it was: `free[i]` is 1 where id `i` is free, else 0; an id stands for `page_size` slots."""
+
+    title: str
+    free: bytes  # a byte for an id: a long film has many of these
+    page_size: int = 1
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that a frame shows, copied at one moment; `nodes` by id, parents first, children in token order."""
+
+    nodes: dict[int, NodeView] = field(default_factory=dict)
+    parents: dict[int, int | None] = field(default_factory=dict)
+    pools: tuple[PoolState, ...] = ()
+    tables: tuple[tuple[str, tuple[tuple[int, ...] | None, ...]], ...] = ()
+    sequences: tuple[tuple[int, ...], ...] = ()
+    requests: tuple[Line, ...] | None = None  # an engine's or a manager's
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def owners(self) -> dict[int, int]:
+        """For each slot in the tree, the id of the node that holds it."""
+        return {slot: key for key, node in self.nodes.items() for slot in node.slots if isinstance(slot, int)}
+
+    @property
+    def contents(self) -> dict[int, Any]:
+        """For each slot in the tree, the token that it is for; `None` where a node has fewer tokens than slots."""
+        pairs = (
+            pair for node in self.nodes.values() for pair in zip_longest(node.slots, node.tokens[: len(node.slots)])
+        )
+        return {slot: token for slot, token in pairs if isinstance(slot, int)}
+
+    @property
+    def holders(self) -> dict[int, str]:
+        """For each slot of a running request, where it is held: `r0` for a row of a page table, `s0` for a sequence."""
+        rows = [(f"r{i}", row) for _, table in self.tables for i, row in enumerate(table)]
+        rows += [(f"s{i}", slots) for i, slots in enumerate(self.sequences)]
+        rows += [(line.name, line.slots) for line in self.requests or ()]
+        return {slot: name for name, slots in reversed(rows) for slot in slots or ()}
+
+
+def kind_of(thing: Any) -> str:
+    """Which kind of thing this is for a film; `TypeError` for what it cannot follow.
+
+    >>> from minikv import PageTable, RadixCache
+    >>> kind_of(RadixCache()), kind_of(PageTable(1, 1))
+    ('cache', 'table')
+    >>> kind_of(5)
+    Traceback (most recent call last):
+    TypeError: cannot record a int: expected a prefix cache, a pool, a page table, a sequence, a manager or an engine
+    """
+    if hasattr(thing, "match_prefix"):
+        return "cache"
+    if hasattr(thing, "is_free") and hasattr(thing, "size"):
+        return "pool"
+    if hasattr(thing, "is_open") and hasattr(thing, "num_rows"):
+        return "table"
+    if hasattr(thing, "start") and hasattr(thing, "finish"):
+        return "manager"
+    if hasattr(thing, "step") and hasattr(thing, "scheduler"):
+        return "engine"
+    if hasattr(thing, "slots"):
+        return "sequence"
+    what = "expected a prefix cache, a pool, a page table, a sequence, a manager or an engine"
+    raise TypeError(f"cannot record a {type(thing).__name__}: {what}")
+
+
+def with_parts(things: tuple[Any, ...]) -> list[Any]:
+    """The things, each once, after an engine its manager, and after a manager the cache, pool and table it keeps."""
+    found: list[Any] = []
+    for thing in things:
+        parts = list(vars(thing).values()) if kind_of(thing) in _PARTS and hasattr(thing, "__dict__") else []
+        kept = with_parts(tuple(part for part in parts if _is_part(part, _PARTS[kind_of(thing)])))
+        found += [one for one in [thing, *kept] if not any(one is other for other in found)]
+    return found
+
+
+def _is_part(value: Any, kinds: tuple[str, ...]) -> bool:
+    try:
+        return kind_of(value) in kinds
+    except TypeError:
+        return False
+
+
+def verbs_of(thing: Any) -> list[str]:
+    """The methods that a film listens to: the verbs of its kind, and any other that might change something."""
+    kind = kind_of(thing)
+    known = [verb for verb in VERBS[kind] if callable(getattr(thing, verb, None))]
+    if kind in ("pool", "table", "engine"):
+        return known
+    own = (name for name, _ in inspect.getmembers(type(thing), inspect.isfunction))
+    return known + [n for n in own if n not in known and n not in _READERS and not n.startswith(_READING)]
+
+
+class Looker:
+    """Copies the state of things, and numbers the nodes: by their own ids or, where they have none, as they appear."""
+
+    def __init__(self, things: list[Any], label: Label | None, page_size: int | None):
+        self.label = label
+        self._by_kind: dict[str, list[Any]] = {kind: [] for kind in VERBS}
+        for thing in things:
+            self._by_kind[kind_of(thing)].append(thing)
+        caches = self._by_kind["cache"]
+        if len(caches) > 1:
+            raise ValueError(f"{len(caches)} prefix caches: a film follows one, so make a film of each")
+        size = getattr(caches[0], "page_size", 1) if caches else 1
+        self.page_size: int = page_size or (size if isinstance(size, int) else 1)
+        self._own_ids = True
+        self._nodes: dict[int, NodeView] = {}  # as they were when it looked last
+        self._numbers: dict[int, tuple[int, Any]] = {}  # the node is kept, so that its address stays its own
+
+    def number(self, node: Any) -> int:
+        """The id of a node."""
+        own = getattr(node, "id", None)
+        if self._own_ids and isinstance(own, int) and own >= 0:
+            return own
+        return self._numbers.setdefault(id(node), (len(self._numbers), node))[0]
+
+    def look(self) -> State:
+        """A copy of everything, now."""
+        nodes, parents = self._tree()
+        pools = tuple(self._pools())
+        tables = tuple((_title(t, ts), _rows(t)) for ts in [self._by_kind["table"]] for t in ts)
+        sequences = tuple(_slots(sequence) for sequence in self._by_kind["sequence"])
+        return State(nodes, parents, pools, tables, sequences, self._requests(), tuple(self._sizes(nodes, pools)))
+
+    def _requests(self) -> tuple[Line, ...] | None:
+        for thing in self._by_kind["engine"] + self._by_kind["manager"]:
+            if hasattr(thing, "scheduler") or hasattr(thing, "sequences"):
+                return lines_of(thing)
+        return None
+
+    def _tree(self) -> tuple[dict[int, NodeView], dict[int, int | None]]:
+        nodes: dict[int, NodeView] = {}
+        parents: dict[int, int | None] = {}
+        for cache in self._by_kind["cache"]:
+            views = snapshot(cache, {}, self.label, self.number)
+            if self._own_ids and len({view.id for view in views}) < len(views):  # two nodes have one id
+                self._own_ids = False
+                views = snapshot(cache, {}, self.label, self.number)
+            for view in views:
+                if view.id is None:  # a child that was seen above already: a film shows it there
+                    continue
+                view.name = f"n{view.id}" if view.parent is not None else ""
+                old = self._nodes.get(view.id)
+                nodes[view.id] = old if old == view else view  # what did not change is kept once for all frames
+                parents[view.id] = None if view.parent is None else views[view.parent].id
+        self._nodes = nodes
+        return nodes, parents
+
+    def _pools(self) -> Iterator[PoolState]:
+        pools = self._by_kind["pool"]
+        for pool in pools:
+            yield PoolState(_title(pool, pools), bytes(bool(pool.is_free(i)) for i in range(pool.size)), self.page_size)
+
+    def _sizes(self, nodes: dict[int, NodeView], pools: tuple[PoolState, ...]) -> Iterator[tuple[str, int]]:
+        if pools:
+            free, size = pools[0].free, self.page_size
+            cached = {slot // size for node in nodes.values() for slot in node.slots if isinstance(slot, int)}
+            yield "free", size * sum(free)
+            yield "in hand", size * sum(not is_free and i not in cached for i, is_free in enumerate(free))
+        for cache in self._by_kind["cache"]:
+            for name in ("evictable", "protected"):
+                value = getattr(cache, f"{name}_size", None)
+                if isinstance(value, int):
+                    yield name, value
+
+
+def _title(thing: Any, all_of_them: list[Any]) -> str:
+    name = type(thing).__name__
+    return name if len(all_of_them) == 1 else f"{name} {[one is thing for one in all_of_them].index(True)}"
+
+
+def _rows(table: Any) -> tuple[tuple[int, ...] | None, ...]:
+    return tuple(tuple(plain(table.slots(r))) if table.is_open(r) else None for r in range(table.num_rows))
+
+
+def _slots(sequence: Any) -> tuple[int, ...]:
+    slots = sequence.slots() if callable(sequence.slots) else sequence.slots
+    return tuple(slot for slot in plain(slots if slots is not None else []) if hasattr(slot, "__index__"))

@@ -1,0 +1,87 @@
+"""Plots with a text twin: lines over a common x, as a picture that code-hosting sites show and tests compare."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+from collections.abc import Mapping, Sequence
+
+from minikv.course.pictures.draw import Picture
+
+_STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "x"), ("--", "v"), ("-.", "P"))
+_COLOURS = ("#084298", "#842029", "#0f5132", "#664d03", "#5a189a", "#495057", "#0b7285")
+
+
+def plot(
+    title: str,
+    x: Mapping[str, Sequence[float]],
+    series: Mapping[str, Sequence[float | None]],
+    y: str = "",
+    log: str = "",
+) -> Picture:
+    """Lines over a common x; `x` is `{its name: its values}`, `log` has the axes to scale by powers ("x", "y", "xy").
+
+    Each line has its own dash and marker, so that no meaning hangs on colour alone; `None` leaves a gap. Without
+    matplotlib the text twin, a table of the numbers, stands alone. Raises `ValueError` for a series of another length
+    and for more series than can be told apart.
+
+    >>> plot("cost of one eviction", {"leaves": [10, 100]}, {"scan": [1, 10.5], "ring": [1, 1]}, "visits")
+    cost of one eviction (visits)
+    leaves   scan   ring
+        10      1      1
+       100   10.5      1
+    """
+    ((name, values),) = x.items()
+    if len(series) > len(_STYLES):
+        raise ValueError(f"{len(series)} series: a plot tells at most {len(_STYLES)} apart")
+    for line, numbers in series.items():
+        if len(numbers) != len(values):
+            raise ValueError(f"series {line!r} has {len(numbers)} values, {name} has {len(values)}: expected as many")
+    columns = [[name, *map(_number, values)]]
+    columns += [[line, *map(_number, numbers)] for line, numbers in series.items()]
+    widths = [max(map(len, column)) for column in columns]
+    rows = ["   ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in zip(*columns)]
+    heading = f"{title} ({y})" if y else title
+    return Picture("\n".join([heading, *rows]), lambda: _svg(title, name, values, series, y, log))
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{int(value):,}" if hasattr(value, "__index__") else f"{value:,.4g}"
+
+
+def _svg(
+    title: str,
+    name: str,
+    values: Sequence[float],
+    series: Mapping[str, Sequence[float | None]],
+    y: str,
+    log: str,
+) -> str | None:
+    if importlib.util.find_spec("matplotlib") is None:
+        return None
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    with rc_context({"svg.hashsalt": "minikv", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
+        figure = Figure(figsize=(7, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        for (line, numbers), colour, (dash, marker) in zip(series.items(), _COLOURS, _STYLES):
+            shown = [float("nan") if number is None else number for number in numbers]
+            axes.plot(values, shown, dash, color=colour, marker=marker, markersize=4, label=line)
+        axes.set(title=title, xlabel=name, ylabel=y)
+        if all(value == int(value) for value in values):  # half a step, or half a turn, is nothing
+            axes.locator_params(axis="x", integer=True)
+        if "x" in log:
+            axes.set_xscale("log")
+        if "y" in log:
+            axes.set_yscale("log")
+        axes.grid(alpha=0.3)
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+        painted = io.StringIO()
+        FigureCanvasSVG(figure).print_svg(painted, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+    svg = painted.getvalue()
+    return re.sub(r'(width|height)="([\d.]+)pt"', r'\1="\2"', svg[svg.index("<svg") :], count=2)

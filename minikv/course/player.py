@@ -1,0 +1,204 @@
+"""A player for a row of pictures: play, pause, step, slide, with buttons or keys.
+
+The frames are painted here and travel to the browser once, each picture once, so that the player goes on when the
+kernel is gone. Where widgets do not run, the stored picture and the text of every step stand in: nothing is shown in
+a player only. The browser's half is `assets/player/`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import anywidget
+import traitlets
+
+from minikv.assets import asset
+from minikv.course.pictures.draw import Picture, canvas, place, svg_size
+from minikv.course.pictures.render import FONTS
+
+
+def script() -> str:
+    """The browser's half of the player, an ECMAScript module.
+
+    >>> "function render(" in script()
+    True
+    """
+    return asset("player/player.js").read_text("utf-8")
+
+
+def style() -> str:
+    """The player's style sheet.
+
+    >>> ".minikv-player" in style()
+    True
+    """
+    return asset("player/player.css").read_text("utf-8")
+
+
+@dataclass
+class Reel:
+    """What the browser gets: `pictures`, and in `scenes[step][panel]` which of them to show (-1: none).
+
+    `first` is the number of the first step, `film` what only a film has (its log, sizes and stories).
+
+    >>> reel = Reel(1, ["one", "two"])
+    >>> left = reel.panel("picture", 10, 10)
+    >>> for step in (0, 1):
+    ...     reel.show(step, left, "<svg/>")
+    >>> reel.pictures, reel.scenes
+    (['<svg/>'], [[0], [0]])
+    """
+
+    first: int
+    captions: list[str]
+    pictures: list[str] = field(default_factory=list)
+    panels: list[dict[str, Any]] = field(default_factory=list)
+    scenes: list[list[int]] = field(default_factory=list)
+    film: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        self._place: dict[str, int] = {}
+        self.scenes = [[] for _ in self.captions]
+
+    def panel(self, kind: str, width: float, height: float, over: str = "", **more: Any) -> int:
+        """Add a panel of a fixed size and return its number; `over` is painted over each of its pictures."""
+        number = len(self.panels)
+        self.panels.append({"kind": kind, "number": number, "width": width, "height": height, "over": over, **more})
+        for scene in self.scenes:
+            scene.append(-1)
+        return number
+
+    def show(self, step: int, panel: int, picture: str) -> None:
+        """Show `picture` in a panel at a step."""
+        if picture not in self._place:
+            self._place[picture] = len(self.pictures)
+            self.pictures.append(picture)
+        self.scenes[step][panel] = self._place[picture]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The reel as plain data, for JSON."""
+        return asdict(self)
+
+
+class Player(anywidget.AnyWidget):
+    """A widget that steps through pictures; made by `play` and by `Film.player`.
+
+    `index` is the step on show, from 0; `clicked` is the id of the node that was clicked last, or -1.
+    """
+
+    _esm, _css = script(), style()
+    reel: Any = traitlets.Dict().tag(sync=True)
+    index = traitlets.Int(0).tag(sync=True)
+    clicked = traitlets.Int(-1).tag(sync=True)
+
+    def __init__(self, reel: Reel, still: Picture, **options: Any):
+        self._still = still
+        super().__init__(reel=reel.as_dict(), **options)
+
+    @traitlets.validate("index")
+    def _a_step(self, proposal: Any) -> int:
+        last, index = len(self.reel["captions"]) - 1, int(proposal["value"])
+        if not 0 <= index <= last:
+            raise traitlets.TraitError(f"index is {index}: this player has steps 0 to {last}")
+        return index
+
+    @property
+    def captions(self) -> list[str]:
+        """What every step says."""
+        return list(self.reel["captions"])
+
+    @property
+    def frames(self) -> list[str]:
+        """The pictures of every step, one after the other."""
+        return ["".join(self.reel["pictures"][i] for i in scene if i >= 0) for scene in self.reel["scenes"]]
+
+    @property
+    def text(self) -> str:
+        """What every step says, and the text twin of the last picture."""
+        return self._still.text
+
+    @property
+    def still(self) -> Picture:
+        """All captions and the last picture in one, for where widgets do not run."""
+        return self._still
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        still, size = self.still._repr_mimebundle_()
+        live = super()._repr_mimebundle_(**options)
+        data, metadata = live if isinstance(live, tuple) else (live or {}, {})
+        return {**data, **still, "text/plain": self.text}, {**metadata, **size}
+
+
+def play(steps: Iterable[tuple[str, Picture]]) -> Player:
+    """A player for steps, each a caption and its picture; where widgets do not run, the last picture and all captions.
+
+    >>> from minikv import FreeListPool, draw
+    >>> pool, steps = FreeListPool(3), []
+    >>> for n in (1, 2):
+    ...     steps.append((f"alloc({n})", draw(pool, new=pool.alloc(n))))
+    >>> play(steps)
+    Player with 2 steps
+    1. alloc(1)
+    2. alloc(2)
+    <BLANKLINE>
+    FreeListPool: 0 of 3 free
+     0  #nn    # in use  . free  n new
+    """
+    found = list(steps)
+    if not found:
+        raise ValueError("there are no steps to play")
+    captions = [f"{i}. {caption}" for i, (caption, _) in enumerate(found, start=1)]
+    last = found[-1][1]
+    text = "\n".join([f"Player with {len(found)} steps", *captions, "", last.text])
+    reel = Reel(1, captions)
+    _on_one_canvas(reel, [picture for _, picture in found])
+    return Player(reel, Picture(text, lambda: _with_captions(captions, last.svg)))
+
+
+def _with_captions(captions: list[str], svg: str | None, line: int = 20) -> str | None:
+    if svg is None:
+        return None
+    width, height = svg_size(svg)
+    top = line * (len(captions) + 1)
+    words = "".join(
+        f'<text x="4" y="{line * i + 16}" font-size="13" font-family="{FONTS}">{_escape(caption)}</text>'
+        for i, caption in enumerate([*captions, f"after step {len(captions)}:"])
+    )
+    longest = max(map(len, captions))
+    return canvas(words + place(svg, 0, top + 6), max(width, 8 * longest + 8), top + height + 6)
+
+
+def _on_one_canvas(reel: Reel, pictures: Sequence[Picture]) -> None:
+    """Every picture on a canvas of the same size, top left; or its text where it cannot be drawn."""
+    svgs = [picture.svg for picture in pictures]
+    sizes = [svg_size(svg) for svg in svgs if svg]
+    width, height = max((w for w, _ in sizes), default=0), max((h for _, h in sizes), default=0)
+    panel = reel.panel("picture", width, height)
+    for step, (svg, picture) in enumerate(zip(svgs, pictures)):
+        text = f"<pre>{_escape(picture.text)}</pre>"
+        reel.show(step, panel, fit(svg, width, height, left=True) if svg else text)
+
+
+def fit(svg: str, width: float, height: float, left: bool = False) -> str:
+    """An SVG on a canvas of a fixed size, at its top and in its middle, or on its left."""
+    return canvas(place(svg, 0 if left else (width - svg_size(svg)[0]) / 2, 0), width, height)
+
+
+def slim(svg: str) -> str:
+    """An SVG without what the player's style sheet says already: about half as many bytes.
+
+    >>> slim('<svg><!-- n1 --><text xml:space="preserve" x="1">a</text></svg>')
+    '<svg><text x="1">a</text></svg>'
+    """
+    svg = re.sub(r"<!--.*?-->\n?|<title>[^<]*</title>\n?", "", svg)
+    return re.sub(r'( xml:space="preserve"| xmlns:xlink="[^"]*"| font-family="[^"]*")', "", svg)
+
+
+def _escape(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")

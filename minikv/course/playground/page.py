@@ -1,0 +1,145 @@
+"""What a playground shows: tree, pool, sizes, locks and history, once as HTML and once as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import escape
+from typing import Any
+
+from minikv.course.pictures.draw import Picture, draw, svg_size
+from minikv.course.playground.steps import label_text
+from minikv.course.playground.story import Story
+
+SHOWN = 8  # lines of history
+_SMALLEST = {"tree": 0.7, "pool": 0.6}  # shrunk further it could not be read: it scrolls instead
+_INK, _GREY = "#212529", "#6c757d"
+_PANEL = (
+    f"background:#fff;color:{_INK};line-height:1.4;font-size:13px;padding:8px;border:1px solid #ced4da;"
+    "border-radius:4px;display:flex;flex-wrap:wrap;gap:8px 20px;align-items:flex-start"
+)
+_NO_WIDER = "display:grid;grid-template-columns:minmax(0,1fr)"  # a wide tree scrolls instead of widening the page
+_TILE = "border:1px solid #ced4da;border-radius:4px;padding:1px 8px;text-align:center"
+_TONES = {
+    "good": ("✓", "#0f5132", "#d1e7dd", "status"),
+    "bad": ("✗", "#b02a37", "#f8d7da", "alert"),
+    "hint": ("ℹ", "#084298", "#e7f1ff", "status"),
+}
+
+
+def message_html(tone: str, words: str) -> str:
+    """The message box: "good", "bad" or "hint", told apart by sign and border as well as by colour.
+
+    >>> "✗" in message_html("bad", "1 < 2"), "1 &lt; 2" in message_html("bad", "1 < 2")
+    (True, True)
+    """
+    sign, line, fill, role = _TONES[tone]
+    style = f"border:{2 if tone == 'bad' else 1}px solid {line};border-left-width:6px;background:{fill};color:#212529"
+    box = f"{style};padding:3px 10px;border-radius:4px;line-height:1.4;font-size:13px;overflow-wrap:anywhere"
+    return f'<div role="{role}" style="{box}"><b style="color:{line}">{sign}</b> {escape(words)}</div>'
+
+
+def pictures(story: Story, text: bool = False) -> tuple[Picture, Picture]:
+    """The tree and the pool as they are, with what the last step touched marked.
+
+    >>> from minikv.course.playground.steps import prompt_step
+    >>> story = Story()
+    >>> story.do(prompt_step("insert", "hi", text=True))
+    >>> print(pictures(story, text=True)[0])
+    root
+    └─ 'hi' · slots 0-1 · new
+    """
+    last, bench = story.outcomes[-1] if story.outcomes else None, story.bench
+    label: Callable[[list[Any]], str] | None = label_text if text else None
+    tree = draw(bench.cache, label=label, **(last.nodes if last else {}))
+    marks: dict[str, Any] = {"locked": bench.protected_pages, **(last.pages if last else {})}
+    return tree, draw(bench.pool, **marks)
+
+
+def text_of(story: Story, text: bool = False) -> str:
+    """The text twin: settings, sizes, tree, pool, locks and the last steps.
+
+    >>> print(text_of(Story()))
+    Playground(page_size=1, capacity=32, policy='lru', evict_by='node')
+    tokens: 32 free + 0 evictable + 0 protected = 32
+    root
+    FreeListPool: 32 of 32 free
+      0  ................
+     16  ................    # in use  . free
+    """
+    bench, sizes = story.bench, _sizes(story)
+    lines = [f"Playground({story.settings})", "tokens: " + " + ".join(f"{n} {name}" for name, n in sizes[:3])]
+    lines[-1] += f" = {sum(n for _, n in sizes[:3])}"
+    lines += [picture.text for picture in pictures(story, text)]
+    lines += [f"lock {number}: {what}" for number, (_, what) in bench.locks.items()]
+    steps = [": ".join(filter(None, (name, what))) + " (undone)" * undone for name, what, undone in _log(story)]
+    return "\n".join(lines + steps)
+
+
+def page_html(story: Story, text: bool = False) -> str:
+    """The same as HTML on white: the tree beside the rest, or above it where the window is narrow.
+
+    >>> "nothing done yet" in page_html(Story())
+    True
+    """
+    tree, pool = pictures(story, text)
+    width = svg_size(tree.svg)[0] if tree.svg else 300
+    left = f'<div style="flex:1 1 {max(width, 180):g}px;min-width:0;max-width:100%">{_drawn(tree, "tree")}</div>'
+    right = "".join([_tiles(story), _drawn(pool, "pool"), _locks(story), _history(story)])
+    panel = f'<div style="{_PANEL}">{left}<div style="flex:1 1 430px;min-width:0;max-width:560px">{right}</div></div>'
+    return f'<div style="{_NO_WIDER}">{panel}</div>'
+
+
+def _sizes(story: Story) -> list[tuple[str, int]]:
+    cache = story.bench.cache
+    return [
+        ("free", story.bench.free_size),
+        ("evictable", cache.evictable_size),
+        ("protected", cache.protected_size),
+        ("cached", cache.total_size),
+    ]
+
+
+def _tiles(story: Story) -> str:
+    tiles = [f'<span style="{_TILE}"><b style="font-size:16px">{n}</b> {name}</span>' for name, n in _sizes(story)]
+    size, pages = story.settings.page_size, story.settings.capacity
+    how = "" if size == 1 else f": {pages} pages of {size}; page p is slots {size}p to {size}p+{size - 1}"
+    total = f'<div style="color:#495057;margin:2px 0 6px">tokens, {size * pages} in all{how}</div>'
+    return f'<div style="display:flex;flex-wrap:wrap;gap:6px">{"".join(tiles)}</div>{total}'
+
+
+def _drawn(picture: Picture, name: str) -> str:
+    svg, text = picture.svg, escape(picture.text)
+    if svg is None:
+        return f'<pre style="margin:0;overflow-x:auto;color:#212529">{text}</pre>'
+    style = f"max-width:100%;height:auto;min-width:{svg_size(svg)[0] * _SMALLEST[name]:g}px;display:block"
+    drawn = svg.replace("<svg ", f'<svg style="{style}" ', 1)
+    return f'<div role="img" aria-label="the {name}: {text}" style="overflow-x:auto">{drawn}</div>'
+
+
+def _locks(story: Story) -> str:
+    held = [f"<b>lock {number}</b>: {escape(what)}" for number, (_, what) in story.bench.locks.items()]
+    return f'<div style="margin:4px 0">{"<br/>".join(held)}</div>' if held else ""
+
+
+def _log(story: Story) -> Iterator[tuple[str, str, bool]]:
+    """The lines of history near the present: step, what came of it, and whether it is undone."""
+    end = min(len(story.steps), max(story.at + SHOWN // 2, SHOWN))
+    start = max(0, end - SHOWN)
+    if start:
+        yield "", f"… {start} earlier", False
+    for i in range(start, end):
+        done = i < story.at
+        yield f"{i + 1}. {story.steps[i]}", story.outcomes[i].words if done else "", not done
+    if end < len(story.steps):
+        yield "", f"… {len(story.steps) - end} more", True
+
+
+def _history(story: Story) -> str:
+    lines = []
+    for name, what, undone in _log(story):
+        shown = ": ".join(filter(None, (f"<b>{escape(name)}</b>" if name else "", escape(what))))
+        if undone:
+            shown = f"<s>{shown}</s> <i>(undone)</i>"
+        lines.append(f'<div style="overflow-wrap:anywhere;color:{_GREY if undone else _INK}">{shown}</div>')
+    empty = f'<div style="color:{_GREY}">nothing done yet</div>'
+    return f'<div style="margin-top:6px;border-top:1px solid #ced4da;padding-top:4px">{"".join(lines) or empty}</div>'

@@ -1,0 +1,118 @@
+"""What can be done in a playground: its settings, its steps, and how a typed prompt becomes tokens."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+from typing import Any
+
+from minikv.errors import whole_number
+from minikv.prefix import RadixCache
+from minikv.testing.snapshot import cut, shorten
+from minikv.tokens import pack
+
+MOST_PAGES = 256  # so that every page can be drawn, and read, on one screen
+MOST_TOKENS_A_PAGE = 64
+NAMES = {"page_size": "page size", "capacity": "capacity", "policy": "policy", "evict_by": "evict by"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The cache and the pool of a playground; `capacity` is in pages, the rest as in `RadixCache`.
+
+    >>> Settings(page_size=4, capacity=0)
+    Traceback (most recent call last):
+    ValueError: capacity is 0: a pool holds at least 1 page
+    """
+
+    page_size: int = 1
+    capacity: int = 32
+    policy: str = "lru"
+    evict_by: str = "node"
+
+    def __post_init__(self) -> None:
+        RadixCache(self.page_size, self.policy, self.evict_by)
+        whole_number("capacity", self.capacity, 1, "a pool holds at least 1 page")
+        for name, most, unit in (("page_size", MOST_TOKENS_A_PAGE, "tokens"), ("capacity", MOST_PAGES, "pages")):
+            if (value := getattr(self, name)) > most:
+                raise ValueError(f"{name} is {value}: a playground draws at most {most} {unit}")
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in NAMES)
+
+    def changes(self, other: Settings) -> str:
+        """What is different in `other`, in words.
+
+        >>> Settings().changes(Settings(page_size=4))
+        'page size 1 → 4'
+        """
+        pairs = [(NAMES[f.name], getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
+        return ", ".join(f"{name} {old} → {new}" for name, old, new in pairs if old != new)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing done in a playground: `verb` with what it needs, and `said`, how the class wrote it.
+
+    The verbs: match, insert and lock (of `tokens` in `namespace`), unlock (lock `number`), evict (`number` tokens),
+    reset, set (other `settings`) and scene (begin anew with `settings`).
+
+    >>> print(prompt_step("insert", "1, 2, 3", namespace="B"))
+    insert [1 2 3] in 'B'
+    """
+
+    verb: str
+    said: str = ""
+    tokens: tuple[int, ...] = ()
+    namespace: str | None = None
+    number: int = 0
+    settings: Settings | None = None
+
+    @property
+    def where(self) -> str:
+        """The namespace in words, cut if it is long; nothing for the default one."""
+        return "" if self.namespace is None else f" in {cut(repr(self.namespace), 40)}"
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.said}".rstrip() + self.where
+
+
+def prompt_step(verb: str, typed: str, *, text: bool = False, namespace: str | None = None) -> Step:
+    """A step with a prompt as it was typed: token ids, or with `text` any text, each byte of it a token.
+
+    Raises the package's own `TypeError` or `ValueError` for what is no token, and `ValueError` for an empty prompt.
+
+    >>> prompt_step("match", "héy", text=True).tokens
+    (104, 195, 169, 121)
+    >>> prompt_step("match", "1 two")
+    Traceback (most recent call last):
+    TypeError: tokens[1] is 'two' (str): a token is an integer in [0, 2**32)
+    """
+    tokens = tuple(pack(typed.encode() if text else _ids(typed)).tolist())
+    if not tokens:
+        raise ValueError(f"the prompt is empty: type at least 1 {'character' if text else 'token id'}")
+    said = label_text(list(tokens)) if text else f"[{shorten(list(tokens))}]"
+    return Step(verb, said, tokens, namespace)
+
+
+def _ids(typed: str) -> list[Any]:
+    """The typed numbers as ints; what is no number stays as it is, for `pack` to name."""
+    typed = typed.strip()
+    if typed.startswith("[") and typed.endswith("]"):
+        typed = typed[1:-1]
+    found = re.split(r"\s*,\s*|\s+", typed.strip()) if typed.strip() else []
+    return [int(word) if re.fullmatch(r"-?[0-9]{1,40}", word) else word for word in found]
+
+
+def label_text(tokens: list[int], most: int = 20) -> str:
+    """Tokens as the text whose bytes they are; where they are not bytes, as numbers.
+
+    >>> label_text([104, 105, 10]), label_text([300, 5])
+    ("'hi\\\\n'", '[300 5]')
+    """
+    if any(token > 255 for token in tokens):
+        return f"[{shorten(tokens)}]"
+    # A page may end in the middle of a character: its bytes are shown one by one then.
+    text = bytes(tokens[: 4 * most]).decode("utf-8", "backslashreplace")
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:most])
+    return f"'{shown}'" if len(text) <= most else f"'{shown}' … {len(tokens)} in all"

@@ -1,6 +1,0 @@
-"""Films: what happens to a cache, its pool and its requests, recorded from outside, and shown step by step."""
-
-from minikv.show.film.film import Film, Story, record
-from minikv.show.film.frame import Frame
-
-__all__ = ["Film", "Frame", "Story", "record"]

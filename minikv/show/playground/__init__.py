@@ -1,5 +1,0 @@
-"""The playground: one live cache for a classroom, with buttons, scenes, undo and redo."""
-
-from minikv.show.playground.widgets import Playground, playground
-
-__all__ = ["Playground", "playground"]

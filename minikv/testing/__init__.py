@@ -1,0 +1,13 @@
+"""What checks any engine from outside: the ledger, the canary and its model, the explorer of interleavings.
+
+Nothing here draws or needs a widget, and nothing below knows that it is looked at.
+"""
+
+from minikv.testing.canary import Canary, CanaryError
+from minikv.testing.canary_model import CanaryModel
+from minikv.testing.interleave import Exploration, Order, explore, follow
+from minikv.testing.ledger import Ledger, LedgerError
+
+__all__ = [
+    "Canary", "CanaryError", "CanaryModel", "Exploration", "Ledger", "LedgerError", "Order", "explore", "follow",
+]  # fmt: skip

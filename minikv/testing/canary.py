@@ -1,0 +1,163 @@
+"""The canary: a store that keeps, in place of keys and values, what they would have been computed from.
+
+Keys and values depend on a token, its position and everything before it. So the canary writes just that into each
+slot: the token, the position and a fingerprint of the whole prefix. Whoever then reads a slot for a prefix that it
+does not hold gets an error at once that says what is there and who put it there, where a real engine would go on and
+answer nonsense. SGLang has such a canary on the GPU; this one needs no GPU and no model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from minikv.errors import InvariantError, bounded
+from minikv.testing.ledger import CACHE_VERBS
+from minikv.testing.snapshot import plain
+from minikv.testing.watch import Call, watch
+from minikv.tokens import pack
+
+
+class CanaryError(InvariantError):
+    """A slot is read for a prefix that it does not hold; the message says which, what it holds, and since when.
+
+    >>> Canary().read([1], [5])
+    Traceback (most recent call last):
+    minikv.testing.canary.CanaryError: slot 5 is read for token 1 at position 0 of [1],
+    but nothing was ever computed into it
+    """
+
+
+class Mark(NamedTuple):
+    """What a slot holds: the `token`, its `position`, the `fingerprint` of the prefix it ends, and who wrote it."""
+
+    token: int
+    position: int
+    fingerprint: bytes
+    step: int
+    words: str
+
+
+class Canary(AbstractContextManager["Canary"]):
+    """Slots that remember what was computed into them; `write` as an engine computes, `read` as attention reads.
+
+    With a `cache` it attaches itself: what an insert brings in is written, what a match gives out is read, and after
+    every operation `sweep` reads all that the cache holds. Attach it while the cache is empty. With `writes=False` it
+    leaves the writing to the engine.
+
+    >>> from minikv import RadixCache
+    >>> cache = RadixCache()
+    >>> with Canary(cache):
+    ...     _ = cache.insert([1, 2, 3], [0, 1, 2])
+    ...     _ = cache.insert([7, 8], [2, 3])               # slot 2 is in use: this overwrites it
+    Traceback (most recent call last):
+    minikv.testing.canary.CanaryError: operation 2, insert [7, 8]: slot 2 is read for token 3 at position 2 of
+    [1, 2, 3], but holds token 7 at position 0, written by operation 2 (insert [7, 8])
+    """
+
+    def __init__(self, cache: Any = None, writes: bool = True):
+        self._marks: dict[int, Mark] = {}
+        self._seeds: dict[Hashable, bytes] = {}  # namespaces that are equal are one, whatever they look like
+        self._cache, self._writes = cache, writes
+        self.step = 0
+        self._where = ""
+        self._stop: Callable[[], None] | None = watch(cache, CACHE_VERBS, self._hear) if cache is not None else None
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._stop is not None:
+            self._stop()
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def write(self, tokens: Any, slots: Any, start: int = 0, namespace: Hashable = None, words: str = "") -> None:
+        """Compute `tokens[start:]` into `slots[start:]`; the tokens before are what they are computed from."""
+        listed, prints, to = pack(tokens).tolist(), fingerprints(tokens, self._seed(namespace)), plain(slots)
+        for position in range(start, len(listed)):
+            mark = Mark(listed[position], position, prints[position], self.step, words or f"write {bounded(listed)}")
+            self._marks[int(to[position])] = mark
+
+    def read(self, tokens: Any, slots: Any, namespace: Hashable = None) -> None:
+        """Every slot must hold its token, at its position, behind exactly these tokens; `CanaryError` if not."""
+        listed, prints, given = pack(tokens).tolist(), fingerprints(tokens, self._seed(namespace)), plain(slots)
+        if len(given) != len(listed):
+            raise CanaryError(
+                f"{self._where}{len(given)} slots are read for the {len(listed)} tokens {bounded(listed)}"
+            )
+        for position, slot in enumerate(given):
+            mark = self._marks.get(int(slot))
+            if mark is None or (mark.position, mark.fingerprint) != (position, prints[position]):
+                raise CanaryError(self._explain(int(slot), position, listed, mark))
+
+    def mark(self, slot: int) -> Mark | None:
+        """What `slot` holds, `None` if nothing was ever computed into it."""
+        return self._marks.get(slot)
+
+    def _explain(self, slot: int, position: int, tokens: list[int], mark: Mark | None) -> str:
+        wanted = f"{self._where}slot {slot} is read for token {tokens[position]} at position {position}"
+        wanted += f" of {bounded(tokens)},\n"
+        if mark is None:
+            return f"{wanted}but nothing was ever computed into it"
+        by = f"written by operation {mark.step} ({mark.words})" if mark.step else f"since {mark.words}"
+        if (mark.token, mark.position) == (tokens[position], position):
+            return f"{wanted}but holds that token behind another prefix, {by}"
+        return f"{wanted}but holds token {mark.token} at position {mark.position}, {by}"
+
+    def _seed(self, namespace: Hashable) -> bytes:
+        return self._seeds.setdefault(namespace, len(self._seeds).to_bytes(8, "little"))
+
+    def sweep(self) -> None:
+        """Read every slot that the cache holds, from each of its roots down."""
+        roots = self._cache.roots if hasattr(self._cache, "roots") else {None: self._cache.root}
+        for namespace, root in roots.items():
+            stack: list[tuple[Any, list[int], list[int]]] = [(root, [], [])]
+            while stack:
+                node, tokens, slots = stack.pop()
+                children = node.children.values() if hasattr(node.children, "values") else node.children
+                below = [(child, tokens + plain(child.tokens), slots + plain(child.slots)) for child in children]
+                if not below:
+                    self.read(tokens, slots, namespace)
+                stack.extend(below)
+
+    # -- attached to a cache ----------------------------------------------------------------------------------------
+
+    def _hear(self, call: Call) -> None:
+        self.step += 1
+        said = bounded(plain(call.arguments["tokens"])) if "tokens" in call.arguments else ""
+        words = f"{call.verb} {said}".strip()
+        self._where = f"operation {self.step}, {words}: "
+        try:
+            if call.error is None and call.verb in ("insert", "match_prefix", "acquire"):
+                self._after(call, words)
+            self.sweep()
+        finally:
+            self._where = ""
+
+    def _after(self, call: Call, words: str) -> None:
+        given = call.arguments
+        namespace = given.get("namespace")
+        if call.verb != "insert":
+            self.read(pack(given["tokens"])[: call.result.length], call.result.slots, namespace)
+        elif self._writes:
+            start = given["start"].length if given.get("start") is not None else call.result.prefix_length
+            self.write(pack(given["tokens"])[: call.result.length], given["slots"], start, namespace, words)
+
+
+def fingerprints(tokens: Any, seed: bytes = b"") -> list[bytes]:
+    """For each token the fingerprint of the prefix that it ends: 8 bytes, chained from the one before.
+
+    `seed` stands before the first token; each namespace has its own.
+
+    >>> a, b = fingerprints([1, 2, 3]), fingerprints([9, 2, 3])
+    >>> a[1] == b[1], a == fingerprints([1, 2, 3]), a == fingerprints([1, 2, 3], b"lora")
+    (False, True, False)
+    """
+    last = blake2b(seed, digest_size=8).digest()
+    found = []
+    for token in pack(tokens):
+        last = blake2b(last + token.to_bytes(4, "little"), digest_size=8).digest()
+        found.append(last)
+    return found

@@ -1,0 +1,75 @@
+"""A model without tensors: it computes nothing but fingerprints, and refuses to read a slot that holds another one.
+
+An engine drives it like any other model. Where attention would read keys and values, it reads the marks of a canary:
+whatever the engine did to its slots, the marks in a row must be those of one prefix, from its first token on. What it
+answers depends on that whole prefix and on nothing else, so the tokens that come out are the same whatever was cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from minikv.errors import whole_number
+from minikv.sizing import KVShape
+from minikv.testing.canary import Canary, CanaryError, fingerprints
+from minikv.testing.snapshot import plain
+from minikv.tokens import pack
+
+
+class CanaryModel:
+    """Answers with logits that are a fingerprint of the whole prefix, and keeps a `canary`'s marks for it.
+
+    It has `vocab_size` token ids and ends a sequence with any of `eos`. A `canary` that is attached to the cache (with
+    `writes=False`) makes both look at the same marks. What it answers is the same in every namespace. Raises
+    `CanaryError` when the slots of a row do not hold one prefix.
+
+    >>> from minikv.serving import Chunk
+    >>> model = CanaryModel(vocab_size=10)
+    >>> whole = model.forward([Chunk([1, 2, 3], 0, [4, 5, 6])], None)
+    >>> later = model.forward([Chunk([3], 2, [4, 5, 7])], None)           # 1 and 2 are read from slots 4 and 5
+    >>> bool((whole == later).all())
+    True
+    >>> model.forward([Chunk([3], 2, [4, 6, 7])], None)
+    Traceback (most recent call last):
+    minikv.testing.canary.CanaryError: slot 6 is read for token 3 at position 1 of [1, 3],
+    but holds token 3 at position 2, since write [1, 2, 3]
+    """
+
+    def __init__(self, vocab_size: int = 256, eos: Collection[int] = (), canary: Canary | None = None):
+        self.vocab_size = whole_number("vocab_size", vocab_size, 1, "a model knows at least 1 token")
+        self.eos = frozenset(eos)
+        self.shape = KVShape(num_layers=1, num_kv_heads=1, head_dim=1)
+        self.canary = Canary() if canary is None else canary
+
+    def forward(self, chunks: Sequence[Any], store: Any) -> npt.NDArray[np.float32]:
+        """The logits behind each chunk, (len(chunks), vocab_size); `store` is not looked at."""
+        rows = [self._compute(chunk) for chunk in chunks]
+        for chunk, tokens in zip(chunks, rows):  # as attention does: all has been written when somebody reads
+            self.canary.read(tokens, chunk.slots, chunk.namespace)
+        return np.stack([self._logits(tokens) for tokens in rows])
+
+    def _compute(self, chunk: Any) -> list[int]:
+        """Read what is before the chunk, write the chunk; the tokens of it all."""
+        slots = plain(chunk.slots)
+        before = [self._token(slot, place) for place, slot in enumerate(slots[: chunk.start])]
+        self.canary.read(before, slots[: chunk.start], chunk.namespace)
+        tokens = before + pack(chunk.tokens).tolist()
+        self.canary.write(tokens, slots, chunk.start, chunk.namespace)
+        return tokens
+
+    def _token(self, slot: int, place: int) -> int:
+        mark = self.canary.mark(slot)
+        if mark is None:
+            raise CanaryError(f"slot {slot} is read for position {place}, but nothing was ever computed into it")
+        return mark.token
+
+    def _logits(self, tokens: list[int]) -> npt.NDArray[np.float32]:
+        seed = int.from_bytes(fingerprints(tokens)[-1], "little")
+        return np.random.default_rng(seed).random(self.vocab_size, np.float32)
+
+    def __repr__(self) -> str:
+        return f"CanaryModel(vocab_size={self.vocab_size})"

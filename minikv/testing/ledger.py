@@ -1,0 +1,239 @@
+"""The ledger: after every operation, each slot has exactly one owner, or the ledger says which two it has.
+
+It stands beside a pool and a cache and looks on (`minikv.testing.watch`). It keeps its own book of who should have
+which slot, from what the operations say they did, and after each one it compares the book with what the pool and the
+tree really hold. Three owners are possible: the pool (the slot is free), a node of the cache, and the caller, who took
+it and has not given it to either. vLLM counts blocks, SGLang sums sizes; a book of owners says *where* it went wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+from minikv.errors import InvariantError, bounded, whole_number
+from minikv.testing.snapshot import plain, snapshot
+from minikv.testing.watch import Call, watch
+
+POOL_VERBS = ("alloc", "alloc_to", "free", "take", "occupy")
+CACHE_VERBS = ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "evict_view", "reset")
+FREE, CALLER, CACHE = "free", "the caller's", "cached"
+
+
+class LedgerError(InvariantError):
+    """A slot has two owners, or none; the message names both, the slot and the operation.
+
+    >>> from minikv import FreeListPool, RadixCache
+    >>> pool, cache = FreeListPool(4), RadixCache()
+    >>> ledger = Ledger(pool, cache)
+    >>> _ = cache.insert([1], [2])
+    Traceback (most recent call last):
+    minikv.testing.ledger.LedgerError: operation 1, insert [1]: slot 2 has two owners:
+    cached now, and free from the start
+    """
+
+
+class Entry(NamedTuple):
+    """What the book says of a slot: its owner since operation number `step`, and what that operation was."""
+
+    owner: str
+    step: int
+    words: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.owner} since operation {self.step} ({self.words})" if self.step else f"{self.owner} from the start"
+        )
+
+
+class Ledger(AbstractContextManager["Ledger"]):
+    """Watches `pool` and `cache` until it is closed; every operation is counted, and checked as soon as it is done.
+
+    `page_size` is how many slots a page of the pool stands for, by default the cache's. `sequences`, when given, is
+    called for the running sequences by name, each with the slots that are its own: no other may own them, and `check`
+    finds what the caller took and no sequence has. Attach it while the cache is empty and the pool full, so that the
+    book starts true. Raises `LedgerError` at whoever called the operation; what an operation was blamed for is not
+    entered, so all that follows is compared with the last state that was right.
+
+    >>> from minikv import FreeListPool, RadixCache
+    >>> pool, cache = FreeListPool(8), RadixCache()
+    >>> with Ledger(pool, cache) as ledger:
+    ...     slots = pool.alloc(3)
+    ...     _ = cache.insert([1, 2, 3], slots)
+    ...     print(ledger.owner(0), ledger.owner(5), sep="; ")
+    ...     pool.free(slots)                              # but they are the cache's now
+    Traceback (most recent call last):
+    minikv.testing.ledger.LedgerError: operation 3, free [0, 1, 2]: slot 0 has two owners:
+    given back to the pool, and cached since operation 2 (insert [1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        pool: Any,
+        cache: Any,
+        page_size: int | None = None,
+        sequences: Callable[[], Mapping[Any, Any]] | None = None,
+    ):
+        page_size = getattr(cache, "page_size", 1) if page_size is None else page_size
+        self._page = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        self._pool, self._cache, self._sequences = pool, cache, sequences
+        self.step = 0
+        self._book = dict.fromkeys(range(pool.size * self._page), Entry(FREE, 0, ""))
+        self._stops: list[Callable[[], None]] = []
+        self.check()
+        self._stops += [watch(pool, POOL_VERBS, self._hear), watch(cache, CACHE_VERBS, self._hear)]
+
+    def close(self) -> None:
+        """Stop watching."""
+        for stop in self._stops:
+            stop()
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def owner(self, slot: int) -> Entry:
+        """What the book says of `slot`."""
+        return self._book[slot]
+
+    @property
+    def callers(self) -> list[int]:
+        """The slots that have been taken and neither cached nor given back: at the end of a program, the leaks."""
+        return [slot for slot, entry in self._book.items() if entry.owner == CALLER]
+
+    def check(self) -> None:
+        """Compare the book with what the pool, the cache and the sequences hold now."""
+        where = f"operation {self.step}, check()"
+        self._compare(where)
+        if self._sequences is not None:
+            claimed = {int(slot) for slots in self._sequences().values() for slot in plain(slots)}
+            for slot in self.callers:
+                if slot not in claimed:
+                    raise LedgerError(f"{where}: slot {slot} has no owner:\n{self._book[slot]}, but no sequence has it")
+
+    # -- hearing of an operation ------------------------------------------------------------------------------------
+
+    def _hear(self, call: Call) -> None:
+        self.step += 1
+        where = f"operation {self.step}, {words(call)}"
+        if call.error is None and (note := getattr(self, f"_after_{call.verb}", None)):
+            note(call, where)
+        self._compare(where)
+
+    def _after_alloc(self, call: Call, where: str) -> None:
+        self._move(self._slots_of(call.result), FREE, CALLER, "given out by the pool", call, where)
+
+    def _after_alloc_to(self, call: Call, where: str) -> None:
+        self._move(self._slots_of(_given(call)), FREE, CALLER, "given out by the pool", call, where)
+
+    def _after_free(self, call: Call, where: str) -> None:
+        self._move(self._slots_of(_given(call)), CALLER, FREE, "given back to the pool", call, where)
+
+    def _after_take(self, call: Call, where: str) -> None:
+        self._move(self._slots_of(_given(call)), FREE, CALLER, "taken out of the pool", call, where)
+
+    _after_occupy = _after_take
+
+    def _after_insert(self, call: Call, where: str) -> None:
+        done, slots = call.result, plain(call.arguments["slots"])
+        self._move(slots[done.prefix_length : done.length], CALLER, CACHE, "cached now", call, where)
+
+    def _after_evict(self, call: Call, where: str) -> None:
+        self._move(plain(call.result), CACHE, CALLER, "evicted now", call, where)
+
+    _after_evict_view = _after_evict
+
+    def _after_reset(self, call: Call, where: str) -> None:
+        if call.thing is self._cache:
+            cached = [slot for slot, entry in self._book.items() if entry.owner == CACHE]
+            self._move(cached, CACHE, CALLER, "forgotten now", call, where)
+
+    def _move(self, slots: Iterable[Any], giver: str, taker: str, how: str, call: Call, where: str) -> None:
+        """All of `slots` change hands, or the first that cannot is named and none does."""
+        listed = [int(slot) for slot in slots]
+        seen: set[int] = set()
+        for slot in listed:
+            entry = self._entry(slot, f"{where}: slot {slot} is {how}")
+            if entry.owner != giver:
+                raise LedgerError(f"{where}: slot {slot} has two owners:\n{how}, and {entry}")
+            if slot in seen:
+                raise LedgerError(f"{where}: slot {slot} has two owners:\n{how}, twice in one operation")
+            seen.add(slot)
+        self._book.update(dict.fromkeys(listed, Entry(taker, self.step, words(call))))
+
+    def _entry(self, slot: int, what: str) -> Entry:
+        if slot not in self._book:
+            raise LedgerError(f"{what}, but the pool has slots 0 to {len(self._book) - 1}")
+        return self._book[slot]
+
+    def _slots_of(self, pages: Any) -> Iterator[int]:
+        for page in plain(pages):
+            yield from range(int(page) * self._page, (int(page) + 1) * self._page)
+
+    # -- comparing the book with the world --------------------------------------------------------------------------
+
+    def _compare(self, where: str) -> None:
+        nodes = held_by_nodes(self._cache, where)
+        for slot, name in nodes.items():
+            self._entry(slot, f"{where}: slot {slot} is held by {name}")
+        for slot, entry in self._book.items():
+            free = bool(self._pool.is_free(slot // self._page))
+            if free != (entry.owner == FREE):
+                pools = "the pool has it as free" if free else "the pool has it as in use"
+                raise LedgerError(f"{where}: slot {slot}: {pools}, but it is\n{entry}")
+            if entry.owner == CACHE and slot not in nodes:
+                raise LedgerError(f"{where}: slot {slot} has no owner:\n{entry}, but no node holds it")
+            if entry.owner != CACHE and slot in nodes:
+                raise LedgerError(f"{where}: slot {slot} has two owners:\nheld by {nodes[slot]}, and {entry}")
+        if self._sequences is not None:
+            self._compare_sequences(where, self._sequences())
+
+    def _compare_sequences(self, where: str, sequences: Mapping[Any, Any]) -> None:
+        claimed: dict[int, Any] = {}
+        for name, slots in sequences.items():
+            for slot in map(int, plain(slots)):
+                if slot in claimed:
+                    raise LedgerError(
+                        f"{where}: slot {slot} has two owners:\nsequence {claimed[slot]!r}, and sequence {name!r}"
+                    )
+                entry = self._entry(slot, f"{where}: slot {slot} is sequence {name!r}'s")
+                if entry.owner != CALLER:
+                    raise LedgerError(f"{where}: slot {slot} has two owners:\nsequence {name!r}, and {entry}")
+                claimed[slot] = name
+
+
+def held_by_nodes(cache: Any, where: str) -> dict[int, str]:
+    """Every slot that a node of `cache` holds, with the node's name; `LedgerError` when two nodes hold the same.
+
+    >>> from minikv import RadixCache
+    >>> cache = RadixCache()
+    >>> _ = cache.insert([1, 2], [8, 9])
+    >>> held_by_nodes(cache, "now")
+    {8: 'node 1 [1 2]', 9: 'node 1 [1 2]'}
+    """
+    found: dict[int, str] = {}
+    for view in snapshot(cache, {}):
+        name = f"node {view.label}" if view.id is None else f"node {view.id} {view.label}"
+        for slot in view.slots:
+            if slot in found:
+                raise LedgerError(f"{where}: slot {slot} has two owners:\n{found[slot]}, and {name}")
+            found[slot] = name
+    return found
+
+
+def _given(call: Call) -> Any:
+    return next(iter(call.arguments.values()))
+
+
+def words(call: Call) -> str:
+    """An operation in words: its verb and what it was done to.
+
+    >>> from minikv.testing.watch import Call
+    >>> words(Call(None, "evict", {"num_tokens": 3}, 0))
+    'evict 3'
+    """
+    first = next(iter(call.arguments.values()), None)
+    if first is None:
+        return f"{call.verb}()"
+    shown = plain(first) if hasattr(first, "__len__") and not isinstance(first, str) else first
+    return f"{call.verb} {bounded(shown)}"
