@@ -191,7 +191,8 @@ def test_links_and_set_up_come_from_one_address():
     assert "--no-deps" in notebook.cells[1].source
     ast.parse(notebook.cells[1].source)
     assert "torch" not in notebook.cells[1].source
-    needed = build.tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    needed = build.tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = [*needed["optional-dependencies"]["course"], *needed["optional-dependencies"]["testing"]]
     assert {name.split("[")[0] for name in build.LIGHT.split()} <= {re.split(r"[\[>]", name)[0] for name in needed}
     assert "http" not in build.setup_code({"repository": "", "tag": ""}), "no address is invented"
 

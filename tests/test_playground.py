@@ -456,7 +456,7 @@ def test_without_graphviz_the_text_tree_stands_in(monkeypatch):
 
 
 def test_the_notebook_comparison_is_never_disturbed():
-    sources = [path.read_text("utf-8") for path in (ROOT / "minikv" / "show" / "playground").glob("*.py")]
+    sources = [path.read_text("utf-8") for path in (ROOT / "minikv" / "course" / "playground").glob("*.py")]
     assert len(sources) > 1
     for word in ("Output(", "interact", "clear_output", "display_id", "display("):
         assert not any(word in source for source in sources), word

@@ -97,5 +97,5 @@ def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
 def test_without_the_library_it_says_what_to_install(tmp_path, monkeypatch):
     (tmp_path / "tokenizer.json").write_text("{}")
     monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'minikv\[models\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'minikv\[serving\]'"):
         load_tokenizer(tmp_path)

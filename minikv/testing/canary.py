@@ -53,9 +53,9 @@ class Canary(AbstractContextManager["Canary"]):
     ...     _ = cache.insert([1, 2, 3], [0, 1, 2])
     ...     _ = cache.insert([7, 8], [2, 3])               # slot 2 is in use: this overwrites it
     Traceback (most recent call last):
-    minikv.testing.canary.CanaryError: operation 2, insert [7, 8]: slot 2 is read for token 3 at position 2 of
-    [1, 2, 3], but holds token 7 at position 0, written by operation 2 (insert [7, 8])
-    """
+    minikv.testing.canary.CanaryError: operation 2, insert [7, 8]: slot 2 is read for token 3 at position 2 of [1, 2, 3],
+    but holds token 7 at position 0, written by operation 2 (insert [7, 8])
+    """  # noqa: E501 - one line of the error, which the doctest compares
 
     def __init__(self, cache: Any = None, writes: bool = True):
         self._marks: dict[int, Mark] = {}
