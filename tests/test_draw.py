@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import sys
 from html import unescape
+from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from minikv import BitmaskPool, FreeListPool, PageTable, QueuePool, RadixCache, beside, draw, play
 from minikv.course.pictures import render
-from minikv.course.pictures.draw import svg_size
+from minikv.course.pictures.svg import markup, svg_size
+from minikv.testing.snapshot import legible
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
 
@@ -247,3 +252,34 @@ def test_a_player_has_all_frames_on_one_canvas_and_all_captions_as_text():
     assert {"image/png", "application/vnd.jupyter.widget-view+json"} <= set(data)
     with pytest.raises(ValueError, match="no steps"):
         play([])
+
+
+HOSTILE = [
+    "]]>",
+    "row[pages[i]]> 0",
+    "ESC \x1b[31m",
+    "\u202e\0\x1b[31m",
+    "\x01\x02",
+    "\uffff",
+    "\ud800",
+    "a\nb",
+    "<b>&\"'",
+]
+
+
+@needs_graphviz
+@pytest.mark.parametrize("caption", HOSTILE)
+def test_any_caption_can_be_played_stored_and_sent(caption):
+    player = play([(caption, draw(a_cache()))])
+    for svg in [player.still.svg, *player.frames]:
+        ElementTree.fromstring(svg)
+    bundle, _ = player._repr_mimebundle_()
+    assert {"image/png", "text/plain"} <= set(bundle)
+    json.dumps([bundle["text/plain"], player.reel], ensure_ascii=False).encode()
+
+
+@given(st.text(st.characters(), max_size=20))
+def test_markup_is_well_formed_and_says_the_same(text):
+    """All that XML can hold comes back as it was."""
+    shown = ElementTree.fromstring(f'<text name="{markup(text)}">{markup(text)}</text>')
+    assert (shown.text or "") == shown.get("name") == legible(text)

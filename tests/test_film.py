@@ -26,7 +26,7 @@ from minikv import (
 )
 from minikv.course.film.frame import BROAD, paint, room_of
 from minikv.course.pictures import render
-from minikv.course.pictures.draw import svg_size
+from minikv.course.pictures.svg import svg_size
 from minikv.testing.watch import watch
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")

@@ -13,7 +13,7 @@ from minikv import CacheManager, CanaryModel, Engine, Scheduler, record
 from minikv.course.film.frame import paint, room_of
 from minikv.course.film.requests import MOST_CELLS, MOST_LINES, Line, Requests
 from minikv.course.pictures import render
-from minikv.course.pictures.draw import svg_size
+from minikv.course.pictures.svg import svg_size
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
 

@@ -460,10 +460,22 @@ def test_a_film_plays_in_an_exported_notebook(chromium, film):  # noqa: F811
     frame = tab.page.frame_locator("iframe")
     frame.locator("[data-testid=next]").click()
     assert frame.locator(".minikv-player").get_attribute("data-step") == "1"
-    tall = "e => [e.clientHeight, e.contentDocument.documentElement.scrollHeight]"
-    shown, needed = tab.page.locator("iframe").evaluate(tall)
-    assert shown >= needed
+    inside = next(one for one in tab.page.frames if one.parent_frame)
+    needed = inside.evaluate("document.documentElement.scrollHeight")
+    tab.page.wait_for_function(f"document.querySelector('iframe').clientHeight >= {needed}")
     assert repr(film.page()) == repr(film)
     assert not tab.errors
     assert not tab.leaks
+    tab.context.close()
+
+
+def test_a_page_in_a_notebook_cannot_reach_the_notebook(chromium, film):  # noqa: F811
+    """The frame runs its scripts with an origin of its own, so the notebook's page and its cookies are out of reach."""
+    tab = Page(chromium)
+    tab.page.set_content(film.page()._repr_html_())
+    tab.page.frame_locator("iframe").locator("[data-testid=next]").click()
+    inside = next(one for one in tab.page.frames if one.parent_frame)
+    assert inside.evaluate("origin") == "null"
+    assert inside.evaluate("() => { try { return parent.document.title } catch { return 'refused' } }") == "refused"
+    assert tab.page.locator("iframe").get_attribute("sandbox") == "allow-scripts"
     tab.context.close()

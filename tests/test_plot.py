@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -52,3 +54,21 @@ def test_where_all_x_are_whole_there_is_no_mark_between_them():
 def test_without_matplotlib_the_text_stands_alone(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert plot("t", {"x": [1]}, {"a": [1]}).svg is None
+
+
+HOSTILE = ["]]>", "\x1b[31m", "\x01\x02", "\x00", "\uffff", "\ud800", "a\nb", "<b>&\"'", "$\\foo$", "$x$", "日本"]
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@pytest.mark.parametrize("words", HOSTILE)
+def test_any_words_make_a_picture_that_is_well_formed(words):
+    picture = plot(words, {words: [1, 2]}, {words: [1, 2], "other": [2, 1]}, words)
+    ElementTree.fromstring(picture.svg)
+    assert picture.png[:4] == b"\x89PNG"
+    json.dumps(picture._repr_mimebundle_()[0], ensure_ascii=False).encode()
+
+
+def test_a_formula_is_shown_as_it_is_written():
+    """What has letters is drawn as paths, one for each: five for "$x^2$" beside those of the rest."""
+    counts = [len(re.findall("<use ", plot(title, {"x": [1, 2]}, {"a": [1, 2]}).svg)) for title in ("abcde", "$x^2$")]
+    assert counts[0] == counts[1]

@@ -16,8 +16,9 @@ import anywidget
 import traitlets
 
 from minikv.assets import asset
-from minikv.course.pictures.draw import Picture, canvas, place, svg_size
-from minikv.course.pictures.render import FONTS
+from minikv.course.pictures.draw import Picture
+from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size
+from minikv.testing.snapshot import legible
 
 
 def script() -> str:
@@ -153,7 +154,7 @@ def play(steps: Iterable[tuple[str, Picture]]) -> Player:
     found = list(steps)
     if not found:
         raise ValueError("there are no steps to play")
-    captions = [f"{i}. {caption}" for i, (caption, _) in enumerate(found, start=1)]
+    captions = [legible(f"{i}. {caption}") for i, (caption, _) in enumerate(found, start=1)]
     last = found[-1][1]
     text = "\n".join([f"Player with {len(found)} steps", *captions, "", last.text])
     reel = Reel(1, captions)
@@ -167,7 +168,7 @@ def _with_captions(captions: list[str], svg: str | None, line: int = 20) -> str 
     width, height = svg_size(svg)
     top = line * (len(captions) + 1)
     words = "".join(
-        f'<text x="4" y="{line * i + 16}" font-size="13" font-family="{FONTS}">{_escape(caption)}</text>'
+        f'<text x="4" y="{line * i + 16}" font-size="13" font-family="{FONTS}">{markup(caption)}</text>'
         for i, caption in enumerate([*captions, f"after step {len(captions)}:"])
     )
     longest = max(map(len, captions))
@@ -181,7 +182,7 @@ def _on_one_canvas(reel: Reel, pictures: Sequence[Picture]) -> None:
     width, height = max((w for w, _ in sizes), default=0), max((h for _, h in sizes), default=0)
     panel = reel.panel("picture", width, height)
     for step, (svg, picture) in enumerate(zip(svgs, pictures)):
-        text = f"<pre>{_escape(picture.text)}</pre>"
+        text = f"<pre>{chr(10).join(map(markup, picture.text.splitlines()))}</pre>"
         reel.show(step, panel, fit(svg, width, height, left=True) if svg else text)
 
 
@@ -198,7 +199,3 @@ def slim(svg: str) -> str:
     """
     svg = re.sub(r"<!--.*?-->\n?|<title>[^<]*</title>\n?", "", svg)
     return re.sub(r'( xml:space="preserve"| xmlns:xlink="[^"]*"| font-family="[^"]*")', "", svg)
-
-
-def _escape(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from html import escape
 
 from minikv.course.film.changes import Changes
 from minikv.course.film.state import PoolState, State
 from minikv.course.pictures.dot import LOOKS
-from minikv.course.pictures.render import FONTS
+from minikv.course.pictures.svg import FONTS, markup
 
 TOP, MOST_CELLS, IN_HAND = 26, 512, "hand"
 TEXT_COLUMNS = 16
@@ -151,11 +150,11 @@ def cells_svg(heading: str, cells: list[Cell]) -> str:
         if cell.locked:
             paths.setdefault('fill="none" stroke="#664d03"', []).append(_box(x + 3, y + 3, side - 6))
         if cell.name and (cell.name != IN_HAND or side > 30):  # in a small cell the round shape says it
-            names.append(f'<text x="{x + side // 2}" y="{y + side - base}">{escape(cell.name)}</text>')
+            names.append(f'<text x="{x + side // 2}" y="{y + side - base}">{markup(cell.name)}</text>')
         if cell.sign:
             signs.append(f'<text x="{x + side - right}" y="{y + size + 1}">{SIGNS[cell.sign]}</text>')
     drawn = "".join(f'<path {style} d="{"".join(parts)}"/>' for style, parts in sorted(paths.items()))
-    head = f'<text x="4" y="17" font-size="14" font-weight="bold">{escape(heading)}</text>'
+    head = f'<text x="4" y="17" font-size="14" font-weight="bold">{markup(heading)}</text>'
     words = f'<g font-size="{size}">{"".join(names)}</g><g font-size="{size + 1}">{"".join(signs)}</g>'
     return f'{head}{drawn}<g text-anchor="middle" font-weight="bold">{words}</g>'
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from minikv.course.film.frame import Frame, Room, paint, room_of
 from minikv.course.film.reel import reel_of
 from minikv.course.pictures.render import HOW_TO_GET_PICTURES, svg_to_png
+from minikv.course.pictures.svg import markup
 from minikv.course.player import script, style
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ const values = {{ reel: JSON.parse(document.getElementById("reel").textContent),
 const model = {{ get: (name) => values[name], set: (name, value) => {{ values[name] = value; }},
   on() {{}}, off() {{}}, save_changes() {{}} }};
 render({{ model, el: document.getElementById("film") }});
+addEventListener("message", (e) => {{
+  if (e.data === "height") e.source.postMessage(document.documentElement.scrollHeight + 24, "*");
+}});
 </script></body></html>
 """
 
@@ -45,12 +49,22 @@ def page_of(film: Film) -> str:
     """
     reel = json.dumps(reel_of(film).as_dict(), separators=(",", ":"), ensure_ascii=False)
     safe = reel.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    title = escape(film.text.partition("\n")[0])
+    title = markup(film.text.partition("\n")[0])
     return _PAGE.format(title=title, style=style(), script=script(), reel=safe)
 
 
+# The notebook may not look into the sandboxed frame, so it asks the page in there how tall it is.
+_FIT = (
+    "addEventListener('message', (e) => { if (e.source === this.contentWindow) this.style.height = e.data + 'px'; }); "
+    "this.contentWindow.postMessage('height', '*')"
+)
+
+
 class Page:
-    """A saved film inside a cell's output, in a frame of its own; where scripts do not run, its text stands in."""
+    """A saved film inside a cell's output, in a sandboxed frame: its scripts run, and reach nothing of the notebook.
+
+    Where scripts do not run, its text stands in.
+    """
 
     def __init__(self, film: Film):
         self._html, self._text = page_of(film), film.text
@@ -59,9 +73,9 @@ class Page:
         return self._text
 
     def _repr_html_(self) -> str:
-        fits = "this.style.height = this.contentDocument.documentElement.scrollHeight + 24 + 'px'"
+        title = markup(self._text.partition("\n")[0])
         return (
-            f'<iframe srcdoc="{escape(self._html)}" onload="{fits}" title="{escape(self._text.partition(chr(10))[0])}" '
+            f'<iframe sandbox="allow-scripts" srcdoc="{escape(self._html)}" onload="{_FIT}" title="{title}" '
             'style="width: 100%; height: 760px; border: 0"></iframe>'
         )
 

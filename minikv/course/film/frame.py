@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from html import escape
 from typing import Any
 
 from minikv.course.film.cells import Cell, cells_svg, cells_text, numbers_svg, pool_picture
@@ -14,8 +13,9 @@ from minikv.course.film.requests import Requests
 from minikv.course.film.rows import Rows
 from minikv.course.film.state import State
 from minikv.course.pictures.dot import tree_dot
-from minikv.course.pictures.draw import MOST_NODES, Picture, canvas, place, svg_size
-from minikv.course.pictures.render import FONTS, dot_to_svg
+from minikv.course.pictures.draw import MOST_NODES, Picture
+from minikv.course.pictures.render import dot_to_svg
+from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size
 from minikv.testing.snapshot import NodeView, tree_text
 
 GAP, LINE, BROAD = 24, 22, 1000
@@ -188,7 +188,7 @@ def caption_lines(frame: Frame, width: float) -> list[str]:
 
 
 def _text(lines: list[str]) -> str:
-    spans = "".join(f'<text x="4" y="{LINE * i + 20}">{escape(line)}</text>' for i, line in enumerate(lines))
+    spans = "".join(f'<text x="4" y="{LINE * i + 20}">{markup(line)}</text>' for i, line in enumerate(lines))
     return f'<g font-family="{FONTS}" font-size="15" font-weight="bold">{spans}</g>'
 
 

@@ -6,12 +6,11 @@ something about it became different are kept.
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 from minikv.course.film.cells import MOST_CELLS, TOP, Grid, cells_svg, numbers_svg
 from minikv.course.film.frame import Frame, Room, room_of
-from minikv.course.pictures.draw import svg_size
+from minikv.course.pictures.svg import markup, svg_size
 from minikv.course.player import Player, Reel, fit, slim
 from minikv.testing.snapshot import ranges, shorten, tree_text
 
@@ -51,7 +50,7 @@ def _trees(reel: Reel, frames: list[Frame], room: Room) -> None:
     panel = reel.panel("tree", *room.tree)
     for i, frame in enumerate(frames):
         svg = frame.tree_svg(room.sideways)
-        words = f"<pre>{escape(tree_text(list(frame.nodes)))}</pre>"
+        words = f"<pre>{chr(10).join(map(markup, tree_text(list(frame.nodes)).splitlines()))}</pre>"
         reel.show(i, panel, fit(slim(svg), *room.tree, left=room.sideways) if svg else words)
 
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 from minikv.course.pictures.dot import LOOKS
-from minikv.course.pictures.render import FONTS
+from minikv.course.pictures.svg import FONTS, markup
 
 MOST_LINES, MOST_CELLS = 12, 48
 WAITS, READS, ANSWERS, RUNS = "waits", "reads", "answers", "runs"
@@ -128,7 +127,7 @@ class Requests:
         """The requests as a picture with room for so many lines, and for so many tokens in a line."""
         lines, longest = max(lines, self.extent[0]), max(longest, self.extent[1], 1)
         side = min(16.0, _WIDE / -(-longest // _size(longest)))
-        parts = [f'<text x="4" y="17" font-size="14" font-weight="bold">{escape(self.heading)}</text>']
+        parts = [f'<text x="4" y="17" font-size="14" font-weight="bold">{markup(self.heading)}</text>']
         for y, (name, bar) in enumerate(self._bars(_size(longest))):
             top = 28 + y * _HIGH
             parts.append(f'<text x="4" y="{top + 13}">{name}</text>')

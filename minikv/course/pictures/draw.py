@@ -8,13 +8,13 @@ and in print, and the text is what the strict comparison of notebooks compares.
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable
 from typing import Any
 
 from minikv.course.pictures.dot import tree_dot
 from minikv.course.pictures.grid import COLUMNS, marks_of, pool_svg, pool_text, table_svg, table_text
 from minikv.course.pictures.render import HOW_TO_GET_PICTURES, dot_to_svg, graphviz_way, svg_to_png
+from minikv.course.pictures.svg import canvas, place, svg_size
 from minikv.testing.snapshot import plain, snapshot, tree_text
 
 MOST_NODES = 400
@@ -111,22 +111,6 @@ def _side_by_side(svgs: list[str | None], gap: float = 24) -> str | None:
     return canvas("".join(placed), x - gap, height)
 
 
-def canvas(content: str, width: float, height: float) -> str:
-    """SVG content on a white canvas of a fixed size, which shrinks to its column's width."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="0 0 {width:g} {height:g}" style="max-width:100%;height:auto">'
-        f'<rect width="100%" height="100%" fill="white"/>{content}</svg>'
-    )
-
-
-def place(svg: str, x: float, y: float) -> str:
-    """An SVG as part of another one, with its corner at (x, y) and its own size."""
-    wide, high = svg_size(svg)
-    head = re.sub(r' (width|height)="[^"]*"', "", svg[: svg.index(">")])
-    return f'{head} x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}"{svg[svg.index(">") :]}'
-
-
 def _draw_pool(pool: Any, marked: dict[str, Any]) -> Picture:
     free, marks = [bool(pool.is_free(page)) for page in range(pool.size)], marks_of(marked)
     title = f"{type(pool).__name__}: {sum(free)} of {pool.size} free"
@@ -153,15 +137,3 @@ def _draw_store(store: Any, marked: dict[str, Any]) -> Picture:
     title = f"{type(store).__name__}, {store.layout} layout: slots in memory{more}"
     text = f"{title}\n{table_text(rows, columns, marks)}"
     return Picture(text, lambda: table_svg(rows, columns, marks, title))
-
-
-def svg_size(svg: str) -> tuple[float, float]:
-    """Width and height of an SVG in user units (Graphviz's points count as units), from its `viewBox`.
-
-    >>> svg_size('<svg width="10pt" viewBox="0.00 0.00 10.00 20.50">')
-    (10.0, 20.5)
-    """
-    found = re.search(r'viewBox="[\d.\-]+ [\d.\-]+ ([\d.]+) ([\d.]+)"', svg)
-    if not found:
-        raise ValueError("an SVG without a viewBox has no size")
-    return float(found[1]), float(found[2])

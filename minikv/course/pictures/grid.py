@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
 from minikv.course.pictures.dot import LOOKS
-from minikv.course.pictures.render import FONTS
+from minikv.course.pictures.svg import FONTS, markup
 from minikv.testing.snapshot import MARKS, plain
 
 CELL, COLUMNS, TITLE = 34, 16, 22
@@ -114,7 +113,7 @@ def _cell(x: int, y: int, text: str, mark: str | None, fill: str, used: bool) ->
     left, top, size = x * CELL + 3, y * CELL + 3, CELL - 6
     where = f'x="{left}" y="{top}" width="{size}" height="{size}"'
     box = f'<rect {where} fill="{fill}" stroke="{line}" stroke-width="{width}"{dash}/>'
-    label = f'<text x="{left + size / 2}" y="{top + 18}" text-anchor="middle" font-size="11">{escape(text)}</text>'
+    label = f'<text x="{left + size / 2}" y="{top + 18}" text-anchor="middle" font-size="11">{markup(text)}</text>'
     sign = (
         f'<text x="{left + size - 1}" y="{top + 8}" text-anchor="end" font-size="8">{_LETTER[mark]}</text>'
         if mark
@@ -138,7 +137,7 @@ def _frame(cells: list[str], legend: tuple[str, int], columns: int, rows: int, t
     height = TITLE + (rows + bool(legend[1])) * CELL + 8
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'font-family="{FONTS}" font-size="13" role="img"><title>{escape(title)}</title>'
-        f'<text x="4" y="15">{escape(title)}</text>'
+        f'font-family="{FONTS}" font-size="13" role="img"><title>{markup(title)}</title>'
+        f'<text x="4" y="15">{markup(title)}</text>'
         f'<g transform="translate(0 {TITLE})">{"".join(cells)}{legend[0]}</g></svg>'
     )

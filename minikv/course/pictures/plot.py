@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from minikv.course.pictures.draw import Picture
+from minikv.testing.snapshot import legible
 
 _STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "x"), ("--", "v"), ("-.", "P"))
 _COLOURS = ("#084298", "#842029", "#0f5132", "#664d03", "#5a189a", "#495057", "#0b7285")
@@ -33,17 +34,19 @@ def plot(
        100   10.5      1
     """
     ((name, values),) = x.items()
+    title, name, y = legible(title), legible(name), legible(y)
     if len(series) > len(_STYLES):
         raise ValueError(f"{len(series)} series: a plot tells at most {len(_STYLES)} apart")
-    for line, numbers in series.items():
+    lines = [(legible(line), numbers) for line, numbers in series.items()]
+    for line, numbers in lines:
         if len(numbers) != len(values):
             raise ValueError(f"series {line!r} has {len(numbers)} values, {name} has {len(values)}: expected as many")
     columns = [[name, *map(_number, values)]]
-    columns += [[line, *map(_number, numbers)] for line, numbers in series.items()]
+    columns += [[line, *map(_number, numbers)] for line, numbers in lines]
     widths = [max(map(len, column)) for column in columns]
     rows = ["   ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in zip(*columns)]
     heading = f"{title} ({y})" if y else title
-    return Picture("\n".join([heading, *rows]), lambda: _svg(title, name, values, series, y, log))
+    return Picture("\n".join([heading, *rows]), lambda: _svg(title, name, values, lines, y, log))
 
 
 def _number(value: float | None) -> str:
@@ -52,11 +55,16 @@ def _number(value: float | None) -> str:
     return f"{int(value):,}" if hasattr(value, "__index__") else f"{value:,.4g}"
 
 
+def _verbatim(text: str) -> str:
+    """Text that matplotlib does not read as a formula."""
+    return text.replace("$", r"\$")
+
+
 def _svg(
     title: str,
     name: str,
     values: Sequence[float],
-    series: Mapping[str, Sequence[float | None]],
+    lines: Sequence[tuple[str, Sequence[float | None]]],
     y: str,
     log: str,
 ) -> str | None:
@@ -69,10 +77,10 @@ def _svg(
     with rc_context({"svg.hashsalt": "minikv", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
         figure = Figure(figsize=(7, 3.6), layout="constrained")
         axes = figure.add_subplot()
-        for (line, numbers), colour, (dash, marker) in zip(series.items(), _COLOURS, _STYLES):
+        for (line, numbers), colour, (dash, marker) in zip(lines, _COLOURS, _STYLES):
             shown = [float("nan") if number is None else number for number in numbers]
-            axes.plot(values, shown, dash, color=colour, marker=marker, markersize=4, label=line)
-        axes.set(title=title, xlabel=name, ylabel=y)
+            axes.plot(values, shown, dash, color=colour, marker=marker, markersize=4, label=_verbatim(line))
+        axes.set(title=_verbatim(title), xlabel=_verbatim(name), ylabel=_verbatim(y))
         if all(value == int(value) for value in values):  # half a step, or half a turn, is nothing
             axes.locator_params(axis="x", integer=True)
         if "x" in log:

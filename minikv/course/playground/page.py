@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any
 
-from minikv.course.pictures.draw import Picture, draw, svg_size
+from minikv.course.pictures.draw import Picture, draw
+from minikv.course.pictures.svg import svg_size
 from minikv.course.playground.steps import label_text
 from minikv.course.playground.story import Story
 

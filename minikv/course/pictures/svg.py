@@ -1,0 +1,49 @@
+"""The pieces that every SVG of the course is made with: text that cannot break it, a canvas, a place on it."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from minikv.testing.snapshot import legible
+
+FONTS = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
+
+
+def markup(text: str) -> str:
+    """`text` on one line as the content of an element or an attribute, in SVG and in HTML, whatever is in it.
+
+    XML has no way to write most control characters and half of a surrogate pair; they are shown as their codes.
+
+    >>> markup("pages[i]]> 0 & \\x1b")
+    'pages[i]]&gt; 0 &amp; \\\\x1b'
+    """
+    return escape(legible(text))
+
+
+def canvas(content: str, width: float, height: float) -> str:
+    """SVG content on a white canvas of a fixed size, which shrinks to its column's width."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
+        f'viewBox="0 0 {width:g} {height:g}" style="max-width:100%;height:auto">'
+        f'<rect width="100%" height="100%" fill="white"/>{content}</svg>'
+    )
+
+
+def place(svg: str, x: float, y: float) -> str:
+    """An SVG as part of another one, with its corner at (x, y) and its own size."""
+    wide, high = svg_size(svg)
+    head = re.sub(r' (width|height)="[^"]*"', "", svg[: svg.index(">")])
+    return f'{head} x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}"{svg[svg.index(">") :]}'
+
+
+def svg_size(svg: str) -> tuple[float, float]:
+    """Width and height of an SVG in user units (Graphviz's points count as units), from its `viewBox`.
+
+    >>> svg_size('<svg width="10pt" viewBox="0.00 0.00 10.00 20.50">')
+    (10.0, 20.5)
+    """
+    found = re.search(r'viewBox="[\d.\-]+ [\d.\-]+ ([\d.]+) ([\d.]+)"', svg)
+    if not found:
+        raise ValueError("an SVG without a viewBox has no size")
+    return float(found[1]), float(found[2])
