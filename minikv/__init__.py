@@ -7,9 +7,11 @@ Everything that a learner meets can be imported from here. Nothing is imported u
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # type checkers take it for true; `typing` itself would be most of the import's time
 if TYPE_CHECKING:
+    from typing import Any
+
     from minikv.assets import asset
     from minikv.course.exercises import check, progress
     from minikv.course.film import Film, record

@@ -187,7 +187,7 @@ def test_a_gpu_that_is_not_there_is_said(capsys):
 
 
 def test_copying_without_torch_says_what_to_install(monkeypatch, capsys):
-    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["bench", "--copy"]) == 2
     assert "PyTorch" in capsys.readouterr().err
 

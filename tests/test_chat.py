@@ -17,7 +17,7 @@ from llamas import llama, store_for
 from llamas import settings as config_json
 from test_tokenizer import file_tokenizer
 
-from minikv import CacheManager, CanaryModel, cli
+from minikv import CacheManager, CanaryModel, asset, cli
 from minikv.serving import Engine
 from minikv.serving.chat import Chat
 from minikv.serving.chat_format import PlainFormat, TemplateFormat, Turn, load_format
@@ -299,7 +299,7 @@ def test_a_wrong_call_says_what_is_wrong(capsys, arguments, said):
 
 
 def test_without_torch_it_says_what_to_install(capsys, monkeypatch):
-    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["chat"]) == 2
     assert "pip install 'minikv[serving]'" in capsys.readouterr().err
 
@@ -327,7 +327,7 @@ def test_in_a_real_terminal():
 
 
 def test_the_small_model_answers(capsys):
-    chat = open_chat(cli.asset("model"))
+    chat = open_chat(asset("model"))
     assert "slots" in "".join(chat.ask("What is a page?"))
     assert chat.last.reason == "stop"
     "".join(chat.ask("Thanks!"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,9 @@ from pathlib import Path
 import pytest
 
 from minikv import __version__, cli, doctor
+from minikv.cli import lab
+from minikv.cli.command import _parser
+from minikv.cli.importing import importing
 
 LINES = [
     {"timestamp": i, "input_length": 1000, "output_length": 10, "hash_ids": ids}
@@ -124,9 +129,140 @@ def test_ctrl_c_is_no_traceback(monkeypatch, capsys, trace):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "replay", interrupted)
+    monkeypatch.setattr("minikv.cli.replay.replay", interrupted)
     assert cli.main(["replay", trace]) == 130
     assert capsys.readouterr().err == "minikv: interrupted\n"
+
+
+# A process in which Ctrl-C comes when a module is imported; `swallow` is what the importing code does about it.
+PRESSES = """
+import signal, sys
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            sys.meta_path.remove(self)
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except BaseException as error:
+                {swallow}
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Press())
+sys.argv = ["minikv", *{arguments!r}]
+from minikv.cli import main
+sys.exit(main())
+"""
+
+
+def press(module, arguments, swallow="raise"):
+    code = PRESSES.format(module=module, arguments=arguments, swallow=swallow)
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, input="")
+    return run.returncode, run.stdout, run.stderr
+
+
+@pytest.mark.parametrize("swallow", ["raise", "pass", "raise ImportError(name) from error"])
+def test_ctrl_c_while_importing_is_no_traceback_whatever_is_imported(swallow, trace):
+    for module in ("argparse", "minikv.cli.command", "numpy", "minikv.measure.traces"):
+        assert press(module, ["replay", trace], swallow) == (130, "", "minikv: interrupted\n"), module
+
+
+@pytest.mark.parametrize("command", [["chat"], ["bench", "--copy"], ["bench", "--engine"], ["doctor"]])
+def test_ctrl_c_while_torch_is_imported_is_no_traceback(command):
+    pytest.importorskip("torch")
+    for swallow in ("raise", "pass"):
+        assert press("torch._utils", command, swallow) == (130, "", "minikv: interrupted\n")
+
+
+def test_ctrl_c_that_python_drops_in_a_destructor_ends_the_import_without_a_traceback(capsys):
+    class Half:
+        def __del__(self):
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt), importing():
+        Half()
+    assert capsys.readouterr().err == ""
+    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
+
+
+def test_an_error_while_importing_is_itself_and_another_handler_of_ctrl_c_stays():
+    with pytest.raises(ImportError, match="nothing"), importing():
+        raise ImportError("nothing")
+    own = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with importing():
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, own)
+
+
+def test_the_entry_imports_nothing_heavy():
+    code = "import sys; before = set(sys.modules); import minikv.cli; print(*sorted(set(sys.modules) - before))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(run.stdout.split()) & {"argparse", "json", "numpy", "tqdm", "torch", "pathlib", "subprocess"}
+
+
+# -- streams and paths that are not what they should be ---------------------------------------------------------------
+
+shell = pytest.mark.skipif(os.name != "posix", reason="closes streams as a POSIX shell does")
+
+
+@shell
+@pytest.mark.parametrize(
+    ("command", "status", "said"),
+    [
+        ("replay {trace} >&-", 1, "minikv: cannot write the result: standard output is closed\n"),
+        ("replay {trace} --json >&- 2>&-", 1, ""),
+        ("doctor >&-", 1, "minikv: cannot write the result: standard output is closed\n"),
+        ("bench --quick >&-", 1, "minikv: cannot write the result: standard output is closed\n"),
+        ("chat <&-", 2, "minikv: cannot read the questions: standard input is closed\n"),
+        ("replay - <&-", 2, "minikv: cannot read standard input: it is closed\n"),
+        ("replay nothing.jsonl 2>&-", 2, ""),
+    ],
+)
+def test_a_closed_stream_is_one_line(command, status, said, trace):
+    command = f"{sys.executable} -m minikv {command.format(trace=trace)}"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (status, said)
+
+
+@pytest.mark.parametrize("command", [["replay", "a\0b"], ["bench", "--trace", "a\0b"]])
+def test_a_path_with_a_nul_is_one_line_that_a_terminal_can_show(command, capsys):
+    assert cli.main(command) == 2
+    assert capsys.readouterr().err == "minikv: cannot read 'a\\x00b': a path holds no NUL character\n"
+
+
+def test_a_path_is_shown_as_a_bounded_line(tmp_path, capsys):
+    for name in ("\x1b[31mred", "two\nlines", "\udcff", "x" * 10_000):
+        assert cli.main(["replay", str(tmp_path / name)]) == 2
+        said = capsys.readouterr().err
+        assert said[:-1].isprintable()
+        assert len(said) < 400
+
+
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_a_trace_without_a_request_is_an_error(content, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "empty.jsonl"
+    path.write_text(content, "utf-8")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    for trace, name in ((str(path), path), ("-", "standard input")):
+        assert cli.main(["replay", trace, "--json"]) == 1
+        assert capsys.readouterr() == ("", f"minikv: {name} is empty: a trace has one request a line\n")
+
+
+@pytest.mark.parametrize("command", ["replay", "bench", "chat", "lab"])
+def test_the_help_of_a_command_has_examples_that_it_accepts(command, capsys):
+    with pytest.raises(SystemExit):
+        cli.main([command, "--help"])
+    lines = capsys.readouterr().out.partition("example")[2].splitlines()
+    found = [re.split(r"  +", line.partition("minikv ")[2])[0].split() for line in lines if "minikv " in line]
+    assert found
+    assert all(example[0] == command for example in found)
+    for example in found:
+        if "--race" not in example:  # that one imports a module of the reader's own
+            _parser().parse_known_args(example)
+
+
+# -- doctor and lab ---------------------------------------------------------------------------------------------------
 
 
 def test_the_doctor_finds_everything_here(capsys):
@@ -152,7 +288,7 @@ def test_the_doctor_says_what_is_missing_and_what_to_do(monkeypatch, capsys):
 
 def test_lab_opens_the_first_chapter_and_passes_options_on(monkeypatch):
     called = []
-    monkeypatch.setattr(cli, "_become", lambda command, environment: called.append(command) or 0)
+    monkeypatch.setattr(lab, "_become", lambda command, environment: called.append(command) or 0)
     assert cli.main(["lab", "--no-browser", "--port=9999"]) == 0
     (command,) = called
     assert command[1:4] == ["-m", "jupyter", "lab"]
@@ -161,10 +297,10 @@ def test_lab_opens_the_first_chapter_and_passes_options_on(monkeypatch):
 
 
 def test_lab_says_what_is_missing(monkeypatch, capsys):
-    monkeypatch.setattr(cli, "find_notebooks", lambda: None)
+    monkeypatch.setattr(lab, "find_notebooks", lambda: None)
     assert cli.main(["lab"]) == 2
     assert "run it in a checkout" in capsys.readouterr().err
     monkeypatch.undo()
-    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["lab"]) == 2
     assert "JupyterLab is not installed" in capsys.readouterr().err

@@ -14,10 +14,19 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from minikv.cli.console import complain, positive, shown
+from minikv.cli.importing import importing
+from minikv.cli.replay import open_trace
 from minikv.measure.bench import ROUNDS, SHARES, bench
 from minikv.measure.race import Contender
 from minikv.measure.report import report
 from minikv.measure.traces import TraceError, read_trace
+
+_EXAMPLES = """examples:
+  minikv bench --quick                                a first look
+  minikv bench --trace day.jsonl --only W6            a trace of yours, without the made-up workloads
+  minikv bench --race my_index:MyIndex --only W1      an index of your own, in my_index.py in this folder
+  minikv bench --copy --save copy.json                copies of keys and values, on the GPU where there is one"""
 
 
 def add_bench(commands: Any) -> None:
@@ -27,7 +36,9 @@ def add_bench(commands: Any) -> None:
     >>> parser.parse_args(["bench", "--only", "W1,W2"]).only
     ('W1', 'W2')
     """
-    bench = commands.add_parser("bench", help="race the tree against the textbook one and the physical limit")
+    says = "race the tree against the textbook one and the physical limit"
+    lines = argparse.RawDescriptionHelpFormatter
+    bench = commands.add_parser("bench", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
     bench.add_argument("--trace", metavar="FILE", help="a Mooncake trace (.jsonl) for the workload W6")
     bench.add_argument("--only", type=workloads, default=(), metavar="W1,W2", help="these workloads only, no scaling")
     bench.add_argument("--rounds", type=positive, default=ROUNDS, metavar="N", help=f"rounds (default {ROUNDS})")
@@ -54,13 +65,13 @@ def run_bench(options: argparse.Namespace) -> int:
         return _run_engine(options)
     if "W6" in options.only and not options.trace:
         return complain("W6 is a trace: name its file with --trace", 2)
-    trace = None
+    trace, name = None, shown(options.trace or "")
     try:
         if options.trace:
-            with open(options.trace, "rb") as file:
-                trace = list(itertools.islice(read_trace(file, options.trace), 1000))
+            with open_trace(options.trace) as file:
+                trace = list(itertools.islice(read_trace(file, name), 1000))
     except OSError as error:
-        return complain(f"cannot read {options.trace}: {error.strerror}", 2)
+        return complain(f"cannot read {name}: {error.strerror}", 2)
     except TraceError as error:
         return complain(str(error), 1)
     try:
@@ -89,8 +100,9 @@ def _laps() -> Iterator[Callable[[str], None]]:
 def _run_copy(options: argparse.Namespace) -> int:
     if refused := _not_with_torch(options, "--copy"):
         return refused
-    from minikv.measure.copy_report import copy_report, save, saved
-    from minikv.measure.copying import bench_copy
+    with importing():
+        from minikv.measure.copy_report import copy_report, save, saved
+        from minikv.measure.copying import bench_copy
 
     try:
         if options.save:
@@ -111,8 +123,9 @@ def _run_copy(options: argparse.Namespace) -> int:
 def _run_engine(options: argparse.Namespace) -> int:
     if refused := _not_with_torch(options, "--engine"):
         return refused
-    from minikv.measure.chat_report import chat_report
-    from minikv.measure.chatting import bench_engine
+    with importing():
+        from minikv.measure.chat_report import chat_report
+        from minikv.measure.chatting import bench_engine
 
     with _laps() as tick:
         figures = bench_engine(rounds=options.rounds, quick=options.quick, tick=tick)
@@ -160,28 +173,3 @@ def guest(text: str) -> Contender:
         if not callable(getattr(made, verb, None)):
             raise argparse.ArgumentTypeError(f"{text!r} cannot be raced: it has no {verb}")
     return Contender(text, made, tokens=lambda packed: packed.tolist())
-
-
-def positive(text: str) -> int:
-    """`text` as a whole number of at least 1.
-
-    >>> positive("7")
-    7
-    """
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is less than 1")
-    return number
-
-
-def complain(what: str, status: int) -> int:
-    """Say what is wrong where errors belong; gives `status` back.
-
-    >>> complain("no such file", 2)
-    2
-    """
-    print(f"minikv: {what}", file=sys.stderr)
-    return status

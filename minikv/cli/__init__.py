@@ -1,0 +1,32 @@
+"""The command `minikv`: open the course, look after the installation, replay a trace, race the tree, chat.
+
+Nothing heavy is imported here, so Ctrl-C is one clear line from the first import on.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Sequence
+
+from minikv.cli.importing import importing
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 0 done, 1 something is wrong, 2 the call is wrong, 130 interrupted.
+
+    Without `argv` the arguments are those of this process, which ends afterwards.
+
+    >>> main(["replay", "no_such_file.jsonl"])
+    2
+    """
+    try:
+        with importing():
+            from minikv.cli.command import run
+        return run(argv)
+    except KeyboardInterrupt:
+        if argv is None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process ends now: a second press changes nothing
+        if sys.stderr is not None:
+            print("minikv: interrupted", file=sys.stderr)
+        return 130

@@ -1,0 +1,52 @@
+"""The command `minikv chat`: talk to a small model, or to a checkpoint of your own."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+from typing import Any
+
+from minikv.assets import asset
+from minikv.cli.console import complain, positive
+from minikv.cli.importing import importing
+
+_EXAMPLES = """examples:
+  minikv chat                                         the small model that comes with the package
+  minikv chat --temperature 0.8 --seed 3              sampled answers, the same ones for the same seed
+  minikv chat --model ~/Llama-3.2-1B-Instruct         a Llama checkpoint of your own"""
+
+
+def add_chat(commands: Any) -> None:
+    """Add `chat` to the sub-commands of a parser.
+
+    >>> parser = argparse.ArgumentParser(); add_chat(parser.add_subparsers())
+    >>> parser.parse_args(["chat", "--seed", "3"]).seed
+    3
+    """
+    says = "talk to a small model, and see what the cache serves"
+    lines = argparse.RawDescriptionHelpFormatter
+    chat = commands.add_parser("chat", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
+    chat.add_argument("--model", metavar="FOLDER", help="a Llama checkpoint of your own (default: the small one)")
+    chat.add_argument("--max-new-tokens", type=positive, default=256, metavar="N", help="in an answer (default 256)")
+    chat.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0, the default: the likeliest token")
+    chat.add_argument("--seed", type=int, default=0, metavar="S", help="for sampling, when T is above 0 (default 0)")
+    chat.set_defaults(run=run_chat)
+
+
+def run_chat(options: argparse.Namespace) -> int:
+    """Load the model that `options` name and chat until the input ends; returns the exit status."""
+    if sys.stdin is None:
+        return complain("cannot read the questions: standard input is closed", 2)
+    if importlib.util.find_spec("torch") is None:
+        return complain("the chat needs PyTorch, which is not installed: pip install 'minikv[serving]'", 2)
+    with importing():
+        from minikv.serving.sampling import Sampler
+        from minikv.serving.terminal import converse, open_chat
+    try:
+        Sampler(options.temperature, options.seed)  # says now what it would say at the first question
+        chat = open_chat(options.model or asset("model"))
+    except (OSError, ValueError, ModuleNotFoundError) as error:
+        return complain(str(error), 2)
+    converse(chat, options.max_new_tokens, options.temperature, options.seed)
+    return 0

@@ -1,0 +1,53 @@
+"""The sub-commands of `minikv` and how one is run: its options, what it prints, its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from minikv import __version__
+from minikv.cli.bench import add_bench
+from minikv.cli.chat import add_chat
+from minikv.cli.console import complain
+from minikv.cli.lab import add_doctor, add_lab
+from minikv.cli.replay import add_replay
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit status; Ctrl-C is for the caller.
+
+    >>> run(["replay", "no_such_file.jsonl"])
+    2
+    """
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a console that has no ✓ shows a ? instead
+    parser = _parser()
+    options, rest = parser.parse_known_args(argv)
+    if rest and options.command != "lab":
+        parser.error(f"unknown arguments: {' '.join(rest)}")
+    options.rest = rest
+    if sys.stdout is None and options.command != "lab":
+        return complain("cannot write the result: standard output is closed", 1)
+    try:
+        status = int(options.run(options))
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:  # our output cannot be written: its reader has gone, or the disk is full
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1 if isinstance(error, BrokenPipeError) else complain(f"cannot write the result: {error.strerror}", 1)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="minikv", description="How LLM serving engines manage their KV cache.")
+    parser.add_argument("--version", action="version", version=f"minikv {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (add_lab, add_doctor, add_replay, add_bench, add_chat):
+        add(commands)
+    return parser

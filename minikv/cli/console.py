@@ -1,0 +1,43 @@
+"""What the commands share: how an option is read, and how a complaint is said."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from minikv.errors import bounded
+
+
+def positive(text: str) -> int:
+    """`text` as a whole number of at least 1; the error that argparse expects says why it is none.
+
+    >>> positive("7")
+    7
+    """
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{bounded(text)} is no whole number") from None
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{bounded(number)} is less than 1")
+    return number
+
+
+def complain(what: str, status: int) -> int:
+    """Say what is wrong on standard error, if there is one; returns `status`.
+
+    >>> complain("no such file", 2)
+    2
+    """
+    if sys.stderr is not None:
+        print(f"minikv: {what}", file=sys.stderr)
+    return status
+
+
+def shown(name: str) -> str:
+    r"""The name of a file as a line of text: spelled out where it holds control characters, cut where it is long.
+
+    >>> print(shown("day.jsonl"), shown("day\0.jsonl"))
+    day.jsonl 'day\x00.jsonl'
+    """
+    return name if name.isprintable() and len(name) <= 300 else bounded(name, 300)

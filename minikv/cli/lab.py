@@ -1,0 +1,94 @@
+"""The commands `minikv lab` and `minikv doctor`: open the course, and say what is installed."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from minikv.assets import asset
+from minikv.cli.console import complain
+from minikv.cli.importing import importing
+
+
+def add_lab(commands: Any) -> None:
+    """Add `lab` to the sub-commands of a parser.
+
+    >>> parser = argparse.ArgumentParser(); add_lab(parser.add_subparsers())
+    >>> parser.parse_known_args(["lab", "--port=9999"])[1]
+    ['--port=9999']
+    """
+    says = "open the course in JupyterLab (further options go to JupyterLab)"
+    lab = commands.add_parser("lab", help=says, description=says, epilog="example: minikv lab --no-browser --port=9999")
+    lab.set_defaults(run=run_lab)
+
+
+def add_doctor(commands: Any) -> None:
+    """Add `doctor` to the sub-commands of a parser.
+
+    >>> parser = argparse.ArgumentParser(); add_doctor(parser.add_subparsers())
+    >>> parser.parse_args(["doctor"]).run.__name__
+    'run_doctor'
+    """
+    says = "what is installed, what is missing, what to do"
+    commands.add_parser("doctor", help=says, description=says).set_defaults(run=run_doctor)
+
+
+def find_notebooks() -> Path | None:
+    """The folder with the chapters: in the current folder, or beside the package in a checkout; `None` if neither.
+
+    >>> find_notebooks().name
+    'notebooks'
+    """
+    for root in (Path.cwd(), Path(__file__).resolve().parents[2]):
+        if (root / "notebooks" / "00_start_here.ipynb").exists():
+            return root / "notebooks"
+    return None
+
+
+def run_lab(options: argparse.Namespace) -> int:
+    """Open JupyterLab at the first chapter, with the further options of `options.rest`; returns the exit status."""
+    notebooks = find_notebooks()
+    if notebooks is None:
+        return complain("there is no notebooks/00_start_here.ipynb here: run it in a checkout of the course", 2)
+    if importlib.util.find_spec("jupyterlab") is None:
+        return complain("JupyterLab is not installed: pip install 'minikv[course]', or use `make lab`", 2)
+    # No pop-up that asks for news in the middle of a lesson, and no request for it.
+    paths = [str(asset("jupyter")), *filter(None, [os.environ.get("JUPYTER_CONFIG_PATH")])]
+    quiet = {**os.environ, "JUPYTER_CONFIG_PATH": os.pathsep.join(paths)}
+    where = [f"--ServerApp.root_dir={notebooks}", "--LabApp.default_url=/lab/tree/00_start_here.ipynb"]
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in options.rest:
+        where.append("--allow-root")  # in a container everybody is root, and JupyterLab would refuse
+    return _become([sys.executable, "-m", "jupyter", "lab", *where, *options.rest], quiet)
+
+
+def _become(command: list[str], environment: dict[str, str]) -> int:
+    """Run `command` in place of this process, so that Ctrl-C and a stop signal reach it and not us."""
+    if os.name == "posix":
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        os.execve(command[0], command, environment)
+    process = subprocess.Popen(command, env=environment)  # Windows has no exec that waits
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return process.wait()
+
+
+def run_doctor(options: argparse.Namespace) -> int:
+    """Print what is installed and what is missing; returns 1 where something that the course needs is missing."""
+    with importing():
+        from minikv.doctor import examine
+
+        findings = examine()  # imports torch to see the GPU
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        print(f"{finding.mark} {finding.name:<{width}}  {finding.found}")
+        if finding.advice:
+            print(f"  {'':<{width}}  -> {finding.advice}")
+    broken = [finding.name for finding in findings if finding.mark == "✗"]
+    print(f"\n{'Missing: ' + ', '.join(broken) if broken else 'Everything that the course needs is here.'}")
+    return 1 if broken else 0
