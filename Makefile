@@ -1,37 +1,49 @@
 # Two commands matter: `make lab` opens the course, `make test` checks everything. Both set up what they need.
-# PYTHON picks the interpreter that makes the virtual environment (3.11 or newer, as the pins in constraints.txt).
+#   PYTHON=python3.12   the interpreter that makes the virtual environment (3.11 or newer, as the pins in constraints.txt)
+#   TORCH=0             `make lab` without PyTorch, for the chapters that need none
+#   GPU=1               PyTorch with CUDA; GPU=0 is its CPU build, a tenth of the size, and the default without nvidia-smi
 
 PYTHON ?= python3
 VENV   ?= .venv
-BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 JOBS   ?= 2
+TORCH  ?= 1
+GPU    ?= $(if $(shell command -v nvidia-smi 2>/dev/null),1,0)
+TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
+
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+BUILD  := $(if $(filter 0,$(TORCH)),none,$(if $(filter 1,$(GPU)),cuda,cpu))
+COURSE := $(VENV)/.course-$(BUILD)
+DEV    := $(VENV)/.dev-$(BUILD)
+VERSION   := $(patsubst torch==%,%,$(shell grep '^torch==' constraints.txt))
+CUDA_SIZE := 2.8 GB to fetch, more than 5 GB on disk
+comma     := ,
 
 .PHONY: lab test lint types spell unit notebooks build clean
 
-lab: $(VENV)/.course
+lab: $(COURSE)
 	$(BIN)/minikv lab
 
 test: lint types spell unit notebooks
 
-lint: $(VENV)/.dev
+lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/.dev
+types: $(DEV)
 	$(BIN)/mypy
 
-spell: $(VENV)/.dev
+spell: $(DEV)
 	$(BIN)/codespell
 
-unit: $(VENV)/.dev
+unit: $(DEV)
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope
 
 # Strict nbval: every output of every notebook is run again and compared.
-notebooks: $(VENV)/.dev
+notebooks: $(DEV)
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope --nbval notebooks
 
-build: $(VENV)/.dev
+build: $(DEV)
 	$(BIN)/python notebooks/build.py
 
 clean:
@@ -42,10 +54,38 @@ $(VENV)/bin/python:
 	  { echo "$(PYTHON) is missing or older than 3.11; try: make lab PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.course: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(PIP) install -c constraints.txt -e '.[course,serving]'
+$(COURSE): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
+	@echo "The course: 0.1 GB to fetch."
+	$(PIP) install -c constraints.txt -e '.[$(if $(filter none,$(BUILD)),course,course$(comma)serving)]'
 	touch $@
 
-$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+$(DEV): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
+	$(if $(filter none,$(BUILD)),$(error TORCH=0 is for `make lab`: the tests need PyTorch))
+	@echo "The course and what checks it: 0.4 GB to fetch."
 	$(PIP) install -c constraints.txt -e '.[dev]'
-	touch $@ $(VENV)/.course
+	touch $@ $(COURSE)
+
+$(VENV)/.torch-none: $(BIN)/python
+	touch $@
+
+# Both builds have the same version, so pip would keep the one that is there.
+$(VENV)/.torch-cuda: $(BIN)/python constraints.txt
+	$(if $(wildcard $(VENV)/.torch-cpu),$(PIP) uninstall --yes torch)
+	@echo "PyTorch with CUDA: $(CUDA_SIZE)."
+	$(PIP) install -c constraints.txt torch
+	rm -f $(VENV)/.torch-cpu
+	touch $@
+
+# PyTorch's index is asked once, and has 5 seconds to answer; without it, pip decides.
+$(VENV)/.torch-cpu: $(BIN)/python constraints.txt
+	$(if $(wildcard $(VENV)/.torch-cuda),$(PIP) uninstall --yes torch)
+	@if $(PIP) index versions torch --index-url $(TORCH_INDEX) --retries 0 --timeout 5 2>/dev/null | grep -qF $(VERSION); \
+	then echo "PyTorch's CPU build: 0.2 GB to fetch."; \
+	  $(PIP) install --no-deps --index-url $(TORCH_INDEX) torch==$(VERSION); \
+	else echo "$(TORCH_INDEX) cannot be reached, or has no torch $(VERSION) for this Python."; \
+	  echo "PyTorch as pip finds it; on Linux often with CUDA: $(CUDA_SIZE)."; \
+	  echo "To stop, press Ctrl-C; to go without PyTorch, use TORCH=0."; \
+	  $(PIP) install -c constraints.txt torch; \
+	fi
+	rm -f $(VENV)/.torch-cuda
+	touch $@

@@ -1,0 +1,169 @@
+"""`make lab` and `make test` fetch what this machine needs: which PyTorch, from where, and what they say first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from chapters import ROOT
+
+MAKE = shutil.which("make")
+pytestmark = pytest.mark.skipif(not MAKE, reason="there is no make on this machine")
+
+# Stands for the Python of the virtual environment: it notes what it is asked, and passes on questions about an index.
+PYTHON = """#!/bin/sh
+echo "$*" >> asked.txt
+case "$*" in
+  *"index versions"*|*--no-deps*) exec "{python}" "$@" ;;
+esac
+"""
+
+
+class Machine:
+    """A copy of the Makefile in a folder of its own, with an empty virtual environment, and with or without a GPU."""
+
+    def __init__(self, folder, gpu=False):
+        self.folder = folder
+        self.programs = folder / "programs"
+        (folder / ".venv" / "bin").mkdir(parents=True)
+        self.programs.mkdir()
+        for name in ("Makefile", "constraints.txt", "pyproject.toml"):
+            shutil.copy(ROOT / name, folder / name)
+        for tool in ("sh", "grep", "touch", "rm"):
+            (self.programs / tool).symlink_to(shutil.which(tool))
+        self._program(folder / ".venv" / "bin" / "python", PYTHON.format(python=sys.executable))
+        for name in ("minikv", "ruff", "mypy", "codespell"):
+            self._program(folder / ".venv" / "bin" / name, "#!/bin/sh\n")
+        if gpu:
+            self._program(self.programs / "nvidia-smi", "#!/bin/sh\n")
+
+    @staticmethod
+    def _program(path, text):
+        path.write_text(text, "utf-8")
+        path.chmod(0o755)
+
+    def make(self, *words, index="http://127.0.0.1:9"):
+        """What pip was asked, one line a call, and what was said; port 9 is where nobody answers."""
+        asked = self.folder / "asked.txt"
+        asked.write_text("", "utf-8")
+        ours = ("PIP_", "MAKE", "MFLAGS", "TORCH", "GPU", "VENV", "PYTHON")  # of the `make test` that runs this test
+        settings = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+        settings.update(PATH=str(self.programs), PIP_CONFIG_FILE=os.devnull, PIP_TARGET=str(self.folder / "packages"))
+        done = subprocess.run([MAKE, *words, f"TORCH_INDEX={index}"], cwd=self.folder, env=settings,
+                              capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
+        self.status, self.said = done.returncode, done.stdout + done.stderr
+        flag = "-m pip --disable-pip-version-check "
+        return [line.removeprefix(flag) for line in asked.read_text("utf-8").splitlines() if "pip" in line]
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+@pytest.fixture
+def gpu_machine(tmp_path):
+    return Machine(tmp_path, gpu=True)
+
+
+@pytest.fixture
+def index(tmp_path):
+    """An index with one tiny wheel, which calls itself PyTorch's CPU build."""
+    name = "torch-2.13.0+cpu-py3-none-any.whl"
+    folder = tmp_path / "index" / "torch"
+    folder.mkdir(parents=True)
+    with zipfile.ZipFile(folder / name, "w") as wheel:
+        about = "torch-2.13.0+cpu.dist-info"
+        wheel.writestr("torch/__init__.py", "__version__ = '2.13.0+cpu'\n")
+        wheel.writestr(f"{about}/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    (folder / "index.html").write_text(f'<a href="{name.replace("+", "%2B")}">{name}</a>', "utf-8")
+    return folder.parent.as_uri()
+
+
+COURSE = "install -c constraints.txt -e .[course,serving]"
+ANY_TORCH = "install -c constraints.txt torch"
+
+
+def test_without_a_gpu_the_cpu_build_comes_from_pytorchs_own_index(machine, index):
+    probe, torch, course = machine.make("lab", index=index)
+    assert probe.startswith(f"index versions torch --index-url {index}")
+    assert torch == f"install --no-deps --index-url {index} torch==2.13.0"
+    assert course == COURSE
+    assert machine.said.index("CPU build: 0.2 GB to fetch") < machine.said.index(
+        "Successfully installed torch-2.13.0+cpu"
+    )
+    assert (machine.folder / "packages" / "torch" / "__init__.py").exists()
+
+
+def test_an_index_that_does_not_answer_is_asked_once_and_pip_decides(machine):
+    probe, *rest = machine.make("lab")
+    assert "--retries 0 --timeout 5" in probe
+    assert rest == [ANY_TORCH, COURSE]
+    assert "http://127.0.0.1:9 cannot be reached" in machine.said
+    assert "2.8 GB to fetch" in machine.said
+    assert "TORCH=0" in machine.said
+
+
+def test_an_index_without_this_version_counts_as_none(machine, index):
+    pins = machine.folder / "constraints.txt"
+    pins.write_text(pins.read_text("utf-8").replace("torch==2.13.0", "torch==9.9.9"), "utf-8")
+    assert machine.make("lab", index=index)[1:] == [ANY_TORCH, COURSE]
+    assert "no torch 9.9.9 for this Python" in machine.said
+
+
+def test_a_download_that_breaks_off_does_not_turn_into_the_large_one(machine, index):
+    for wheel in (machine.folder / "index" / "torch").glob("*.whl"):
+        wheel.write_bytes(b"half a wheel")
+    assert ANY_TORCH not in machine.make("lab", index=index)
+    assert machine.status != 0
+
+
+def test_with_a_gpu_the_other_build_is_taken(gpu_machine):
+    assert gpu_machine.make("lab") == [ANY_TORCH, COURSE]
+    assert "PyTorch with CUDA: 2.8 GB to fetch" in gpu_machine.said
+
+
+def test_gpu_1_and_gpu_0_overrule_what_was_found(tmp_path):
+    for present, choice in ((False, "GPU=1"), (True, "GPU=0")):
+        (tmp_path / choice).mkdir()
+        asked = Machine(tmp_path / choice, gpu=present).make("lab", choice)
+        assert asked[-2:] == [ANY_TORCH, COURSE]
+        assert ("index versions" in asked[0]) == (choice == "GPU=0")
+
+
+def test_torch_0_installs_the_course_alone(machine):
+    assert machine.make("lab", "TORCH=0") == ["install -c constraints.txt -e .[course]"]
+    assert "0.1 GB to fetch" in machine.said
+    assert "PyTorch" not in machine.said
+
+
+def test_the_tests_cannot_go_without_pytorch(machine):
+    assert machine.make("test", "TORCH=0") == []
+    assert "the tests need PyTorch" in machine.said
+    assert machine.status != 0
+
+
+def test_the_same_choice_installs_once_and_another_choice_again(machine):
+    assert len(machine.make("lab")) == 3
+    assert machine.make("lab") == []
+    assert machine.make("lab", "GPU=1") == ["uninstall --yes torch", ANY_TORCH, COURSE]
+    assert machine.make("lab", "GPU=1") == []
+    assert machine.make("lab")[0] == "uninstall --yes torch"
+    assert machine.make("lab", "TORCH=0") == ["install -c constraints.txt -e .[course]"]
+
+
+def test_make_test_installs_what_make_lab_needs(machine):
+    *_, last = [line for line in machine.make("test") if line.startswith("install")]
+    assert last == "install -c constraints.txt -e .[dev]"
+    assert "0.4 GB to fetch" in machine.said
+    assert machine.make("lab") == []
+
+
+def test_pip_shows_its_progress():
+    assert "--quiet" not in (ROOT / "Makefile").read_text("utf-8")
