@@ -100,12 +100,15 @@ def __getattr__(name: str) -> Any:
 
 def _missing(name: str, error: ModuleNotFoundError) -> ImportError:
     """What to say when `name` needs a package that is not installed: which one, and the extra that brings it."""
-    home, module = _HOME_OF[name], (error.name or "").split(".")[0]
+    from minikv.doctor import remedy
+
+    module = (error.name or "").split(".")[0]
     if module in ("minikv", ""):
         return error
-    extra = "course" if home.startswith("minikv.course") else "serving"
-    told = f"minikv.{name} needs {module}, which is not installed: pip install 'minikv[{extra}]'"
-    return ImportError(told, name=module)
+    # The course needs all of its packages: the extra of the first one that is missing would not do.
+    part_of_course = _HOME_OF[name].startswith("minikv.course") and "serving" not in remedy(module)
+    command = "pip install 'minikv[course]'" if part_of_course else remedy(module)
+    return ImportError(f"minikv.{name} needs {module}, which is not installed: {command}", name=module)
 
 
 def __dir__() -> list[str]:

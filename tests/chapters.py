@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from project import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 CHECK = re.compile(r'^check\("([\d.]+) (\w+)", (\w+)\)$', re.MULTILINE)

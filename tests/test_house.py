@@ -11,16 +11,10 @@ import sys
 
 import pytest
 import yaml
-from chapters import ROOT
+from project import EXTRAS, PROJECT, ROOT
 
 import minikv
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 MODULES = sorted(path for path in (ROOT / "minikv").rglob("*.py"))
 
 # From the ground up; a part may import itself and what stands on a lower floor.
@@ -141,7 +135,7 @@ def required(*extras):
     """What the package needs with these extras, and with the extras that they name."""
     found = list(PROJECT["project"]["dependencies"])
     for extra in extras:
-        for requirement in PROJECT["project"]["optional-dependencies"][extra]:
+        for requirement in EXTRAS[extra]:
             inner = re.match(r"minikv\[([\w,]+)\]", requirement)
             found += required(*inner[1].split(",")) if inner else [requirement]
     return list(dict.fromkeys(found))

@@ -9,7 +9,7 @@ import sys
 import zipfile
 
 import pytest
-from chapters import ROOT
+from project import ROOT
 
 MAKE = shutil.which("make")
 pytestmark = pytest.mark.skipif(not MAKE, reason="there is no make on this machine")

@@ -79,16 +79,22 @@ def _become(command: list[str], environment: dict[str, str]) -> int:
 
 
 def run_doctor(options: argparse.Namespace) -> int:
-    """Print what is installed and what is missing; returns 1 where something that the course needs is missing."""
+    """Print what is installed and what is missing; returns 1 where an installed extra lacks something."""
     with importing():
-        from minikv.doctor import examine
+        from minikv.doctor import EXTRAS, examine, seems_installed
 
         findings = examine()  # imports torch to see the GPU
     width = max(len(finding.name) for finding in findings)
-    for finding in findings:
+    for finding, after in zip(findings, [*findings[1:], None]):
         print(f"{finding.mark} {finding.name:<{width}}  {finding.found}")
-        if finding.advice:
+        if finding.advice and (after is None or after.advice != finding.advice):  # one advice for several in a row
             print(f"  {'':<{width}}  -> {finding.advice}")
     broken = [finding.name for finding in findings if finding.mark == "✗"]
-    print(f"\n{'Missing: ' + ', '.join(broken) if broken else 'Everything that the course needs is here.'}")
+    absent = [extra for extra in EXTRAS if not seems_installed(extra)]
+    if broken:
+        print(f"\nMissing: {', '.join(broken)}")
+    elif absent:
+        print(f"\nThe core is complete. Extras that are not installed: {', '.join(absent)}")
+    else:
+        print("\nEverything that the course needs is here.")
     return 1 if broken else 0

@@ -13,7 +13,7 @@ First, is everything here? This cell lists what the course needs and cannot find
 # %%
 from minikv.doctor import examine
 
-[finding.name for finding in examine() if finding.mark == "✗"]
+[finding.name for finding in examine("course") if finding.mark == "✗"]
 
 # %% [markdown]
 """
