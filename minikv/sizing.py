@@ -9,7 +9,6 @@ caller's to subtract. Layers that keep less than all tokens (sliding windows) ar
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 from minikv.assets import asset
 from minikv.errors import bounded, whole_number
+from minikv.untrusted import int_field, read_json
 
 DTYPE_BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}
 SCALE_BYTES = {"int8": 4, "int4": 4}  # one fp32 scale for each token, KV head, and K or V
@@ -99,7 +99,7 @@ class KVShape:
         def need(key: str) -> int:
             if config.get(key) is None:
                 raise ValueError(f"{name} has no {key}: it does not look like a decoder's config.json")
-            return whole_number(f"{key} in {name}", config[key], 1, "a size is at least 1")
+            return int_field(f"{key} in {name}", config[key])
 
         layers, heads = need("num_hidden_layers"), need("num_attention_heads")
         if config.get("kv_lora_rank") is not None:
@@ -125,15 +125,7 @@ def _read_config(source: Any) -> tuple[Mapping[str, Any], str]:
         path /= "config.json"
     if not path.exists() and path.parent == Path() and path.suffix != ".json":
         path = asset(f"configs/{source}.json")
-    try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path.name} is no JSON, line {error.lineno}: {error.msg}") from None
-    except (UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{path.name} is no JSON: {bounded(error)}") from None
-    if not isinstance(config, dict):
-        raise ValueError(f"{path.name} holds a {type(config).__name__}: expected an object")
-    return config, path.name
+    return read_json(path), path.name
 
 
 class TensorPlan(NamedTuple):

@@ -170,13 +170,13 @@ UNKNOWN = {
     "model_type is 'gpt2': expected one of llama, mistral, qwen2": {"model_type": "gpt2"},
     "hidden_act is 'gelu': this decoder knows only 'silu'": {"hidden_act": "gelu"},
     "sliding_window is 4096: this decoder knows only None": {"sliding_window": 4096},
-    "use_sliding_window is True: this decoder knows only None": {"use_sliding_window": True},
+    "use_sliding_window is True: this decoder knows only False": {"use_sliding_window": True},
     "quantization_config is {'bits': 4}": {"quantization_config": {"bits": 4}},
     "partial_rotary_factor is 0.5": {"partial_rotary_factor": 0.5},
     "partial_rotary_factor is 0.25": {"rope_parameters": {"partial_rotary_factor": 0.25}},
     "rope_type is 'yarn': expected default, linear or llama3": {"rope_scaling": {"type": "yarn", "factor": 2.0}},
-    "RoPE of type llama3 has high_freq_factor None": {"rope_scaling": {**LLAMA3, "high_freq_factor": None}},
-    "RoPE of type linear has factor 0": {"rope_scaling": {"type": "linear", "factor": 0}},
+    "high_freq_factor of RoPE type llama3 is None": {"rope_scaling": {**LLAMA3, "high_freq_factor": None}},
+    "factor of RoPE type linear is 0: expected a number from 1": {"rope_scaling": {"type": "linear", "factor": 0}},
     "head_dim is 7: RoPE turns pairs of numbers": {"head_dim": 7},
     "the config has no vocab_size": {"vocab_size": None},
     "intermediate_size is 0: a size is at least 1": {"intermediate_size": 0},
@@ -279,7 +279,7 @@ def test_a_folder_that_is_no_checkpoint_says_what_is_missing(folder):
     with pytest.raises(FileNotFoundError, match=r"has neither model\.safetensors nor model\.safetensors\.index\.json"):
         Llama.from_folder(folder)
     (folder / "config.json").write_text("{")
-    with pytest.raises(ValueError, match=r"config\.json is no JSON"):
+    with pytest.raises(ValueError, match=r"config\.json is not JSON"):
         Llama.from_folder(folder)
     (folder / "config.json").unlink()
     with pytest.raises(FileNotFoundError, match=r"has no config\.json"):
@@ -293,7 +293,7 @@ def test_shards_must_hold_what_their_index_says(folder):
     assert [*read_weights(folder)] == ["model.norm.weight"]
     index["weight_map"]["nothing"] = "a.safetensors"
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises(ValueError, match=r"says that nothing is in a\.safetensors: it is not"):
+    with pytest.raises(ValueError, match=r"says that 'nothing' is in 'a\.safetensors': it is not"):
         read_weights(folder)
 
 

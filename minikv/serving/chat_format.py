@@ -13,8 +13,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from minikv.serving.config import read_json
 from minikv.serving.tokenizer import Tokenizer
+from minikv.untrusted import read_json
 
 
 class Turn(NamedTuple):

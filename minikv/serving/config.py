@@ -6,7 +6,6 @@ right ones, and a cache cannot be blamed for them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import pi
@@ -14,8 +13,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import bounded
 from minikv.sizing import KVShape
+from minikv.untrusted import bool_field, float_field, inside, int_field, read_json
 
 _BIASES = {"llama": "", "mistral": "", "qwen2": "qkv"}  # model_type: projections that always have one
 _SETTINGS = {  # what must be so; a setting that is absent is so
@@ -23,9 +23,15 @@ _SETTINGS = {  # what must be so; a setting that is absent is so
     "quantization_config": (None,),
     "partial_rotary_factor": (None, 1, 1.0),
     "sliding_window": (None,),
-    "use_sliding_window": (None, False),
+    "text_config": (None,),
+    "kv_lora_rank": (None,),
+    "v_head_dim": (None,),
 }
-_LLAMA3 = ("low_freq_factor", "high_freq_factor", "original_max_position_embeddings")
+_MOST_LAYERS = 10_000  # everything else is compared with the weights before memory is taken for it
+_SCALING = {  # what each type of RoPE needs
+    "linear": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+}
 
 
 @dataclass(frozen=True)
@@ -63,83 +69,89 @@ class LlamaConfig:
     def read(cls, config: Mapping[str, Any]) -> LlamaConfig:
         """Read a `config.json`; `ValueError` names the first setting that this decoder does not have."""
         kind = config.get("model_type")
-        if kind not in _BIASES:
+        if not isinstance(kind, str) or kind not in _BIASES:
             raise ValueError(f"model_type is {bounded(kind)}: expected one of {', '.join(_BIASES)}")
-        off = {"sliding_window"} if config.get("use_sliding_window") is False else set()  # as Qwen2 writes it
-        for name, known in _SETTINGS.items():
-            if name in config and name not in off and config[name] not in known:
-                raise ValueError(f"{name} is {bounded(config[name])}: this decoder knows only {known[0]!r}")
+        _check_settings(config)
         shape = KVShape.from_config(config)
+        if shape.num_layers > _MOST_LAYERS:
+            raise ValueError(f"num_hidden_layers is {shape.num_layers}: expected at most {_MOST_LAYERS}")
         if shape.head_dim % 2:
             raise ValueError(f"head_dim is {shape.head_dim}: RoPE turns pairs of numbers, so it must be even")
         theta, scaling = _rope(config)
-        attention_bias = bool(config.get("attention_bias", False))
+        attention_bias, vocab_size = bool_field(config, "attention_bias"), _size(config, "vocab_size")
         return cls(
             shape=shape,
             num_heads=shape.num_heads or shape.num_kv_heads,
             hidden_size=_size(config, "hidden_size"),
             intermediate_size=_size(config, "intermediate_size"),
-            vocab_size=_size(config, "vocab_size"),
+            vocab_size=vocab_size,
             max_length=_size(config, "max_position_embeddings", 2048),
-            eos=_eos(config.get("eos_token_id")),
-            norm_eps=float(config.get("rms_norm_eps", 1e-6)),
+            eos=frozenset(token_ids(config, "eos_token_id")),
+            norm_eps=float_field("rms_norm_eps", config.get("rms_norm_eps", 1e-6), 1e-30, 1),
             rope_theta=theta,
             rope_scaling=scaling,
-            tied=bool(config.get("tie_word_embeddings", False)),
+            tied=bool_field(config, "tie_word_embeddings"),
             qkv_bias=attention_bias or _BIASES[kind] == "qkv",
             output_bias=attention_bias and _BIASES[kind] != "qkv",
-            mlp_bias=bool(config.get("mlp_bias", False)),
+            mlp_bias=bool_field(config, "mlp_bias"),
         )
+
+
+def _check_settings(config: Mapping[str, Any]) -> None:
+    """Refuse each setting that would change the logits in a way that this decoder does not know."""
+    if bool_field(config, "use_sliding_window"):
+        raise ValueError("use_sliding_window is True: this decoder knows only False")
+    off = {"sliding_window"} if config.get("use_sliding_window") is False else set()  # as Qwen2 writes it
+    for name, known in _SETTINGS.items():
+        value = config.get(name, known[0])
+        if name not in off and (value not in known or isinstance(value, bool)):
+            raise ValueError(f"{name} is {bounded(value)}: this decoder knows only {known[0]!r}")
 
 
 def _size(config: Mapping[str, Any], name: str, default: int | None = None) -> int:
     if config.get(name, default) is None:
         raise ValueError(f"the config has no {name}: it does not look like a decoder's config.json")
-    return whole_number(name, config.get(name, default), 1, "a size is at least 1")
+    return int_field(name, config.get(name, default))
 
 
-def _eos(ids: Any) -> frozenset[int]:
-    if ids is None:
-        return frozenset()
-    return frozenset(
-        whole_number("eos_token_id", i, 0, "a token id is 0 or more") for i in (ids if isinstance(ids, list) else [ids])
-    )
+def token_ids(config: Mapping[str, Any], name: str) -> list[int]:
+    """The token ids that a config has under `name`: one, a list of them, or none; each is below its `vocab_size`.
+
+    >>> token_ids({"vocab_size": 32, "eos_token_id": [2, 5]}, "eos_token_id")
+    [2, 5]
+    >>> token_ids({"vocab_size": 32, "eos_token_id": 40}, "eos_token_id")
+    Traceback (most recent call last):
+    ValueError: eos_token_id is 40: expected at most 31
+    """
+    found = config.get(name)
+    ids = found if isinstance(found, list) else [] if found is None else [found]
+    last = int_field("vocab_size", config.get("vocab_size", 2**31 - 1)) - 1
+    return [int_field(name, id, "a token id is 0 or more", 0, last) for id in ids]
 
 
 def _rope(config: Mapping[str, Any]) -> tuple[float, Mapping[str, Any] | None]:
     """Theta and scaling, from either of the two places in which they are written."""
-    rope = {**(config.get("rope_scaling") or {}), **(config.get("rope_parameters") or {})}
-    theta = rope.get("rope_theta", config.get("rope_theta", 10000.0))
-    kind = rope.get("rope_type", rope.get("type", "default"))
-    if rope.get("partial_rotary_factor", 1.0) != 1.0:
-        raise ValueError(f"partial_rotary_factor is {rope['partial_rotary_factor']}: this decoder turns whole heads")
+    rope: dict[str, Any] = {}
+    for name in ("rope_scaling", "rope_parameters"):
+        found = config.get(name)
+        if found is not None and not isinstance(found, Mapping):
+            raise ValueError(f"{name} is {bounded(found)}: expected an object or null")
+        rope.update(found or {})
+    theta = float_field("rope_theta", rope.get("rope_theta", config.get("rope_theta", 10000.0)), least=1)
+    kind, part = rope.get("rope_type", rope.get("type", "default")), rope.get("partial_rotary_factor", 1.0)
+    if isinstance(part, bool) or part not in (None, 1.0):
+        raise ValueError(f"partial_rotary_factor is {bounded(part)}: this decoder turns whole heads")
     if kind == "default":
-        return float(theta), None
-    needs = {"linear": ("factor",), "llama3": ("factor", *_LLAMA3)}.get(kind)
-    if needs is None:
+        return theta, None
+    if not isinstance(kind, str) or kind not in _SCALING:
         raise ValueError(f"rope_type is {bounded(kind)}: expected default, linear or llama3")
-    for name in needs:
-        if not isinstance(rope.get(name), (int, float)) or not rope[name] > 0:
-            raise ValueError(f"RoPE of type {kind} has {name} {bounded(rope.get(name))}: expected a number above 0")
-    return float(theta), {"rope_type": kind, **{name: rope[name] for name in needs}}
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in `path`; `ValueError` names the file where there is none.
-
-    >>> from minikv.assets import asset
-    >>> read_json(asset("configs/llama-3.1-8b.json"))["model_type"]
-    'llama'
-    """
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is no JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} holds {bounded(found)}: expected an object")
-    return found
+    least = {"low_freq_factor": 1e-6, "high_freq_factor": 1e-6}
+    scaling = {
+        name: float_field(f"{name} of RoPE type {kind}", rope.get(name), least.get(name, 1)) for name in _SCALING[kind]
+    }
+    if kind == "llama3" and not scaling["low_freq_factor"] < scaling["high_freq_factor"]:
+        raise ValueError(f"low_freq_factor is {scaling['low_freq_factor']:g}: expected less than high_freq_factor")
+    return theta, {"rope_type": kind, **scaling}
 
 
 def read_config(folder: str | PathLike[str]) -> LlamaConfig:
@@ -152,9 +164,10 @@ def read_config(folder: str | PathLike[str]) -> LlamaConfig:
     [256]
     """
     folder = Path(folder)
-    if not (folder / "config.json").exists():
+    path, generation = inside(folder, "config.json"), inside(folder, "generation_config.json")
+    if not path.exists():
         raise FileNotFoundError(f"{folder} has no config.json: expected the folder of a checkpoint")
-    settings, generation = read_json(folder / "config.json"), folder / "generation_config.json"
+    settings = read_json(path)
     ends = read_json(generation).get("eos_token_id") if generation.exists() else None
     return LlamaConfig.read(settings if ends is None else {**settings, "eos_token_id": ends})
 
@@ -176,7 +189,7 @@ def rope_frequencies(config: LlamaConfig) -> list[float]:
         return plain
     if scaling["rope_type"] == "linear":
         return [turn / scaling["factor"] for turn in plain]
-    low, high, context = (scaling[name] for name in _LLAMA3)
+    low, high, context = (scaling[name] for name in _SCALING["llama3"][1:])
     turns = [turn * context / (2 * pi) for turn in plain]  # in the original context
     kept = [min(1.0, max(0.0, (many - low) / (high - low))) for many in turns]
     return [turn * (share + (1 - share) / scaling["factor"]) for turn, share in zip(plain, kept)]

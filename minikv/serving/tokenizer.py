@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from minikv.errors import bounded
-from minikv.serving.config import read_json
+from minikv.untrusted import read_json
 
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 

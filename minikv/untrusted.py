@@ -1,0 +1,203 @@
+"""The gate for files that somebody else made: checkpoints, configs, tokenizers, traces.
+
+Such a file may be cut off, of another kind, or made to do harm. So its size is compared with a limit before it is
+read, its name may not lead out of its folder, its JSON may not be nested deeply, and each number in it is checked
+against its range before anything is counted or allocated by it. Whatever is wrong is a `ValueError` in one line.
+"""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Mapping
+from pathlib import Path, PureWindowsPath
+from typing import Any, NoReturn
+
+from minikv.errors import bounded, whole_number
+
+LARGEST_JSON = 2**24  # bytes: room for an index of 100,000 weights
+DEEPEST_JSON = 64
+LARGEST_SIZE = 2**31 - 1
+_LONGEST_NAME = 255
+
+
+def read_bytes(path: Path, most: int) -> bytes:
+    """The content of the regular file `path`; `ValueError` if it is another kind of file or has over `most` bytes.
+
+    >>> from minikv.assets import asset
+    >>> read_bytes(asset("model/config.json"), most=4096)[:1]
+    b'{'
+    """
+    require_regular(path)
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"{path} has more than {most} bytes, the most that are read of it")
+    return content
+
+
+def require_regular(path: Path) -> None:
+    """Raise `ValueError` unless `path` is a regular file: a pipe or a device might never end.
+
+    >>> require_regular(Path())
+    Traceback (most recent call last):
+    ValueError: . is not a regular file
+    """
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError(f"{path} is not a regular file")
+
+
+def read_text(path: Path, most: int) -> str:
+    """The content of a UTF-8 file of at most `most` bytes; `ValueError` names what is wrong with it.
+
+    >>> from minikv.assets import asset
+    >>> read_text(asset("model/config.json"), most=4096)[:1]
+    '{'
+    """
+    try:
+        return read_bytes(path, most).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
+
+
+def read_json(path: Path, most: int = LARGEST_JSON) -> dict[str, Any]:
+    """The JSON object in `path`, a file of at most `most` bytes; `ValueError` names the file where there is none.
+
+    >>> from minikv.assets import asset
+    >>> read_json(asset("configs/llama-3.1-8b.json"))["model_type"]
+    'llama'
+    """
+    return json_object(read_text(path, most), str(path))
+
+
+def json_object(text: str | bytes, name: str) -> dict[str, Any]:
+    """The JSON object that `text` spells; `ValueError` begins with `name`.
+
+    >>> json_object('[1, 2]', "the index")
+    Traceback (most recent call last):
+    ValueError: the index holds a list: expected an object
+    """
+    found = parse_json(text, name)
+    if not isinstance(found, dict):
+        raise ValueError(f"{name} holds a {type(found).__name__}: expected an object")
+    return found
+
+
+def parse_json(text: str | bytes, name: str) -> Any:
+    """What the JSON `text` says, nested at most `DEEPEST_JSON` deep; `ValueError` begins with `name`.
+
+    Repeated keys are refused, and so are NaN and Infinity, which JSON does not have.
+
+    >>> parse_json('{"a": 1, "a": 2}', "config.json")
+    Traceback (most recent call last):
+    ValueError: config.json has the key 'a' twice
+    """
+    try:
+        found = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{name} is not JSON, line {error.lineno}: {error.msg} at column {error.colno}") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
+    except RecursionError:
+        raise ValueError(f"{name} is nested too deeply: expected at most {DEEPEST_JSON} levels") from None
+    except ValueError as error:  # a repeated key, a constant, an integer of thousands of digits
+        raise refusal(name, error, between=" ") from None
+    level, depth = [found], 0
+    while level:
+        if (depth := depth + 1) > DEEPEST_JSON:
+            raise ValueError(f"{name} is nested too deeply: expected at most {DEEPEST_JSON} levels")
+        level = [child for item in level for child in _children(item) if isinstance(child, (dict, list))]
+    return found
+
+
+def _children(item: Any) -> Any:
+    return item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"has the key {bounded(twice)} twice")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"has the number {name}: expected finite numbers")
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The path of the file `name` in `folder`; `ValueError` if it leads out of it, itself or by a link.
+
+    A snapshot in the cache of the Hugging Face Hub links to `../../blobs`, where the cache keeps its files: that is
+    the one place outside.
+
+    >>> inside(Path("checkpoint"), "../secret.safetensors")
+    Traceback (most recent call last):
+    ValueError: '../secret.safetensors' is not the name of a file in its own folder
+    """
+    parts = PureWindowsPath(name if isinstance(name, str) else "")  # knows both kinds of slash, and drives
+    if not parts.name or parts.anchor or ".." in parts.parts or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise ValueError(f"{bounded(name)} is not the name of a file in its own folder")
+    try:
+        home, target = folder.resolve(), (folder / name).resolve()
+    except (OSError, RuntimeError) as error:  # links in a circle
+        raise refusal(f"{folder / name} leads nowhere", error) from None
+    roots = [home, *([home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [])]
+    if not any(target.is_relative_to(root) for root in roots):
+        raise ValueError(f"{folder / name} is a link that leads out of its folder")
+    return folder / name
+
+
+def int_field(
+    name: str, value: Any, rule: str = "a size is at least 1", least: int = 1, most: int = LARGEST_SIZE
+) -> int:
+    """`value` as an int in [least, most]; any other value, of any type, is a `ValueError` with the rule.
+
+    >>> int_field("num_hidden_layers", "32")
+    Traceback (most recent call last):
+    ValueError: num_hidden_layers is '32' (str), not a whole number: a size is at least 1
+    """
+    try:
+        found = whole_number(name, value, least, rule)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    if found > most:
+        raise ValueError(f"{name} is {bounded(found)}: expected at most {most}")
+    return found
+
+
+def float_field(name: str, value: Any, least: float, most: float = 1e300) -> float:
+    """`value` as a float in [least, most]; any other value, NaN and booleans too, is a `ValueError`.
+
+    >>> float_field("rope_theta", 500000, least=1)
+    500000.0
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+        raise ValueError(f"{name} is {bounded(value)}: expected a number from {least:g} to {most:g}")
+    return float(value)
+
+
+def bool_field(settings: Mapping[str, Any], name: str) -> bool:
+    """The boolean `name` of `settings`, false where it is absent or null; anything else is a `ValueError`.
+
+    >>> bool_field({"mlp_bias": "no"}, "mlp_bias")
+    Traceback (most recent call last):
+    ValueError: mlp_bias is 'no': expected true or false
+    """
+    value = settings.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"{name} is {bounded(value)}: expected true or false")
+    return bool(value)
+
+
+def refusal(what: str, error: BaseException, between: str = ": ", most: int = 160) -> ValueError:
+    """The `ValueError` that says `what` and why, in one line, however long the message of `error` is.
+
+    >>> refusal("the file is wrong", Exception("first\\nsecond"))
+    ValueError('the file is wrong: first second')
+    """
+    why = " ".join(str(error)[: 2 * most].split()) or type(error).__name__
+    why = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in why)
+    return ValueError(f"{what}{between}{why if len(why) <= most else why[: most - 1] + '…'}")
