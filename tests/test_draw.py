@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import random
 import re
 import sys
 from html import unescape
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 from minikv import BitmaskPool, FreeListPool, PageTable, QueuePool, RadixCache, beside, draw, play
 from minikv.course.pictures import render
 from minikv.course.pictures.svg import markup, svg_size
-from minikv.testing.snapshot import legible
+from minikv.course.pictures.tree import BROAD, tree_parts
+from minikv.testing.snapshot import legible, snapshot
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
 
@@ -211,26 +213,24 @@ def test_a_notebook_gets_a_picture_of_twice_the_pixels_and_the_text():
 
 
 def test_without_graphviz_the_text_stands_alone_and_says_what_to_install(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("minikv.course.pictures.draw"), "dot_to_svg", lambda dot: None)
+    monkeypatch.setattr("minikv.course.pictures.tree.places", lambda *shape, **how: None)
     monkeypatch.setattr(importlib.import_module("minikv.course.pictures.draw"), "graphviz_way", lambda: None)
     data, _ = draw(a_cache())._repr_mimebundle_()
     assert set(data) == {"text/plain"}
     assert data["text/plain"].endswith(render.HOW_TO_GET_PICTURES)
-    assert "<pre>root" in play([("one", draw(a_cache()))]).frames[0]
+    assert words_in(play([("one", draw(a_cache()))]).frames[0]) == draw(a_cache()).text.splitlines()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for dot is a shell script")
 def test_dot_does_where_webassembly_is_missing(monkeypatch, tmp_path):
     program = tmp_path / "dot"
-    program.write_text(
-        '#!/bin/sh\ncat > /dev/null\necho \'<?xml?><svg width="8pt" height="9pt" viewBox="0 0 8 9"></svg>\'\n'
-    )
+    program.write_text("#!/bin/sh\ncat > /dev/null\necho 'graph 1 2 3'\necho 'node n0 1 1.5 1 1'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(render, "graphviz_way", lambda: "dot")
-    render.dot_to_svg.cache_clear()
-    assert draw(a_cache()).svg == '<svg width="8" height="9" viewBox="0 0 8 9"></svg>'
-    render.dot_to_svg.cache_clear()
+    render.places.cache_clear()
+    assert svg_size(draw(RadixCache()).svg) == (2 * 72 + 14, 3 * 72 + 14)
+    render.places.cache_clear()
 
 
 @needs_graphviz
@@ -283,3 +283,61 @@ def test_markup_is_well_formed_and_says_the_same(text):
     """All that XML can hold comes back as it was."""
     shown = ElementTree.fromstring(f'<text name="{markup(text)}">{markup(text)}</text>')
     assert (shown.text or "") == shown.get("name") == legible(text)
+
+
+def a_large_cache(nodes):
+    dice, cache, prompts, used = random.Random(1), RadixCache(), [], 0
+    while sum(1 for _ in cache.nodes()) < nodes:
+        start = dice.choice(prompts)[: dice.randrange(1, 12)] if prompts and dice.random() < 0.7 else []
+        prompts.append(start + [dice.randrange(50) for _ in range(dice.randrange(1, 9))])
+        cache.insert(prompts[-1], range(used, used + len(prompts[-1])))
+        used += len(prompts[-1])
+    return cache
+
+
+@needs_graphviz
+def test_a_large_picture_has_a_bounded_number_of_pixels_and_all_of_its_nodes():
+    """150 nodes grow to the right; a letter of 13 units still has 8 pixels or more."""
+    picture = draw(a_large_cache(150))
+    width, height = svg_size(picture.svg)
+    pixels = [int.from_bytes(picture.png[at : at + 4], "big") for at in (16, 20)]
+    assert pixels[0] * pixels[1] <= render.MOST_PIXELS * 1.01
+    assert 13 * pixels[0] / width > 8
+    assert pixels[0] / width == pytest.approx(pixels[1] / height, rel=0.01)
+    assert picture.svg.count("data-part") == len(picture.text.splitlines())
+
+
+@needs_graphviz
+def test_a_broad_tree_is_drawn_sideways_and_a_small_one_is_not():
+    broad, small = RadixCache(), RadixCache()
+    for token in range(20):
+        broad.insert([token, token, token], [3 * token, 3 * token + 1, 3 * token + 2])
+    small.insert([1], [0])
+    sizes = [svg_size(draw(cache).svg) for cache in (broad, small)]
+    assert sizes[0][0] < 400 < BROAD
+    assert sizes[0][0] < sizes[0][1]
+    assert sizes[1][0] < sizes[1][1]
+
+
+@needs_graphviz
+def test_no_node_covers_another_and_every_line_ends_at_its_nodes():
+    parts, paper = tree_parts(snapshot(a_large_cache(40), {}))
+    boxes = {}
+    for part in parts:
+        found = re.search(r'd="M(-?\d+) [\d.]+(?:h(\d+)|a([\d.]+))', part.drawing.svg)
+        left, wide = int(found[1]), int(found[2] or 2 * float(found[3]))
+        boxes[part.key] = (part.x + left, part.y, part.x + left + wide, part.y + part.drawing.reach)
+    for key, (left, top, right, foot) in boxes.items():
+        assert 0 <= left < right <= paper.width
+        assert 0 <= top < foot <= paper.height
+        others = [box for other, box in boxes.items() if other != key]
+        assert not [b for b in others if b[0] < right and left < b[2] and b[1] < foot and top < b[3]]
+    for part in parts:
+        if part.above is not None:
+            assert boxes[part.above][3] < part.y
+
+
+@needs_graphviz
+def test_nodes_whose_ids_are_not_unique_are_all_drawn():
+    root = Mine(children=[Mine(tokens=[token], id=1) for token in range(4)], id=1)
+    assert draw(root).svg.count("data-part") == 5

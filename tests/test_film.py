@@ -25,7 +25,9 @@ from minikv import (
     record,
 )
 from minikv.course.film.frame import BROAD, paint, room_of
+from minikv.course.film.pool import pool_parts
 from minikv.course.pictures import render
+from minikv.course.pictures.parts import Paper
 from minikv.course.pictures.svg import svg_size
 from minikv.testing.watch import watch
 
@@ -627,21 +629,22 @@ def test_the_same_operations_make_the_same_bytes():
 
 
 @needs_graphviz
-def test_the_player_sends_each_picture_once():
+def test_the_player_sends_each_drawing_once_and_only_what_changed():
     reel = a_film().player().reel
-    assert len(reel["pictures"]) == len(set(reel["pictures"]))
-    assert [len(scene) for scene in reel["scenes"]] == [2] * 12
-    assert reel["scenes"][4][0] == reel["scenes"][5][0]  # alloc does not change the tree
-    sizes = {svg_size(reel["pictures"][scene[0]]) for scene in reel["scenes"]}
-    assert len(sizes) == 1
+    assert len(reel["drawings"]) == len(set(reel["drawings"]))
+    tree, pool = reel["panels"]
+    assert [len(panel["steps"]) for panel in (tree, pool)] == [12, 12]
+    assert tree["steps"][5] == 0  # alloc does not change the tree
 
 
 @needs_graphviz
 def test_the_player_knows_what_each_step_is_about_and_what_is_gone():
     told = a_film().player().reel["film"]
     assert (told["focus"][2], told["focus"][4], sorted(told["focus"][6])) == ([1], [], [2, 3])
-    assert [facts and facts["slots"] for _, facts in told["nodes"]["1"]["was"]][-1] is None
-    assert told["nodes"]["1"]["was"][-1][0] == 8  # evicted by this step
+    assert told["nodes"]["1"]["was"][-1] == [8, None]  # evicted by this step
+    assert [set(facts) for _, facts in told["nodes"]["1"]["was"][1:-1]] == [
+        {"label", "count", "tokens", "slots", "held"}
+    ]
     assert told["born"][3] == {"2": 1}
 
 
@@ -688,10 +691,8 @@ def test_marks_of_cells_differ_without_colour():
     frames = a_film().frames
     looks = {}
     for frame in frames:
-        from minikv.course.film.cells import cells_svg
-
         for cell in frame.pools[0][1]:
-            svg = re.sub(r"#[0-9a-f]{6}", "", cells_svg("", [cell]))
+            svg = re.sub(r"#[0-9a-f]{6}", "", Paper(9, 9).svg(pool_parts("", [cell])))
             key = (cell.owner, cell.sign, cell.locked)
             looks.setdefault(svg.replace(cell.name or " ", ""), key)
             assert looks[svg.replace(cell.name or " ", "")] == key
@@ -734,16 +735,14 @@ def test_a_saved_page_asks_nobody_for_anything(tmp_path):
 
 
 def test_without_pictures_the_words_remain_and_say_what_to_install(monkeypatch):
-    from minikv.course.film import files, frame
-
     film = a_film()
-    monkeypatch.setattr(frame, "dot_to_svg", lambda dot: None)
-    assert "<pre>root" in film.player().frames[0]
+    monkeypatch.setattr("minikv.course.pictures.tree.places", lambda *shape, **how: None)
+    assert ">root</text>" in film.player().frames[0]
     with pytest.raises(RuntimeError, match="pip install"):
         film.png()
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
     with pytest.raises(RuntimeError, match="pip install pillow"):
-        files.gif_of(film, 1)
+        film.gif(1)
 
 
 def test_a_large_pool_is_shown_in_part():
@@ -751,7 +750,7 @@ def test_a_large_pool_is_shown_in_part():
         pass
     assert "FreeListPool: 2000 of 2000 free (the first 512 shown)" in film.at(0).text
     assert film.at(0).text.splitlines()[-1] == "free 2000 · in hand 0"
-    assert len(film.player().reel["pictures"][0]) < 20_000
+    assert film.player().frames[0].count("data-part") == 513  # the heading and the cells
 
 
 def test_a_long_film_is_shortened_in_words():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from minikv import CacheManager, CanaryModel, Engine, Scheduler, record
 from minikv.course.film.frame import paint, room_of
-from minikv.course.film.requests import MOST_CELLS, MOST_LINES, Line, Requests
+from minikv.course.film.rows import MOST_CELLS, MOST_LINES, Line, Requests
 from minikv.course.pictures import render
 from minikv.course.pictures.svg import svg_size
 
@@ -135,9 +135,9 @@ def test_all_frames_have_one_size_and_every_request_is_in_the_picture():
             engine.step()
     room = room_of(film.frames)
     assert len({svg_size(paint(frame, room)) for frame in film}) == 1
-    assert len({svg_size(frame.rows[-1].svg(*room.extents[-1])) for frame in film}) == 1
-    drawn = film.at(3).rows[-1].svg()
+    requests, extent = film.at(3).rows[-1], room.extents[-1]
+    drawn = requests.paper(*extent).svg(requests.parts(*extent))
     assert all(f">r{number} waits<" in drawn for number in (1, 2, 3))
-    assert len(film.player().reel["scenes"][0]) == 3, "tree, pool and requests"
+    assert [panel["kind"] for panel in film.player().reel["panels"]] == ["tree", "pool", "rows"]
     kinds = {re.sub(r"#[0-9a-f]{6}", "", shape) for shape in re.findall(r"<path [^>]*>", drawn)[-4:]}
     assert len(kinds) == 4, "the kinds of cells differ without colour"

@@ -154,7 +154,7 @@ def test_its_keys_are_its_own_and_others_are_not(tab):
 def test_a_click_on_a_node_tells_its_story_as_of_this_step(tab):
     page = tab().page
     go_to(page, 3)
-    page.locator('g.node[data-node="1"]').click()
+    page.locator('g.node[data-part="1"]').click()
     facts = page.locator(".minikv-facts")
     assert "node 1  [1 2 3 4]" in facts.text_content()
     assert "0-3" in facts.text_content()
@@ -180,7 +180,7 @@ def test_a_click_on_a_slot_tells_why(tab, film):
     assert tuple(page.locator(".minikv-events li").all_text_contents()) == film.why(4).events
     cells.click(position={"x": 20, "y": 26 + 88 + 30})  # the legend is no slot
     assert page.locator(".minikv-facts h4").text_content() == "slot 4"
-    page.locator('g.node[data-node="1"]').click()
+    page.locator('g.node[data-part="1"]').click()
     page.locator(".minikv-facts dd button").click()
     assert page.locator(".minikv-ring").count() == 2  # the slot and the node that holds it
     assert page.locator(".minikv-facts h4").text_content() == "slot 2"
@@ -193,7 +193,7 @@ def test_a_link_in_a_story_keeps_the_keys_in_the_player(tab, film):
     """The story is written anew at each step, and the focus must not fall out of the player with the old one."""
     page = tab().page
     go_to(page, 4)
-    page.locator('g.node[data-node="1"]').click()
+    page.locator('g.node[data-part="1"]').click()
     page.locator(".minikv-events button").nth(1).click()
     assert step(page) == 3
     assert page.evaluate(FOCUSED) == "locked by step 3 (lock a prefix of 4 tokens)"
@@ -237,7 +237,7 @@ def test_a_step_is_read_out_once(tab, film):
     assert page.evaluate("window.hint === document.querySelector('.minikv-hint')")
     assert facts.get_attribute("aria-live") == "off"
     go_to(page, 3)
-    page.locator('g.node[data-node="1"]').click()
+    page.locator('g.node[data-part="1"]').click()
     assert facts.get_attribute("aria-live") == "polite"
     assert page.locator(".minikv-caption").get_attribute("aria-live") == "polite"
     assert page.locator("[data-testid=slider]").get_attribute("aria-valuetext") == film.at(3).caption
@@ -305,8 +305,6 @@ def test_nodes_glide_and_ids_never_clash(tab):
     page.locator("[data-testid=next]").click()
     assert page.evaluate("document.getAnimations().length") >= 2
     assert page.locator(".minikv-scene [id]").count() == 0
-    inner = page.locator(".minikv-tree > svg svg")  # it would cut off what comes from outside it
-    assert inner.evaluate("svg => getComputedStyle(svg).overflow") == "visible"
     page.wait_for_function("document.getAnimations().length === 0")
 
 
@@ -315,18 +313,18 @@ def test_what_is_gone_fades_cannot_be_reached_and_leaves_nothing_behind(tab, fil
     last = next(frame.step for frame in film if frame.op == "evict 1")
     go_to(page, last)
     page.wait_for_function("document.getAnimations().length === 0")
-    nodes = page.locator(".minikv-tree [data-node]").count()
+    nodes = page.locator(".minikv-tree [data-part]").count()
     page.locator("[data-testid=next]").click()
-    ghosts = page.locator(".minikv-tree [aria-hidden] [data-node]")
+    ghosts = page.locator(".minikv-tree [aria-hidden] [data-part]")
     assert ghosts.count() == 1
     assert page.locator(".minikv-tree [aria-hidden] [tabindex], .minikv-tree [aria-hidden] .node").count() == 0
     page.wait_for_function("document.getAnimations().length === 0")
-    assert page.locator(".minikv-tree [data-node]").count() == nodes - 1
+    assert page.locator(".minikv-tree [data-part]").count() == nodes - 1
 
 
 def test_a_picture_that_does_not_change_is_not_painted_again(tab, film):
     page = tab().page
-    assert film.player().reel["scenes"][0][0] == film.player().reel["scenes"][1][0]  # alloc leaves the tree alone
+    assert film.player().reel["panels"][0]["steps"][1] == 0  # alloc leaves the tree alone
     page.evaluate("window.tree = document.querySelector('.minikv-tree svg')")
     page.locator("[data-testid=next]").click()
     assert page.evaluate("window.tree === document.querySelector('.minikv-tree svg')")
@@ -337,7 +335,7 @@ def test_a_node_starts_where_it_was_and_its_new_half_where_its_other_half_was(ta
     go_to(page, 3)
     page.evaluate("document.getAnimations().forEach((one) => one.finish())")
     middle = """(name) => {
-        const box = document.querySelector(`.minikv-tree [data-node="${name}"] polygon`).getBoundingClientRect();
+        const box = document.querySelector(`.minikv-tree [data-part="${name}"] path`).getBoundingClientRect();
         return [box.x + box.width / 2, box.y + box.height / 2];
     }"""
     was = page.evaluate(middle, "1")
@@ -349,7 +347,7 @@ def test_a_node_starts_where_it_was_and_its_new_half_where_its_other_half_was(ta
     )
     for name in ("1", "2"):
         assert page.evaluate(middle, name) == pytest.approx(was, abs=8), name  # boxes differ in height
-        assert page.locator(f'.minikv-tree [data-node="{name}"]').evaluate("e => getComputedStyle(e).opacity") == "1"
+        assert page.locator(f'.minikv-tree [data-part="{name}"]').evaluate("e => getComputedStyle(e).opacity") == "1"
 
 
 def test_no_motion_for_who_wants_none(chromium, film, tmp_path):  # noqa: F811
@@ -410,7 +408,7 @@ def test_two_players_on_one_page_do_not_meet(chromium, film):  # noqa: F811
     one, two = tab.page.locator("#one"), tab.page.locator("#two")
     two.locator("[data-testid=next]").click()
     two.locator("[data-testid=next]").click()
-    two.locator('g.node[data-node="1"]').click()
+    two.locator('g.node[data-part="1"]').click()
     assert (one.get_attribute("data-step"), two.get_attribute("data-step")) == ("0", "2")
     assert one.locator(".minikv-hint").count() == 1
     assert tab.page.evaluate("told") == [["two", "index", 1], ["two", "index", 2], ["two", "clicked", 1]]
@@ -430,7 +428,7 @@ def test_it_goes_on_when_nobody_takes_its_changes(chromium, film):  # noqa: F811
     one = tab.page.locator("#one")
     one.locator("[data-testid=next]").click()
     one.locator("[data-testid=next]").click()
-    one.locator('g.node[data-node="1"]').click()
+    one.locator('g.node[data-part="1"]').click()
     assert one.get_attribute("data-step") == "2"
     assert "node 1" in one.locator(".minikv-facts").text_content()
     assert not tab.errors

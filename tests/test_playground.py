@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import re
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -447,7 +446,7 @@ def test_the_bundle_has_the_widget_the_picture_and_the_text():
 
 
 def test_without_graphviz_the_text_tree_stands_in(monkeypatch):
-    monkeypatch.setattr(importlib.import_module("minikv.course.pictures.draw"), "dot_to_svg", lambda dot: None)
+    monkeypatch.setattr("minikv.course.pictures.tree.places", lambda *shape, **how: None)
     room = playground()
     press(room, "insert", "1 2")
     assert "<pre" in room.view.value

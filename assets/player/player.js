@@ -1,5 +1,5 @@
-// The player: it shows pre-painted pictures, and knows nothing about caches. No library, no request to anywhere.
-// A reel has `pictures`, `panels` (tree, pool, rows or picture), and for each step `scenes[step][panel]`, a picture.
+// The player: it shows drawings that Python made, and knows nothing about caches. No library, no request to anywhere.
+// A reel has `drawings` and `panels` (tree, pool, rows or picture); a panel has for each step what is different in it.
 const BAR = `
   <button data-testid="first" aria-label="first step">|◀</button>
   <button data-testid="prev" aria-label="step back">◀</button>
@@ -37,6 +37,41 @@ function steady(texts) {
   return { box, ...lines };
 }
 
+// The parts of a panel at a step, `shape` in their order: each with its drawing and place. A step applies to the one
+// before it, so going back begins at the first one.
+function partsAt(panel, step) {
+  if (!panel.parts || panel.at > step) Object.assign(panel, { at: -1, shape: [], parts: new Map() });
+  while (panel.at < step) {
+    const [shape, put] = panel.steps[++panel.at] || [0, []];
+    panel.shape = shape || panel.shape;
+    for (let i = 0; i < put.length; i += 4) panel.parts.set(put[i], put.slice(i + 1, i + 4));
+  }
+  return panel;
+}
+
+// The line from the part above, as a piece of a path: as `line_to` of parts.py.
+function lineTo([, x, y], [drawing, fromX, fromY], reaches, sideways) {
+  if (sideways) {
+    const start = fromX + reaches[drawing], middle = Math.floor((start + x) / 2);
+    return `M${start} ${fromY}C${middle} ${fromY} ${middle} ${y} ${x} ${y}`;
+  }
+  const start = fromY + reaches[drawing], middle = Math.floor((start + y) / 2);
+  return `M${fromX} ${start}C${fromX} ${middle} ${x} ${middle} ${x} ${y}`;
+}
+
+// The SVG of a panel at a step: the lines, and on them the parts; as `painted` of parts.py.
+export function pictureAt(reel, panel, step) {
+  const { shape, parts } = partsAt(panel, step);
+  let lines = "", drawn = "";
+  for (let i = 0; i < shape.length; i += 2) {
+    const part = parts.get(shape[i]), [drawing, x, y] = part;
+    if (shape[i + 1] !== null) lines += lineTo(part, parts.get(shape[i + 1]), reel.reaches, panel.sideways);
+    drawn += `<g transform="translate(${x} ${y})"><g data-part="${shape[i]}">${reel.drawings[drawing]}</g></g>`;
+  }
+  if (lines) lines = `<path class="lines" fill="none" stroke="#495057" d="${lines}"/>`;
+  return panel.head + lines + drawn + panel.tail;
+}
+
 // Where every node stands on the screen, and how to paint it there again once it is gone.
 function placesOf(panel) {
   const svg = panel.querySelector("svg"), found = new Map();
@@ -45,7 +80,7 @@ function placesOf(panel) {
   for (const node of panel.querySelectorAll("g.node")) {
     const box = node.getBoundingClientRect();
     const matrix = home && node.getScreenCTM() ? home.inverse().multiply(node.getScreenCTM()) : null;
-    found.set(node.dataset.node, { x: box.x + box.width / 2, y: box.y + box.height / 2, node, matrix });
+    found.set(node.dataset.part, { x: box.x + box.width / 2, y: box.y + box.height / 2, node, matrix });
   }
   return found;
 }
@@ -94,9 +129,8 @@ function glide(panel, before, born, time) {
       node.animate([{ transform: way }, { transform: "none" }], ease);
     }
   }
-  for (const edge of panel.querySelectorAll("g.edge")) {
-    edge.animate([{ opacity: 0 }, { opacity: 0, offset: 0.5 }, { opacity: 1 }], ease);
-  }
+  const lines = panel.querySelector(".lines");
+  if (lines) lines.animate([{ opacity: 0 }, { opacity: 0, offset: 0.5 }, { opacity: 1 }], ease);
   for (const [name, { node, matrix: m }] of before) {
     if (after.has(name) || !m) continue;
     const ghost = document.createElementNS("http://www.w3.org/2000/svg", "g");
@@ -143,17 +177,12 @@ function render({ model, el }) {
   el.append(scene);
 
   const fill = (panel, step) => {
-    const which = reel.scenes[step][panel.number];
-    if (which === panel.shown) return;
+    const picture = pictureAt(reel, panel, step);
+    if (picture === panel.shown) return;
     const before = panel.kind === "tree" && !slow.matches ? placesOf(panel.box) : new Map();
     const focused = document.activeElement, inside = focused !== panel.box && panel.box.contains(focused);
-    panel.shown = which;
-    const picture = which < 0 ? "" : reel.pictures[which];
-    panel.box.innerHTML = panel.over === "" ? picture :
-      `<svg xmlns="http://www.w3.org/2000/svg" width="${panel.width}" height="${panel.height}" class="minikv-cells"
-        viewBox="0 0 ${panel.width} ${panel.height}" role="img">${picture}${panel.over}</svg>`;
+    panel.shown = panel.box.innerHTML = picture;
     const svg = panel.box.querySelector("svg");
-    if (!svg) return;
     if (panel.box.tabIndex === 0) {
       panel.box.setAttribute("aria-label", `${svg.querySelector("text").textContent}; Enter: the story of a slot`);
     }
@@ -161,31 +190,28 @@ function render({ model, el }) {
       const grow = Math.min(1.35, Math.max(1, 460 / panel.height));
       svg.style.maxWidth = "none";
       svg.style.width = `clamp(${panel.width * 0.7}px, 100%, ${panel.width * grow}px)`;
-      prepare(panel.box, step);
+      prepare(panel.box);
       look(panel.box, film.focus[step]);
       glide(panel.box, before, film.born[step], timer ? Math.min(GLIDE, part("speed").value * 0.6) : GLIDE);
     }
-    const again = inside && (panel.box.querySelector(`g.node[data-node="${focused.dataset.node}"]`) || el);
+    const again = inside && (panel.box.querySelector(`g.node[data-part="${focused.dataset.part}"]`) || el);
     if (again) again.focus({ preventScroll: true });
   };
-  // Ids are for one picture; a page may show many. So they become data, and each node says what it is.
-  const prepare = (box, step) => {
-    for (const thing of box.querySelectorAll("[id]")) {
-      if (thing.classList.contains("node")) {
-        const key = thing.id.slice(1), words = [...thing.querySelectorAll("text")].map((t) => t.textContent);
-        thing.dataset.node = key;
-        thing.setAttribute("tabindex", "0");
-        thing.setAttribute("role", "button");
-        thing.setAttribute("aria-label", `node ${words.join(", ")}`);
-      }
-      thing.removeAttribute("id");
+  // Each node can be reached with Tab, and says what it is.
+  const prepare = (box) => {
+    for (const node of box.querySelectorAll("[data-part]")) {
+      const words = [...node.querySelectorAll("text")].map((text) => text.textContent);
+      node.classList.add("node");
+      node.setAttribute("tabindex", "0");
+      node.setAttribute("role", "button");
+      node.setAttribute("aria-label", `node ${words.join(", ")}`);
     }
   };
 
   // A tree larger than its panel is scrolled to what the step is about.
   const look = (box, about) => {
     if (box.scrollHeight <= box.clientHeight && box.scrollWidth <= box.clientWidth) return;
-    const nodes = about.map((key) => box.querySelector(`g.node[data-node="${key}"]`)).filter(Boolean);
+    const nodes = about.map((key) => box.querySelector(`g.node[data-part="${key}"]`)).filter(Boolean);
     if (!nodes.length) return;
     const home = box.getBoundingClientRect(), rooms = nodes.map((node) => node.getBoundingClientRect());
     const middle = (low, high) => (Math.min(...rooms.map(low)) + Math.max(...rooms.map(high))) / 2;
@@ -198,7 +224,7 @@ function render({ model, el }) {
   // -- what a film has and a row of pictures has not: changes, sizes, the log, and the story of what was clicked
   let tell = () => {}, mark = () => {};
   if (film) {
-    const sizes = sizesOf(film.sizes), below = make("div", "minikv-below");
+    const sizes = sizesOf(film.sizes.names), below = make("div", "minikv-below");
     const log = make("div", "minikv-log"), facts = make("div", "minikv-facts");
     log.setAttribute("role", "group");
     log.setAttribute("aria-label", "all steps");
@@ -215,7 +241,7 @@ function render({ model, el }) {
     });
     mark = (was, now) => {
       notes.textContent = unbroken(film.notes[now]);
-      sizes.show(film.sizes[now]);
+      sizes.show(film.sizes.values[now]);
       if (lines[was]) { lines[was].tabIndex = -1; lines[was].removeAttribute("aria-current"); }
       lines[now].tabIndex = 0;
       lines[now].setAttribute("aria-current", "step");
@@ -227,7 +253,7 @@ function render({ model, el }) {
       facts.setAttribute("aria-live", aloud ? "polite" : "off");   // of a step, the caption is read out
       for (const old of scene.querySelectorAll(".minikv-ring")) old.remove();
       const { node, slots } = chosenAt(film, chosen, at), pool = panels.find((panel) => panel.kind === "pool");
-      const shown = scene.querySelector(`g.node[data-node="${node}"]`);
+      const shown = scene.querySelector(`g.node[data-part="${node}"]`);
       if (shown) ringNode(shown);
       if (pool) for (const slot of new Set(slots)) ringCell(pool, slot, film.pageSize);
       const told = make("div");
@@ -287,7 +313,7 @@ function render({ model, el }) {
     if (e.ctrlKey || e.metaKey || e.altKey) return;
     const node = e.target.closest("g.node"), pool = e.target.matches(".minikv-pool");
     const inControl = ["BUTTON", "SELECT", "INPUT"].includes(e.target.tagName);
-    if (film && node && e.key === "Enter") choose({ node: +node.dataset.node });
+    if (film && node && e.key === "Enter") choose({ node: +node.dataset.part });
     else if (film && pool && e.key === "Enter") choose({ slot: +Object.keys(film.slots)[0] });
     else if (!keys[e.key] || (inControl && (e.key === " " || e.target.tagName !== "BUTTON"))) return;
     else keys[e.key]();
@@ -296,7 +322,7 @@ function render({ model, el }) {
   scene.onclick = (e) => {
     if (!film) return;
     const node = e.target.closest("g.node"), cells = e.target.closest(".minikv-pool svg");
-    if (node) choose({ node: +node.dataset.node });
+    if (node) choose({ node: +node.dataset.part });
     else if (cells) {
       const slot = slotAt(cells, e, panels.find((panel) => panel.kind === "pool"));
       if (slot !== null) choose({ slot: slot * film.pageSize });
@@ -316,10 +342,10 @@ function slotAt(svg, click, about) {
 }
 
 // The sizes as one bar and as numbers; the names are the same in every step.
-function sizesOf(all) {
+function sizesOf(names) {
   const box = make("div", "minikv-sizes"), strip = make("div", "minikv-strip"), words = make("div", "minikv-words");
   strip.setAttribute("aria-hidden", "true");
-  const parts = (all[0] || []).map(([name]) => {
+  const parts = names.map((name) => {
     const kind = name.replace(" ", "-"), piece = make("span", `minikv-piece minikv-is-${kind}`);
     const word = make("span", "minikv-word"), number = make("b");
     word.append(make("i", `minikv-swatch minikv-is-${kind}`), `${name} `, number);
@@ -329,8 +355,8 @@ function sizesOf(all) {
   });
   if (parts.length) box.append(strip, words);
   const show = (sizes) => {
-    const total = sizes.reduce((sum, [, value]) => sum + value, 0) || 1;
-    sizes.forEach(([, value], i) => {
+    const total = sizes.reduce((sum, value) => sum + value, 0) || 1;
+    sizes.forEach((value, i) => {
       parts[i].number.textContent = value;
       parts[i].piece.style.width = `${(100 * value) / total}%`;
       parts[i].piece.classList.toggle("minikv-none", !value);
@@ -342,10 +368,14 @@ function sizesOf(all) {
 // The end of a node that was cut off has an id of its own, below 0.
 const whole = (key) => (key < 0 ? -key - 1 : key);
 
-// What a node was at a step, or nothing.
+// What a node was at a step, or nothing: of each step that changed it, the facts that changed are kept.
 function factsAt(film, key, at) {
-  const about = film.nodes[key] || { was: [] };
-  return about.was.filter(([step]) => step <= at).map(([, facts]) => facts).pop();
+  let now = null;
+  for (const [step, changed] of film.nodes[key]?.was || []) {
+    if (step > at) break;
+    now = changed && { ...now, ...changed };
+  }
+  return now;
 }
 
 // Which node and which slots to ring: a node and what it holds, or a slot and who holds it.
@@ -381,7 +411,7 @@ function storyOf(film, chosen, at, jump, pick) {
   }
   const list = make("ol", "minikv-events");
   for (const [step, words] of events.filter(([step]) => step <= at)) {
-    const item = make("li"), link = make("button", "minikv-link", words);
+    const item = make("li"), link = make("button", "minikv-link", film.words[words]);
     link.onclick = () => jump(step);
     item.append(link);
     list.append(item);

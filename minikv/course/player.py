@@ -1,15 +1,13 @@
 """A player for a row of pictures: play, pause, step, slide, with buttons or keys.
 
-The frames are painted here and travel to the browser once, each picture once, so that the player goes on when the
-kernel is gone. Where widgets do not run, the stored picture and the text of every step stand in: nothing is shown in
-a player only. The browser's half is `assets/player/`.
+The drawings are made here and travel to the browser once (`reel.py`), so that the player goes on when the kernel is
+gone. Where widgets do not run, the stored picture and the text of every step stand in: nothing is shown in a player
+only. The browser's half is `assets/player/`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import anywidget
@@ -17,7 +15,9 @@ import traitlets
 
 from minikv.assets import asset
 from minikv.course.pictures.draw import Picture
-from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size
+from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
+from minikv.course.reel import Reel, pictures_of
 from minikv.testing.snapshot import legible
 
 
@@ -37,51 +37,6 @@ def style() -> str:
     True
     """
     return asset("player/player.css").read_text("utf-8")
-
-
-@dataclass
-class Reel:
-    """What the browser gets: `pictures`, and in `scenes[step][panel]` which of them to show (-1: none).
-
-    `first` is the number of the first step, `film` what only a film has (its log, sizes and stories).
-
-    >>> reel = Reel(1, ["one", "two"])
-    >>> left = reel.panel("picture", 10, 10)
-    >>> for step in (0, 1):
-    ...     reel.show(step, left, "<svg/>")
-    >>> reel.pictures, reel.scenes
-    (['<svg/>'], [[0], [0]])
-    """
-
-    first: int
-    captions: list[str]
-    pictures: list[str] = field(default_factory=list)
-    panels: list[dict[str, Any]] = field(default_factory=list)
-    scenes: list[list[int]] = field(default_factory=list)
-    film: dict[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        self._place: dict[str, int] = {}
-        self.scenes = [[] for _ in self.captions]
-
-    def panel(self, kind: str, width: float, height: float, over: str = "", **more: Any) -> int:
-        """Add a panel of a fixed size and return its number; `over` is painted over each of its pictures."""
-        number = len(self.panels)
-        self.panels.append({"kind": kind, "number": number, "width": width, "height": height, "over": over, **more})
-        for scene in self.scenes:
-            scene.append(-1)
-        return number
-
-    def show(self, step: int, panel: int, picture: str) -> None:
-        """Show `picture` in a panel at a step."""
-        if picture not in self._place:
-            self._place[picture] = len(self.pictures)
-            self.pictures.append(picture)
-        self.scenes[step][panel] = self._place[picture]
-
-    def as_dict(self) -> dict[str, Any]:
-        """The reel as plain data, for JSON."""
-        return asdict(self)
 
 
 class Player(anywidget.AnyWidget):
@@ -113,8 +68,9 @@ class Player(anywidget.AnyWidget):
 
     @property
     def frames(self) -> list[str]:
-        """The pictures of every step, one after the other."""
-        return ["".join(self.reel["pictures"][i] for i in scene if i >= 0) for scene in self.reel["scenes"]]
+        """The pictures of every step, one after the other, made of the same differences as in the browser."""
+        panels = [pictures_of(self.reel, panel) for panel in range(len(self.reel["panels"]))]
+        return ["".join(pictures) for pictures in zip(*panels)]
 
     @property
     def text(self) -> str:
@@ -177,25 +133,8 @@ def _with_captions(captions: list[str], svg: str | None, line: int = 20) -> str 
 
 def _on_one_canvas(reel: Reel, pictures: Sequence[Picture]) -> None:
     """Every picture on a canvas of the same size, top left; or its text where it cannot be drawn."""
-    svgs = [picture.svg for picture in pictures]
-    sizes = [svg_size(svg) for svg in svgs if svg]
-    width, height = max((w for w, _ in sizes), default=0), max((h for _, h in sizes), default=0)
-    panel = reel.panel("picture", width, height)
-    for step, (svg, picture) in enumerate(zip(svgs, pictures)):
-        text = f"<pre>{chr(10).join(map(markup, picture.text.splitlines()))}</pre>"
-        reel.show(step, panel, fit(svg, width, height, left=True) if svg else text)
-
-
-def fit(svg: str, width: float, height: float, left: bool = False) -> str:
-    """An SVG on a canvas of a fixed size, at its top and in its middle, or on its left."""
-    return canvas(place(svg, 0 if left else (width - svg_size(svg)[0]) / 2, 0), width, height)
-
-
-def slim(svg: str) -> str:
-    """An SVG without what the player's style sheet says already: about half as many bytes.
-
-    >>> slim('<svg><!-- n1 --><text xml:space="preserve" x="1">a</text></svg>')
-    '<svg><text x="1">a</text></svg>'
-    """
-    svg = re.sub(r"<!--.*?-->\n?|<title>[^<]*</title>\n?", "", svg)
-    return re.sub(r'( xml:space="preserve"| xmlns:xlink="[^"]*"| font-family="[^"]*")', "", svg)
+    svgs = [picture.svg or words_svg(picture.text) for picture in pictures]
+    sizes = [svg_size(svg) for svg in svgs]
+    panel = reel.panel("picture", Paper(max(w for w, _ in sizes), max(h for _, h in sizes)))
+    for svg in svgs:
+        reel.show(panel, [Part(0, Drawing(place(svg, 0, 0)), 0, 0)])

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minikv.course.film.cells import Cell, cells_of, heading_of
 from minikv.course.film.changes import Changes
 from minikv.course.film.events import Delta, delta_of, lock_events
 from minikv.course.film.frame import Frame
 from minikv.course.film.marks import marked_views, path_of
+from minikv.course.film.pool import Cell, cells_of, heading_of
 from minikv.course.film.rows import rows_of
 from minikv.course.film.state import VERBS, Label, Looker, State, kind_of, verbs_of, with_parts
 from minikv.course.film.words import asked, came_of_it, sentence

@@ -16,9 +16,10 @@ from minikv.course.film.frame import Frame, room_of
 from minikv.course.film.state import Label
 from minikv.course.pictures.draw import Picture
 from minikv.course.player import Player
+from minikv.course.reel import Reel
 
 if TYPE_CHECKING:
-    from minikv.course.film.files import Page
+    from minikv.course.film.export import Page
 
 _MOST_LINES = 30
 
@@ -54,6 +55,7 @@ class Film:
         if not things:
             raise TypeError("nothing to record: give a prefix cache, a pool, a page table or a sequence")
         self._camera = Camera(things, label, page_size)
+        self._reel: Reel | None = None
 
     # -- recording ----------------------------------------------------------------------------------------------
 
@@ -126,13 +128,20 @@ class Film:
 
         It plays on when the kernel is gone. For HTML that is opened offline, `page` and `save` carry their own player.
         """
-        from minikv.course.film.reel import player_of
+        return Player(self.reel, self.still)
 
-        return player_of(self)
+    @property
+    def reel(self) -> Reel:
+        """What the player and the saved page show; made once for so many frames."""
+        from minikv.course.film.export import reel_of
+
+        if self._reel is None or len(self._reel.captions) != len(self.frames):
+            self._reel = reel_of(self)
+        return self._reel
 
     def save(self, path: str | Path) -> Path:
         """Write the film as one HTML file that opens offline, and return its path."""
-        from minikv.course.film.files import page_of
+        from minikv.course.film.export import page_of
 
         place = Path(path)
         place.write_text(page_of(self), "utf-8")
@@ -143,19 +152,19 @@ class Film:
 
         It carries the whole player with it, so a notebook that stores it grows by the size of the saved page.
         """
-        from minikv.course.film.files import Page
+        from minikv.course.film.export import Page
 
         return Page(self)
 
     def png(self, step: int = -1) -> bytes:
         """One frame as a PNG, for a slide; all frames of a film have one size."""
-        from minikv.course.film.files import png_of
+        from minikv.course.film.export import png_of
 
         return png_of(self.at(step), room_of(self.frames))
 
     def gif(self, seconds_per_step: float = 1.0) -> bytes:
         """The whole film as an animated GIF; needs Pillow, which comes with matplotlib."""
-        from minikv.course.film.files import gif_of
+        from minikv.course.film.export import gif_of
 
         return gif_of(self, seconds_per_step)
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
-from minikv.course.film.cells import Cell, cells_svg, cells_text, numbers_svg, pool_picture
 from minikv.course.film.events import Delta, Event, told
-from minikv.course.film.requests import Requests
-from minikv.course.film.rows import Rows
+from minikv.course.film.pool import TOP, Cell, Grid, cells_text, pool_paper, pool_parts
+from minikv.course.film.rows import Requests, Rows
 from minikv.course.film.state import State
-from minikv.course.pictures.dot import tree_dot
 from minikv.course.pictures.draw import MOST_NODES, Picture
-from minikv.course.pictures.render import dot_to_svg
-from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size
+from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
+from minikv.course.pictures.tree import tree_parts
 from minikv.testing.snapshot import NodeView, tree_text
 
 GAP, LINE, BROAD = 24, 22, 1000
@@ -107,8 +107,6 @@ class Frame:
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         return self.picture._repr_mimebundle_()
 
-    # -- its panels ---------------------------------------------------------------------------------------------
-
     @property
     def breadth(self) -> float:
         """About how wide the tree would be if it grew downwards: what its leaves need side by side."""
@@ -116,11 +114,12 @@ class Frame:
         leaves = [view for i, view in enumerate(self.nodes) if i not in above]
         return sum(8 * max(map(len, [view.label, *view.notes]), default=0) + 42 for view in leaves)
 
-    def tree_svg(self, sideways: bool = False) -> str | None:
+    def tree(self, sideways: bool = False) -> tuple[list[Part], Paper] | None:
         """The tree alone; `None` where there is none, where it is too large, or without Graphviz."""
         if not self.nodes or len(self.nodes) > MOST_NODES:
             return None
-        return dot_to_svg(tree_dot(list(self.nodes), ordered=True, sideways=sideways))
+        keys = [i if view.id is None else view.id for i, view in enumerate(self.nodes)]
+        return tree_parts(list(self.nodes), sideways, keys)
 
 
 @dataclass(frozen=True)
@@ -133,51 +132,95 @@ class Room:
 
     sideways: bool = False
     tree: tuple[float, float] = (0, 0)
-    extents: tuple[tuple[int, ...], ...] = ()
+    extents: tuple[tuple[int, int], ...] = ()
     lines: int = 0
 
 
 def room_of(frames: Sequence[Frame]) -> Room:
     """The room that these frames need; a tree too broad to be read on a slide grows sideways."""
     sideways = max(frame.breadth for frame in frames) > BROAD
-    sizes = [svg_size(svg) for svg in (frame.tree_svg(sideways) for frame in frames) if svg]
-    tree = max((w for w, _ in sizes), default=0.0), max((h for _, h in sizes), default=0.0)
-    tables = max(len(frame.rows) for frame in frames)
-    extents = [[f.rows[i].extent for f in frames if i < len(f.rows)] for i in range(tables)]
-    room = Room(sideways, tree, tuple(tuple(map(max, zip(*each))) for each in extents))
-    width = _width(frames[0], room)
+    papers = [found[1] for found in (frame.tree(sideways) for frame in frames) if found]
+    tree = max((paper.width for paper in papers), default=0.0), max((paper.height for paper in papers), default=0.0)
+    extents = []
+    for i in range(max(len(frame.rows) for frame in frames)):
+        each = [frame.rows[i].extent for frame in frames if i < len(frame.rows)]
+        extents.append((max(lines for lines, _ in each), max(longest for _, longest in each)))
+    room = Room(sideways, tree, tuple(extents))
+    width = _width(panels_of(frames, room))
     return replace(room, lines=max(len(caption_lines(frame, width)) for frame in frames))
+
+
+class Panel(NamedTuple):
+    """One part of the picture: `kind` is tree, pool, other (a second pool) or rows; `grid` says where its cells are."""
+
+    kind: str
+    paper: Paper
+    parts: Callable[[Frame], list[Part]]
+    grid: dict[str, int]
+
+
+def panels_of(frames: Sequence[Frame], room: Room) -> list[Panel]:
+    """The panels that these frames need, the tree first."""
+    panels = []
+    if any(frame.nodes for frame in frames):
+        words = [svg_size(words_svg(tree_text(list(frame.nodes)))) for frame in frames if not frame.tree(room.sideways)]
+        wide, high = (max(sizes) for sizes in zip(room.tree, *words))
+        panels.append(Panel("tree", Paper(wide, high, sideways=room.sideways), partial(_tree_parts, wide, room), {}))
+    for i, (_, cells) in enumerate(frames[0].pools):
+        grid = Grid(len(cells))
+        about = {"cell": grid.cell, "columns": grid.columns, "top": TOP, "count": grid.count}
+        kind = "pool" if i == 0 else "other"
+        panels.append(Panel(kind, pool_paper(len(cells)), partial(_pool_parts, i), about))
+    for i, extent in enumerate(room.extents):
+        papers = [frame.rows[i].paper(*extent) for frame in frames if i < len(frame.rows)]
+        panels.append(Panel("rows", max(papers, key=lambda paper: paper.width), partial(_rows_parts, i, extent), {}))
+    return panels
+
+
+def _tree_parts(width: float, room: Room, frame: Frame) -> list[Part]:
+    """The tree at the top in the middle, or on the left; in words where it cannot be drawn."""
+    found = frame.tree(room.sideways)
+    if found is None:
+        return [Part(0, Drawing(place(words_svg(tree_text(list(frame.nodes))), 0, 0)), 0, 0)]
+    parts, paper = found
+    aside = 0 if room.sideways else round((width - paper.width) / 2)
+    return [part._replace(x=part.x + aside) for part in parts]
+
+
+def _pool_parts(which: int, frame: Frame) -> list[Part]:
+    heading, cells = frame.pools[which]
+    return pool_parts(heading, list(cells))
+
+
+def _rows_parts(which: int, extent: tuple[int, int], frame: Frame) -> list[Part]:
+    return frame.rows[which].parts(*extent) if which < len(frame.rows) else []
 
 
 def paint(frame: Frame, room: Room | None = None) -> str | None:
     """A whole frame as one SVG: caption, tree and pool side by side, sizes. `None` without Graphviz."""
     room = room or room_of([frame])
-    tree = frame.tree_svg(room.sideways)
-    if frame.nodes and tree is None:
+    if frame.nodes and frame.tree(room.sideways) is None:
         return None
-    width, words = _width(frame, room), caption_lines(frame, _width(frame, room))
+    panels = panels_of([frame], room)
+    width = _width(panels)
+    words = caption_lines(frame, width)
     top = LINE * max(len(words), room.lines) + 14
-    content = _text(words)
-    if tree:
-        content += place(tree, (room.tree[0] - svg_size(tree)[0]) / 2, top)
-    x, y = room.tree[0] + GAP if tree else 0.0, float(top)
-    for svg in _beside(frame, room):
-        content += place(svg, x, y)
-        y += svg_size(svg)[1] + 8
+    content, x, y = _text(words), 0.0, float(top)
+    for panel in panels:
+        svg = panel.paper.svg(panel.parts(frame))
+        if panel.kind == "tree":
+            content, x = content + place(svg, 0, top), panel.paper.width + GAP
+        else:
+            content, y = content + place(svg, x, y), y + panel.paper.height + 8
     bottom = max(top + room.tree[1], y)
     content += place(bar_svg(frame.sizes, width - 8), 4, bottom + 6) if frame.sizes else ""
     return canvas(content, width, bottom + (62 if frame.sizes else 6))
 
 
-def _beside(frame: Frame, room: Room) -> list[str]:
-    """What stands on the right of the tree, from top to bottom."""
-    pools = [pool_picture(cells_svg(t, list(c)) + numbers_svg(len(c)), len(c)) for t, c in frame.pools]
-    return pools + [rows.svg(*extent) for rows, extent in zip(frame.rows, room.extents)]
-
-
-def _width(frame: Frame, room: Room) -> float:
-    beside = max([0.0, *(svg_size(svg)[0] for svg in _beside(frame, room))])
-    return max(room.tree[0] + (GAP + beside if beside else 0), 560)
+def _width(panels: list[Panel]) -> float:
+    tree = sum(panel.paper.width for panel in panels if panel.kind == "tree")
+    beside = max([0.0, *(panel.paper.width for panel in panels if panel.kind != "tree")])
+    return max(tree + (GAP + beside if beside and tree else beside), 560)
 
 
 def caption_lines(frame: Frame, width: float) -> list[str]:

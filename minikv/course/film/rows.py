@@ -1,16 +1,49 @@
-"""The rows in a film: those of a page table, or sequences, with the cells that were just written marked."""
+"""What stands in rows beside the tree: page tables, sequences as a table, and the requests of an engine as bars.
+
+A table has a cell for each slot; what was just written is marked. A request has a cell for each token:
+
+    m   its keys and values were found in the cache
+    c   computed in an earlier step
+    n   computed in this one
+    .   still to be computed
+
+The requests of an engine are those that run and those that wait, in the order in which they came.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from minikv.course.film.requests import Requests
-from minikv.course.film.state import State
-from minikv.course.pictures.grid import table_svg, table_text
+from minikv.course.pictures.grid import (
+    CELL,
+    TITLE,
+    legend_drawing,
+    table_parts,
+    table_text,
+    title_part,
+)
+from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.svg import markup
+from minikv.course.pictures.tree import LOOKS, attributes
 
-MOST_COLUMNS = 16
+if TYPE_CHECKING:
+    from minikv.course.film.state import State
+
+MOST_COLUMNS, MOST_LINES, MOST_CELLS = 16, 12, 48
+WAITS, READS, ANSWERS, RUNS = "waits", "reads", "answers", "runs"
 Row = tuple[int, ...]
+_WORDS = {"m": "from the cache", "c": "computed", "n": "computed now", ".": "to compute"}
+_LOOK = {
+    "m": LOOKS["matched"],
+    "c": {"fill": "#e9ecef", "stroke": "#495057"},
+    "n": LOOKS["new"],
+    ".": {"fill": "#ffffff", "stroke": "#adb5bd", "stroke-dasharray": "2 2"},
+}
+_INSET = {"n": 0, "m": 4}  # what is computed now is high, what was cached is low
+_HIGH, _LEFT, _WIDE = 22, 96, 264
 
 
 @dataclass(frozen=True)
@@ -31,9 +64,10 @@ class Rows:
     new: tuple[tuple[int, int], ...] = ()
 
     @property
-    def extent(self) -> tuple[int]:
-        """How many cells of a row are shown: the longest row's, but not more than `MOST_COLUMNS`."""
-        return (max([1, *(min(len(row), MOST_COLUMNS) for row in self.rows if row is not None)]),)
+    def extent(self) -> tuple[int, int]:
+        """How many rows there are, and how many cells of a row are shown: `MOST_COLUMNS` at most."""
+        longest = max([1, *(min(len(row), MOST_COLUMNS) for row in self.rows if row is not None)])
+        return len(self.rows), longest
 
     @property
     def heading(self) -> str:
@@ -45,15 +79,157 @@ class Rows:
     @property
     def text(self) -> str:
         """The rows as text."""
-        return f"{self.heading}\n{table_text(self._shown(), *self.extent, dict.fromkeys(self.new, 'new'))}"
+        return f"{self.heading}\n{table_text(self._shown(), self.extent[1], dict.fromkeys(self.new, 'new'))}"
 
-    def svg(self, columns: int = 0) -> str:
-        """The rows as a picture, at least `columns` cells wide."""
-        marks = dict.fromkeys(self.new, "new")
-        return table_svg(self._shown(), max(columns, *self.extent), marks, self.heading)
+    def paper(self, lines: int, columns: int) -> Paper:
+        """The paper for so many rows of so many cells, with the longest heading and the legend."""
+        return Paper(max((columns + 1) * CELL + 4, 8 * len(self.heading) + 130), TITLE + (lines + 1) * CELL + 8)
+
+    def parts(self, lines: int, columns: int) -> list[Part]:
+        """The title, the cells and the legend, with room for so many rows and columns."""
+        cells = table_parts(self._shown(), columns, dict.fromkeys(self.new, "new"))
+        legend = [Part(-2, legend_drawing(("new",)), 0, TITLE + lines * CELL)] if self.new else []
+        return [title_part(-1, self.heading), *cells, *legend]
 
     def _shown(self) -> list[list[int] | None]:
         return [None if row is None else list(row[:MOST_COLUMNS]) for row in self.rows]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One request as it was: its `name`, what it does, and of its `length` tokens how many are cached and computed.
+
+    `computed` counts from the first token on, those in the cache among them; `slots` are what it holds.
+    """
+
+    name: str
+    does: str
+    cached: int
+    computed: int
+    length: int
+    slots: tuple[int, ...] = ()
+
+    def cells(self, before: Line | None, size: int = 1) -> str:
+        """A letter for each `size` tokens: that of the first of them.
+
+        >>> Line("r1", "reads", 2, 5, 7).cells(Line("r1", "reads", 2, 3, 7))
+        'mmcnn..'
+        """
+        known = before.computed if before and before.does != WAITS and before.computed <= self.computed else 0
+        known = max(known, self.cached)
+        kinds = [(self.cached, "m"), (known - self.cached, "c"), (self.computed - known, "n")]
+        letters = "".join(letter * count for count, letter in kinds)
+        return letters.ljust(self.length, ".")[::size]
+
+
+def lines_of(thing: Any) -> tuple[Line, ...]:
+    """The requests of an engine, or the sequences of a manager.
+
+    >>> from minikv import CacheManager
+    >>> manager = CacheManager(8)
+    >>> _ = manager.start([1, 2, 3])
+    >>> lines_of(manager)
+    (Line(name='s1', does='runs', cached=0, computed=0, length=3, slots=(0, 1, 2)),)
+    """
+    if not hasattr(thing, "scheduler"):
+        return tuple(_line(f"s{sequence.number}", RUNS, sequence) for sequence in thing.sequences)
+    asked = sorted([*thing.scheduler.running, *thing.scheduler.waiting], key=lambda request: request.number)
+    return tuple(_request(request) for request in asked)
+
+
+def _request(request: Any) -> Line:
+    name, sequence = f"r{request.number}", request.sequence
+    if sequence is None:
+        return Line(name, WAITS, 0, 0, len(request.tokens))
+    return _line(name, READS if sequence.computed < len(sequence.tokens) else ANSWERS, sequence)
+
+
+def _line(name: str, does: str, sequence: Any) -> Line:
+    slots = tuple(int(slot) for slot in sequence.slots)
+    return Line(name, does, sequence.cached_length, sequence.computed, len(sequence.tokens), slots)
+
+
+@dataclass(frozen=True)
+class Requests:
+    """The requests of one frame, with those of the frame before for what was computed in between.
+
+    >>> old, new = Line("r1", "reads", 2, 3, 7), Line("r1", "reads", 2, 5, 7)
+    >>> print(Requests((new, Line("r2", "waits", 0, 0, 3)), (old,)).text)
+    requests: 1 running, 1 waiting
+    r1 reads  mmcnn..
+    r2 waits  ...
+    m from the cache  c computed  n computed now  . to compute
+    """
+
+    lines: tuple[Line, ...]
+    before: tuple[Line, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """The line above them."""
+        waiting = sum(line.does == WAITS for line in self.lines)
+        size = _size(max((line.length for line in self.lines), default=0))
+        more = [f"the first {MOST_LINES} shown"] if len(self.lines) > MOST_LINES else []
+        more += [f"a cell is {size} tokens"] if size > 1 else []
+        return ", ".join([f"requests: {len(self.lines) - waiting} running", f"{waiting} waiting", *more])
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The room that the picture needs: lines, and tokens of the longest."""
+        shown = self.lines[:MOST_LINES]
+        return len(shown), max((line.length for line in shown), default=0)
+
+    @property
+    def text(self) -> str:
+        """The requests as text."""
+        bars = self._bars(_size(self.extent[1]))
+        wide = max((len(name) for name, _ in bars), default=0)
+        there = [f"{letter} {words}" for letter, words in _WORDS.items() if any(letter in bar for _, bar in bars)]
+        return "\n".join(
+            [self.heading, *(f"{name:<{wide}}  {bar}" for name, bar in bars), *["  ".join(there)][: len(bars)]]
+        )
+
+    def paper(self, lines: int, longest: int) -> Paper:
+        """The paper for so many lines, with the legend."""
+        return Paper(_LEFT + _WIDE + 8, 34 + lines * _HIGH + 46, _legend(34 + lines * _HIGH))
+
+    def parts(self, lines: int, longest: int) -> list[Part]:
+        """The heading, and for each request its name and its cells; all cells of one kind are one drawing."""
+        longest = max(longest, 1)
+        side = min(16, _WIDE // -(-longest // _size(longest)))
+        heading = f'<text text-anchor="start" font-size="14" font-weight="bold">{markup(self.heading)}</text>'
+        parts = [Part(-1, Drawing(heading), 4, 17)]
+        for y, (name, bar) in enumerate(self._bars(_size(longest))):
+            key, top = y * (MOST_CELLS + 1), 28 + y * _HIGH
+            parts.append(Part(key, Drawing(f'<text text-anchor="start">{markup(name)}</text>'), 4, top + 13))
+            parts += [Part(key + 1 + x, _cell(kind, side), _LEFT + x * side, top) for x, kind in enumerate(bar)]
+        return parts
+
+    def _bars(self, size: int) -> Sequence[tuple[str, str]]:
+        old = {line.name: line for line in self.before}
+        return [(f"{x.name} {x.does}", x.cells(old.get(x.name), size)) for x in self.lines[:MOST_LINES]]
+
+
+def _size(longest: int) -> int:
+    """How many tokens a cell stands for, so that none of the bars is too long."""
+    return max(1, -(-longest // MOST_CELLS))
+
+
+@cache
+def _cell(letter: str, side: int) -> Drawing:
+    inset = _INSET.get(letter, 2)
+    return Drawing(f'<path {attributes(_LOOK[letter])} d="M0 {inset}h{side - 1}v{16 - 2 * inset}h-{side - 1}z"/>')
+
+
+def _legend(top: int) -> str:
+    parts, x, y = [], 6, top
+    for letter, words in _WORDS.items():
+        if x + 20 + 7 * len(words) > _LEFT + _WIDE:
+            x, y = 6, y + 20
+        cell = _cell(letter, 14).svg
+        parts.append(f'<g transform="translate({x} {y})">{cell}<text x="20" y="13">{words}</text></g>')
+        x += 34 + 7 * len(words)
+    return f'<g font-size="11.5" fill="#212529" text-anchor="start">{"".join(parts)}</g>'
 
 
 def rows_of(before: State, after: State) -> Iterator[Rows | Requests]:

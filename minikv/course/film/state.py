@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from minikv.course.film.requests import Line, lines_of
+from minikv.course.film.rows import Line, lines_of
 from minikv.testing.snapshot import NodeView, plain, snapshot
 
 VERBS = {

@@ -11,10 +11,10 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from minikv.course.pictures.dot import tree_dot
 from minikv.course.pictures.grid import COLUMNS, marks_of, pool_svg, pool_text, table_svg, table_text
-from minikv.course.pictures.render import HOW_TO_GET_PICTURES, dot_to_svg, graphviz_way, svg_to_png
+from minikv.course.pictures.render import HOW_TO_GET_PICTURES, graphviz_way, svg_to_png
 from minikv.course.pictures.svg import canvas, place, svg_size
+from minikv.course.pictures.tree import tree_picture
 from minikv.testing.snapshot import plain, snapshot, tree_text
 
 MOST_NODES = 400
@@ -86,8 +86,7 @@ def draw(
         return Picture(
             f"{tree_text(views[:MOST_NODES])}\n… {len(views)} nodes in all, too many for a picture", lambda: None
         )
-    dot = tree_dot(views)
-    return Picture(tree_text(views), lambda: dot_to_svg(dot))
+    return Picture(tree_text(views), lambda: tree_picture(views))
 
 
 def beside(*pictures: Picture) -> Picture:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-from minikv.course.pictures.dot import LOOKS
-from minikv.course.pictures.svg import FONTS, markup
+from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.svg import markup
+from minikv.course.pictures.tree import LOOKS, attributes
 from minikv.testing.snapshot import MARKS, plain
 
 CELL, COLUMNS, TITLE = 34, 16, 22
@@ -46,14 +48,13 @@ def pool_text(free: list[bool], marks: Mapping[int, str]) -> str:
 
 def pool_svg(free: list[bool], marks: Mapping[int, str], title: str) -> str:
     """A pool as numbered cells: free ones are white with a thin border, those in use are grey, marked ones say so."""
-    cells = [
-        _cell(i % COLUMNS, i // COLUMNS, str(i), marks.get(i), "#ffffff" if free[i] else "#dee2e6", not free[i])
-        for i in range(len(free))
+    parts = [
+        Part(i, cell_drawing(str(i), marks.get(i), not is_free), i % COLUMNS * CELL, i // COLUMNS * CELL + TITLE)
+        for i, is_free in enumerate(free)
     ]
     rows = -(-len(free) // COLUMNS)
-    legend: list[tuple[str, str, str | None]] = [("free", "#ffffff", None), ("in use", "#dee2e6", None)]
-    legend += [(mark, "", mark) for mark in MARKS if mark in marks.values()]
-    return _frame(cells, _legend(legend, rows), min(len(free), COLUMNS), rows, title)
+    legend = _legend(["free", "in use", *(mark for mark in MARKS if mark in marks.values())])
+    return _grid_svg(parts, legend, min(len(free), COLUMNS), rows, title)
 
 
 def table_text(rows: list[list[int] | None], columns: int, marks: Mapping[Any, str]) -> str:
@@ -89,55 +90,71 @@ def _mark(marks: Mapping[Any, str], row: int, column: int, slot: int) -> str:
 
 def table_svg(rows: list[list[int] | None], columns: int, marks: Mapping[Any, str], title: str) -> str:
     """A page table: a line of cells for each row, with its slots; empty cells are dashed."""
-    cells = []
+    legend = _legend([mark for mark in MARKS if mark in marks.values()])
+    return _grid_svg(table_parts(rows, columns, marks), legend, columns + 1, len(rows), title)
+
+
+def table_parts(rows: list[list[int] | None], columns: int, marks: Mapping[Any, str]) -> list[Part]:
+    """The cells of a page table below its title; a key is the row times the parts of a row, plus the column.
+
+    >>> [part.key for part in table_parts([[8], None], 2, {})]
+    [0, 1, 2, 4, 5]
+    """
+    parts = []
     for y, row in enumerate(rows):
-        cells.append(f'<text x="{CELL * 0.5}" y="{y * CELL + 22}" text-anchor="middle" font-weight="bold">{y}</text>')
+        key, top = y * (columns + 2), y * CELL + TITLE
+        parts.append(Part(key, _words(str(y), bold=True), CELL // 2, top + 22))
         if row is None:
-            cells.append(f'<text x="{CELL + 4}" y="{y * CELL + 22}" fill="#495057">closed</text>')
+            parts.append(Part(key + 1, _words("closed"), CELL + 28, top + 22))
             continue
         for x in range(columns):
             slot = row[x] if x < len(row) else None
-            if slot is None:
-                cells.append(_cell(x + 1, y, "", None, "#ffffff", False))
-            else:
-                cells.append(_cell(x + 1, y, str(slot), _mark(marks, y, x, slot) or None, "#dee2e6", True))
-    legend = [(mark, "", mark) for mark in MARKS if mark in marks.values()]
-    return _frame(cells, _legend(legend, len(rows)), columns + 1, len(rows), title)
+            words, mark = ("", None) if slot is None else (str(slot), _mark(marks, y, x, slot) or None)
+            parts.append(Part(key + 1 + x, cell_drawing(words, mark, slot is not None), (x + 1) * CELL, top))
+    return parts
 
 
-def _cell(x: int, y: int, text: str, mark: str | None, fill: str, used: bool) -> str:
-    look = LOOKS.get(mark or "", {})
-    fill, line = look.get("fillcolor", fill), look.get("color", "#495057" if used else "#adb5bd")
-    dash = ' stroke-dasharray="4 2"' if not used or mark == "evicted" else ""
-    width = 3 if mark == "new" else 2 if mark else 1
-    left, top, size = x * CELL + 3, y * CELL + 3, CELL - 6
-    where = f'x="{left}" y="{top}" width="{size}" height="{size}"'
-    box = f'<rect {where} fill="{fill}" stroke="{line}" stroke-width="{width}"{dash}/>'
-    label = f'<text x="{left + size / 2}" y="{top + 18}" text-anchor="middle" font-size="11">{markup(text)}</text>'
-    sign = (
-        f'<text x="{left + size - 1}" y="{top + 8}" text-anchor="end" font-size="8">{_LETTER[mark]}</text>'
-        if mark
-        else ""
-    )
-    return box + label + sign
+@lru_cache(maxsize=4096)
+def cell_drawing(text: str, mark: str | None, used: bool) -> Drawing:
+    """A cell: grey with a firm border when it is used, white and dashed when not; a mark has a letter in its corner."""
+    look = {"fill": "#dee2e6" if used else "#ffffff", "stroke": "#495057" if used else "#adb5bd", "stroke-width": "1"}
+    look |= LOOKS.get(mark or "", {}) | ({"stroke-width": "3" if mark == "new" else "2"} if mark else {})
+    look |= {"stroke-dasharray": "4 2"} if not used or mark == "evicted" else {}
+    size = CELL - 6
+    svg = f'<path {attributes(look)} d="M3 3h{size}v{size}h-{size}z"/>'
+    svg += f'<text x="{3 + size // 2}" y="21" font-size="11">{markup(text)}</text>' if text else ""
+    svg += f'<text x="{size - 1}" y="11" font-size="8">{_LETTER[mark]}</text>' if mark else ""
+    return Drawing(svg)
 
 
-def _legend(entries: Sequence[tuple[str, str, str | None]], row: int) -> tuple[str, int]:
-    """The line that explains the cells, below `row` lines of them, and how wide it is."""
+def _words(text: str, bold: bool = False) -> Drawing:
+    return Drawing(f"<text{' font-weight=' + chr(34) + 'bold' + chr(34) if bold else ''}>{markup(text)}</text>")
+
+
+def title_part(key: int, title: str) -> Part:
+    """The line above a grid."""
+    return Part(key, Drawing(f'<text text-anchor="start">{markup(title)}</text>'), 4, 15)
+
+
+def legend_drawing(names: tuple[str, ...]) -> Drawing:
+    """The line that explains the cells: "free", "in use" and marks, each with a cell of its look."""
+    return Drawing(_legend(names)[0])
+
+
+def _legend(names: Sequence[str]) -> tuple[str, int]:
+    """The line that explains the cells, and how wide it is."""
     cells, x = [], 0
-    for name, fill, mark in entries:
-        cells.append(f'<g transform="translate({x} 4)">{_cell(0, row, "", mark, fill, name != "free")}</g>')
-        cells.append(f'<text x="{x + CELL}" y="{row * CELL + 26}" font-size="12">{name}</text>')
+    for name in names:
+        mark = name if name in LOOKS else None
+        cells.append(f'<g transform="translate({x} 4)">{cell_drawing("", mark, name != "free").svg}</g>')
+        cells.append(f'<text x="{x + CELL}" y="26" font-size="12" text-anchor="start">{name}</text>')
         x += CELL + 8 * len(name) + 12
     return "".join(cells), x
 
 
-def _frame(cells: list[str], legend: tuple[str, int], columns: int, rows: int, title: str) -> str:
-    width = max(columns * CELL + 4, legend[1], 8 * len(title) + 12)
-    height = TITLE + (rows + bool(legend[1])) * CELL + 8
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'font-family="{FONTS}" font-size="13" role="img"><title>{markup(title)}</title>'
-        f'<text x="4" y="15">{markup(title)}</text>'
-        f'<g transform="translate(0 {TITLE})">{"".join(cells)}{legend[0]}</g></svg>'
-    )
+def _grid_svg(parts: list[Part], legend: tuple[str, int], columns: int, rows: int, title: str) -> str:
+    words, wide = legend
+    width = max(columns * CELL + 4, wide, 8 * len(title) + 12)
+    height = TITLE + (rows + bool(wide)) * CELL + 8
+    below = f'<g transform="translate(0 {TITLE + rows * CELL})">{words}</g>' if wide else ""
+    return Paper(width, height, below).svg([title_part(-1, title), *parts])

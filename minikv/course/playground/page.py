@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any
@@ -113,7 +114,7 @@ def _drawn(picture: Picture, name: str) -> str:
     if svg is None:
         return f'<pre style="margin:0;overflow-x:auto;color:#212529">{text}</pre>'
     style = f"max-width:100%;height:auto;min-width:{svg_size(svg)[0] * _SMALLEST[name]:g}px;display:block"
-    drawn = svg.replace("<svg ", f'<svg style="{style}" ', 1)
+    drawn = re.sub('style="[^"]*"', f'style="{style}"', svg, count=1)
     return f'<div role="img" aria-label="the {name}: {text}" style="overflow-x:auto">{drawn}</div>'
 
 

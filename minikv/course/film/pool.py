@@ -11,20 +11,22 @@ from functools import cache
 
 from minikv.course.film.changes import Changes
 from minikv.course.film.state import PoolState, State
-from minikv.course.pictures.dot import LOOKS
-from minikv.course.pictures.svg import FONTS, markup
+from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.svg import markup
+from minikv.course.pictures.tree import LOOKS, attributes
 
 TOP, MOST_CELLS, IN_HAND = 26, 512, "hand"
 TEXT_COLUMNS = 16
 # What just happened: its sign, its word.
 SIGNS = {"taken": "+", "freed": "−", "new": "n", "evicted": "e", "matched": "m"}
 OWNERS = {"free": (".", "free"), "tree": ("t", "tree"), "request": ("r", "in hand")}
+_BOLD = 'font-weight="bold"'
 _LOOK = {
-    "free": {"fillcolor": "#ffffff", "color": "#adb5bd"},
-    "tree": {"fillcolor": "#e9ecef", "color": "#495057"},
-    "request": {"fillcolor": "#ffe8cc", "color": "#994d00"},
-    "taken": {"color": "#994d00", "penwidth": "3"},
-    "freed": {"color": "#842029", "penwidth": "3"},
+    "free": {"fill": "#ffffff", "stroke": "#adb5bd", "stroke-width": "1"},
+    "tree": {"fill": "#e9ecef", "stroke": "#495057", "stroke-width": "1"},
+    "request": {"fill": "#ffe8cc", "stroke": "#994d00", "stroke-width": "1"},
+    "taken": {"stroke": "#994d00", "stroke-width": "3"},
+    "freed": {"stroke": "#842029", "stroke-width": "3"},
 }
 
 
@@ -138,81 +140,77 @@ def heading_of(pool: PoolState) -> str:
     return f"{pool.title}: {sum(pool.free)} of {len(pool.free)} free{more}"
 
 
-def cells_svg(heading: str, cells: list[Cell]) -> str:
-    """What changes from frame to frame: a path for all cells that look alike, and the names in them."""
-    grid, side = Grid(len(cells)), Grid(len(cells)).cell - 6
-    size, right, base = (12, 9, 8) if side > 30 else (9, 6, 4)
-    paths: dict[str, list[str]] = {}
-    names, signs = [], []
-    for i, cell in enumerate(cells):
-        x, y = grid.corner(i)
-        paths.setdefault(_style(cell), []).append(_outline(cell, x, y, side))
-        if cell.locked:
-            paths.setdefault('fill="none" stroke="#664d03"', []).append(_box(x + 3, y + 3, side - 6))
-        if cell.name and (cell.name != IN_HAND or side > 30):  # in a small cell the round shape says it
-            names.append(f'<text x="{x + side // 2}" y="{y + side - base}">{markup(cell.name)}</text>')
-        if cell.sign:
-            signs.append(f'<text x="{x + side - right}" y="{y + size + 1}">{SIGNS[cell.sign]}</text>')
-    drawn = "".join(f'<path {style} d="{"".join(parts)}"/>' for style, parts in sorted(paths.items()))
-    head = f'<text x="4" y="17" font-size="14" font-weight="bold">{markup(heading)}</text>'
-    words = f'<g font-size="{size}">{"".join(names)}</g><g font-size="{size + 1}">{"".join(signs)}</g>'
-    return f'{head}{drawn}<g text-anchor="middle" font-weight="bold">{words}</g>'
-
-
-def numbers_svg(count: int) -> str:
-    """What stays: the number of each cell and the legend."""
+def pool_paper(count: int) -> Paper:
+    """The paper of a pool of so many cells: the number of each and the legend stand over it."""
     grid = Grid(count)
     inset, down, size = (6, 13, 9.5) if grid.cell > 40 else (4, 9, 7)
-    numbers = []
-    for i in range(grid.count):
-        x, y = grid.corner(i)
-        numbers.append(f'<text x="{x + inset}" y="{y + down}">{i}</text>')
-    return f'<g font-size="{size}" fill="#343a40">{"".join(numbers)}</g>{_legend(grid.foot)}'
+    corners = [grid.corner(i) for i in range(count)]
+    numbers = "".join(f'<text x="{x + inset}" y="{y + down}">{i}</text>' for i, (x, y) in enumerate(corners))
+    over = f'<g font-size="{size}" fill="#343a40" text-anchor="start">{numbers}</g>{_legend(grid.foot)}'
+    return Paper(*grid.size, over)
+
+
+def pool_parts(heading: str, cells: list[Cell]) -> list[Part]:
+    """The heading, and each cell as a box and a name: few boxes differ, and few names."""
+    grid = Grid(len(cells))
+    parts = [Part(-1, Drawing(f'<text text-anchor="start" font-size="14" {_BOLD}>{markup(heading)}</text>'), 4, 17)]
+    for i, cell in enumerate(cells):
+        side = grid.cell - 6
+        parts.append(Part(2 * i, _box(cell.owner, cell.sign, cell.locked, side), *grid.corner(i)))
+        if cell.name and (cell.name != IN_HAND or side > 30):  # in a small cell the round shape says it
+            parts.append(Part(2 * i + 1, _name(cell.name, side), *grid.corner(i)))
+    return parts
+
+
+@cache
+def _box(owner: str, sign: str, locked: bool, side: int) -> Drawing:
+    """A cell without its name: double when locked, with a sign in its corner for what just happened."""
+    svg = f'<path {_style(owner, sign, locked)} d="{_outline(owner, side)}"/>'
+    svg += f'<path fill="none" stroke="#664d03" d="{_square(3, side - 6)}"/>' if locked else ""
+    size, right = (13, 9) if side > 30 else (10, 6)
+    svg += f'<text x="{side - right}" y="{size}" font-size="{size}" {_BOLD}>{SIGNS[sign]}</text>' if sign else ""
+    return Drawing(svg)
+
+
+@cache
+def _name(name: str, side: int) -> Drawing:
+    size, base = (12, 8) if side > 30 else (9, 4)
+    where = f'x="{side // 2}" y="{side - base}" font-size="{size}"'
+    return Drawing(f"<text {where} {_BOLD}>{markup(name)}</text>")
 
 
 def _legend(foot: int) -> str:
     parts, at = [], 6
-    for owner, (_, word) in OWNERS.items():
-        cell = Cell(owner)
-        parts.append(f'<path {_style(cell)} d="{_outline(cell, at, foot, 14)}"/>')
-        parts.append(f'<text x="{at + 20}" y="{foot + 12}">{word}</text>')
+    for owner, word, locked in [
+        *((owner, word, False) for owner, (_, word) in OWNERS.items()),
+        ("tree", "locked", True),
+    ]:
+        inner = _square(3, 8) if locked else ""
+        box = f'<path {_style(owner, "", locked)} d="{_outline(owner, 14)}{inner}"/>'
+        parts.append(f'<g transform="translate({at} {foot})">{box}<text x="20" y="12">{word}</text></g>')
         at += 32 + 7 * len(word)
-    locked = Cell("tree", locked=True)
-    parts.append(f'<path {_style(locked)} d="{_outline(locked, at, foot, 14)}{_box(at + 3, foot + 3, 8)}"/>')
-    parts.append(f'<text x="{at + 20}" y="{foot + 12}">locked</text>')
     at = 6
     for word, sign in SIGNS.items():
-        parts.append(f'<text x="{at}" y="{foot + 34}"><tspan font-weight="bold">{sign}</tspan> {word}</text>')
+        parts.append(f'<text x="{at}" y="{foot + 34}"><tspan {_BOLD}>{sign}</tspan> {word}</text>')
         at += 28 + 7 * len(word)
-    return f'<g font-size="11.5" fill="#212529">{"".join(parts)}</g>'
+    return f'<g font-size="11.5" fill="#212529" text-anchor="start">{"".join(parts)}</g>'
 
 
-def pool_picture(inside: str, count: int) -> str:
-    """The layers of a pool as one SVG."""
-    width, height = Grid(count).size
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
-    return f'{head} font-family="{FONTS}">{inside}</svg>'
+def _style(owner: str, sign: str, locked: bool) -> str:
+    look = _LOOK[owner] | ({"fill": LOOKS["locked"]["fill"]} if locked else {})
+    look |= _LOOK.get(sign) or {k: v for k, v in LOOKS.get(sign, {}).items() if k != "stroke-dasharray"}
+    return attributes(look | ({"stroke-dasharray": "4 3"} if owner == "free" or sign == "evicted" else {}))
 
 
-def _style(cell: Cell) -> str:
-    look = {**_LOOK[cell.owner], **({"fillcolor": LOOKS["locked"]["fillcolor"]} if cell.locked else {})}
-    look |= _LOOK.get(cell.sign) or {
-        k: LOOKS[cell.sign][k] for k in ("fillcolor", "color", "penwidth") if cell.sign and k in LOOKS[cell.sign]
-    }
-    dash = ' stroke-dasharray="4 3"' if cell.owner == "free" or cell.sign == "evicted" else ""
-    return f'fill="{look["fillcolor"]}" stroke="{look["color"]}" stroke-width="{look.get("penwidth", "1")}"{dash}'
-
-
-def _outline(cell: Cell, x: int, y: int, size: int) -> str:
+def _outline(owner: str, side: int) -> str:
     """A square, or a round one for what is in hand."""
-    if cell.owner != "request":
-        return _box(x, y, size)
-    r = round(size * 0.36)
-    side = size - 2 * r
-    turns = ((r, r), (-r, r), (-r, -r), (r, -r))
-    arcs = [f"a{r} {r} 0 0 1 {dx} {dy}" for dx, dy in turns]
-    return f"M{x + r} {y}h{side}{arcs[0]}v{side}{arcs[1]}h-{side}{arcs[2]}v-{side}{arcs[3]}z"
+    if owner != "request":
+        return _square(0, side)
+    r = round(side * 0.36)
+    straight = side - 2 * r
+    arcs = [f"a{r} {r} 0 0 1 {dx} {dy}" for dx, dy in ((r, r), (-r, r), (-r, -r), (r, -r))]
+    return f"M{r} 0h{straight}{arcs[0]}v{straight}{arcs[1]}h-{straight}{arcs[2]}v-{straight}{arcs[3]}z"
 
 
-def _box(x: int, y: int, size: int) -> str:
-    return f"M{x} {y}h{size}v{size}h-{size}z"
+def _square(corner: int, side: int) -> str:
+    return f"M{corner} {corner}h{side}v{side}h-{side}z"

@@ -1,0 +1,115 @@
+"""A snapshot of a tree as a picture: Graphviz finds the places, the nodes are drawn here.
+
+A node says in lines of text all that its colour says. Graphviz is told the sizes of the boxes alone, so two trees of
+one shape are laid out once.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from unicodedata import east_asian_width
+
+from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.render import places
+from minikv.course.pictures.svg import markup
+from minikv.testing.snapshot import NodeView
+
+# Each mark has a fill, a border and its own word on the node, so that no meaning hangs on colour alone.
+LOOKS = {
+    "evicted": {"fill": "#f8d7da", "stroke": "#842029", "stroke-width": "2", "stroke-dasharray": "6 3"},
+    "new": {"fill": "#cfe2ff", "stroke": "#084298", "stroke-width": "3"},
+    "matched": {"fill": "#d1e7dd", "stroke": "#0f5132", "stroke-width": "2"},
+    "split": {"fill": "#e2d9f3", "stroke": "#432874", "stroke-width": "2"},
+    "locked": {"fill": "#fff3cd", "stroke": "#664d03"},
+}
+PLAIN = {"fill": "#ffffff", "stroke": "#495057"}
+BROAD = 1200  # a tree that would be wider grows to the right
+_LETTER, _LINE, _MARGIN, _CORNER, _INSET = 7.83, 16, 18, 10, 4
+
+
+def tree_picture(views: list[NodeView]) -> str | None:
+    """The SVG of a snapshot, or `None` without Graphviz; a tree too broad for a page grows sideways."""
+    found = tree_parts(views)
+    if found and found[1].width > BROAD:
+        sideways = tree_parts(views, sideways=True)
+        found = sideways if sideways and sideways[1].width < found[1].width else found
+    return found[1].svg(found[0]) if found else None
+
+
+def tree_parts(
+    views: list[NodeView], sideways: bool = False, keys: list[int] | None = None
+) -> tuple[list[Part], Paper] | None:
+    """A part for each node and the paper that they fit on; `None` without Graphviz.
+
+    With `keys`, which name the nodes from picture to picture, siblings keep their order, as a film needs it.
+
+    >>> parts, paper = tree_parts([NodeView("root", None), NodeView("[1]", 0, slots=[5])])
+    >>> [(part.key, part.above) for part in parts]
+    [(0, None), (1, 0)]
+    """
+    drawings = [node_drawing(view, sideways) for view in views]
+    sizes, parents = tuple(size for _, size in drawings), tuple(view.parent for view in views)
+    laid = places(sizes, parents, sideways, ordered=keys is not None)
+    if laid is None:
+        return None
+    names, parts = keys or list(range(len(views))), []
+    for name, parent, (drawing, (wide, high)), (x, y) in zip(names, parents, drawings, laid.centres):
+        corner = (round(x - wide / 2), round(y)) if sideways else (round(x), round(y - high / 2))
+        parts.append(Part(name, drawing, *corner, None if parent is None else names[parent]))
+    return parts, Paper(laid.width, laid.height, sideways=sideways)
+
+
+def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple[int, int]]:
+    """A node around the middle of its upper side, or of its left one, and its width and height."""
+    marks = (*view.marks, *(["locked"] if view.ref_count else []))
+    return _drawn((view.label, *view.notes), marks, view.parent is None, sideways)
+
+
+@lru_cache(maxsize=4096)
+def _drawn(
+    lines: tuple[str, ...], marks: tuple[str, ...], is_root: bool, sideways: bool
+) -> tuple[Drawing, tuple[int, int]]:
+    double = _INSET if "locked" in marks else 0
+    wide = round(max(map(_columns, lines)) * _LETTER * (1.3 if is_root else 1) + _MARGIN) + 2 * double
+    high = _LINE * len(lines) + 10 + 2 * double + (10 if is_root else 0)
+    left, top = (0, -(high // 2)) if sideways else (-(wide // 2), 0)
+    middle, first = left + wide // 2, top + (high - _LINE * len(lines)) // 2 + 12
+    words = "".join(f'<text x="{middle}" y="{first + _LINE * i}">{markup(line)}</text>' for i, line in enumerate(lines))
+    border = _ellipse(left, top, wide, high) if is_root else _box(left, top, wide, high, marks)
+    svg = f'<path {attributes(_look(marks))} d="{border}"/>{words}'
+    return Drawing(svg, wide if sideways else high), (wide, high)
+
+
+def _look(marks: tuple[str, ...]) -> dict[str, str]:
+    return next((LOOKS[mark] for mark in LOOKS if mark in marks), PLAIN)
+
+
+def attributes(look: dict[str, str]) -> str:
+    """A look as attributes of an SVG element.
+
+    >>> attributes({"fill": "red", "stroke": "blue"})
+    'fill="red" stroke="blue"'
+    """
+    return " ".join(f'{name}="{value}"' for name, value in look.items())
+
+
+def _box(x: int, y: int, wide: int, high: int, marks: tuple[str, ...]) -> str:
+    """A box: double when it is locked, with cut corners when it was split."""
+    box = f"M{x} {y}h{wide}v{high}h{-wide}z"
+    if "split" in marks and "evicted" not in marks:
+        c, right, foot = _CORNER, x + wide, y + high
+        box += f"M{x} {y + c}l{c} {-c}M{right - c} {y}l{c} {c}M{right} {foot - c}l{-c} {c}M{x + c} {foot}l{-c} {-c}"
+    if "locked" in marks:
+        i = _INSET
+        box += f"M{x + i} {y + i}h{wide - 2 * i}v{high - 2 * i}h{2 * i - wide}z"
+    return box
+
+
+def _ellipse(x: int, y: int, wide: int, high: int) -> str:
+    arc = f"a{wide / 2:g} {high / 2:g} 0 0 1"
+    return f"M{x} {y + high / 2:g}{arc} {wide} 0{arc} {-wide} 0z"
+
+
+def _columns(text: str) -> int:
+    """How many columns a text takes in a monospaced font."""
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)

@@ -1,0 +1,93 @@
+"""What a player gets: every drawing once, and for each step only what stands differently than in the step before.
+
+A panel of a reel has a `head` and a `tail` that stay, and for each step 0, where nothing changed, or a pair:
+
+    shape   [key, above, key, above, …] of all its parts, in their order; 0 where they are the same as before
+    put     [key, drawing, x, y, …] of those that are new, or stand elsewhere, or look different
+
+`pictures_of` makes the SVG of every step of it again; `pictureAt` in `player.js` does the same in the browser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from minikv.course.pictures.parts import Drawing, Paper, Part, painted
+
+
+class Reel:
+    """The pictures of a player as differences; `first` is the number of its first step.
+
+    >>> reel, dot = Reel(1, ["one", "two", "three"]), Drawing("<circle/>")
+    >>> panel = reel.panel("picture", Paper(9, 9))
+    >>> for x in (1, 1, 5):
+    ...     reel.show(panel, [Part(0, dot, x, 4)])
+    >>> reel.drawings, reel.panels[0]["steps"]
+    (['<circle/>'], [[[0, None], [0, 0, 1, 4]], 0, [0, [0, 0, 5, 4]]])
+    """
+
+    def __init__(self, first: int, captions: list[str]):
+        self.first, self.captions = first, captions
+        self.panels: list[dict[str, Any]] = []
+        self.film: dict[str, Any] | None = None
+        self._numbers: dict[Drawing, int] = {}
+        self._last: list[dict[int, tuple[int, int, int, int | None]]] = []
+
+    @property
+    def drawings(self) -> list[str]:
+        """The SVG of each drawing."""
+        return [drawing.svg for drawing in self._numbers]
+
+    def panel(self, kind: str, paper: Paper, **more: Any) -> int:
+        """Add a panel and return its number."""
+        size = {"width": paper.width, "height": paper.height, "sideways": paper.sideways}
+        self.panels.append({"kind": kind, **size, "head": paper.head, "tail": paper.tail, **more, "steps": []})
+        self._last.append({})
+        return len(self.panels) - 1
+
+    def show(self, panel: int, parts: Iterable[Part]) -> None:
+        """Show these parts in a panel at its next step."""
+        now = {p.key: (self._number(p.drawing), p.x, p.y, p.above) for p in parts}
+        before = self._last[panel]
+        put = [number for key, it in now.items() if it[:3] != before.get(key, ())[:3] for number in (key, *it[:3])]
+        shape = [number for key, it in now.items() for number in (key, it[3])]
+        same = shape == [number for key, it in before.items() for number in (key, it[3])]
+        self.panels[panel]["steps"].append(0 if same and not put else [0 if same else shape, put])
+        self._last[panel] = now
+
+    def _number(self, drawing: Drawing) -> int:
+        return self._numbers.setdefault(drawing, len(self._numbers))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The reel as plain data, for JSON."""
+        reaches = [drawing.reach for drawing in self._numbers]
+        return {
+            "first": self.first,
+            "captions": self.captions,
+            "drawings": self.drawings,
+            "reaches": reaches if any(reaches) else [],
+            "panels": self.panels,
+            "film": self.film,
+        }
+
+
+def pictures_of(reel: Mapping[str, Any], panel: int) -> Iterator[str]:
+    """The SVG of a panel at every step, from the plain data of a reel.
+
+    >>> reel = Reel(1, ["one"])
+    >>> reel.show(reel.panel("picture", Paper(9, 9)), [Part(0, Drawing("<circle/>"), 1, 2)])
+    >>> "<circle/>" in next(pictures_of(reel.as_dict(), 0))
+    True
+    """
+    about, reaches = reel["panels"][panel], reel["reaches"]
+    drawings = [Drawing(svg, reaches[i] if reaches else 0) for i, svg in enumerate(reel["drawings"])]
+    shape: list[Any] = []
+    where: dict[int, tuple[int, int, int]] = {}
+    for step in about["steps"]:
+        shape = step[0] if step and step[0] != 0 else shape
+        put = step[1] if step else []
+        where.update({put[i]: tuple(put[i + 1 : i + 4]) for i in range(0, len(put), 4)})
+        keys = zip(shape[::2], shape[1::2])
+        parts = [Part(key, drawings[where[key][0]], *where[key][1:], above) for key, above in keys]
+        yield f"{about['head']}{painted(parts, about['sideways'])}{about['tail']}"
