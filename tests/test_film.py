@@ -591,7 +591,7 @@ def test_every_frame_agrees_with_itself(steps, setting):
         assert len(set(ids)) == len(ids)
     for slot, cell in enumerate(film.at(-1).pools[0][1]):
         last = film.why(slot).events[-1]
-        ends = {"free": ("freed", "free from"), "tree": ("cached", "split"), "request": ("taken", "evicted")}
+        ends = {"free": ("freed", "free from"), "tree": ("cached", "split", "joined"), "request": ("taken", "evicted")}
         assert last.startswith(ends[cell.owner]), (last, cell)
 
 
@@ -775,14 +775,14 @@ def test_the_verbs_without_an_array_are_told_like_the_others():
         pool.alloc_to(row)
         cache.insert([1, 2], row)
         cache.unlock(cache.acquire([1, 9]))
-        pool.free(cache.evict_view(1))
+        pool.free(cache.evict(1))
     told = [str(film.at(step)).splitlines()[0] for step in range(1, 7)]
     assert told == [
         "1. alloc 2 to a row: slots 0-1",
         "2. insert [1 2]: 2 tokens are new",
         "3. acquire [1 9]: 1 of 2 tokens is cached",
         "4. unlock a prefix of 1 token: 0 tokens are protected now, 2 evictable",
-        "5. evict view 1: 1 token left the tree, slot 1",
+        "5. evict 1: 1 token left the tree, slot 1",
         "6. free slot 1",
     ]
     assert "n1 evicted" in str(film.at(5))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import FreeListPool, OutOfPages, RadixCache, record
-from minikv.course.film.changes import compare
+from minikv.course.film.changes import Changes, compare
 from minikv.course.film.state import Looker
 from minikv.testing.watch import watch
 
@@ -212,11 +212,16 @@ class Tree:
 
 def changes(before, after, **how):
     """What a film says of a tree that was one thing and is another."""
+    return compared(before, after, **how).words
+
+
+def compared(before, after, **how):
+    """The same as plain data."""
     tree = Tree(*before)
     looker = Looker([tree], None, None)
     old = looker.look()
     tree.root.children = list(after)
-    return compare(old, looker.look(), **how).words
+    return compare(old, looker.look(), **how)
 
 
 def test_a_split_that_keeps_neither_node_is_a_split():
@@ -273,7 +278,105 @@ def test_what_moved_into_a_node_that_was_there_is_no_split():
     looker = Looker([tree], None, None)
     old = looker.look()
     upper.tokens, upper.slots, upper.children = [1, 2], [0, 1], []
-    assert compare(old, looker.look()).words == ["n1 grew"]
+    assert compare(old, looker.look()).words == ["n2 joined into n1"]
+
+
+def joining():
+    """A tree whose path [1 2] > [3] becomes one edge in a verb of its own, with what else that verb does to it."""
+    below = Node([3], [2])
+    joined = Tree(Node([1, 2], [0, 1], [below]))
+
+    def match_prefix(tokens):
+        below.tokens, below.slots = [1, 2, 3], [0, 1, 2]
+        joined.root.children = [below]
+        return [0, 1, 2]
+
+    joined.match_prefix = match_prefix
+    return joined
+
+
+def test_a_path_that_became_one_edge_was_joined_and_lost_nothing():
+    """The lower node keeps its id, as in RadixCache; its slots are where they were, in another node."""
+    cache = joining()
+    with record(cache) as film:
+        cache.match_prefix([1, 2, 3])
+    frame = film.at(1)
+    assert frame.delta.changes.joined == {1: 2}
+    assert frame.delta.changes.gone == frame.delta.changes.ghosts == {}
+    assert frame.changes == ("n1 joined into n2",)
+    assert tree(frame)[:2] == ["root", "└─ [1 2 3] · n2 · slots 0-2 · matched · joined"]
+    assert [(key, words.split(" at ")[0]) for key, words in frame.node_events] == [
+        (1, "joined into n2"),
+        (2, "joined"),
+    ]
+    assert [film.why(slot).events[-1].split(" at ")[0] for slot in range(3)] == [
+        "joined into node 2",
+        "joined into node 2",
+        "in node 2 from the start",
+    ]
+
+
+def test_a_join_behind_a_new_leaf_is_a_join_and_a_new_part():
+    """A conversation's next turn: [1 2] > [3] is one node with another id, and [4] came with it."""
+    before, after = [Node([1, 2], [0, 1], [Node([3], [2])])], [Node([1, 2, 3, 4], [0, 1, 2, 3])]
+    found = compared(before, after)
+    assert found.joined == {1: 3, 2: 3}
+    assert (found.new, found.gone, found.grown) == ([3], {}, [])
+
+
+def test_a_split_and_a_join_in_one_operation():
+    """Of [1 2] > [3 4], the beginning of the lower edge is cut off and joined with the upper one."""
+    lower = Node([3, 4], [2, 3])
+    tree = Tree(Node([1, 2], [0, 1], [lower]))
+    looker = Looker([tree], None, None)
+    old = looker.look()
+    lower.tokens, lower.slots = [4], [3]
+    tree.root.children = [Node([1, 2, 3], [0, 1, 2], [lower])]
+    found = compare(old, looker.look())
+    assert found.words == ["n2 split: its beginning is now n3", "n1 joined into n3"]
+    assert (found.new, found.gone) == ([], {})
+
+
+def test_what_was_evicted_beside_a_join_hangs_on_the_joined_node():
+    before = Node([1, 2], [0, 1], [Node([3], [2]), Node([9], [3])])
+    cache = Tree(before)
+
+    def evict(count):
+        kept = before.children[0]
+        kept.tokens, kept.slots = [1, 2, 3], [0, 1, 2]
+        cache.root.children = [kept]
+        return [3]
+
+    cache.evict = evict
+    with record(cache) as film:
+        cache.evict(1)
+    assert tree(film.at(1))[:3] == [
+        "root",
+        "└─ [1 2 3] · n2 · slots 0-2 · joined",
+        "   └─ [9] · n3 · slot 3 · evicted",
+    ]
+
+
+def test_joins_one_after_the_other_are_one():
+    earlier, later = Changes(joined={1: 2}, new=[2]), Changes(joined={2: 3}, new=[3])
+    found = earlier.then(later)
+    assert (found.joined, found.new) == ({1: 3, 2: 3}, [3])
+    assert found.words == ["n1 n2 joined into n3", "n3 new"]
+
+
+def test_a_slot_that_holds_another_token_was_not_joined():
+    """Both slots of the upper node were used again: it went, and the node below it begins with what is new."""
+    found = compared([Node([1, 2], [0, 1], [Node([3], [2])])], [Node([7, 8, 3], [0, 1, 2])], verb="evict")
+    assert found.joined == {}
+    assert found.gone[1] == "evicted"
+
+
+def test_cells_of_what_was_joined_have_a_sign():
+    cache, pool = joining(), FreeListPool(4)
+    pool.alloc(3)
+    with record(cache, pool) as film:
+        cache.match_prefix([1, 2, 3])
+    assert [cell.sign for cell in film.at(1).pools[0][1]] == ["joined", "joined", "matched", ""]
 
 
 def test_a_ghost_of_what_is_left_over_hangs_on_the_rest():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from unicodedata import category
 
-MARKS = ("matched", "locked", "new", "split", "evicted")
+MARKS = ("matched", "locked", "new", "split", "joined", "evicted")
 MOST_LETTERS = 60  # on a node
 
 

@@ -1,11 +1,13 @@
 """What an operation changed: found by comparing the tree and the pool before and after, not by asking either.
 
-A node is split when a node of before is now two on one path, gone when its slots left the tree, trimmed when only
-its end did. Gone nodes stay in the picture for one frame, as ghosts at their old place.
+A node is split when a node of before is now two on one path, joined when it is a part of another node's edge now,
+gone when its slots left the tree, trimmed when only its end did. Gone nodes stay in the picture for one frame, as
+ghosts at their old place.
 
-    before        after a split        after an eviction      after a trim
-    [1 2 3]       [1 2]   split        (ghost of [1 2 3])     [1 2]
-                  └─ [3]  split                               └─ (ghost of [3])
+    before        after a split        after a join       after an eviction      after a trim
+    [1 2]         [1]     split        [1 2 3]  joined    [1 2]                  [1]
+    └─ [3]        └─ [2]  split                           └─ (ghost of [3])      └─ (ghost of [2])
+                     └─ [3]
 
 An operation that makes others which are watched too changed what they changed, one after the other: what a manager
 split, evicted and cached again in the same slots cannot be told from the two ends alone.
@@ -13,22 +15,24 @@ split, evicted and cached again in the same slots cannot be told from the two en
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from minikv.course.film.state import State
 from minikv.testing.snapshot import NodeView, shorten
 
-WENT, REMOVED = {"evict": "evicted", "evict_view": "evicted", "reset": "forgotten"}, "removed"
+WENT, REMOVED = {"evict": "evicted", "reset": "forgotten"}, "removed"
 MOST_NAMES = 12
 Ghost = tuple[NodeView, "int | None"]  # the node, or the part of it, that went, and where it hung
 
 
 @dataclass
 class Changes:
-    """Which nodes an operation made, cut, cut short or took away.
+    """Which nodes an operation made, cut, joined, cut short or took away.
 
-    `splits` has (upper, lower) pairs, `gone` a word for each node that went, `trimmed` the parts that were cut off,
-    by node. `ghosts` are what a picture shows of the gone ones, and of the roots that went with them.
+    `splits` has (upper, lower) pairs; `joined`, for each node that is a part of another one now, which one; `gone` a
+    word for each node that went; `trimmed`, by node, the parts that were cut off. `ghosts` are what a picture shows of
+    the gone ones, and of the roots that went with them.
     """
 
     new: list[int] = field(default_factory=list)
@@ -37,17 +41,20 @@ class Changes:
     gone: dict[int, str] = field(default_factory=dict)
     ghosts: dict[int, Ghost] = field(default_factory=dict)
     trimmed: dict[int, NodeView] = field(default_factory=dict)
+    joined: dict[int, int] = field(default_factory=dict)
 
     @property
     def words(self) -> list[str]:
         """Each change in words; empty when no node came, went or was cut."""
         split = [f"n{lower} split: its beginning is now n{upper}" for upper, lower in self.splits]
-        went = [
-            ([key for key in self.gone if self.gone[key] == word], word)
-            for word in [*dict.fromkeys(WENT.values()), REMOVED]
+        joined = [
+            f"{_names(key for key in self.joined if self.joined[key] == lower)} joined into n{lower}"
+            for lower in dict.fromkeys(self.joined.values())
         ]
+        words = [*dict.fromkeys(WENT.values()), REMOVED]
+        went = [([key for key in self.gone if self.gone[key] == word], word) for word in words]
         lists = [*went, (list(self.trimmed), "cut short"), (self.new, "new"), (self.grown, "grew")]
-        return split + [f"{shorten([f'n{key}' for key in keys], MOST_NAMES)} {word}" for keys, word in lists if keys]
+        return [*split, *joined, *(f"{_names(keys)} {word}" for keys, word in lists if keys)]
 
     def then(self, later: Changes) -> Changes:
         """These changes and then `later` ones, as those of one operation."""
@@ -58,14 +65,20 @@ class Changes:
                 ghosts[key] = _joined(ghosts[key][0], end), ghosts[key][1]
             else:
                 ends[key] = _joined(ends[key], end) if key in ends else end
+        went = later.gone.keys() | later.joined.keys()
         return Changes(
-            [key for key in dict.fromkeys([*self.new, *later.new]) if key not in later.gone],
+            [key for key in dict.fromkeys([*self.new, *later.new]) if key not in went],
             [*self.splits, *later.splits],
-            [key for key in dict.fromkeys([*self.grown, *later.grown]) if key not in later.gone],
+            [key for key in dict.fromkeys([*self.grown, *later.grown]) if key not in went],
             {**self.gone, **later.gone},
             ghosts,
             ends,
+            {**{key: later.joined.get(into, into) for key, into in self.joined.items()}, **later.joined},
         )
+
+
+def _names(keys: Iterable[int]) -> str:
+    return shorten([f"n{key}" for key in keys], MOST_NAMES)
 
 
 def compare(before: State, after: State, verb: str = "") -> Changes:
@@ -80,7 +93,9 @@ def compare(before: State, after: State, verb: str = "") -> Changes:
     >>> compare(before, looker.look()).splits
     [(2, 1)]
     """
-    changes = Changes()
+    joined, after = _undo_joins(before, after)
+    before = replace(before, nodes={key: node for key, node in before.nodes.items() if key not in joined})
+    changes = Changes(joined=joined)
     fresh = {key for key in after.nodes if key not in before.nodes}
     for key, node in after.nodes.items():
         if key in before.nodes and node.tokens != before.nodes[key].tokens:
@@ -89,6 +104,26 @@ def compare(before: State, after: State, verb: str = "") -> Changes:
     known |= {key for pair in changes.splits for key in pair} | {k for k in fresh if after.parents[k] is None}
     changes.new += [key for key in after.nodes if key in fresh - known]
     return changes
+
+
+def _undo_joins(before: State, after: State) -> tuple[dict[int, int], State]:
+    """For each node that is a part of another one's edge now, that one's id; and `after` without those parts."""
+    vanished = before.nodes.keys() - after.nodes.keys()
+    joined: dict[int, int] = {}
+    if not vanished:
+        return joined, after
+    was, old, contents, nodes = before.owners, before.contents, after.contents, dict(after.nodes)
+    for key, node in after.nodes.items():
+        if node == before.nodes.get(key) or len(node.tokens) != len(node.slots):
+            continue
+        owners = [was[slot] if slot in was and old[slot] == contents[slot] else None for slot in node.slots]
+        main = key if key in owners else owners[-1] if owners else None  # what the node was, or grew out of
+        parts = {owner for owner in owners if owner in vanished and owner != main}
+        whole = {part for part in parts if owners.count(part) == len(before.nodes[part].slots)}
+        joined.update(dict.fromkeys(sorted(whole), key))
+        kept = [i for i, owner in enumerate(owners) if owner not in whole]
+        nodes[key] = replace(node, tokens=[node.tokens[i] for i in kept], slots=[node.slots[i] for i in kept])
+    return joined, replace(after, nodes=nodes)
 
 
 def _compare_edge(key: int, before: State, after: State, fresh: set[int], changes: Changes) -> None:

@@ -33,7 +33,9 @@ def delta_of(before: State, after: State, verb: str) -> Delta:
     if before == after:
         return Delta()
     changes = compare(before, after, verb)
-    return Delta(changes, tuple(_node_events(before, after, changes)), tuple(_slot_events(before, after, verb)))
+    return Delta(
+        changes, tuple(_node_events(before, after, changes)), tuple(_slot_events(before, after, changes, verb))
+    )
 
 
 def told(events: Iterable[Event], step: int, op: str) -> Iterator[Event]:
@@ -51,6 +53,8 @@ def _node_events(before: State, after: State, changes: Changes) -> list[Event]:
     upper_parts = {upper for upper, _ in changes.splits if upper not in before.nodes}
     events = [(upper, f"split off n{lower} {{at}}") for upper, lower in changes.splits if upper in upper_parts]
     events += [(lower, f"split {{at}}, its beginning is now n{upper}") for upper, lower in changes.splits]
+    events += [(key, f"joined into n{lower} {{at}}") for key, lower in changes.joined.items()]
+    events += [(lower, f"joined {{at}}, n{key} is a part of it now") for key, lower in changes.joined.items()]
     events += [(key, "inserted {by}") for key in changes.new] + [(key, "grew {at}") for key in changes.grown]
     events += [(key, f"{word} {{by}}") for key, word in changes.gone.items()]
     return events + [(key, f"cut to {len(after.nodes[key].tokens)} tokens {{by}}") for key in changes.trimmed]
@@ -68,7 +72,7 @@ def lock_events(before: State, after: State, changes: Changes) -> list[Event]:
     return events
 
 
-def _slot_events(before: State, after: State, verb: str) -> list[Event]:
+def _slot_events(before: State, after: State, changes: Changes, verb: str) -> list[Event]:
     """(slot, what happened to it) for every slot that changed hands, in the order in which it must have happened."""
     taken, freed = _handed(before, after)
     was, now, old_contents, contents = before.owners, after.owners, before.contents, after.contents
@@ -80,7 +84,8 @@ def _slot_events(before: State, after: State, verb: str) -> list[Event]:
         if slot in now and not same:
             found.append((slot, f"cached by step {{step}} in node {now[slot]} ({{op}})"))
         elif same and was[slot] != now[slot]:
-            found.append((slot, f"split to node {now[slot]} at step {{step}}"))
+            how = "joined into" if was[slot] in changes.joined else "split to"
+            found.append((slot, f"{how} node {now[slot]} at step {{step}}"))
     return found + [(slot, "freed by step {step}") for slot in freed]
 
 

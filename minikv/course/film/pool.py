@@ -18,7 +18,7 @@ from minikv.course.pictures.tree import LOOKS, attributes
 TOP, MOST_CELLS, IN_HAND = 26, 512, "hand"
 TEXT_COLUMNS = 16
 # What just happened: its sign, its word.
-SIGNS = {"taken": "+", "freed": "−", "new": "n", "evicted": "e", "matched": "m"}
+SIGNS = {"taken": "+", "freed": "−", "new": "n", "evicted": "e", "matched": "m", "joined": "j"}
 OWNERS = {"free": (".", "free"), "tree": ("t", "tree"), "request": ("r", "in hand")}
 _BOLD = 'font-weight="bold"'
 _LOOK = {
@@ -62,6 +62,8 @@ def cells_of(
             sign = "freed" if free else "taken"
         elif key is None and any(slot in old for slot in slots):
             sign = "evicted"
+        elif key is not None and any(old.get(slot) in changes.joined for slot in slots):
+            sign = "joined"
         elif key in path:
             sign = "matched"
         if free:
@@ -192,7 +194,7 @@ def _legend(foot: int) -> str:
     at = 6
     for word, sign in SIGNS.items():
         parts.append(f'<text x="{at}" y="{foot + 34}"><tspan {_BOLD}>{sign}</tspan> {word}</text>')
-        at += 28 + 7 * len(word)
+        at += 18 + 7 * len(word)
     return f'<g font-size="11.5" fill="#212529" text-anchor="start">{"".join(parts)}</g>'
 
 

@@ -16,7 +16,7 @@ from minikv.course.film.rows import Line, lines_of
 from minikv.testing.snapshot import NodeView, plain, snapshot
 
 VERBS = {
-    "cache": ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "evict_view", "reset"),
+    "cache": ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "reset"),
     "pool": ("alloc", "alloc_to", "free", "occupy", "take"),
     "table": ("open", "close", "append", "write"),
     "sequence": (),

@@ -154,7 +154,6 @@ _OUTCOMES: dict[tuple[str, str], Callable[[Call, State, str], str]] = {
     ("cache", "lock"): _locks,
     ("cache", "unlock"): _locks,
     ("cache", "evict"): _evict,
-    ("cache", "evict_view"): _evict,
     ("cache", "reset"): lambda call, state, unit: "everything is forgotten",
     ("pool", "alloc"): _alloc,
     ("pool", "alloc_to"): _alloc_to,

@@ -12,7 +12,7 @@ from minikv.course.pictures.tree import LOOKS, attributes
 from minikv.testing.snapshot import MARKS, plain
 
 CELL, COLUMNS, TITLE = 34, 16, 22
-_LETTER = {"matched": "m", "locked": "l", "new": "n", "split": "s", "evicted": "e"}
+_LETTER = {"matched": "m", "locked": "l", "new": "n", "split": "s", "joined": "j", "evicted": "e"}
 
 
 def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:

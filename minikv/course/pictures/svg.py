@@ -40,7 +40,7 @@ def place(svg: str, x: float, y: float) -> str:
 def words_svg(text: str) -> str:
     """A text of several lines as a picture: the text twin of what cannot be drawn.
 
-    >>> svg_size(words_svg("root\n└─ [1]"))
+    >>> svg_size(words_svg("root\\n└─ [1]"))
     (56.0, 44.0)
     """
     lines = text.splitlines()

@@ -18,6 +18,7 @@ from minikv.testing.snapshot import NodeView
 LOOKS = {
     "evicted": {"fill": "#f8d7da", "stroke": "#842029", "stroke-width": "2", "stroke-dasharray": "6 3"},
     "new": {"fill": "#cfe2ff", "stroke": "#084298", "stroke-width": "3"},
+    "joined": {"fill": "#cff4fc", "stroke": "#055160", "stroke-width": "2"},
     "matched": {"fill": "#d1e7dd", "stroke": "#0f5132", "stroke-width": "2"},
     "split": {"fill": "#e2d9f3", "stroke": "#432874", "stroke-width": "2"},
     "locked": {"fill": "#fff3cd", "stroke": "#664d03"},
@@ -94,11 +95,13 @@ def attributes(look: dict[str, str]) -> str:
 
 
 def _box(x: int, y: int, wide: int, high: int, marks: tuple[str, ...]) -> str:
-    """A box: double when it is locked, with cut corners when it was split."""
+    """A box: double when it is locked, with cut corners when it was split, with double sides when it was joined."""
     box = f"M{x} {y}h{wide}v{high}h{-wide}z"
     if "split" in marks and "evicted" not in marks:
         c, right, foot = _CORNER, x + wide, y + high
         box += f"M{x} {y + c}l{c} {-c}M{right - c} {y}l{c} {c}M{right} {foot - c}l{-c} {c}M{x + c} {foot}l{-c} {-c}"
+    if "joined" in marks:
+        box += f"M{x + _CORNER} {y}v{high}M{x + wide - _CORNER} {y}v{high}"
     if "locked" in marks:
         i = _INSET
         box += f"M{x + i} {y + i}h{wide - 2 * i}v{high - 2 * i}h{2 * i - wide}z"
