@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,12 +44,23 @@ def chapters() -> list[Path]:
 def project() -> dict[str, str]:
     """The repository's address and tag, from `[tool.minikv]` in pyproject.toml; the address may be empty."""
     settings: dict[str, str] = tomllib.loads((HERE.parent / "pyproject.toml").read_text("utf-8"))["tool"]["minikv"]
-    return settings
+    return checked(settings)
+
+
+def checked(address: dict[str, str]) -> dict[str, str]:
+    """The address as it was given; a repository that pip and Colab could not open is a `ValueError`."""
+    repository = address["repository"]
+    if repository and not re.fullmatch(r"https://[\w.-]+(:\d+)?(/[\w.~-]+)+", repository):
+        raise ValueError(
+            f"[tool.minikv] repository is {repository!r:.100}: it must look like https://github.com/OWNER/NAME, "
+            "without a slash at the end, or be empty"
+        )
+    return address
 
 
 def assemble(source: Path, address: dict[str, str] | None = None) -> Any:
     """The notebook of one chapter, not yet executed: navigation, set-up, the source's cells, navigation."""
-    address = project() if address is None else address
+    address = project() if address is None else checked(address)
     notebook = jupytext.read(source, fmt="py:percent")
     links, code = navigation(source, address), nbformat.v4.new_code_cell(setup_code(address))
     first, last = nbformat.v4.new_markdown_cell(links), nbformat.v4.new_markdown_cell(links)
@@ -73,9 +85,7 @@ def navigation(source: Path, address: dict[str, str]) -> str:
     if at:
         parts.append(f"[the map]({names[0]}.ipynb)")
     if address["repository"].startswith("https://github.com/"):  # Colab opens notebooks from there
-        owner_and_name = (
-            address["repository"].removeprefix("https://github.com/").removesuffix("/").removesuffix(".git")
-        )
+        owner_and_name = address["repository"].removeprefix("https://github.com/").removesuffix(".git")
         link = f"https://colab.research.google.com/github/{owner_and_name}/blob/{address['tag']}/notebooks/{source.stem}.ipynb"
         parts.append(f"[open in Colab]({link})")
     return " · ".join(parts)

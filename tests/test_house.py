@@ -188,7 +188,12 @@ def test_version_and_licence_agree_everywhere():
     assert citation["license"] == PROJECT["project"]["license"] == "MIT"
 
 
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "assets").rglob("*.md"), *(ROOT / "notebooks").rglob("*.md")]
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / ".github").glob("*.md"),
+    *(ROOT / "assets").rglob("*.md"),
+    *(ROOT / "notebooks").rglob("*.md"),
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -207,11 +212,47 @@ def test_ci_runs_exactly_the_readmes_test_command():
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 
+(WORKFLOW,) = [yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / ".github" / "workflows").glob("*.yml")]
+
+
 def test_the_workflow_runs_it_on_three_systems():
-    (workflow,) = [yaml.safe_load(p.read_text("utf-8")) for p in (ROOT / ".github" / "workflows").glob("*.yml")]
-    text = str(workflow)
     for system in ("ubuntu-latest", "macos-latest", "windows-latest", "make test"):
-        assert system in text
+        assert system in str(WORKFLOW)
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+
+
+def test_the_workflow_tests_the_core_alone_on_other_pythons():
+    job = WORKFLOW["jobs"]["core"]
+    assert set(job["strategy"]["matrix"]["python"]) >= {PROJECT["project"]["requires-python"].removeprefix(">=")}
+    commands = [step["run"] for step in job["steps"] if "run" in step]
+    assert "python -m pip install ." in commands
+    files = [word for word in commands[-1].split() if word.startswith("tests/")]
+    assert "tests/test_radix.py" in files
+    assert not [name for name in files if not (ROOT / name).exists()]
+
+
+def test_every_python_of_the_workflow_is_promised():
+    promised = {line.rpartition(" ")[2] for line in PROJECT["project"]["classifiers"] if "Python :: 3." in line}
+    tested = set(re.findall(r"'(3\.\d+)'", str(WORKFLOW)))
+    assert tested == promised
+
+
+def chapters_that_need_torch():
+    """By what their sources import: torch itself, or a name whose home holds tensors."""
+    homes = ("minikv.store", "minikv.serving.model", "torch")
+    for source in sorted((ROOT / "notebooks" / "src").glob("[0-9]*.py")):
+        for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            module = node.module if isinstance(node, ast.ImportFrom) else ""
+            used = [module or "", *names, *(minikv._HOME_OF.get(name, "") for name in names)]
+            if any(name.startswith(homes) for name in used):
+                yield source.stem[:2]
+
+
+def test_the_readme_names_the_chapters_that_need_no_pytorch():
+    row = next(line for line in (ROOT / "README.md").read_text("utf-8").splitlines() if "TORCH=0`" in line)
+    numbers = {path.stem[:2] for path in (ROOT / "notebooks" / "src").glob("[0-9]*.py")}
+    assert set(re.findall(r"\b\d\d\b", row)) == numbers - set(chapters_that_need_torch())
 
 
 def test_the_readme_is_true_about_the_command(capsys):
@@ -223,3 +264,16 @@ def test_the_readme_is_true_about_the_command(capsys):
     promised = set(re.findall(r"`minikv (\w+)", (ROOT / "README.md").read_text("utf-8")))
     assert {"lab", "doctor", "replay"} <= offered
     assert promised <= offered
+
+
+def test_the_guide_for_contributors_names_what_is_there():
+    guide = (ROOT / ".github" / "CONTRIBUTING.md").read_text("utf-8")
+    named = re.findall(r"`(\w+)` (?:of [^`.]*? )?in \[[^\]]+\]\(\.\./([\w./]+\.py)\)", guide)
+    assert len(named) >= 10
+    for name, path in named:
+        source = (ROOT / path).read_text("utf-8")
+        assert re.search(rf"^(class |def )?{name}\b", source, re.MULTILINE), f"{path} has no {name}"
+    for path in re.findall(r"(?<![\w./])(?:tests|minikv|notebooks)/[\w./]+\.(?:py|ipynb)", guide):
+        assert (ROOT / path).exists() or "NN" in path, path
+    for folder in re.findall(r"`((?:tests|minikv|notebooks)/\w+)`", guide):
+        assert (ROOT / folder).is_dir(), folder

@@ -197,6 +197,30 @@ def test_links_and_set_up_come_from_one_address():
     assert "http" not in build.setup_code({"repository": "", "tag": ""}), "no address is invented"
 
 
+@pytest.mark.parametrize(
+    "repository", ["https://github.com/someone/somewhere", "https://git.example:8443/a/b.c.git", ""]
+)
+def test_an_address_that_pip_can_install_from_is_taken(repository):
+    address = {"repository": repository, "tag": "v9"}
+    assert build.checked(address) == address
+
+
+@pytest.mark.parametrize(
+    "repository",
+    [
+        "https://github.com/someone/somewhere/",
+        "git@github.com:someone/somewhere.git",
+        "http://github.com/someone/somewhere",
+        "github.com/someone/somewhere",
+        "https://github.com",
+        'https://github.com/someone/some"where',
+    ],
+)
+def test_any_other_address_is_refused_before_a_notebook_is_made(repository):
+    with pytest.raises(ValueError, match=r"must look like https://github.com/OWNER/NAME, without a slash at the end"):
+        build.assemble(build.chapters()[0], {"repository": repository, "tag": "v9"})
+
+
 @each_chapter
 def test_links_between_chapters_lead_somewhere(path):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", markdown(load(path))):
