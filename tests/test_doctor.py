@@ -51,9 +51,9 @@ def test_with_the_core_alone_nothing_is_missing(installed, capsys):
 
 def test_a_hole_in_an_installed_extra_is_missing(installed, capsys):
     installed(*COURSE[1:], "hypothesis")
-    assert marked("✗") == ["graphviz"]
+    assert marked("✗") == ["resvg-py"]
     assert cli.main(["doctor"]) == 1
-    assert capsys.readouterr().out.endswith("\nMissing: graphviz\n")
+    assert capsys.readouterr().out.endswith("\nMissing: resvg-py\n")
 
 
 def test_the_course_brings_the_judge_of_its_exercises(installed):

@@ -53,7 +53,7 @@ def loaded_by(statement):
 
 def test_the_index_needs_neither_torch_nor_widgets_nor_graphviz():
     loaded = loaded_by("import minikv.prefix, minikv.pools, minikv.sizing, minikv.measure")
-    assert not loaded & {"torch", "ipywidgets", "anywidget", "graphviz", "hypothesis", "IPython", "matplotlib"}
+    assert not loaded & {"torch", "ipywidgets", "anywidget", "wasmtime", "hypothesis", "IPython", "matplotlib"}
 
 
 # The parts that import torch, and the files that measure them, which nobody imports but `minikv bench`.
@@ -164,7 +164,7 @@ def test_the_conda_environment_is_in_step():
     assert environment["channels"] == ["conda-forge", "nodefaults"]
     conda = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
     (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    renamed = {"pytorch": "torch", "python-graphviz": "graphviz"}
+    renamed = {"pytorch": "torch"}
     have = {renamed.get(name, name) for name in names_of(conda)} | names_of(pip)
     wanted = names_of(required("course", "serving"))
     assert wanted <= have, wanted - have
@@ -177,7 +177,7 @@ def test_the_conda_environment_is_in_step():
     for entry in conda:
         name, _, bound = entry.partition(">=")
         name = renamed.get(name, name)
-        if name in bounds and entry != "graphviz":  # that one is the program, not the package
+        if name in bounds:
             assert bound == bounds[name], f"{entry}: pyproject says {bounds[name]}"
 
 

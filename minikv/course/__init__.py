@@ -1,1 +1,6 @@
 """What teaches: exercises and their judge, pictures, films, the player and the playground (extra `course`)."""
+
+from importlib.util import find_spec
+
+if find_spec("anywidget") is None:  # it stands for the extra: some parts would get far without any of its packages
+    raise ModuleNotFoundError("the course is not installed: pip install 'minikv[course]'", name="anywidget")
