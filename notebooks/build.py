@@ -23,6 +23,8 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 
+from minikv.files import replace
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -155,7 +157,7 @@ def build(source: Path) -> Path:
     """Build one chapter and write it beside the others; returns where."""
     target = HERE / f"{source.stem}.ipynb"
     text = nbformat.writes(clean(execute(assemble(source))), version=nbformat.NO_CONVERT)
-    target.write_text(text + "\n", encoding="utf-8", newline="\n")
+    replace(target, text + "\n")
     return target
 
 

@@ -1,9 +1,12 @@
 """`minikv bench --copy`: every method copies the same bytes, and the report says what was measured."""
 
+import errno
 import json
+import os
 
 import numpy as np
 import pytest
+from faults import fails
 
 torch = pytest.importorskip("torch")
 
@@ -142,12 +145,42 @@ def test_a_file_that_cannot_take_the_figures_is_said_before_anything_is_measured
     monkeypatch.setattr(copying, "bench_copy", lambda *_, **__: pytest.fail("measured"))
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "text.json").write_text("hello")
-    for name, words in (("no/copy.json", "is no folder"), ("list.json", "holds a list"), ("text.json", "Expecting")):
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    for name, words in (
+        ("no/copy.json", "Its folder does not exist: "),
+        ("list.json", "holds a list: expected an object"),
+        ("text.json", "is not JSON, line 1: Expecting"),
+        ("package.json", "holds 'name', which is not the figures of a device"),
+        ("", "Is a directory"),
+        ("a\0b", "holds no NUL character"),
+    ):
         assert cli.main(["bench", "--copy", "--quick", "--save", str(tmp_path / name)]) == 2
         said = capsys.readouterr().err
-        assert f"cannot save into {tmp_path / name}: " in said
+        assert said.startswith("minikv: cannot save the figures: ")
+        assert repr(str(tmp_path / name)) in said
         assert words in said
+        assert said[:-1].isprintable()
+    assert sorted(os.listdir(tmp_path)) == ["list.json", "package.json", "text.json"]
     assert saved(str(tmp_path / "new.json")) == {}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no such device here")
+@pytest.mark.parametrize("device", ["/dev/full", "/dev/zero", "/dev/null"])
+def test_figures_are_not_saved_into_a_device_which_may_have_no_end(device, capsys, monkeypatch):
+    monkeypatch.setattr(copying, "bench_copy", lambda *_, **__: pytest.fail("measured"))
+    assert cli.main(["bench", "--copy", "--quick", "--save", device]) == 2
+    assert f"Not a regular file: '{device}'" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full_by_then_leaves_the_older_figures(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(copying, "bench_copy", lambda *_, **__: figures(2.0))
+    path = tmp_path / "copy.json"
+    save(figures(1.0), str(path))
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "fsync", fails(errno.ENOSPC))
+    assert cli.main(["bench", "--copy", "--save", str(path)]) == 1
+    assert capsys.readouterr().err == "minikv: cannot write the result: No space left on device\n"
+    assert path.read_bytes() == before
 
 
 def test_a_device_that_is_none_of_the_benchs_is_refused():

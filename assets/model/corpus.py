@@ -14,6 +14,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from minikv.files import replace
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SOURCES = sorted((ROOT / "notebooks" / "src").glob("[0-9][0-9]_*.py"))
@@ -94,7 +96,7 @@ def main() -> None:
         "desk": {"system": desk["system"], "chats": desk["chats"]},
         "prose": prose(),
     }
-    (HERE / "corpus.json").write_text(json.dumps(corpus, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    replace(HERE / "corpus.json", json.dumps(corpus, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def _run_copy(options: argparse.Namespace) -> int:
         if options.save:
             saved(options.save)  # what is wrong with the file is said now, not after minutes of measuring
     except (OSError, ValueError) as error:
-        return complain(f"cannot save into {options.save}: {error}", 2)
+        return complain(f"cannot save the figures: {error}", 2)
     try:
         with _laps() as tick:
             figures = bench_copy(options.device, options.rounds, options.quick, tick=tick)

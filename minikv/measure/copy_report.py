@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minikv.errors import bounded
+from minikv.files import destination, locked, read_object, replace
 from minikv.measure.report import Promise
 
 if TYPE_CHECKING:
@@ -57,19 +58,20 @@ def copy_report(figures: CopyFigures) -> str:
 def saved(path: str) -> dict[str, Any]:
     """The figures in a JSON file, by device; none where there is no file yet.
 
-    `OSError` where no file can be, `ValueError` where there is another one: to be asked before a long measurement.
+    `OSError` where no file can be written, `ValueError` where there is another one: ask before a long measurement.
+
+    >>> saved("no_such_file.json")
+    {}
     """
-    file = Path(path)
-    if not file.parent.is_dir():
-        raise NotADirectoryError(f"{file.parent} is no folder")
-    known = json.loads(file.read_text("utf-8")) if file.exists() else {}
-    if not isinstance(known, dict):
-        raise ValueError(f"it holds a {type(known).__name__}, not the figures of devices")
+    known = read_object(destination(path))
+    for device, figures in known.items():
+        if not isinstance(figures, dict) or "memcpy" not in figures:
+            raise ValueError(f"{path!r} holds {bounded(device)}, which is not the figures of a device")
     return known
 
 
 def save(figures: CopyFigures, path: str) -> None:
     """Put figures into a JSON file beside those of other devices, in place of older ones of the same device."""
-    file, known = Path(path), saved(path)
-    known[figures.device] = dataclasses.asdict(figures)
-    file.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n", "utf-8")
+    with locked(path):
+        known = {**saved(path), figures.device: dataclasses.asdict(figures)}
+        replace(path, json.dumps(dict(sorted(known.items())), indent=1) + "\n")

@@ -21,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
 from minikv.errors import bounded
+from minikv.files import replace
 from minikv.untrusted import inside, json_object, read_json, refusal, require_regular
 
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
@@ -105,7 +106,7 @@ def _check_entry(path: Path, name: str, entry: Any) -> None:
 
 
 def write_safetensors(path: str | PathLike[str], tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write `tensors` to `path`; equal tensors give equal bytes.
+    """Write `tensors` to `path`; equal tensors give equal bytes, and a failure leaves what was there.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "one.safetensors"
@@ -119,4 +120,4 @@ def write_safetensors(path: str | PathLike[str], tensors: Mapping[str, torch.Ten
                 f"{bounded(name)} is {tensor.dtype}: expected one of {', '.join(map(str, _DTYPES.values()))}"
             )
     dense = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    Path(path).write_bytes(save(dense, metadata={"format": "pt"}))
+    replace(path, save(dense, metadata={"format": "pt"}))

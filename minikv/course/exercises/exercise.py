@@ -7,13 +7,9 @@ notebook, here and in the tests.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import json
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from hypothesis.strategies import SearchStrategy
@@ -32,9 +28,9 @@ from minikv.course.exercises.judge import (
     run,
     smallest,
 )
+from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, recall, remember
 
 CHAPTERS = range(9)
-NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
 
 
 @dataclass(frozen=True)
@@ -191,7 +187,7 @@ def check(exercise: str, answer: Any) -> None:
     link = " " if words.startswith((found.name, "on ")) else f" {found.name}: "
     print(f"{mark} {found.id}{link}{words}")
     if mark != NOT_ATTEMPTED:
-        _remember(found.id, mark)
+        remember(found.id, mark)
     if difference is not None and difference.yours is not None:
         _show_both(difference)
 
@@ -236,41 +232,17 @@ def _show_both(difference: Difference) -> None:
         display(beside(*drawn.value))  # type: ignore[no-untyped-call]
 
 
-# -- the record ---------------------------------------------------------------------------------------------------
-
-
-def _record() -> Path:
-    return Path(os.environ.get("MINIKV_PROGRESS") or Path.home() / ".minikv" / "progress.json")
-
-
-def _recall() -> dict[str, str]:
-    try:
-        marks = json.loads(_record().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {k: v for k, v in marks.items() if v in (WRONG, RIGHT)} if isinstance(marks, dict) else {}
-
-
-def _remember(exercise: str, mark: str) -> None:
-    if _recall().get(exercise) == RIGHT:
-        return  # who has solved it has solved it: trying on takes nothing away
-    with contextlib.suppress(OSError):  # a read-only home: the line was printed, only the record is missing
-        _record().parent.mkdir(parents=True, exist_ok=True)
-        marks = json.dumps({**_recall(), exercise: mark}, ensure_ascii=False, indent=1, sort_keys=True)
-        _record().write_text(marks + "\n", encoding="utf-8")
-
-
 def progress(chapters: Iterable[int] = CHAPTERS) -> None:
     """Print for each chapter the exercises that are solved (✅), tried (❌) and not tried (⬜).
 
-    The best `check` of an exercise counts: who solves it and then plays with another answer keeps the ✅, and a
-    classroom sees who has got there, not who tried what last. To begin anew, delete the record.
-    The record is the file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names.
+    The best `check` of an exercise counts: an exercise that was solved keeps its ✅ when another answer is tried later.
+    The record is the file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names. To
+    begin anew, delete it. A record that cannot be read is said to be so, and left as it is.
 
     >>> progress([])
     0 of 0 solved
     """
-    marks, solved, total = _recall(), 0, 0
+    marks, solved, total = recall(), 0, 0
     for chapter in chapters:
         row = [(exercise.id, marks.get(exercise.id, NOT_ATTEMPTED)) for exercise in exercises_of(chapter)]
         solved, total = solved + sum(mark == RIGHT for _, mark in row), total + len(row)

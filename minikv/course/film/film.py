@@ -17,6 +17,7 @@ from minikv.course.film.state import Label
 from minikv.course.pictures.draw import Picture
 from minikv.course.player import Player
 from minikv.course.reel import Reel
+from minikv.files import replace
 
 if TYPE_CHECKING:
     from minikv.course.film.export import Page
@@ -140,11 +141,14 @@ class Film:
         return self._reel
 
     def save(self, path: str | Path) -> Path:
-        """Write the film as one HTML file that opens offline, and return its path."""
+        """Write the film as one HTML file that opens offline, and return its path.
+
+        `OSError` where it cannot be written; a film that was there before is whole then.
+        """
         from minikv.course.film.export import page_of
 
         place = Path(path)
-        place.write_text(page_of(self), "utf-8")
+        replace(place, page_of(self))
         return place
 
     def page(self) -> Page:

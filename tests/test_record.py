@@ -1,0 +1,208 @@
+"""The record of marks: none is lost, whatever happens to the file, to the disk, or in another process."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from faults import at_line, fails
+
+from minikv import check, files, progress
+from minikv.course.exercises.exercise import find_exercise
+from minikv.course.exercises.record import RIGHT, WRONG, recall, remember
+
+MANY = {f"{chapter}.{number}": RIGHT for chapter in range(9) for number in (1, 2, 3)}
+BROKEN = '{"1.1": "✅", "1.2": "✅",}'
+
+
+@pytest.fixture
+def named(tmp_path, monkeypatch):
+    """The record that MINIKV_PROGRESS names, in a folder that is not there yet."""
+    path = tmp_path / "folder" / "marks.json"
+    monkeypatch.setenv("MINIKV_PROGRESS", str(path))
+    return path
+
+
+@pytest.fixture
+def at_home(tmp_path, monkeypatch):
+    """The record in the home folder."""
+    monkeypatch.delenv("MINIKV_PROGRESS")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    return tmp_path / ".minikv" / "progress.json"
+
+
+def write(path, content):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), "utf-8")
+
+
+def test_marks_are_kept_and_a_solved_exercise_stays_solved(named, capsys):
+    for mark in (WRONG, RIGHT, WRONG):
+        remember("1.1", mark)
+    remember("0.1", WRONG)
+    assert recall() == {"0.1": WRONG, "1.1": RIGHT}
+    assert named.read_text("utf-8") == '{\n "0.1": "❌",\n "1.1": "✅"\n}\n'
+    assert os.listdir(named.parent) == ["marks.json"]
+    assert capsys.readouterr().out == ""
+
+
+def test_a_mark_that_is_there_is_not_written_again(named, monkeypatch):
+    remember("1.1", RIGHT)
+    remember("1.2", WRONG)
+    monkeypatch.setattr("minikv.course.exercises.record.replace", lambda *_: pytest.fail("written"))
+    remember("1.1", RIGHT)
+    remember("1.1", WRONG)
+    remember("1.2", WRONG)
+
+
+def test_what_a_newer_version_wrote_stays(named):
+    write(named, {"1.1": "great", "1.2": RIGHT, "seen": [1]})
+    remember("1.3", RIGHT)
+    assert recall() == {"1.2": RIGHT, "1.3": RIGHT}
+    assert json.loads(named.read_text("utf-8")) == {"1.1": "great", "1.2": RIGHT, "1.3": RIGHT, "seen": [1]}
+
+
+TWO = """
+import sys
+from minikv.course.exercises.record import remember
+print("ready", flush=True)
+sys.stdin.readline()
+for exercise in sys.argv[1:]:
+    remember(exercise, "✅")
+"""
+
+
+def test_two_processes_that_remember_at_once_lose_no_mark(named):
+    for _ in range(2):
+        named.unlink(missing_ok=True)
+        shares = sorted(MANY)[::2], sorted(MANY)[1::2]
+        runs = [
+            subprocess.Popen([sys.executable, "-c", TWO, *share], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            for share in shares
+        ]
+        for run in runs:
+            assert run.stdout.readline().strip() == b"ready"
+        assert [run.communicate(b"go\n")[0] for run in runs] == [b"", b""]
+        assert recall() == MANY
+        assert os.listdir(named.parent) == ["marks.json"]
+
+
+def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch, capsys):
+    write(named, MANY | {"1.1": WRONG})
+    monkeypatch.setattr(os, "fsync", fails(errno.ENOSPC))
+    check("1.1", find_exercise("1.1").reference)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("✅ 1.1 ")
+    assert second == f"  This mark is not saved: [Errno {errno.ENOSPC}] No space left on device: '{named}'"
+    monkeypatch.undo()
+    assert json.loads(named.read_text("utf-8")) == MANY | {"1.1": WRONG}
+
+
+def test_an_interrupt_at_any_line_takes_no_mark_away(named):
+    def interrupt():
+        raise KeyboardInterrupt
+
+    before = MANY | {"1.1": WRONG}
+    write(named, before)
+    with at_line(0, interrupt) as lines:
+        remember("1.1", RIGHT)
+    for n in range(1, len(lines) + 1):
+        write(named, before)
+        with pytest.raises(KeyboardInterrupt), at_line(n, interrupt):
+            remember("1.1", RIGHT)
+        assert recall() in (before, MANY)
+        remember("1.1", RIGHT)
+        assert recall() == MANY
+        assert set(os.listdir(named.parent)) <= {"marks.json", "marks.json.lock"}  # a free lock does no harm
+
+
+# -- a record that cannot be read -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", [BROKEN, "no json", "[1]", '{"title": "x"}', "[" * 100_000])
+def test_at_home_it_is_kept_under_another_name_and_said(content, at_home, capsys):
+    for number, mark in enumerate((WRONG, RIGHT), start=1):
+        write(at_home, content)
+        remember("1.3", mark)
+        kept = f"{at_home}.bad" + (".2" if number == 2 else "")
+        said = capsys.readouterr().out
+        assert said.count("\n") == 1
+        assert f"It is kept as '{kept}', and a new record begins." in said
+        assert Path(kept).read_text("utf-8") == content
+        assert recall() == {"1.3": mark}
+
+
+@pytest.mark.parametrize("content", [BROKEN, "Dear diary", "[1]", '{"title": "x"}'])
+def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, named, capsys):
+    write(named, content)
+    check("1.1", find_exercise("1.1").reference)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("✅ 1.1 ")
+    assert second.startswith(f"  This mark is not saved: '{named}' ")
+    assert "MINIKV_PROGRESS names it" in second
+    assert named.read_text("utf-8") == content
+    assert os.listdir(named.parent) == ["marks.json"]
+
+
+@pytest.mark.parametrize("content", ["", "{}", " "])
+def test_an_empty_file_is_an_empty_record(content, named, capsys):
+    write(named, content)
+    remember("1.1", RIGHT)
+    assert recall() == {"1.1": RIGHT}
+    assert capsys.readouterr().out == ""
+
+
+def test_progress_says_that_it_cannot_be_read_and_changes_nothing(at_home, capsys):
+    write(at_home, BROKEN)
+    progress([1])
+    said, chapter, solved = capsys.readouterr().out.splitlines()
+    assert said.startswith(f"❌ the record of your marks cannot be read: '{at_home}' is not JSON, line 1: ")
+    assert (chapter, solved) == ("chapter 01   ⬜ 1.1   ⬜ 1.2   ⬜ 1.3", "0 of 3 solved")
+    assert at_home.read_text("utf-8") == BROKEN
+
+
+# -- a record that cannot be ------------------------------------------------------------------------------------------
+
+
+def test_the_null_device_keeps_no_record_and_says_nothing(monkeypatch, capsys):
+    monkeypatch.setenv("MINIKV_PROGRESS", os.devnull)
+    remember("1.1", RIGHT)
+    assert recall() == {}
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("place", ["file/marks.json", "", "file/"])
+def test_a_place_that_cannot_hold_a_record_is_said_and_does_not_stop_check(place, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").mkdir()
+    (tmp_path / "file" / "marks.json").mkdir()
+    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / place))
+    check("1.1", find_exercise("1.1").reference)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("✅ 1.1 ")
+    assert second.startswith("  This mark is not saved: [Errno ")
+    progress([])
+    assert "the record of your marks cannot be read" in capsys.readouterr().out
+
+
+def test_a_machine_without_a_home_folder_does_not_stop_check(at_home, monkeypatch, capsys):
+    def none():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", none)
+    check("1.1", find_exercise("1.1").reference)
+    assert "This mark is not saved: Could not determine home directory." in capsys.readouterr().out
+
+
+def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named, monkeypatch, capsys):
+    named.parent.mkdir()
+    monkeypatch.setattr("minikv.course.exercises.record.locked", lambda path: files.locked(path, 0))
+    with files.locked(named):
+        remember("1.1", RIGHT)
+    assert "This mark is not saved: [Errno" in capsys.readouterr().out
+    remember("1.1", RIGHT)
+    assert recall() == {"1.1": RIGHT}
