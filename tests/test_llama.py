@@ -102,7 +102,7 @@ def test_slots_of_others_are_neither_read_nor_written():
 
 
 def test_a_short_sequence_beside_a_long_one_sees_neither_padding_nor_anybody_elses_slots():
-    """Lengths 17 and 31 share a rectangle, and all other slots hold NaN, which spreads even if it is masked."""
+    """Lengths 17 and 31 share a part, and all other slots hold NaN, which spreads even if it is masked."""
     store = store_for(EXACT)
     nan = torch.full((256, 2, 8), float("nan"), dtype=torch.float64)
     for layer in range(2):
@@ -110,15 +110,14 @@ def test_a_short_sequence_beside_a_long_one_sees_neither_padding_nor_anybody_els
     for base, length in ((50, 16), (100, 30)):
         whole(EXACT, TOKENS[:length], range(base, base + length), store)
     chunks = [Chunk(TOKENS[16:17], 16, range(50, 67)), Chunk(TOKENS[30:31], 30, range(100, 131))]
-    batch = Batch(chunks, EXACT.vocab_size, torch.zeros(1))
-    assert [(part.size, part.length) for part in batch.rectangles] == [(2, 31)]
+    assert [(part.size, part.length) for part in Batch(chunks, 23, torch.zeros(1)).parts] == [(2, 31)]
     assert close(EXACT.forward(chunks, store), whole(EXACT, TOKENS)[[16, 30]])
 
 
 def test_one_long_conversation_does_not_make_short_ones_look_back_as_far():
     chunks = [Chunk([1], 2000, range(2001)), *(Chunk([1], 9, range(3000 + 10 * i, 3010 + 10 * i)) for i in range(5))]
     batch = Batch(chunks, 23, torch.zeros(1))
-    assert [(part.size, part.length) for part in batch.rectangles] == [(5, 10), (1, 2001)]
+    assert [(part.size, part.length) for part in batch.parts] == [(5, 10), (1, 2001)]
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.array, torch.tensor, lambda row: np.array(row, np.int32)])
@@ -149,9 +148,9 @@ WRONG = {
     r"chunks\[0\] has no tokens: a chunk computes at least 1": [Chunk([], 0, [])],
     r"chunks\[1\] has 2 slots: it needs one for each of 2 \+ 1 tokens": [Chunk([1], 0, [9]), Chunk([1], 2, [0, 1])],
     r"chunks\[0\]\.tokens\[1\] is 23: the vocabulary has ids 0 to 22": [Chunk([1, 23], 0, [0, 1])],
-    r"chunks\[0\]\.tokens\[0\] is -1: the vocabulary has ids 0 to 22": [Chunk([-1], 0, [0])],
+    r"chunks\[0\]\.tokens\[0\] is -1: a token is an integer": [Chunk([-1], 0, [0])],
     r"chunks\[0\]\.start is -1: no token comes before the first": [Chunk([1], -1, [])],
-    "two of the 2 new tokens have the same slot": [Chunk([1], 0, [7]), Chunk([2], 0, [7])],
+    r"slots\[1\] is 7: it is there twice": [Chunk([1], 0, [7]), Chunk([2], 0, [7])],
     r"slots\[0\] is 256: this store has slots 0 to 255": [Chunk([1], 0, [256])],
 }
 

@@ -488,9 +488,9 @@ def test_chapter_08_attends_as_the_package_does(slots, width, start):
     """One head, through any slots: the package divides by the root of the head's size, and the chapter does not."""
     import torch
 
-    from minikv import Chunk
+    from minikv import Chunk, KVShape, KVStore
+    from minikv.serving.attention import StepAttention
     from minikv.serving.batch import Batch
-    from minikv.serving.model import attend
 
     names, tokens = chapter_08, [7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5][: start + width]
     row = list(slots[: start + width])
@@ -498,11 +498,13 @@ def test_chapter_08_attends_as_the_package_does(slots, width, start):
     names["attention"](Chunk(tokens[:start], 0, row[:start])) if start else None
     chunk = Chunk(tokens[start:], start, row)
     ours = names["attention"](chunk)
-    part = Batch([chunk], 10, x).rectangles[0]
     k, v = (names[side][row][:, None] for side in ("keys", "values"))
     assert torch.equal(k[:, 0], x @ names["K"])
-    theirs = attend((x[start:] @ names["Q"])[:, None] * 8**0.5, k, v, part)
-    assert torch.allclose(ours, theirs[:, 0])
+    store = KVStore(KVShape(1, num_kv_heads=1, head_dim=k.shape[2]), 16, dtype=k.dtype)
+    store.write(0, row[:start], k[:start], v[:start])
+    theirs = StepAttention(Batch([chunk], 10, x), store)
+    got = theirs(0, (x[start:] @ names["Q"])[:, None] * k.shape[2] ** 0.5, k[start:], v[start:])
+    assert torch.allclose(ours, got[:, 0], atol=1e-6)
 
 
 chapter_00, chapter_02, chapter_03, chapter_04 = (

@@ -31,14 +31,10 @@ _LEARN, _READ = True, False  # whether a byte is to be predicted, or only read
 
 
 class OneStep:
-    """A store for a single step: `read` gives what this step wrote, gradients and all.
-
-    Slots count the step's tokens: they must be 0, 1, 2, ... in the order in which they are written.
+    """A store that keeps nothing, for a single step of whole sequences: they attend to themselves, gradients and all.
 
     >>> store = OneStep()
     >>> store.write(0, torch.arange(2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
-    >>> store.read(0, torch.tensor([1, 0]))
-    (tensor([2., 1.]), tensor([4., 3.]))
     """
 
     dtype = torch.float32
@@ -48,12 +44,7 @@ class OneStep:
         return torch.as_tensor(slots)
 
     def write(self, layer: int, slots: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
-        """Keep `k` and `v` of the layer that is being computed."""
-        self._k, self._v = k, v
-
-    def read(self, layer: int, slots: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """What was written to `slots`."""
-        return self._k[slots], self._v[slots]
+        """Nobody will read `k` and `v`."""
 
 
 # -- what is read ---------------------------------------------------------------------------------------------------

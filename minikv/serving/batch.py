@@ -1,117 +1,199 @@
-"""Many chunks as one batch: all their tokens packed in one row, and for attention a few rectangles.
+"""Many chunks as one batch: all their tokens packed in one row, and for attention three kinds of parts.
 
 Everything in a decoder but attention looks at one token at a time, so the tokens of all chunks run through it in one
-long row. Attention looks back along each sequence, and sequences differ in length: chunks that compute equally many
-tokens and look back about equally far share a rectangle, in which the shorter ones are padded and masked. "About" is
-within a factor of two, so that one long conversation does not make a hundred short ones look back as far.
+long row. What a token attends to is cut into parts, each of which is computed without a mask of its size:
+
+    prefix    slots that were computed before: every token of the part sees all of them (`Prefix`), and where
+              several chunks share a prefix, they share the part
+    own       a chunk of several tokens attends to itself, causally (`Causal`); what a chunk of one token, decoding,
+              has for itself is padded to the length of others like it (`Padded`)
+
+Each token has one own part, and the results of its parts are joined by their log-sum-exp.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
-from typing import Any, NamedTuple
+from itertools import groupby, pairwise
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 
 from minikv.errors import whole_number
 from minikv.serving.contract import Chunk
-from minikv.tokens import integers
+from minikv.serving.sharing import WORTH, shared_prefixes
+from minikv.tokens import PackedTokens, integers
+
+GATHERED = (
+    4096  # at most this many slots are padded side by side, so that their keys and values stay near the processor
+)
 
 
-class Rectangle(NamedTuple):
-    """Chunks whose attention is computed together: `size` chunks of `width` new tokens, padded to `length` slots.
+class Prefix(NamedTuple):
+    """The tokens `rows` of the packed row all see the slots `batch.reads[slots]`."""
 
-    `rows` are their tokens in the packed row, one chunk after the other. `slots` has size x length entries; a shorter
-    sequence repeats its last slot. `mask` is 0 where token i of a chunk may look at slot j, and -inf elsewhere:
-    (size, 1, heads to a KV head x width, length).
-    """
+    rows: slice | torch.Tensor
+    slots: slice
 
+
+class Causal(NamedTuple):
+    """`size` chunks of `width` new tokens each, the tokens `rows`: each sees those of its chunk up to itself."""
+
+    rows: slice
     size: int
     width: int
-    length: int
+
+
+class Padded(NamedTuple):
+    """`size` chunks of one token, the tokens `rows`; each sees its own `length` slots of `batch.reads[slots]`.
+
+    A shorter row repeats its last slot, and `mask`, (size, 1, 1, length), is -inf there and 0 elsewhere; it is `None`
+    where all are equally long.
+    """
+
     rows: slice
-    slots: Any
-    mask: torch.Tensor
+    size: int
+    length: int
+    slots: slice
+    mask: torch.Tensor | None
 
 
 class _Row(NamedTuple):
-    """One chunk, checked: its tokens and all slots of its sequence, as arrays."""
+    """One chunk: its new tokens, all slots of its sequence, and where the part begins that no other chunk reads."""
 
     tokens: Any
     slots: Any
+    own: int = 0
 
     @property
     def start(self) -> int:
         return len(self.slots) - len(self.tokens)
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Chunks of equal shape share a rectangle: equally many new tokens, and lengths within a factor of two."""
-        return len(self.tokens), len(self.slots).bit_length()
+    def kind(self) -> tuple[int, int]:
+        """Chunks of one kind share an own part: as many new tokens, and when decoding, lengths within a factor of 2."""
+        width = len(self.tokens)
+        return width, (len(self.slots) - self.own).bit_length() if width == 1 else 0
 
 
 class Batch:
     """What one forward step needs to know about its chunks, once for all layers.
 
-    The packed row has the chunks of a rectangle side by side. `tokens` and `positions` are int64 tensors, one number
-    for each new token, and `slots`, a numpy array, is where their K and V go. `last` is the row of each chunk's last
-    token, `order` the rows of all tokens, both in the order in which the chunks were given. `TypeError` and
-    `ValueError` name the chunk and what is wrong with it.
+    The packed row has chunks of one kind side by side. `tokens` and `positions` are int64 tensors, one number for each
+    new token, and `slots`, a numpy array, is where their K and V go. `last` is the row of each chunk's last token,
+    `order` the rows of all tokens, both in the order in which the chunks were given. `parts` are what the tokens attend
+    to, the own parts first and in the order of their rows; `reads` are the slots that they read. A prefix is shared
+    where that saves reading `worth` slots. `TypeError` and `ValueError` name the chunk and what is wrong with it.
 
     >>> import torch
     >>> batch = Batch([Chunk([1, 2], 0, [8, 9]), Chunk([7], 2, [5, 3, 4])], vocab_size=10, like=torch.zeros(1))
     >>> batch.tokens.tolist(), batch.positions.tolist(), batch.slots.tolist(), batch.last.tolist()
     ([7, 1, 2], [2, 0, 1], [4, 8, 9], [2, 0])
+    >>> for part in batch.parts: print(part)
+    Padded(rows=slice(0, 1, None), size=1, length=3, slots=slice(0, 3, None), mask=None)
+    Causal(rows=slice(1, 3, None), size=1, width=2)
     """
 
-    def __init__(self, chunks: Sequence[Chunk], vocab_size: int, like: torch.Tensor, group: int = 1):
-        given = [_checked(i, chunk, vocab_size) for i, chunk in enumerate(chunks)]
+    def __init__(self, chunks: Sequence[Chunk], vocab_size: int, like: torch.Tensor, worth: int = WORTH):
+        given = [_checked(i, chunk) for i, chunk in enumerate(chunks)]
         if not given:
             raise ValueError("there are no chunks: a forward step computes at least 1")
-        self._like, self._group = like, group
-        order = sorted(range(len(given)), key=lambda i: given[i].shape)  # stable: equal shapes keep their order
+        _check_tokens(given, vocab_size)
+        self._like, self._reads = like, list[Any]()
+        shared = shared_prefixes([row.slots[: row.start] for row in given], worth)
+        for members, _, stop in shared:
+            for i in members:
+                given[i] = given[i]._replace(own=max(given[i].own, stop))
+        order = sorted(range(len(given)), key=lambda i: given[i].kind)  # stable: equal kinds keep their order
         packed = [given[i] for i in order]
-        ends = np.cumsum([len(row.tokens) for row in packed])
-        self.slots = np.concatenate([row.slots[row.start :] for row in packed])
-        if len(np.unique(self.slots)) < len(self.slots):
-            raise ValueError(f"two of the {len(self.slots)} new tokens have the same slot: each needs one of its own")
-        self.tokens = self._ids(np.concatenate([row.tokens for row in packed]))
-        self.positions = self._ids(np.concatenate([np.arange(row.start, len(row.slots)) for row in packed]))
-        end = dict(zip(order, ends.tolist()))
-        self.last = self._ids(np.array([end[i] - 1 for i in range(len(given))]))
-        rows = [np.arange(end[i] - len(row.tokens), end[i]) for i, row in enumerate(given)]
-        self.order = self._ids(np.concatenate(rows))
-        self.rectangles: list[Rectangle] = []
-        for _, alike in groupby(packed, key=lambda row: row.shape):
-            self.rectangles.append(self._rectangle([*alike]))
+        self._pack(packed)
+        ends = dict(zip(order, np.cumsum([len(row.tokens) for row in packed]).tolist()))
+        spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
+        self.last, self.order = self._ids([span[-1] for span in spans]), self._ids(np.concatenate(spans))
+        self.parts: list[Causal | Padded | Prefix] = []
+        self._add_own(packed)
+        for members, start, stop in shared:
+            self._add_prefix(given[members[0]].slots[start:stop], [spans[i] for i in members])
+        for row, span in zip(given, spans):
+            if len(row.tokens) > 1 and row.own < row.start:
+                self._add_prefix(row.slots[row.own : row.start], [span])
+        self.reads = np.concatenate(self._reads) if self._reads else np.empty(0, np.int32)
 
     def _ids(self, ids: Any) -> torch.Tensor:
-        return torch.from_numpy(ids.astype(np.int64)).to(self._like.device)
+        return torch.from_numpy(np.asarray(ids, np.int64)).to(self._like.device)
 
-    def _rectangle(self, rows: list[_Row]) -> Rectangle:
-        """The next rectangle: `rows`, of equal width, padded to the longest."""
-        first = self.rectangles[-1].rows.stop if self.rectangles else 0
-        size, width, length = len(rows), len(rows[0].tokens), max(len(row.slots) for row in rows)
-        slots = np.empty((size, length), np.int64)
+    def _pack(self, packed: list[_Row]) -> None:
+        self.slots = np.concatenate([row.slots[row.start :] for row in packed])
+        self.tokens = self._ids(np.concatenate([row.tokens for row in packed]))
+        self.positions = self._ids(np.concatenate([np.arange(row.start, len(row.slots)) for row in packed]))
+
+    # -- the parts --------------------------------------------------------------------------------------------------
+
+    def _add_own(self, packed: list[_Row]) -> None:
+        """Own parts for all rows, which are in order of their kind."""
+        first = 0
+        for (width, _), alike in groupby(packed, key=lambda row: row.kind):
+            rows = [*alike]
+            if width > 1:
+                self.parts.append(Causal(slice(first, first + width * len(rows)), len(rows), width))
+                first += width * len(rows)
+                continue
+            many = max(1, GATHERED // max(len(row.slots) - row.own for row in rows))
+            for at in range(0, len(rows), many):
+                self._add_padded(first, [row.slots[row.own :] for row in rows[at : at + many]])
+                first += len(rows[at : at + many])
+
+    def _add_padded(self, first: int, rows: list[Any]) -> None:
+        """A part for the slots in `rows`, one chunk each, padded to the longest."""
+        lengths = np.array([len(row) for row in rows])
+        size, length = len(rows), int(lengths.max())
+        slots = np.empty((size, length), np.int32)
         for i, row in enumerate(rows):
-            slots[i, : len(row.slots)] = row.slots
-            slots[i, len(row.slots) :] = row.slots[-1]
-        sees = np.array([row.start for row in rows])[:, None] + np.arange(width)  # the last slot that token i sees
-        hidden = torch.from_numpy(np.arange(length) > sees[:, :, None]).to(self._like.device)
-        mask = torch.zeros(hidden.shape, dtype=self._like.dtype, device=self._like.device)
-        mask = mask.masked_fill_(hidden, float("-inf"))[:, None].repeat(1, 1, self._group, 1)
-        return Rectangle(size, width, length, slice(first, first + size * width), slots.reshape(-1), mask)
+            slots[i, : len(row)] = row
+            slots[i, len(row) :] = row[-1]
+        mask = None
+        if lengths.min() < length:
+            hidden = torch.from_numpy(np.arange(length) >= lengths[:, None]).to(self._like.device)
+            mask = torch.zeros(hidden.shape, dtype=self._like.dtype, device=self._like.device)
+            mask = mask.masked_fill_(hidden, float("-inf"))[:, None, None]
+        self.parts.append(Padded(slice(first, first + size), size, length, self._read(slots.reshape(-1)), mask))
+
+    def _add_prefix(self, slots: Any, spans: list[range]) -> None:
+        """A part in which the tokens of `spans` see all of `slots`."""
+        rows: slice | torch.Tensor = slice(spans[0].start, spans[-1].stop)
+        if any(a.stop != b.start for a, b in pairwise(spans)):
+            rows = self._ids(np.concatenate(spans))
+        self.parts.append(Prefix(rows, self._read(slots)))
+
+    def _read(self, slots: Any) -> slice:
+        """Where `slots` are in `reads`."""
+        first = sum(len(before) for before in self._reads)
+        self._reads.append(slots)
+        return slice(first, first + len(slots))
 
 
-def _checked(index: int, chunk: Chunk, vocab_size: int) -> _Row:
+def _checked(index: int, chunk: Chunk) -> _Row:
     name = f"chunks[{index}]"
     start = whole_number(f"{name}.start", chunk.start, 0, "no token comes before the first")
-    tokens = integers(chunk.tokens, f"{name}.tokens", f"the vocabulary has ids 0 to {vocab_size - 1}", vocab_size)
-    slots = integers(chunk.slots, f"{name}.slots", "a slot is at least 0, and a store has at most 2**31", 2**31)
+    tokens, slots = cast("Any", chunk.tokens), chunk.slots
+    if isinstance(tokens, PackedTokens):
+        tokens = np.frombuffer(tokens.data, np.uint32)
+    else:
+        tokens = integers(tokens, f"{name}.tokens", "a token is an integer in [0, 2**32)", 2**32)
+    if type(slots) is not np.ndarray or slots.dtype != np.int32 or slots.ndim != 1:  # the store checks their range
+        rule = "a slot is an integer in [0, 2**31)"
+        slots = integers(slots, f"{name}.slots", rule, 2**31).astype(np.int32)
     if not len(tokens):
         raise ValueError(f"{name} has no tokens: a chunk computes at least 1")
     if len(slots) != start + len(tokens):
         raise ValueError(f"{name} has {len(slots)} slots: it needs one for each of {start} + {len(tokens)} tokens")
     return _Row(tokens, slots)
+
+
+def _check_tokens(rows: list[_Row], vocab_size: int) -> None:
+    """Every token is in the vocabulary, or an error names the first that is not."""
+    if max(int(row.tokens.max()) for row in rows) < vocab_size:
+        return
+    for i, row in enumerate(rows):
+        integers(row.tokens, f"chunks[{i}].tokens", f"the vocabulary has ids 0 to {vocab_size - 1}", vocab_size)

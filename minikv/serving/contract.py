@@ -58,8 +58,8 @@ class Model(Protocol):
     def forward(self, chunks: Sequence[Chunk], store: Any) -> Any:
         """Compute all chunks; the logits, (len(chunks), vocab_size), for the token that follows each of them.
 
-        For every layer K and V of the new tokens are written to their slots of `store`, and those of the whole
-        sequence are read from its slots. `store` is a `KVStore`, or has its `slots`, `write`, `read` and `dtype`.
-        No slot that one chunk writes may be in another chunk's row.
+        For every layer K and V of the new tokens are written to their slots of `store`, and those of the tokens
+        before them are read from their slots. `store` is a `KVStore`, or has its `dtype`, `slots`, `write`, `rows` and
+        `view`. No slot that one chunk writes may be in another chunk's row.
         """
         ...

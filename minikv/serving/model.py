@@ -1,14 +1,15 @@
 """A decoder of the Llama architecture that keeps its keys and values in slots.
 
     x = embedding of each token
-    per layer    h = RMSNorm(x);  q, k, v = h's projections;  q and k are turned by their position (RoPE)
-                 k and v are written to the tokens' slots, then all K and V of each sequence are read from its slots
+    per layer    h = RMSNorm(x);  q, k, v = h's projections;  q and k are rotated by their position (RoPE)
+                 k and v are written to the tokens' slots, and what was computed before is read from its slots
                  x += output projection of attention(q, K, V)
                  h = RMSNorm(x);  x += down(silu(gate(h)) * up(h))          (SwiGLU)
     logits = RMSNorm(x) times the output embedding
 
 That reading is the whole of paged attention as far as a cache is concerned: a slot is where a token's K and V are,
-whoever computed them. After the Llama model of `transformers`, which the tests compare it with, and nano-vllm's.
+no matter which request computed them. After the Llama model of `transformers`, which the tests compare it with, and
+nano-vllm's.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from minikv.serving.batch import Batch, Rectangle
+from minikv.serving.attention import StepAttention
+from minikv.serving.batch import Batch
 from minikv.serving.checkpoint import read_weights
 from minikv.serving.config import LlamaConfig, read_config, rope_frequencies
 from minikv.serving.contract import Chunk
 from minikv.sizing import KVShape
 
 Weights = Mapping[str, torch.Tensor]
+Angles = tuple[torch.Tensor, torch.Tensor]  # cosines and sines
+BLOCK = 512  # tokens
 
 
 class Llama:
@@ -114,15 +118,13 @@ class Llama:
     def logits(self, chunks: Sequence[Chunk], store: Any, all_positions: bool = False) -> torch.Tensor:
         """`forward`, in whatever mode torch is in: for training, which needs gradients."""
         embedding = self.weights["model.embed_tokens.weight"]
-        batch = Batch(chunks, self.vocab_size, embedding, self.config.num_heads // self.shape.num_kv_heads)
-        step = _Step(batch, self._rope, self.dtype, store)
+        batch = Batch(chunks, self.vocab_size, embedding)
+        attention, angles = StepAttention(batch, store), self._angles(batch.positions)
         x = functional.embedding(batch.tokens, embedding)
         for layer in range(self.shape.num_layers):
             name = f"model.layers.{layer}"
-            x = x + self._attention(self._norm(x, f"{name}.input_layernorm"), layer, step)
-            h = self._norm(x, f"{name}.post_attention_layernorm")
-            gate, up = self._linear(h, f"{name}.mlp.gate_proj"), self._linear(h, f"{name}.mlp.up_proj")
-            x = x + self._linear(functional.silu(gate) * up, f"{name}.mlp.down_proj")
+            x = x + self._attention(self._norm(x, f"{name}.input_layernorm"), layer, attention, angles)
+            x = x + self._mlp(self._norm(x, f"{name}.post_attention_layernorm"), f"{name}.mlp")
         x = self._norm(x[batch.order if all_positions else batch.last], "model.norm")
         return functional.linear(x, embedding if self.config.tied else self.weights["lm_head.weight"])
 
@@ -136,16 +138,25 @@ class Llama:
         scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.config.norm_eps)
         return self.weights[f"{name}.weight"] * (wide * scale).to(x.dtype)
 
-    def _attention(self, h: torch.Tensor, layer: int, step: _Step) -> torch.Tensor:
-        """Project, turn, write, read, attend: (tokens, hidden) to (tokens, hidden)."""
-        name, head, store = f"model.layers.{layer}.self_attn", self.shape.head_dim, step.store
+    def _attention(self, h: torch.Tensor, layer: int, attention: StepAttention, angles: Angles) -> torch.Tensor:
+        """Project, rotate, attend, project: (tokens, hidden) to (tokens, hidden)."""
+        name, head = f"model.layers.{layer}.self_attn", self.shape.head_dim
         q, k, v = (self._linear(h, f"{name}.{part}_proj").view(len(h), -1, head) for part in "qkv")
-        store.write(layer, step.new, step.turned(k).to(store.dtype), v.to(store.dtype))
-        q, found = step.turned(q), []
-        for part, slots in step.parts:
-            k, v = store.read(layer, slots)
-            found.append(attend(q[part.rows], k.to(q.dtype), v.to(q.dtype), part))
-        return self._linear(torch.cat(found).flatten(1), f"{name}.o_proj")
+        found = attention(layer, apply_rotary(q, *angles), apply_rotary(k, *angles), v)
+        return self._linear(found.flatten(1), f"{name}.o_proj")
+
+    def _mlp(self, h: torch.Tensor, name: str) -> torch.Tensor:
+        """SwiGLU, some tokens at a time, so that what is between the projections stays in the processor's cache."""
+        found = []
+        for block in torch.split(h, BLOCK):
+            gate, up = self._linear(block, f"{name}.gate_proj"), self._linear(block, f"{name}.up_proj")
+            found.append(self._linear(swiglu(gate, up), f"{name}.down_proj"))
+        return found[0] if len(found) == 1 else torch.cat(found)
+
+    def _angles(self, positions: torch.Tensor) -> Angles:
+        """The cosines and sines by which `positions` rotate, (tokens, 1, head_dim / 2) each."""
+        angles = (positions[:, None].float() * self._rope)[:, None]
+        return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
 
     def __repr__(self) -> str:
         shape = self.shape
@@ -153,39 +164,31 @@ class Llama:
         return f"Llama({heads} of {shape.head_dim}, vocabulary {self.vocab_size}, {self.dtype} on {self.device})"
 
 
-def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, part: Rectangle) -> torch.Tensor:
-    """Attention of one rectangle: q (size x width, heads, head_dim) over k, v (size x length, KV heads, head_dim).
+def apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
+    """RoPE: numbers i and i + head_dim / 2 of a head are a point in the plane, rotated by its position's angle.
 
-    The query heads that share a KV head stand below each other as if they were more tokens, so that K and V are not
-    repeated for them. Returns what q is shaped like.
+    `x` is (tokens, heads, head_dim), `cos` and `sin` are (tokens, 1, head_dim / 2).
 
-    >>> part = Batch([Chunk([0], 1, [4, 5])], 1, torch.zeros(1)).rectangles[0]
-    >>> values = torch.tensor([10.0, 20.0]).view(2, 1, 1)
-    >>> attend(torch.ones(1, 1, 1), torch.zeros(2, 1, 1), values, part).item()    # equal keys: the mean of the values
-    15.0
+    >>> quarter = torch.zeros(1, 1, 1), torch.ones(1, 1, 1)                              # of a turn
+    >>> apply_rotary(torch.tensor([[[3.0, 4.0]]]), *quarter).tolist()
+    [[[-4.0, 3.0]]]
     """
-    heads, kv_heads, size, width = q.shape[1], k.shape[1], part.size, part.width
-    group = heads // kv_heads
-    q = q.view(size, width, kv_heads, group, -1).permute(0, 2, 3, 1, 4)  # (size, KV heads, group, width, head_dim)
-    k, v = (side.view(size, part.length, kv_heads, -1).transpose(1, 2) for side in (k, v))
-    out = functional.scaled_dot_product_attention(q.flatten(2, 3), k, v, attn_mask=part.mask)
-    out = out.view(size, kv_heads, group, width, -1).permute(0, 3, 1, 2, 4)
-    return out.reshape(size * width, heads, -1)
+    out = x * torch.cat([cos, cos], dim=-1)
+    half = x.shape[-1] // 2
+    out[..., :half].addcmul_(x[..., half:], sin, value=-1)
+    out[..., half:].addcmul_(x[..., :half], sin)
+    return out
 
 
-class _Step:
-    """What all layers of one forward step share: slots that the store has checked, and each position's angles."""
+def swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
+    """silu(gate) * up, in the memory of `gate`, unless gradients are needed: new memory is slow.
 
-    def __init__(self, batch: Batch, rope: torch.Tensor, dtype: torch.dtype, store: Any):
-        self.store, self.new = store, store.slots(batch.slots)
-        self.parts = [(part, store.slots(part.slots)) for part in batch.rectangles]
-        angles = (batch.positions[:, None].float() * rope)[:, None]  # (tokens, 1, head_dim / 2)
-        self._cos, self._sin = angles.cos().to(dtype), angles.sin().to(dtype)
-
-    def turned(self, x: torch.Tensor) -> torch.Tensor:
-        """RoPE: number i of a head and number i + head_dim / 2 are a point in the plane, turned by its angle."""
-        a, b = x.chunk(2, dim=-1)
-        return torch.cat([a * self._cos - b * self._sin, b * self._cos + a * self._sin], dim=-1)
+    >>> swiglu(torch.zeros(2), torch.ones(2)).tolist()
+    [0.0, 0.0]
+    """
+    if gate.requires_grad:
+        return functional.silu(gate) * up
+    return functional.silu(gate, inplace=True).mul_(up)
 
 
 def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:

@@ -28,7 +28,7 @@ class Slots:
     ValueError: slots[1] is 8: this store has slots 0 to 7
     """
 
-    __slots__ = ("_distinct", "_index", "device", "ids", "limit")
+    __slots__ = ("_distinct", "_index", "_run", "device", "ids", "limit")
 
     def __init__(self, slots: Any, limit: int, device: torch.device | str = "cpu", name: str = "slots"):
         ids = _checked(slots.ids if isinstance(slots, Slots) else slots, limit, name)
@@ -37,6 +37,7 @@ class Slots:
         self.limit, self.device = limit, torch.device(device)
         self._index: torch.Tensor | None = None
         self._distinct: bool | None = None
+        self._run: slice | bool | None = False  # not looked up yet
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -49,6 +50,7 @@ class Slots:
         found.ids, found.limit, found.device = self.ids[part], self.limit, self.device
         found._index = None if self._index is None else self._index[part]
         found._distinct = True if self._distinct else None
+        found._run = False
         return found
 
     @property
@@ -64,6 +66,19 @@ class Slots:
         if self._distinct is None:
             self._distinct = len(set(self.ids.tolist())) == len(self.ids)
         return self._distinct
+
+    @property
+    def run(self) -> slice | None:
+        """The slots as a slice, where each is the neighbour of the one before; looked up once.
+
+        >>> Slots([5, 6, 7], limit=8).run, Slots([5, 7], limit=8).run
+        (slice(5, 8, None), None)
+        """
+        if self._run is False:
+            ids = self.ids
+            runs = len(ids) > 0 and bool((ids[1:] - ids[:-1] == 1).all())
+            self._run = slice(int(ids[0]), int(ids[-1]) + 1) if runs else None
+        return self._run  # type: ignore[return-value]
 
     def repeated(self) -> int | None:
         """The first place whose number has been there before, or `None`.

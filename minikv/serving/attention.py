@@ -1,0 +1,150 @@
+"""Attention of one step: part by part, and joined by the log-sum-exp of the scores.
+
+Attention over two sets of keys is a weighted mean of attention over each of them; the weights are known from the sum of
+the exponentials of each set's scores, of which the logarithm is kept. So a prefix that many requests share is read
+once, with the queries of them all, and a long chunk needs no mask over what lies before it.
+
+After FlashAttention, which joins blocks of keys in this way, and the cascade attention of FlashInfer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from minikv.serving.batch import Batch, Causal, Padded, Prefix
+
+SCORES = 2**22  # numbers: where scores are kept at all, at most about so many at a time
+_FUSED = (torch.float32, torch.bfloat16, torch.float16)
+
+
+def attend(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, mask: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention of q (n, heads, rows, head_dim) over k and v (n, heads, length, head_dim), and its log-sum-exp.
+
+    The first is shaped like `q`, the second (n, heads, rows). With `causal` query i sees keys 0 to i; a `mask`
+    (n, 1, 1, length) is added to the scores. No (rows, length) tensor is kept whole: memory grows with either.
+
+    >>> values = torch.tensor([10.0, 20.0]).view(1, 1, 2, 1)
+    >>> out, lse = attend(torch.ones(1, 1, 1, 1), torch.zeros(1, 1, 2, 1), values)
+    >>> out.item(), round(lse.exp().item(), 3)                 # equal keys: the mean of the values, e^0 + e^0
+    (15.0, 2.0)
+    """
+    if q.device.type == "cpu" and q.dtype in _FUSED:  # its log-sum-exp is no more precise than float32
+        fused = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        found: tuple[torch.Tensor, torch.Tensor] = fused(q, k, v, 0.0, causal, attn_mask=mask)
+        return found
+    return attend_in_blocks(q, k, v, causal=causal, mask=mask)
+
+
+def attend_in_blocks(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False, mask: torch.Tensor | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """`attend`, written out: a block of queries at a time, on any device and in any dtype.
+
+    >>> q, k = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4)
+    >>> all(torch.allclose(a, b, atol=1e-5) for a, b in zip(attend(q, k, k), attend_in_blocks(q, k, k)))
+    True
+    """
+    n, heads, rows, dim = q.shape
+    block, wide = max(1, SCORES // (n * heads * k.shape[2])), torch.promote_types(q.dtype, torch.float32)
+    outs, sums = [], []
+    for first in range(0, rows, block):
+        scores = (q[:, :, first : first + block] * dim**-0.5 @ k.transpose(-1, -2)).to(wide)
+        if causal:
+            hidden = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(first + 1)
+            scores = scores.masked_fill(hidden, float("-inf"))
+        if mask is not None:
+            scores = scores + mask
+        sums.append(scores.logsumexp(-1))
+        outs.append((scores - sums[-1][..., None]).exp().to(v.dtype) @ v)
+    return torch.cat(outs, 2), torch.cat(sums, 2)
+
+
+def join(
+    out: torch.Tensor, lse: torch.Tensor, rows: slice | torch.Tensor, more: torch.Tensor, more_lse: torch.Tensor
+) -> None:
+    """Let `rows` of `out` (tokens, heads, head_dim) and `lse` (tokens, heads) cover `more` keys as well, in place.
+
+    >>> out, lse = torch.tensor([[[10.0]]]), torch.zeros(1, 1)
+    >>> join(out, lse, slice(0, 1), torch.tensor([[[40.0]]]), torch.full((1, 1), 2.0).log())      # 1 key and 2 keys
+    >>> round(out.item(), 3)
+    30.0
+    """
+    before = lse[rows]
+    both = torch.logaddexp(before, more_lse)
+    out[rows] = out[rows] * (before - both).exp()[..., None] + more * (more_lse - both).exp()[..., None]
+    lse[rows] = both
+
+
+class StepAttention:
+    """The attention of one step, layer after layer: `batch`'s new K and V go to `store`, and the rest is read there.
+
+    The slots are checked here, once for all layers.
+    """
+
+    def __init__(self, batch: Batch, store: Any):
+        self.store, self.new = store, store.slots(batch.slots)
+        reads = store.slots(batch.reads)
+        self.parts = [(part, None if isinstance(part, Causal) else reads[part.slots]) for part in batch.parts]
+        self.joins = any(isinstance(part, Prefix) for part in batch.parts)
+        longest = max((len(slots) for _, slots in self.parts if slots is not None and slots.run is None), default=0)
+        self.room = store.rows(longest) if longest else None
+
+    def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        """What the new tokens of one layer attend to: q and the result (tokens, heads, head_dim), k and v new."""
+        k, v = k.to(self.store.dtype), v.to(self.store.dtype)
+        self.store.write(layer, self.new, k, v)
+        own, prefixes = [], []
+        for part, slots in self.parts:
+            if isinstance(part, Causal):
+                own.append(_causal(part, q, k.to(q.dtype), v.to(q.dtype)))
+                continue
+            keys, values = (side.to(q.dtype) for side in self.store.view(layer, slots, self.room))
+            if isinstance(part, Padded):
+                own.append(_padded(part, q[part.rows], keys, values))
+            else:
+                prefixes.append((part.rows, *_prefix(q[part.rows], keys, values)))
+        if not prefixes:
+            return _cat([out for out, _ in own])
+        out, lse = _cat([out for out, _ in own]).to(own[0][1].dtype), _cat([lse for _, lse in own])
+        for rows, more, more_lse in prefixes:
+            join(out, lse, rows, more, more_lse)
+        return out.to(q.dtype)
+
+
+def _cat(parts: list[torch.Tensor]) -> torch.Tensor:
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _split(rows: torch.Tensor, size: int) -> torch.Tensor:
+    """(size x length, heads, head_dim) as (size, heads, length, head_dim)."""
+    return rows.view(size, -1, *rows.shape[1:]).transpose(1, 2)
+
+
+def _causal(part: Causal, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A chunk attends to itself: all of (tokens, heads, head_dim), as is the result."""
+    group = q.shape[1] // k.shape[1]
+    q, k, v = (_split(side[part.rows], part.size) for side in (q, k, v))
+    out, lse = attend(q, *(side.repeat_interleave(group, 1) for side in (k, v)), causal=True)
+    return out.transpose(1, 2).flatten(0, 1), lse.transpose(1, 2).flatten(0, 1)
+
+
+def _padded(part: Padded, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """One token a chunk: the query heads of a KV head stand below each other, as if they were as many tokens."""
+    k, v = _split(k, part.size), _split(v, part.size)
+    out, lse = attend(q.reshape(part.size, k.shape[1], -1, q.shape[2]), k, v, mask=part.mask)
+    return out.flatten(1, 2), lse.flatten(1, 2)
+
+
+def _prefix(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """All tokens see all keys: the heads and tokens of a KV head stand below each other."""
+    tokens, heads, dim = q.shape
+    kv_heads = k.shape[1]
+    q = q.reshape(tokens, kv_heads, -1, dim).transpose(0, 1).reshape(1, kv_heads, -1, dim)
+    out, lse = attend(q, k.transpose(0, 1)[None], v.transpose(0, 1)[None])
+    out = out.view(kv_heads, tokens, -1, dim).transpose(0, 1)
+    lse = lse.reshape(kv_heads, tokens, -1).transpose(0, 1)
+    return out.reshape(tokens, heads, dim), lse.reshape(tokens, heads)

@@ -1,0 +1,196 @@
+"""Attention in parts: who shares which slots, and that parts joined give what the whole would."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llamas import llama, store_for
+
+from minikv.serving.attention import attend, attend_in_blocks, join
+from minikv.serving.batch import Batch, Causal, Padded, Prefix
+from minikv.serving.contract import Chunk
+from minikv.serving.sharing import WORTH, shared_prefixes
+
+KINDS = {"MHA": 4, "GQA": 2, "MQA": 1}
+MODELS = {(kind, dtype): llama(seed=heads, num_key_value_heads=heads, dtype=dtype)
+          for kind, heads in KINDS.items() for dtype in (torch.float32, torch.float64)}  # fmt: skip
+SLOTS = 2048
+
+
+def arrays(rows):
+    return [np.array(row, np.int32) for row in rows]
+
+
+# -- who shares -----------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.lists(st.integers(0, 1), max_size=9), max_size=7), st.integers(1, 12))
+def test_each_part_is_a_run_of_slots_that_its_members_share_and_nobody_else(rows, worth):
+    found = shared_prefixes(arrays(rows), worth)
+    for members, start, stop in found:
+        heads = {tuple(rows[i][:stop]) for i in members}
+        assert len(heads) == 1
+        assert members == tuple(i for i, row in enumerate(rows) if tuple(row[:stop]) in heads and len(row) >= stop)
+        assert (len(members) - 1) * (stop - start) >= worth
+    for i in range(len(rows)):
+        ends = [0, *(stop for members, _, stop in sorted(found, key=lambda part: part.stop) if i in members)]
+        assert [part.start for part in sorted(found, key=lambda part: part.stop) if i in part.members] == ends[:-1]
+
+
+@given(st.lists(st.lists(st.integers(0, 1), max_size=9), max_size=7))
+def test_all_that_is_shared_is_found_where_any_saving_counts(rows):
+    """With `worth` 1 a slot is read as often as there are different prefixes that end in it, and no more."""
+    found = shared_prefixes(arrays(rows), worth=1)
+    own = [max([part.stop for part in found if i in part.members], default=0) for i in range(len(rows))]
+    read = sum(part.stop - part.start for part in found) + sum(len(row) - at for row, at in zip(rows, own))
+    assert read == len({tuple(row[: end + 1]) for row in rows for end in range(len(row))})
+
+
+def test_nested_and_disjoint_groups_are_both_found():
+    a, b = list(range(300)), list(range(1000, 1300))
+    rows = arrays([[*a, 300], [*a, *range(400, 700), 301], [*b, 302], [*a, *range(400, 700), 303], [*b, 304]])
+    assert sorted(shared_prefixes(rows)) == [((0, 1, 3), 0, 300), ((1, 3), 300, 600), ((2, 4), 0, 300)]
+
+
+def test_a_prefix_that_would_save_too_little_is_not_shared():
+    rows = arrays([[*range(WORTH - 1), 5000], [*range(WORTH - 1), 6000]])
+    assert shared_prefixes(rows) == []
+    assert shared_prefixes([*rows, rows[0]]) == [((0, 1, 2), 0, WORTH - 1)]
+
+
+def test_sharing_is_a_part_for_all_and_nothing_is_read_twice():
+    prefix = [*range(500)]
+    chunks = [Chunk([1], 502, [*prefix, 600 + 3 * i, 601 + 3 * i, 602 + 3 * i]) for i in range(4)]
+    chunks.append(Chunk([1, 2, 3], 500, [*prefix, 700, 701, 702]))
+    batch = Batch(chunks, 23, torch.zeros(1))
+    assert [type(part) for part in batch.parts] == [Padded, Causal, Prefix]
+    assert batch.parts[2].rows == slice(0, 7)
+    assert len(batch.reads) == 500 + 4 * 3
+
+
+# -- parts joined ---------------------------------------------------------------------------------------------------
+
+
+def plain(q, k, v, hidden=None):
+    scores = q.double() @ k.double().transpose(-1, -2) * q.shape[-1] ** -0.5
+    scores = scores if hidden is None else scores.masked_fill(hidden, float("-inf"))
+    return scores.softmax(-1) @ v.double(), scores.logsumexp(-1)
+
+
+@pytest.mark.parametrize("way", [attend, attend_in_blocks])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_each_way_attends_as_the_formula_says(way, dtype, monkeypatch):
+    monkeypatch.setattr("minikv.serving.attention.SCORES", 50)  # so few that there are many blocks
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(3, 2, 7, 8, dtype=dtype) for _ in "qkv")
+    mask = torch.zeros(3, 1, 1, 7, dtype=dtype)
+    mask[1, ..., 4:] = float("-inf")
+    close = 2e-2 if dtype == torch.bfloat16 else 1e-5
+    hidden = torch.ones(7, 7, dtype=torch.bool).triu(1)
+    for options, hides in (({}, None), ({"causal": True}, hidden), ({"mask": mask}, mask < 0)):
+        for got, expected in zip(way(q, k, v, **options), plain(q, k, v, hides)):
+            assert (got - expected).abs().max() < close, options
+
+
+@given(st.integers(1, 6), st.integers(0, 100))
+def test_attention_over_two_sets_of_keys_joins_to_attention_over_both(cut, seed):
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = (torch.randn(1, 2, 7, 8, generator=generator, dtype=torch.float64) * 3 for _ in "qkv")
+    parts = [attend(q, k[:, :, at], v[:, :, at]) for at in (slice(cut), slice(cut, 7))]
+    (out, lse), (more, more_lse) = ((out[0].transpose(0, 1).clone(), lse[0].T.clone()) for out, lse in parts)
+    rows = torch.tensor([0, 2, 3, 4, 5, 6]) if seed % 2 else slice(0, 7)
+    before = out[1].clone()
+    join(out, lse, rows, more[rows], more_lse[rows])
+    expected, expected_lse = plain(q, k, v)
+    assert (out - expected[0].transpose(0, 1))[rows].abs().max() < 1e-12
+    assert (lse - expected_lse[0].T)[rows].abs().max() < 1e-12
+    assert seed % 2 == 0 or bool((out[1] == before).all())
+
+
+# -- a step whose chunks share slots --------------------------------------------------------------------------------
+
+
+def family(draw, page_size):
+    """The rows of sequences that share prefixes of whole pages, nested or disjoint."""
+    chance = random.Random(draw(st.integers(0, 10**6), "seed"))
+    spare = chance.sample(range(SLOTS // page_size), SLOTS // page_size)
+    trunks = [[]]
+    for _ in range(draw(st.integers(1, 4), "trunks")):
+        mother = chance.choice(trunks)
+        pages = chance.randint(1, 160 // page_size)
+        if len(mother) // page_size + pages <= 400 // page_size and len(spare) > 40 + pages:
+            trunks.append([*mother, *page_run(spare, pages, page_size, chance)])
+    rows = []
+    for _ in range(draw(st.integers(2, 7), "sequences")):
+        own = page_run(spare, -(-chance.randint(1, 20) // page_size), page_size, chance)
+        rows.append([*chance.choice(trunks[-2:] + trunks), *own])
+    return rows, chance
+
+
+def page_run(spare, pages, page_size, chance):
+    """The slots of `pages` pages taken from `spare`."""
+    taken = [spare.pop() for _ in range(pages)]
+    taken = sorted(taken) if chance.random() < 0.5 else taken
+    return [page * page_size + i for page in taken for i in range(page_size)]
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_logits_are_those_of_each_sequence_alone_however_slots_are_shared(data):
+    kind, dtype = data.draw(st.sampled_from([*MODELS]), "model")
+    page_size = data.draw(st.sampled_from([1, 2, 16]), "page size")
+    model, close = MODELS[kind, dtype], 1e-4 if dtype == torch.float32 else 1e-9
+    rows, chance = family(data.draw, page_size)
+    tokens = [[slot * 7 % 23 for slot in row] for row in rows]
+    store = store_for(model, SLOTS, page_size, layout=data.draw(st.sampled_from(["page", "layer"]), "layout"))
+    alone = [model.forward([Chunk(t, 0, row)], store, all_positions=True) for t, row in zip(tokens, rows)]
+    starts = [len(row) - chance.choice((1, 1, 1, 2, min(len(row), page_size))) for row in rows]
+    chunks = [Chunk(t[at:], at, np.array(row, np.int32)) for t, row, at in zip(tokens, rows, starts)]
+    chunks = [chunk for i, chunk in enumerate(chunks) if not set(rows[i][starts[i] :]) & seen_by_others(rows, i)]
+    kept = [i for i, row in enumerate(rows) if not set(row[starts[i] :]) & seen_by_others(rows, i)]
+    if not kept:
+        return
+    got = model.forward(chunks, store, all_positions=True)
+    expected = torch.cat([alone[i][starts[i] :] for i in kept])
+    assert (got - expected).abs().max() < close
+    assert got.argmax(-1).equal(expected.argmax(-1))
+
+
+def seen_by_others(rows, mine):
+    return {slot for i, row in enumerate(rows) if i != mine for slot in row}
+
+
+def test_a_long_prompt_in_chunks_gives_the_logits_of_one_chunk():
+    model, tokens = MODELS["GQA", torch.float32], [slot * 5 % 23 for slot in range(900)]
+    expected = model.forward([Chunk(tokens, 0, range(900))], store_for(model, SLOTS), all_positions=True)
+    for cuts in ([0, 512, 900], [0, 1, 2, 300, 899, 900]):
+        store = store_for(model, SLOTS)
+        got = [model.forward([Chunk(tokens[a:b], a, range(b))], store, all_positions=True) for a, b in pairwise(cuts)]
+        assert (torch.cat(got) - expected).abs().max() < 1e-4
+
+
+def test_no_tensor_of_width_times_length_is_made():
+    """A prompt of 3,000 tokens in two chunks: a mask would be larger than all keys and values."""
+    model, largest = MODELS["GQA", torch.float32], 0
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            nonlocal largest
+            made = func(*args, **(kwargs or {}))
+            for tensor in made if isinstance(made, (tuple, list)) else [made]:
+                if isinstance(tensor, torch.Tensor):
+                    largest = max(largest, tensor.untyped_storage().nbytes())
+            return made
+
+    store = store_for(model, 3000)
+    with Watch():
+        model.forward([Chunk([1] * 1500, 0, range(1500))], store)
+        model.forward([Chunk([1] * 1500, 1500, range(3000))], store)
+    assert 0 < largest <= max(1500 * 40 * 4, store.nbytes)
+    assert store.nbytes < 1500 * 1500 * 4
