@@ -107,7 +107,7 @@ def setup_code(address: dict[str, str]) -> str:
             "    import minikv\n"
             "except ImportError:\n"
             "    raise SystemExit(\"minikv is not installed. In a checkout of the course, run 'make lab', \"\n"
-            "                     \"or: pip install -e '.[course]'\") from None"
+            "                     \"or: pip install -e '.[course,serving]'\") from None"
         )
     source = f"minikv @ git+{address['repository']}@{address['tag']}"
     return (
