@@ -203,7 +203,7 @@ except OSError as error:
 def test_a_write_that_the_system_stops_half_way_leaves_the_old_content(path):
     command = [sys.executable, "-B", "-c", LIMITED, str(path)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout == f"[Errno {errno.EFBIG}] File too large: '{path}'\n"
+    assert run.stdout == f"[Errno {errno.EFBIG}] File too large: {str(path)!r}\n"
     assert content_of(path) == OLD
     assert os.listdir(path.parent) == ["notes.txt"]
 
@@ -271,6 +271,7 @@ def test_data_and_names_that_cannot_be_written_change_nothing(path):
     assert os.listdir(path.parent) == ["notes.txt"]
 
 
+@posix
 def test_a_name_may_be_as_long_as_the_system_allows(path):
     long = path.with_name("x" * 250)
     replace(long, NEW)

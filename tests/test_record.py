@@ -98,7 +98,7 @@ def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch, capsys):
     check("1.1", find_exercise("1.1").reference)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("✅ 1.1 ")
-    assert second == f"  This mark is not saved: [Errno {errno.ENOSPC}] No space left on device: '{named}'"
+    assert second == f"  This mark is not saved: [Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
     monkeypatch.undo()
     assert json.loads(named.read_text("utf-8")) == MANY | {"1.1": WRONG}
 
@@ -132,7 +132,7 @@ def test_at_home_it_is_kept_under_another_name_and_said(content, at_home, capsys
         kept = f"{at_home}.bad" + (".2" if number == 2 else "")
         said = capsys.readouterr().out
         assert said.count("\n") == 1
-        assert f"It is kept as '{kept}', and a new record begins." in said
+        assert f"It is kept as {kept!r}, and a new record begins." in said
         assert Path(kept).read_text("utf-8") == content
         assert recall() == {"1.3": mark}
 
@@ -143,7 +143,7 @@ def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, 
     check("1.1", find_exercise("1.1").reference)
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("✅ 1.1 ")
-    assert second.startswith(f"  This mark is not saved: '{named}' ")
+    assert second.startswith(f"  This mark is not saved: {str(named)!r} ")
     assert "MINIKV_PROGRESS names it" in second
     assert named.read_text("utf-8") == content
     assert os.listdir(named.parent) == ["marks.json"]
@@ -161,7 +161,7 @@ def test_progress_says_that_it_cannot_be_read_and_changes_nothing(at_home, capsy
     write(at_home, BROKEN)
     progress([1])
     said, chapter, solved = capsys.readouterr().out.splitlines()
-    assert said.startswith(f"❌ the record of your marks cannot be read: '{at_home}' is not JSON, line 1: ")
+    assert said.startswith(f"❌ the record of your marks cannot be read: {str(at_home)!r} is not JSON, line 1: ")
     assert (chapter, solved) == ("chapter 01   ⬜ 1.1   ⬜ 1.2   ⬜ 1.3", "0 of 3 solved")
     assert at_home.read_text("utf-8") == BROKEN
 

@@ -53,6 +53,12 @@ def test_the_script_writes_a_checkpoint_and_the_same_one_again(folder, capsys):
     assert Llama.from_folder(folder).vocab_size == 257
 
 
+def test_a_place_that_cannot_take_the_weights_is_said_before_training(folder, monkeypatch):
+    monkeypatch.setattr("train.train", lambda *_, **__: pytest.fail("trained"))
+    with pytest.raises(FileNotFoundError, match="Its folder does not exist"):
+        main(["--folder", str(folder), "--out", str(folder / "none" / "model.safetensors")])
+
+
 def test_training_learns():
     model = Llama.random(LlamaConfig.read(SMALL))
     losses = list(train(model, FEW, steps=40, tokens=256, peak=1e-2))

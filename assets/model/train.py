@@ -20,6 +20,7 @@ import torch
 from torch.nn import functional
 
 from minikv.assets import asset
+from minikv.files import destination
 from minikv.serving.checkpoint import write_safetensors
 from minikv.serving.config import LlamaConfig
 from minikv.serving.contract import Chunk
@@ -166,6 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="a safetensors file (default: model.safetensors in the folder)")
     options = parser.parse_args(arguments)
     folder = options.folder or asset("model")
+    out = destination(options.out or folder / "model.safetensors")  # an error now, not after hours of training
     torch.set_num_threads(1)  # sums in one order, so that the same seed gives the same weights
     model = Llama.random(LlamaConfig.read(read_json(folder / "config.json")), options.seed)
     corpus = json.loads((folder / "corpus.json").read_text("utf-8"))
@@ -173,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if step % 10 == 0 or step == options.steps - 1:
             print(f"step {step:>5}  loss {now:.4f}", flush=True)
     halves = {name: weight.half() for name, weight in model.weights.items()}
-    write_safetensors(options.out or folder / "model.safetensors", halves)
+    write_safetensors(out, halves)
 
 
 if __name__ == "__main__":
