@@ -13,7 +13,7 @@ from minikv.course.pictures.render import HOW_TO_GET_PICTURES, svg_to_png
 from minikv.course.pictures.svg import markup
 from minikv.course.player import script, style
 from minikv.course.reel import Reel
-from minikv.testing.snapshot import ranges, shorten
+from minikv.testing.snapshot import NodeView, ranges, shorten
 
 if TYPE_CHECKING:
     from minikv.course.film.film import Film
@@ -88,33 +88,36 @@ class Words:
 
 
 def _nodes(frames: list[Frame], told: Words) -> dict[str, dict[str, list[Any]]]:
-    """For every node what became different about it at which step, and what happened to it when."""
+    """For every node, the facts about it that changed, with the step, and the events of its story."""
     nodes: dict[str, dict[str, list[Any]]] = {}
     known: dict[int, dict[str, Any]] = {}
-    used: dict[int, tuple[int | None, int]] = {}
     for frame in frames:
         for key, view in frame.state.nodes.items():
-            if key in frame.path or key not in used or used[key][0] != view.last_used:
-                used[key] = (view.last_used, frame.step)
-            facts = {
-                "label": view.label,
-                "count": len(view.tokens),
-                "tokens": shorten(view.tokens, 24) or "none",
-                "slots": ranges(view.slots, 12) if view.slots else "none",
-                "held": view.slots[:MOST_CELLS],
-                "locks": view.ref_count,
-                "used": used[key][1],
-            }
             old = known.get(key, {})
+            touched = key in frame.path or "touched" not in old or old["touched"] != view.last_used
+            facts = _facts(view, frame.step if touched else old["used"])
             if changed := {name: fact for name, fact in facts.items() if name not in old or old[name] != fact}:
                 _about(nodes, key)["was"].append([frame.step, changed])
-            known[key] = facts
+            known[key] = {**facts, "touched": view.last_used}
         for gone in [key for key in known if key not in frame.state.nodes]:
             _about(nodes, gone)["was"].append([frame.step, None])
             del known[gone]
         for key, words in frame.node_events:
             _about(nodes, key)["events"] += told.numbered([(frame.step, words)])
     return nodes
+
+
+def _facts(view: NodeView, used: int) -> dict[str, Any]:
+    """What the player says about a node."""
+    return {
+        "label": view.label,
+        "count": len(view.tokens),
+        "tokens": shorten(view.tokens, 24) or "none",
+        "slots": ranges(view.slots, 12) if view.slots else "none",
+        "held": view.slots[:MOST_CELLS],
+        "locks": view.ref_count,
+        "used": used,
+    }
 
 
 def _about(nodes: dict[str, dict[str, list[Any]]], key: int) -> dict[str, list[Any]]:

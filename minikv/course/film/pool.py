@@ -51,21 +51,18 @@ def cells_of(
     A free cell with a name is a mistake: the tree still has what the pool would hand out again.
     """
     owners, held, old, fresh = state.owners, state.holders, was.owners, _fresh(state, was, changes)
+    moved = {slot for slot in owners if old.get(slot) in changes.joined}
     cells = []
     for i, free in enumerate(pool.free[:MOST_CELLS]):
         slots = range(i * pool.page_size, (i + 1) * pool.page_size)
         key = next((owners[slot] for slot in slots if slot in owners), None)
-        sign = ""
-        if key is not None and not fresh.isdisjoint(slots):
+        handed = ("freed" if free else "taken") if before.free[i] != free else ""
+        if key is None:
+            sign = handed or ("evicted" if any(slot in old for slot in slots) else "")
+        elif not fresh.isdisjoint(slots):
             sign = "new"
-        elif before.free[i] != free:
-            sign = "freed" if free else "taken"
-        elif key is None and any(slot in old for slot in slots):
-            sign = "evicted"
-        elif key is not None and any(old.get(slot) in changes.joined for slot in slots):
-            sign = "joined"
-        elif key in path:
-            sign = "matched"
+        else:
+            sign = handed or ("joined" if not moved.isdisjoint(slots) else "matched" if key in path else "")
         if free:
             cells.append(_cell("free", "" if key is None else f"n{key}", sign))
         elif key is not None:

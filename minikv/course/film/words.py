@@ -11,6 +11,11 @@ from minikv.testing.snapshot import cut, label_of, legible, plain, ranges, short
 from minikv.testing.watch import Call
 
 _MOST, _MOST_OF_AN_ERROR = 60, 200
+_TAKE_TOKENS = {
+    *(("cache", verb) for verb in ("match_prefix", "acquire", "insert")),
+    ("engine", "submit"),
+    ("manager", "start"),
+}
 
 
 def asked(call: Call, label: Label | None, unit: str) -> str:
@@ -21,10 +26,10 @@ def asked(call: Call, label: Label | None, unit: str) -> str:
     >>> asked(call, None, "slot"), asked(call, lambda tokens: "hello", "slot")
     ('insert [1 2 3]', 'insert hello')
     """
-    first, second, third = [*call.arguments.values(), None, None, None][:3]
+    first, second = [*call.arguments.values(), None, None][:2]
     kind, verb = kind_of(call.thing), call.verb
-    if kind == "cache" and verb in ("match_prefix", "acquire", "insert"):
-        namespace = call.arguments.get("namespace")
+    if (kind, verb) in _TAKE_TOKENS:
+        namespace = call.arguments.get("namespace") if kind == "cache" else None
         where = "" if namespace is None else f" in namespace {bounded(namespace, _MOST)}"
         return f"{verb.removesuffix('_prefix')} {_tokens(first, label)}{where}"
     if kind == "cache" and verb in ("lock", "unlock"):
@@ -32,22 +37,26 @@ def asked(call: Call, label: Label | None, unit: str) -> str:
         return f"{verb} a prefix of {_count(length)}" if length is not None else verb
     if kind == "pool" and verb in ("free", "occupy", "take"):
         return f"{verb} {_many(first, unit)}"
+    if kind == "pool" and verb == "alloc_to":
+        return f"alloc {len(first)} to a row"
     if kind == "table":
-        row = "a row" if verb == "open" else f"row {first}"
-        ends = {"append": f" to {row}", "write": f" to {row} from token {second} on"}
-        held = second if verb == "append" else third
-        return f"{verb} {_many(held, 'slot')}{ends[verb]}" if verb in ends else f"{verb} {row}"
-    if (kind, verb) in (("engine", "submit"), ("manager", "start")):
-        return f"{verb} {_tokens(first, label)}"
+        return _asked_of_a_table(call)
     if kind == "engine" and verb == "abort":
         return f"abort r{first.number}"
     if kind == "manager" and hasattr(first, "number"):
         by = "" if second is None else f" by {second if isinstance(second, int) else _tokens(second, label)}"
         return f"{verb} s{first.number}{by}"
-    if kind == "pool" and verb == "alloc_to":
-        return f"alloc {len(first)} to a row"
     words = [_argument(value, label) for value in call.arguments.values()]
     return " ".join([verb.replace("_", " "), *words]).strip()
+
+
+def _asked_of_a_table(call: Call) -> str:
+    row, second, third = [*call.arguments.values(), None, None, None][:3]
+    if call.verb == "append":
+        return f"append {_many(second, 'slot')} to row {row}"
+    if call.verb == "write":
+        return f"write {_many(third, 'slot')} to row {row} from token {second} on"
+    return f"{call.verb} a row" if call.verb == "open" else f"{call.verb} row {row}"
 
 
 def came_of_it(call: Call, state: State, unit: str) -> str:
@@ -136,7 +145,7 @@ def _submit(call: Call, state: State, unit: str) -> str:
 
 
 def _step(call: Call, state: State, unit: str) -> str:
-    """Whose tokens came out, and who is over with that."""
+    """Which requests got a token, and which of them are over."""
     requests = [event.request for event in call.result]
     over = [f"r{request.number} is over" for request in requests if request.is_over]
     names = " ".join(f"r{request.number}" for request in requests)

@@ -6,11 +6,13 @@ import importlib.util
 import io
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from minikv.course.pictures.draw import Picture
 from minikv.testing.snapshot import legible
 
 _STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "x"), ("--", "v"), ("-.", "P"))
+Line = tuple[str, Sequence["float | None"]]
 _COLOURS = ("#084298", "#842029", "#0f5132", "#664d03", "#5a189a", "#495057", "#0b7285")
 
 
@@ -60,14 +62,7 @@ def _verbatim(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _svg(
-    title: str,
-    name: str,
-    values: Sequence[float],
-    lines: Sequence[tuple[str, Sequence[float | None]]],
-    y: str,
-    log: str,
-) -> str | None:
+def _svg(title: str, name: str, values: Sequence[float], lines: Sequence[Line], y: str, log: str) -> str | None:
     if importlib.util.find_spec("matplotlib") is None:
         return None
     from matplotlib import rc_context
@@ -77,19 +72,23 @@ def _svg(
     with rc_context({"svg.hashsalt": "minikv", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
         figure = Figure(figsize=(7, 3.6), layout="constrained")
         axes = figure.add_subplot()
-        for (line, numbers), colour, (dash, marker) in zip(lines, _COLOURS, _STYLES):
-            shown = [float("nan") if number is None else number for number in numbers]
-            axes.plot(values, shown, dash, color=colour, marker=marker, markersize=4, label=_verbatim(line))
         axes.set(title=_verbatim(title), xlabel=_verbatim(name), ylabel=_verbatim(y))
-        if all(value == int(value) for value in values):  # half a step, or half a turn, is nothing
-            axes.locator_params(axis="x", integer=True)
-        if "x" in log:
-            axes.set_xscale("log")
-        if "y" in log:
-            axes.set_yscale("log")
-        axes.grid(alpha=0.3)
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+        _draw_lines(axes, values, lines, log)
         painted = io.StringIO()
         FigureCanvasSVG(figure).print_svg(painted, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     svg = painted.getvalue()
     return re.sub(r'(width|height)="([\d.]+)pt"', r'\1="\2"', svg[svg.index("<svg") :], count=2)
+
+
+def _draw_lines(axes: Any, values: Sequence[float], lines: Sequence[Line], log: str) -> None:
+    for (line, numbers), colour, (dash, marker) in zip(lines, _COLOURS, _STYLES):
+        shown = [float("nan") if number is None else number for number in numbers]
+        axes.plot(values, shown, dash, color=colour, marker=marker, markersize=4, label=_verbatim(line))
+    if all(value == int(value) for value in values):  # half a step, or half a turn, is nothing
+        axes.locator_params(axis="x", integer=True)
+    if "x" in log:
+        axes.set_xscale("log")
+    if "y" in log:
+        axes.set_yscale("log")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
