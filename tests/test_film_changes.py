@@ -50,6 +50,13 @@ def served(size, *prompts, **settings):
     return film
 
 
+def facts(changes):
+    """What there is in changes, as plain data; of what was cut short, the nodes."""
+    kinds = ("splits", "joined", "gone", "trimmed", "new", "grown")
+    found = {kind: getattr(changes, kind) for kind in kinds if getattr(changes, kind)}
+    return {kind: list(value) if kind == "trimmed" else value for kind, value in found.items()}
+
+
 def tree(frame):
     return frame.text.splitlines()[[line.startswith("root") for line in frame.text.splitlines()].index(True) :]
 
@@ -57,7 +64,7 @@ def tree(frame):
 def test_a_split_and_an_eviction_in_one_operation_are_both_told():
     """n1 [1 2 3 4] is cut, its end evicted, and its slots 2-3 hold other tokens at once."""
     film = served(5, [1, 2, 3, 4], [1, 2, 8, 9])
-    assert film.at(2).changes == ("n1 split: its beginning is now n2", "n1 evicted", "n3 new")
+    assert facts(film.at(2).delta.changes) == {"splits": [(2, 1)], "gone": {1: "evicted"}, "new": [3]}
     assert tree(film.at(2))[:4] == [
         "root",
         "└─ [1 2] · n2 · slots 0-1 · matched · split",
@@ -76,7 +83,7 @@ def test_a_split_and_an_eviction_in_one_operation_are_both_told():
 
 def test_slots_that_are_used_again_at_once_have_changed_hands():
     film = served(4, [1, 2, 3, 4], [5, 6, 7])
-    assert film.at(2).changes == ("n1 evicted", "n2 new")
+    assert facts(film.at(2).delta.changes) == {"gone": {1: "evicted"}, "new": [2]}
     assert [cell.sign for cell in film.at(2).pools[0][1]] == ["new", "new", "new", "freed"]
     assert film.why(1).events[-1] == "cached by step 2 in node 2 (serve [5 6 7])"
 
@@ -92,13 +99,13 @@ def test_pages_that_are_trimmed_one_after_the_other_are_one_end():
         engine.serve([1, 2, 3, 4])
         engine.trim(2)
         engine.trim(2)
-    assert film.at(2).changes == ("n1 cut short",)
+    assert facts(film.at(2).delta.changes) == {"trimmed": [1]}
     assert tree(film.at(2))[:3] == [
         "root",
         "└─ [1 2] · n1 · slots 0-1",
         "   └─ [3 4] · end of n1 · slots 2-3 · evicted",
     ]
-    assert film.at(3).changes == ("n1 evicted",)  # first cut short, then gone: whole
+    assert facts(film.at(3).delta.changes) == {"gone": {1: "evicted"}}  # first cut short, then gone: whole
     assert tree(film.at(3))[1] == "└─ [1 2] · n1 · slots 0-1 · evicted"
 
 
@@ -113,7 +120,7 @@ def test_after_a_reset_an_id_is_another_node():
     with record(engine) as film:
         engine.cache.insert([1, 2], [0, 1])
         engine.restart([1, 2, 3])
-    assert film.at(2).changes == ("n1 forgotten", "n1 new")
+    assert facts(film.at(2).delta.changes) == {"gone": {1: "forgotten"}, "new": [1]}
     ids = [view.id for view in film.at(2).nodes]
     assert len(set(ids)) == len(ids) == 3
     assert tree(film.at(2))[1:3] == ["├─ [1 2] · n1 · slots 0-1 · evicted", "└─ [1 2 3] · n1 · slots 0-2 · new"]
@@ -211,12 +218,11 @@ class Tree:
 
 
 def changes(before, after, **how):
-    """What a film says of a tree that was one thing and is another."""
-    return compared(before, after, **how).words
+    """What changed in a tree that was one thing and is another, as plain data."""
+    return facts(compared(before, after, **how))
 
 
 def compared(before, after, **how):
-    """The same as plain data."""
     tree = Tree(*before)
     looker = Looker([tree], None, None)
     old = looker.look()
@@ -226,20 +232,18 @@ def compared(before, after, **how):
 
 def test_a_split_that_keeps_neither_node_is_a_split():
     lower = Node([3], [2])
-    assert changes([Node([1, 2, 3], [0, 1, 2])], [Node([1, 2], [0, 1], [lower])]) == [
-        "n3 split: its beginning is now n2"
-    ]
+    assert changes([Node([1, 2, 3], [0, 1, 2])], [Node([1, 2], [0, 1], [lower])]) == {"splits": [(2, 3)]}
 
 
 def test_a_node_that_was_only_built_again_is_no_change():
-    assert changes([Node([1, 2], [0, 1])], [Node([1, 2], [0, 1])]) == []
+    assert changes([Node([1, 2], [0, 1])], [Node([1, 2], [0, 1])]) == {}
 
 
 def test_a_split_whose_lower_part_went_at_once():
-    assert changes([Node([1, 2, 3], [0, 1, 2])], [Node([1, 2], [0, 1])], verb="evict") == [
-        "n1 split: its beginning is now n2",
-        "n1 evicted",
-    ]
+    assert changes([Node([1, 2, 3], [0, 1, 2])], [Node([1, 2], [0, 1])], verb="evict") == {
+        "splits": [(2, 1)],
+        "gone": {1: "evicted"},
+    }
 
 
 def test_a_split_whose_lower_part_was_cut_short_at_once():
@@ -250,13 +254,13 @@ def test_a_split_whose_lower_part_was_cut_short_at_once():
     node.tokens, node.slots = [3], [2]
     tree.root.children = [Node([1, 2], [0, 1], [node])]
     found = compare(old, looker.look())
-    assert found.words == ["n1 split: its beginning is now n2", "n1 cut short"]
+    assert facts(found) == {"splits": [(2, 1)], "trimmed": [1]}
     assert found.trimmed[1].tokens == [4]
 
 
 def test_a_slot_with_another_token_is_not_what_is_left_of_a_node():
     """The slots are used again at once, by a tree that says nothing in between."""
-    assert changes([Node([1, 2], [0, 1])], [Node([7, 8], [0, 1])], verb="evict") == ["n1 evicted", "n2 new"]
+    assert changes([Node([1, 2], [0, 1])], [Node([7, 8], [0, 1])], verb="evict") == {"gone": {1: "evicted"}, "new": [2]}
 
 
 def test_a_new_node_above_another_is_no_split():
@@ -278,7 +282,7 @@ def test_what_moved_into_a_node_that_was_there_is_no_split():
     looker = Looker([tree], None, None)
     old = looker.look()
     upper.tokens, upper.slots, upper.children = [1, 2], [0, 1], []
-    assert compare(old, looker.look()).words == ["n2 joined into n1"]
+    assert facts(compare(old, looker.look())) == {"joined": {2: 1}}
 
 
 def joining():
@@ -301,9 +305,8 @@ def test_a_path_that_became_one_edge_was_joined_and_lost_nothing():
     with record(cache) as film:
         cache.match_prefix([1, 2, 3])
     frame = film.at(1)
-    assert frame.delta.changes.joined == {1: 2}
-    assert frame.delta.changes.gone == frame.delta.changes.ghosts == {}
-    assert frame.changes == ("n1 joined into n2",)
+    assert facts(frame.delta.changes) == {"joined": {1: 2}}
+    assert frame.delta.changes.ghosts == {}
     assert tree(frame)[:2] == ["root", "└─ [1 2 3] · n2 · slots 0-2 · matched · joined"]
     assert [(key, words.split(" at ")[0]) for key, words in frame.node_events] == [
         (1, "joined into n2"),
@@ -320,8 +323,7 @@ def test_a_join_behind_a_new_leaf_is_a_join_and_a_new_part():
     """A conversation's next turn: [1 2] > [3] is one node with another id, and [4] came with it."""
     before, after = [Node([1, 2], [0, 1], [Node([3], [2])])], [Node([1, 2, 3, 4], [0, 1, 2, 3])]
     found = compared(before, after)
-    assert found.joined == {1: 3, 2: 3}
-    assert (found.new, found.gone, found.grown) == ([3], {}, [])
+    assert facts(found) == {"joined": {1: 3, 2: 3}, "new": [3]}
 
 
 def test_a_split_and_a_join_in_one_operation():
@@ -333,8 +335,7 @@ def test_a_split_and_a_join_in_one_operation():
     lower.tokens, lower.slots = [4], [3]
     tree.root.children = [Node([1, 2, 3], [0, 1, 2], [lower])]
     found = compare(old, looker.look())
-    assert found.words == ["n2 split: its beginning is now n3", "n1 joined into n3"]
-    assert (found.new, found.gone) == ([], {})
+    assert facts(found) == {"splits": [(3, 2)], "joined": {1: 3}}
 
 
 def test_what_was_evicted_beside_a_join_hangs_on_the_joined_node():
@@ -360,8 +361,7 @@ def test_what_was_evicted_beside_a_join_hangs_on_the_joined_node():
 def test_joins_one_after_the_other_are_one():
     earlier, later = Changes(joined={1: 2}, new=[2]), Changes(joined={2: 3}, new=[3])
     found = earlier.then(later)
-    assert (found.joined, found.new) == ({1: 3, 2: 3}, [3])
-    assert found.words == ["n1 n2 joined into n3", "n3 new"]
+    assert facts(found) == {"joined": {1: 3, 2: 3}, "new": [3]}
 
 
 def test_a_slot_that_holds_another_token_was_not_joined():
@@ -414,8 +414,7 @@ def test_what_was_made_and_went_in_one_operation_is_not_new():
     engine = Wasteful(8)
     with record(engine) as film:
         engine.waste([1, 2])
-    assert film.at(1).changes == ("n1 evicted",)
-    assert film.at(1).delta.changes.new == []
+    assert facts(film.at(1).delta.changes) == {"gone": {1: "evicted"}}
 
 
 def test_locks_in_a_nodes_story():
@@ -442,8 +441,8 @@ def test_an_edge_that_grew_and_one_that_is_another():
     for tokens, slots in (([1, 2], [0, 1]), ([7, 8], [0, 1])):
         node.tokens, node.slots = tokens, slots
         states.append(looker.look())
-    assert compare(states[0], states[1]).words == ["n1 grew"]
-    assert compare(states[1], states[2]).words == ["n1 new"]
+    assert facts(compare(states[0], states[1])) == {"grown": [1]}
+    assert facts(compare(states[1], states[2])) == {"new": [1]}
 
 
 def test_ids_that_are_not_unique_are_not_believed():

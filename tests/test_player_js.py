@@ -477,3 +477,236 @@ def test_a_page_in_a_notebook_cannot_reach_the_notebook(chromium, film):  # noqa
     assert inside.evaluate("() => { try { return parent.document.title } catch { return 'refused' } }") == "refused"
     assert tab.page.locator("iframe").get_attribute("sandbox") == "allow-scripts"
     tab.context.close()
+
+
+# -- what is easily broken unseen -----------------------------------------------------------------------------------
+
+
+def shown(page):
+    return page.locator(".minikv-facts dd, .minikv-facts dt").all_text_contents()
+
+
+def test_ranges_of_slots_do_not_break_after_their_hyphen(tab):
+    page = tab().page
+    go_to(page, 1)
+    assert page.locator(".minikv-caption").text_content() == "1. alloc 4: slots 0\u20113"
+    assert page.locator(".minikv-room").get_attribute("aria-hidden") == "true"  # it only keeps the room
+
+
+def test_the_facts_of_a_node_are_all_there_after_a_part_of_them_changed(tab):
+    page = tab().page
+    go_to(page, 2)
+    page.locator('g.node[data-part="1"]').click()
+    assert shown(page) == ["4 tokens", "1 2 3 4", "slots", "0-3 · why slot 0?", "locks", "none · used by this step"]
+    go_to(page, 4)  # split, and locked at step 3
+    assert shown(page) == [
+        "2 tokens",
+        "3 4",
+        "slots",
+        "2-3 · why slot 2?",
+        "locks",
+        "1 · last used at step 2, 2 steps ago",
+    ]
+    go_to(page, 3)
+    assert shown(page)[-1] == "1 · last used at step 2, 1 step ago"
+    go_to(page, 6)
+    page.locator('g.node[data-part="3"]').click()
+    assert shown(page)[0] == "1 token"
+
+
+def test_the_first_slot_has_one_neighbour(tab):
+    page = tab().page
+    page.locator(".minikv-pool svg").click(position={"x": 20, "y": 48})
+    assert page.locator(".minikv-beside button").all_text_contents() == ["slot 1"]
+
+
+@pytest.mark.parametrize("where", [{"x": 2, "y": 26 + 66}, {"x": 358, "y": 48}, {"x": 60, "y": 10}])
+def test_a_click_beside_the_cells_chooses_none(tab, where):
+    """Left of the second row, right of the first one, and on the heading."""
+    page = tab().page
+    page.locator(".minikv-pool svg").click(position=where)
+    assert page.locator(".minikv-hint").count() == 1
+
+
+def test_a_ring_stands_around_its_node(tab):
+    page = tab().page
+    go_to(page, 3)
+    page.locator('g.node[data-part="1"]').click()
+    size = "e => { const b = e.getBBox(); return [b.x, b.y, b.width, b.height]; }"
+    node = page.locator('.minikv-tree [data-part="1"]')
+    ring, box = node.locator(".minikv-ring").evaluate(size), node.locator("path").evaluate(size)
+    assert ring == [box[0] - 6, box[1] - 6, box[2] + 12, box[3] + 12]
+
+
+def test_a_slot_beyond_the_cells_has_a_story_and_no_ring(chromium):  # noqa: F811
+    pool = FreeListPool(600)
+    cache = RadixCache()
+    with record(cache, pool) as film:
+        cache.insert([1], [550])
+    tab = Page(chromium)
+    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    one = tab.page.locator("#one")
+    one.locator("[data-testid=next]").click()
+    one.locator("g.node", has_text="n1").click()
+    assert one.locator(".minikv-pool .minikv-ring").count() == 0
+    assert not tab.errors
+    tab.context.close()
+
+
+def test_a_node_that_holds_no_numbers_has_no_slot_to_ask_about(chromium):  # noqa: F811
+    class Node:
+        children, tokens, slots = (), [1], ["x"]
+
+    class Tree:
+        def __init__(self):
+            self.root = Node()
+            self.root.children = [Node()]
+
+        def match_prefix(self, tokens):
+            return None
+
+    with record(Tree()) as film:
+        pass
+    tab = Page(chromium)
+    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    one = tab.page.locator("#one")
+    one.locator('g.node[data-part="1"]').click()
+    assert one.locator(".minikv-facts dd button").count() == 0
+    tab.context.close()
+
+
+def test_lines_fade_in_and_a_ghost_stands_where_its_node_was(tab, film):
+    page = tab().page
+    evicted = next(frame.step for frame in film if frame.op == "evict 1")
+    go_to(page, evicted)
+    page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+    place = "e => { const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]; }"
+    was = page.locator("g.node", has_text="evicted").evaluate(place)
+    page.evaluate(
+        """() => {
+            document.querySelector("[data-testid=next]").click();
+            document.getAnimations().forEach((one) => { one.pause(); one.currentTime = 0; });
+        }"""
+    )
+    ghost = page.locator(".minikv-tree [aria-hidden] [data-part]").evaluate(place)
+    assert ghost == pytest.approx(was, abs=1)
+    assert page.locator(".minikv-tree .lines").evaluate("e => getComputedStyle(e).opacity") == "0"
+
+
+def test_a_fast_film_glides_no_longer_than_its_steps(tab):
+    page = tab().page
+    go_to(page, 3)
+    page.locator("[data-testid=speed]").select_option("240")
+    page.locator("[data-testid=play]").click()
+    page.wait_for_function("document.querySelector('.minikv-player').dataset.step > 3")
+    times = page.evaluate("document.getAnimations().map((one) => one.effect.getTiming().duration)")
+    assert set(times) == {144}
+
+
+def test_a_film_that_is_hidden_moves_nothing_and_fails_nowhere(tab):
+    page = tab().page
+    page.evaluate("document.getElementById('film').style.display = 'none'")
+    go_to(page, 3)
+    go_to(page, 4)
+    assert page.evaluate("document.getAnimations().length") == 0
+
+
+def test_the_tree_and_the_pool_have_the_room_that_they_need(tab, film):
+    """Side by side where there is room; the tree is enlarged, and the pool keeps its size."""
+    page = tab().page
+    box = "e => { const b = e.getBoundingClientRect(); return [b.left, b.right, b.width]; }"
+    tree, pool = (page.locator(f".minikv-{kind} > svg").evaluate(box) for kind in ("tree", "pool"))
+    about = film.reel.panels
+    assert tree[1] <= pool[0]
+    assert pool[2] == about[1]["width"]
+    assert tree[2] == pytest.approx(about[0]["width"] * min(1.35, max(1, 460 / about[0]["height"])), abs=1)
+    narrow = tab(width=320).page.locator(".minikv-tree > svg").evaluate(box)
+    assert narrow[2] >= about[0]["width"] * 0.7 - 1
+
+
+def test_a_large_tree_is_scrolled_to_what_the_step_is_about(chromium):  # noqa: F811
+    cache = RadixCache()
+    with record(cache) as film:
+        for token in range(40):
+            cache.insert([token, 100], [2 * token, 2 * token + 1])
+    tab = Page(chromium, width=300, height=500)
+    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    one = tab.page.locator("#one")
+    inside = """(e, key) => {
+        const home = e.getBoundingClientRect(), it = e.querySelector(`[data-part="${key}"]`).getBoundingClientRect();
+        return [it.top >= home.top && it.bottom <= home.bottom,
+            Math.min(it.right, home.right) - Math.max(it.left, home.left) > it.width / 2];
+    }"""
+    tops = []
+    for step in (40, 39, 1, 20):
+        tab.page.evaluate("i => { model_one.set('index', i); heard.one(); }", step)
+        tab.page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+        assert one.locator(".minikv-tree").evaluate(inside, str(step)) == [True, True], step
+        tops.append(one.locator(".minikv-tree").evaluate("e => e.scrollTop"))
+    assert tops[0] == tops[1]  # it was in view already
+    tab.context.close()
+
+
+def test_the_log_keeps_its_line_in_view_and_the_focus_on_it(tab, film):
+    page = tab().page
+    page.locator(".minikv-line").first.focus()
+    for _ in film.frames[1:]:
+        page.keyboard.press("ArrowRight")
+    last = len(film) - 1
+    assert page.evaluate("document.activeElement.getAttribute('aria-current')") == "step"
+    assert page.evaluate(FOCUSED) == film.at(last).caption
+    tabs = page.locator(".minikv-line").evaluate_all("all => all.map((line) => line.tabIndex)")
+    assert tabs == [-1] * last + [0]
+    inside = """() => {
+        const log = document.querySelector(".minikv-log").getBoundingClientRect();
+        const line = document.querySelector(".minikv-line[aria-current]").getBoundingClientRect();
+        return line.top >= log.top && line.bottom <= log.bottom;
+    }"""
+    assert page.evaluate(inside)
+    page.locator("[data-testid=first]").click()
+    go_to(page, 9)
+    assert page.evaluate(inside)
+
+
+STOPS = {
+    "a line of the log": lambda page: page.locator(".minikv-line").nth(1).click(),
+    "the slider": lambda page: go_to(page, 2),
+    "a step back": lambda page: page.locator("[data-testid=prev]").click(),
+    "the first step": lambda page: page.locator("[data-testid=first]").click(),
+    "the End key": lambda page: page.locator(".minikv-player").press("End"),
+}
+
+
+@pytest.mark.parametrize("how", STOPS)
+def test_whatever_goes_to_a_step_stops_the_playing(tab, how):
+    page = tab().page
+    page.locator("[data-testid=speed]").select_option("2400")
+    page.locator("[data-testid=play]").click()
+    STOPS[how](page)
+    assert page.locator("[data-testid=play]").get_attribute("aria-label") == "play"
+
+
+def test_there_is_no_step_after_the_last_and_the_browser_keeps_its_own_keys(tab, film):
+    page = tab().page
+    go_to(page, len(film) - 1)
+    page.locator("[data-testid=next]").click()
+    assert step(page) == len(film) - 1
+    page.locator(".minikv-player").focus()
+    page.keyboard.press("Meta+ArrowLeft")
+    assert step(page) == len(film) - 1
+    assert page.locator("[data-testid=slider]").input_value() == str(len(film) - 1)
+
+
+def test_the_bar_of_sizes_has_the_shares_and_no_border_where_there_is_nothing(tab, film):
+    page = tab().page
+    go_to(page, 3)
+    sizes = film.at(3).sizes
+    widths = page.locator(".minikv-piece").evaluate_all("all => all.map((piece) => parseFloat(piece.style.width))")
+    assert widths == pytest.approx([100 * value / sum(sizes.values()) for value in sizes.values()], abs=0.01)
+    empty = page.locator(".minikv-piece").evaluate_all("all => all.map((p) => p.classList.contains('minikv-none'))")
+    assert empty == [not value for value in sizes.values()]
+
+
+def test_a_node_is_a_button_to_a_screen_reader(tab):
+    page = tab().page
+    assert page.get_by_role("button", name="node root").count() == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from minikv.course.film.events import Delta, Event, told
@@ -118,8 +118,15 @@ class Frame:
         """The tree alone; `None` where there is none, where it is too large, or without Graphviz."""
         if not self.nodes or len(self.nodes) > MOST_NODES:
             return None
-        keys = [i if view.id is None else view.id for i, view in enumerate(self.nodes)]
-        return tree_parts(list(self.nodes), sideways, keys)
+        if sideways not in self._trees:
+            keys = [i if view.id is None else view.id for i, view in enumerate(self.nodes)]
+            self._trees[sideways] = tree_parts(list(self.nodes), sideways, keys)
+        return self._trees[sideways]
+
+    @cached_property
+    def _trees(self) -> dict[bool, tuple[list[Part], Paper] | None]:
+        """The tree growing down (`False`) and to the right, once it was asked for."""
+        return {}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,136 @@
+"""What films say, word for word: compared with `golden/film_words.txt`, which `python tests/test_film_words.py` writes.
+
+The other tests of films compare plain data, so a better wording changes that file alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from pathlib import Path
+
+from minikv import (
+    BitmaskPool,
+    CacheManager,
+    CanaryModel,
+    Engine,
+    FreeListPool,
+    LockError,
+    OutOfPages,
+    PageTable,
+    QueuePool,
+    RadixCache,
+    Scheduler,
+    record,
+)
+from minikv.course.film.changes import Changes
+
+GOLDEN = Path(__file__).parent / "golden" / "film_words.txt"
+
+
+def a_cache_and_a_pool():
+    cache, pool = RadixCache(), FreeListPool(8)
+    with record(cache, pool) as film:
+        cache.insert([1, 2, 3, 4], pool.alloc(4))
+        match = cache.match_prefix([1, 2, 9])
+        cache.lock(match.handle)
+        bob = cache.insert([1, 2, 9], [*match.slots, *pool.alloc(1)])
+        cache.lock(bob.handle)
+        pool.free(cache.evict(2))
+        cache.unlock(bob.handle)
+        cache.unlock(match.handle)
+        cache.unlock(cache.acquire([1, 2, 9]))
+        film.note("a remark")
+    return film
+
+
+def labels_and_namespaces():
+    cache = RadixCache()
+    with record(cache, label=lambda tokens: bytes(tokens).decode()) as film:
+        cache.insert(b"abc", range(3), namespace="tenant")
+        cache.insert(b"ab", range(2), namespace="tenant")
+        cache.match_prefix(b"ab", namespace="tenant")
+        cache.match_prefix(b"xy")
+        for wanted in (0, 9, 9):
+            cache.evict(wanted)
+        cache.insert(b"z", [7])
+        cache.reset()
+    return film
+
+
+def pools_and_tables():
+    bits, queue, table = BitmaskPool(4), QueuePool(4), PageTable(1, 4)
+    with record(bits, queue, table) as film:
+        bits.occupy(2)
+        queue.take(3)
+        queue.free([])
+        row = table.open()
+        table.append(row, [2, 3])
+        table.write(row, 1, [0])
+        table.close(row)
+    return film
+
+
+def operations_that_raise():
+    cache, pool = RadixCache(), FreeListPool(2)
+    handle = cache.insert([1], [0]).handle
+    with record(cache, pool) as film:
+        with contextlib.suppress(LockError):
+            cache.unlock(handle)
+        with contextlib.suppress(OutOfPages):
+            pool.alloc(3)
+    return film
+
+
+def an_engine():
+    manager = CacheManager(24)
+    engine = Engine(CanaryModel(64), manager, Scheduler(manager, token_budget=4, max_running=2))
+    with record(engine) as film:
+        for prompt, length in (([1, 2, 3, 4, 5], 2), ([7], 1), ([8, 8], 9)):
+            last = engine.submit(prompt, length)
+        engine.step()
+        engine.abort(last)
+        engine.step()
+    return film
+
+
+def trimming():
+    cache = RadixCache(evict_by="page")
+    with record(cache) as film:
+        cache.insert([1, 2, 3], [4, 5, 6])
+        cache.evict(1)
+        cache.evict(9)
+    return film
+
+
+FILMS = (a_cache_and_a_pool, labels_and_namespaces, pools_and_tables, operations_that_raise, an_engine, trimming)
+CHANGES = Changes(
+    new=[7], splits=[(5, 1)], grown=[8], gone={2: "evicted", 3: "evicted", 4: "removed"}, joined={9: 6, 10: 6}
+)
+
+
+def told():
+    """Everything that films say, as it stands in the golden file."""
+    lines = ["== every kind of change", *CHANGES.words]
+    for make in FILMS:
+        film = make()
+        lines += ["", f"== {make.__name__.replace('_', ' ')}"]
+        for frame in film:
+            lines += [
+                frame.caption,
+                *(f"      {words}" for words in frame.inner),
+                *(f"   ({it})" for it in frame.changes),
+            ]
+            lines += [f"   n{key}: {words}" for key, words in frame.node_events]
+        lines += [repr(film.why(slot)) for slot in sorted(film.slot_stories())]
+    return "\n".join(lines) + "\n"
+
+
+def test_films_say_what_the_golden_file_says():
+    wanted, found = GOLDEN.read_text("utf-8"), told()
+    difference = difflib.unified_diff(wanted.splitlines(), found.splitlines(), "golden", "now", lineterm="")
+    assert found == wanted, "\n".join(difference)
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(told(), "utf-8")
