@@ -61,45 +61,19 @@ def marks(frame):
 # -- what is recorded, and in which words ---------------------------------------------------------------------------
 
 
-def test_every_operation_is_a_frame_in_words():
-    assert words(a_film()) == [
-        "start",
-        "alloc 4: slots 0-3",
-        "insert [1 2 3 4]: 4 tokens are new",
-        "match [1 2 9]: 2 of 3 tokens are cached",
-        "lock a prefix of 2 tokens: 2 tokens are protected now, 2 evictable",
-        "alloc 1: slot 4",
-        "insert [1 2 9]: 1 token is new, 2 were there already",
-        "lock a prefix of 3 tokens: 3 tokens are protected now, 2 evictable",
-        "evict 2: 2 tokens left the tree, slots 2-3",
-        "free slots 2-3",
-        "unlock a prefix of 3 tokens: 2 tokens are protected now, 1 evictable",
-        "unlock a prefix of 2 tokens: 0 tokens are protected now, 3 evictable",
-    ]
+def test_every_operation_is_a_frame():
+    """Its words are in `golden/film_words.txt`."""
+    assert [frame.op.split()[0] for frame in a_film()] == [
+        "start", "alloc", "insert", "match", "lock", "alloc", "insert", "lock", "evict", "free", "unlock", "unlock"
+    ]  # fmt: skip
 
 
-def test_what_each_verb_says():
-    cache = RadixCache(page_size=2)
-    with record(cache, label=lambda tokens: bytes(tokens).decode()) as film:
-        cache.insert(b"abc", range(3), namespace="tenant")
-        cache.insert(b"ab", range(2), namespace="tenant")
-        cache.match_prefix(b"ab", namespace="tenant")
-        cache.match_prefix(b"xy")
-        cache.evict(0)
-        cache.evict(9)
-        cache.evict(9)
-        cache.reset()
+def test_a_reader_that_changes_nothing_is_no_frame():
+    cache = RadixCache()
+    with record(cache) as film:
+        cache.match_prefix([1, 2])
         cache.check()
-    assert words(film)[1:] == [
-        "insert abc in namespace 'tenant': 2 tokens are new, the last 1 fills no page",
-        "insert ab in namespace 'tenant': nothing new, 2 were there already",
-        "match ab in namespace 'tenant': all 2 tokens are cached",
-        "match xy: nothing of it is cached",
-        "evict 0: nothing was asked for",
-        "evict 9: 2 tokens left the tree, slots 0-1; no more can",
-        "evict 9: nothing can leave the tree",
-        "reset: everything is forgotten",
-    ]
+    assert len(film) == 2
 
 
 def test_pools_tables_and_their_verbs():
@@ -112,15 +86,6 @@ def test_pools_tables_and_their_verbs():
         table.append(row, [2, 3])
         table.write(row, 1, [0])
         table.close(row)
-    assert words(film)[1:] == [
-        "occupy slot 2",
-        "take slot 3",
-        "free no slots",
-        "open a row: row 0",
-        "append slots 2-3 to row 0",
-        "write slot 0 to row 0 from token 1 on",
-        "close row 0: slots 2 0 came out of it",
-    ]
     assert [rows.new for rows in film.at(5).rows] == [((0, 0), (0, 1))]
     assert [rows.new for rows in film.at(6).rows] == [((0, 1),)]
     assert film.at(5).pools[0][1][2].name == "r0"
@@ -136,10 +101,6 @@ def test_an_operation_that_raised_is_a_frame_too():
             pool.alloc(3)
         with pytest.raises(TypeError):
             pool.alloc()
-    assert words(film)[1:] == [
-        "unlock a prefix of 1 token raised LockError: cannot unlock the handle of length 1 (node 1): it holds no lock",
-        "alloc 3 raised OutOfPages: 3 needed, but only 2 free",
-    ]
     assert [frame.error for frame in film] == [None, "LockError", "OutOfPages"]
 
 
@@ -286,7 +247,7 @@ def test_matched_new_split_and_evicted_are_marked():
     film = a_film()
     assert marks(film.at(2)) == {"[1 2 3 4]": ["new"]}
     assert marks(film.at(3)) == {"[1 2]": ["matched", "split"], "[3 4]": ["split"]}
-    assert film.at(3).changes == ("n1 split: its beginning is now n2",)
+    assert film.at(3).delta.changes.splits == [(2, 1)]
     assert marks(film.at(6)) == {"[1 2]": ["matched"], "[9]": ["new"]}
     assert marks(film.at(8)) == {"[3 4]": ["evicted"]}
     assert marks(film.at(9)) == {}

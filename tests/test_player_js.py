@@ -620,6 +620,8 @@ def test_the_tree_and_the_pool_have_the_room_that_they_need(tab, film):
     assert tree[1] <= pool[0]
     assert pool[2] == about[1]["width"]
     assert tree[2] == pytest.approx(about[0]["width"] * min(1.35, max(1, 460 / about[0]["height"])), abs=1)
+    both = [tab(width=640).page.locator(f".minikv-{kind}").bounding_box() for kind in ("tree", "pool")]
+    assert both[0]["y"] + both[0]["height"] <= both[1]["y"]  # one below the other
     narrow = tab(width=320).page.locator(".minikv-tree > svg").evaluate(box)
     assert narrow[2] >= about[0]["width"] * 0.7 - 1
 
