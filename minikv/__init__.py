@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         Model,
         Request,
         Sampler,
+        SamplingParams,
         Scheduler,
     )
     from minikv.serving.chat import Chat
@@ -76,7 +77,8 @@ _HOMES = {
     "minikv.serving.chat": "Chat",
     "minikv.serving.model": "Llama",
     "minikv.serving.tokenizer": "ByteTokenizer",
-    "minikv.serving": "Chunk Engine FirstComeFirstServed Generation LongestPrefixFirst Model Request Sampler Scheduler",
+    "minikv.serving": "Chunk Engine FirstComeFirstServed Generation LongestPrefixFirst Model Request Sampler "
+    "SamplingParams Scheduler",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",
     "minikv.store": "HostCopy KVStore Slots",

@@ -75,8 +75,8 @@ def setting(work, kind, manager_type=CacheManager):
         "max_running": running,
         "token_budget": draw.randint(running, running + 12),
         "order": order,
-        "patience": draw.randint(0, 3),
-        "worth_waiting": draw.choice([None, 1, 4]),
+        "max_overtakes": draw.randint(0, 3),
+        "min_awaited_prefix": draw.choice([None, 1, 4]),
     }
     return manager_type(pages, page, prefix_cache=cache), scheduling
 

@@ -17,9 +17,9 @@ from llamas import llama, store_for
 from llamas import settings as config_json
 from test_tokenizer import file_tokenizer
 
-from minikv import CacheManager, CanaryModel, asset, cli
+from minikv import CacheManager, CanaryModel, SamplingParams, asset, cli
 from minikv.serving import Engine
-from minikv.serving.chat import Chat
+from minikv.serving.chat import ANSWER, Chat
 from minikv.serving.chat_format import PlainFormat, TemplateFormat, Turn, load_format
 from minikv.serving.checkpoint import write_safetensors
 from minikv.serving.terminal import converse, open_chat
@@ -95,7 +95,7 @@ def test_of_a_later_turn_only_the_new_question_is_computed(questions):
     chat, engine = chat_with()
     before = 0
     for question in questions:
-        said = "".join(chat.ask(question, max_new_tokens=7))
+        said = "".join(chat.ask(question, SamplingParams(7)))
         assert said == chat.turns[-1].text == BYTES.decode(chat.turns[-1].ids)
         assert chat.last.cached >= before
         before = chat.last.prompt + chat.last.generated - 1
@@ -209,15 +209,15 @@ def test_any_checkpoint_can_be_talked_to(tmp_path, capsys, monkeypatch):
 # -- the terminal ---------------------------------------------------------------------------------------------------
 
 
-def talk(chat, lines, **how):
+def talk(chat, lines, params=ANSWER):
     out = io.StringIO()
-    converse(chat, read=io.StringIO(lines), write=out, **how)
+    converse(chat, params, read=io.StringIO(lines), write=out)
     return out.getvalue()
 
 
 def test_after_each_turn_it_says_what_the_cache_served():
     chat, _ = chat_with()
-    out = talk(chat, "One\n\nTwo\n", max_new_tokens=6)
+    out = talk(chat, "One\n\nTwo\n", SamplingParams(6))
     assert re.findall(
         r"\[(\d+) of (\d+) prompt tokens from the cache \((\d+)%\) · (\d+) generated, the first after", out
     ) == [
@@ -236,7 +236,7 @@ def test_commands_are_not_sent_to_the_model():
 
 def test_a_question_that_is_too_long_leaves_the_program_running():
     chat, _ = chat_with(context=100)
-    out = talk(chat, "x" * 200 + "\nshort\n", max_new_tokens=20)
+    out = talk(chat, "x" * 200 + "\nshort\n", SamplingParams(20))
     assert "the question takes 217 tokens" in out
     assert out.count("generated") == 1
 
@@ -248,13 +248,13 @@ def test_what_a_terminal_would_obey_is_not_printed():
             logits[:, 27] = 100.0
             return logits
 
-    assert talk(chat_with(Escaping(END + 1))[0], "One\n", max_new_tokens=2).count("\N{REPLACEMENT CHARACTER}") == 2
+    assert talk(chat_with(Escaping(END + 1))[0], "One\n", SamplingParams(2)).count("\N{REPLACEMENT CHARACTER}") == 2
 
 
 def test_ctrl_c_stops_the_answer_and_the_next_question_is_answered():
     model = Interrupted(at=4)
     chat, engine = chat_with(model)
-    out = talk(chat, "One\nTwo\n", max_new_tokens=8)
+    out = talk(chat, "One\nTwo\n", SamplingParams(8))
     stopped, whole = re.findall(r"· (\d+) generated", out)
     assert (int(stopped), int(whole)) == (4, 8)
     assert " ...\n" in out
@@ -266,7 +266,7 @@ def test_a_second_ctrl_c_is_an_interruption_that_loses_nothing():
     chat, engine = chat_with(Interrupted(at=3, times=2))
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        talk(chat, "One\n", max_new_tokens=8)
+        talk(chat, "One\n", SamplingParams(8))
     assert signal.getsignal(signal.SIGINT) is before
     assert chat.last.generated == 2
     assert_nothing_leaked(engine)

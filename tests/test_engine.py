@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import threading
 from unittest import mock
 
 import numpy as np
@@ -18,6 +21,7 @@ from minikv import (
     RadixCache,
     Request,
     Sampler,
+    SamplingParams,
     Scheduler,
 )
 from minikv.serving import Chunk
@@ -39,6 +43,10 @@ def assert_nothing_left(engine):
     assert not manager.sequences
     assert not manager.cache.protected_size
     assert manager.pool.num_free * manager.page_size + manager.cache.total_size == manager.num_pages * manager.page_size
+
+
+def warm(max_new_tokens, seed):
+    return SamplingParams(max_new_tokens, temperature=0.8, seed=seed)
 
 
 PROMPTS = [[1, 2, 3, 4, 5], [1, 2, 3, 9], [7], [1, 2, 3, 4, 5]]
@@ -96,35 +104,35 @@ def test_preemption_changes_no_token():
 
 def test_what_is_sampled_depends_on_nobody_else():
     """The same prompt, alone and in a crowd, in another place and preempted: the same tokens from the same seed."""
-    alone = engine_of().generate([[1, 2, 3]], 8, temperature=0.8, seed=3)[0].tokens
-    crowd = engine_of(16, max_running=3).generate([[5, 6], [7], [1, 2, 3]], 8, temperature=0.8, seed=[1, 2, 3])
+    alone = engine_of().generate([[1, 2, 3]], warm(8, 3))[0].tokens
+    crowd = engine_of(16, max_running=3).generate([[5, 6], [7], [1, 2, 3]], [warm(8, seed) for seed in (1, 2, 3)])
     assert crowd[2].tokens == alone
-    assert engine_of().generate([[1, 2, 3]], 8, temperature=0.8, seed=4)[0].tokens != alone
+    assert engine_of().generate([[1, 2, 3]], warm(8, 4))[0].tokens != alone
 
 
 def test_greedy_takes_the_lowest_of_equals():
-    assert Sampler()(np.array([1.0, 5.0, 5.0, 2.0])) == 1
+    assert Sampler(SamplingParams())(np.array([1.0, 5.0, 5.0, 2.0])) == 1
 
 
 def test_sampled_shares_are_those_of_the_softmax():
-    sampler, logits = Sampler(temperature=0.5, seed=1), np.log(np.array([0.2, 0.3, 0.5]))
+    sampler, logits = Sampler(SamplingParams(temperature=0.5, seed=1)), np.log(np.array([0.2, 0.3, 0.5]))
     counts = np.bincount([sampler(logits) for _ in range(4000)], minlength=3) / 4000
     expected = np.array([0.04, 0.09, 0.25]) / 0.38
     assert np.abs(counts - expected).max() < 0.03
 
 
 def test_large_logits_do_not_overflow():
-    sampler = Sampler(temperature=0.5, seed=2)
+    sampler = Sampler(SamplingParams(temperature=0.5, seed=2))
     assert {sampler(np.array([0.0, 2000.0, 2000.0], np.float32)) for _ in range(50)} == {1, 2}
 
 
 def test_a_masked_token_is_never_sampled():
-    sampler = Sampler(temperature=5.0, seed=0)
+    sampler = Sampler(SamplingParams(temperature=5.0))
     assert {sampler(np.array([-np.inf, 0.0, -np.inf, 0.0])) for _ in range(200)} == {1, 3}
 
 
 def test_a_masked_token_is_not_sampled_even_by_the_smallest_number():
-    sampler = Sampler(temperature=1.0)
+    sampler = Sampler(SamplingParams(temperature=1.0))
     sampler._generator = mock.Mock(random=lambda: 0.0)
     assert sampler(np.array([-np.inf, 0.0])) == 1
 
@@ -134,12 +142,12 @@ def test_a_masked_token_is_not_sampled_even_by_the_smallest_number():
 )
 def test_a_temperature_is_a_number_from_0(temperature, error):
     with pytest.raises(error, match=r"temperature is .*: 0 picks the likeliest token"):
-        Sampler(temperature)
+        SamplingParams(temperature=temperature)
 
 
 def test_logits_that_are_none_are_refused():
     with pytest.raises(ValueError, match="the largest logit is nan"):
-        Sampler()(np.array([np.nan, 1.0]))
+        Sampler(SamplingParams())(np.array([np.nan, 1.0]))
 
 
 def test_logits_may_be_torch():
@@ -328,7 +336,7 @@ def test_logits_that_are_none_are_one_requests_trouble():
     """It is named, the others have lost nothing, not even a number of their generators, and go on when it is gone."""
     engine = engine_of()
     engine.model = NoNumbers(50, canary=engine.model.canary)
-    good = engine.submit([1, 2, 3], 6, temperature=0.9, seed=4)
+    good = engine.submit([1, 2, 3], warm(6, 4))
     bad = engine.submit([13, 2, 3], 6)
     for _ in range(3):
         with pytest.raises(ValueError, match="request 2: the largest logit is nan"):
@@ -336,7 +344,7 @@ def test_logits_that_are_none_are_one_requests_trouble():
     engine.abort(bad)
     while not good.is_over:
         engine.step()
-    assert good.output == engine_of().generate([[1, 2, 3]], 6, temperature=0.9, seed=4)[0].tokens
+    assert good.output == engine_of().generate([[1, 2, 3]], warm(6, 4))[0].tokens
     assert_nothing_left(engine)
 
 
@@ -357,11 +365,11 @@ def test_a_namespace_that_is_none_is_refused_at_once():
 
 
 def test_a_seed_may_be_numpys():
-    expected = engine_of().generate([[1, 2], [3]], 4, temperature=1.0, seed=3)
-    assert engine_of().generate([[1, 2], [3]], 4, temperature=1.0, seed=np.int64(3)) == expected
-    assert engine_of().generate([[1, 2], [3]], 4, temperature=1.0, seed=np.array([3, 3])) == expected
+    expected = engine_of().generate([[1, 2], [3]], warm(4, 3))
+    assert engine_of().generate([[1, 2], [3]], warm(4, np.int64(3))) == expected
+    assert engine_of().generate([[1, 2], [3]], [warm(4, 3), warm(4, 3)]) == expected
     with pytest.raises(TypeError, match="seed is None"):
-        engine_of().generate([[1]], 1, seed=None)
+        engine_of().generate([[1]], SamplingParams(1, seed=None))
 
 
 def test_a_bad_prompt_among_good_ones_leaves_none():
@@ -372,8 +380,8 @@ def test_a_bad_prompt_among_good_ones_leaves_none():
         engine.generate([[1], range(8)], 2)
     with pytest.raises(ValueError, match="max_new_tokens is 0"):
         engine.generate([[1]], 0)
-    with pytest.raises(ValueError, match="1 seeds for 2 prompts"):
-        engine.generate([[1], [2]], 1, seed=[3])
+    with pytest.raises(ValueError, match="1 sampling parameters for 2 prompts"):
+        engine.generate([[1], [2]], [1])
     with pytest.raises(ValueError, match="prompt is empty"):
         engine.generate([[]], 1)
     assert not engine.scheduler.waiting
@@ -415,3 +423,114 @@ def test_two_chunks_that_write_one_slot_are_found_out():
 def test_a_request_that_is_not_over_has_no_result():
     with pytest.raises(ValueError, match="request 0 is not over"):
         generation(Request([1], 1))
+
+
+# -- several threads ---------------------------------------------------------------------------------------------------
+
+THREADS, ROUNDS = 4, 6
+
+
+def prompts_of(thread, round):
+    """Prompts that share a prefix within a thread and across threads."""
+    return [[1, 2, 3, thread, round], [1, 2, 3, thread], [thread, round, 5, 5, 5, 5]]
+
+
+def run_threads(engine):
+    """Every thread generates, submits and aborts on one engine; what each got, and what went wrong."""
+    found, errors, begin = {}, [], threading.Barrier(THREADS)
+
+    def work(thread):
+        begin.wait()
+        try:
+            for round in range(ROUNDS):
+                aborted = engine.submit([7, 7, thread, round], 3)
+                with contextlib.suppress(ValueError):  # another thread may have stepped it to its end
+                    engine.abort(aborted)
+                answers = engine.generate(prompts_of(thread, round), warm(4, thread))
+                found[thread, round] = [answer.tokens for answer in answers]
+        except BaseException as error:
+            errors.append(error)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    return found, errors
+
+
+def test_several_threads_may_use_one_engine():
+    """The canary reads what it wrote, the manager's books agree, and each answer is what it is alone."""
+    engine = engine_of(40, token_budget=8, max_running=3)
+    found, errors = run_threads(engine)
+    assert errors == []
+    assert_nothing_left(engine)
+    for (thread, round), answers in found.items():
+        alone = engine_of(200).generate(prompts_of(thread, round), warm(4, thread))
+        assert answers == [answer.tokens for answer in alone]
+
+
+# -- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Engine(CanaryModel(5), 5), "manager is 5: expected a CacheManager"),
+        (lambda: Engine(5, CacheManager(5)), "model is 5: expected a Model"),
+        (lambda: Engine(CanaryModel(5), CacheManager(5), 5), "scheduler is 5: expected a Scheduler"),
+        (lambda: Scheduler(5), "manager is 5: expected a CacheManager"),
+        (lambda: Scheduler(CacheManager(5)).submit(1.0), r"cannot submit 1\.0: expected a Request"),
+        (lambda: Sampler(1.0), r"params are 1\.0: expected SamplingParams"),
+    ],
+)
+def test_a_wrong_object_is_named(build, message):
+    with pytest.raises(TypeError, match=message):
+        build()
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint8, np.float16])
+def test_logits_may_be_numbers_of_any_kind(kind):
+    logits = np.array([1, 5, 2], kind)
+    assert Sampler(SamplingParams())(logits) == 1
+    assert Sampler(SamplingParams(temperature=0.01))(logits) == 1
+
+
+@pytest.mark.parametrize("logits", [np.array(["a"]), np.array([[1.0]]), np.array([True]), np.array([None])])
+def test_logits_are_a_row_of_numbers(logits):
+    with pytest.raises(TypeError, match=r"logits are .*: expected a row of numbers"):
+        Sampler(SamplingParams())(logits)
+
+
+@pytest.mark.parametrize(
+    ("token", "step"),
+    [("\0", 1), (-1, 1), (2**32, 1), (np.int32(-1), 1), (None, 1), (1.0, 1), (True, 1), (5, "1"), (5, None), (5, -1),
+     (5, [1]), (5, True)],
+)  # fmt: skip
+def test_a_request_that_refuses_a_token_has_not_changed(token, step):
+    request = Request([1, 2], 1)
+    before = dict(vars(request), output=list(request.output))
+    with pytest.raises((TypeError, ValueError), match=r"token is|step is"):
+        request.take(token, step)
+    assert vars(request) == before
+
+
+def test_a_request_that_is_over_takes_no_more():
+    request = Request([1, 2], 1)
+    request.take(3, 1)
+    with pytest.raises(ValueError, match=r"request 0 is over \(length\)"):
+        request.take(4, 2)
+    assert (request.output, request.tokens.tolist()) == ([3], [1, 2, 3])
+
+
+def test_its_tokens_are_put_together_once_for_each_length():
+    request = Request(range(1000), 9)
+    request.take(7, 1)
+    assert request.tokens is request.tokens
+    request.take(8, 2)
+    assert request.tokens.tolist() == [*range(1000), 7, 8]

@@ -29,7 +29,7 @@ def bars(frame):
 
 def test_a_frame_is_a_step_and_says_what_was_computed_of_whom():
     """Four tokens a step: four of the first's five; its last and, behind a match of three, all of the second's."""
-    engine = an_engine(token_budget=4, max_running=2, worth_waiting=None)
+    engine = an_engine(token_budget=4, max_running=2, min_awaited_prefix=None)
     with record(engine) as film:
         engine.submit([1, 2, 3, 4, 5], 3)
         engine.submit([1, 2, 3, 9, 9, 9], 2)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from minikv import CacheManager, RadixCache
 from minikv.course.exercises.ch07 import orders
-from minikv.testing.interleave import NAMES, Exploration, Order, explore, follow
+from minikv.testing.interleave import NAMES, Exploration, Interleaving, explore, follow
 
 
 def walker(name, steps):
@@ -125,7 +125,7 @@ def test_an_order_can_be_followed_again_and_breaks_in_the_same_way():
     assert found.broken.letters == "ABA"
     with pytest.raises(type(found.broken.error), match="its end was evicted"):
         follow("ABA", RadixCache(), steps, evicting)
-    assert follow("AB", RadixCache(), steps, evicting) == Order("AB", ("match", "evict"), 1)
+    assert follow("AB", RadixCache(), steps, evicting) == Interleaving("AB", ("match", "evict"), 1)
 
 
 def test_the_package_manager_stands_every_order_of_two_lives_and_an_abort():

@@ -472,7 +472,7 @@ def test_chapter_08_builds_the_packages_engine(prompts, new, pages, budget, most
     ours = names["BareEngine"](CanaryModel(9), pools[0], most, budget)
     asks = [names["Ask"](prompt, new) for prompt in prompts]
     names["serve"](ours, asks)
-    theirs = Engine(CanaryModel(9), pools[1], Scheduler(pools[1], budget, most, worth_waiting=None))
+    theirs = Engine(CanaryModel(9), pools[1], Scheduler(pools[1], budget, most, min_awaited_prefix=None))
     found = theirs.generate(prompts, new)
     mine = [(ask.tokens[ask.prompt :], ask.computed, ask.first) for ask in asks]
     assert mine == [(got.tokens, got.computed, got.first_token_steps) for got in found]

@@ -91,17 +91,17 @@ def goes_on_without_the_last_token(original):
 
 
 def gives_tokens_by_arrival(original):
-    """As long as shares are in order of arrival, which a cold first-come run keeps, this is right."""
+    """As long as chunks are in order of arrival, which a cold first-come run keeps, this is right."""
 
-    def settle(self, work, tokens):
+    def update_from_output(self, chunks, tokens):
         sampling = [place for place, token in enumerate(tokens) if token is not None]
-        tokens, by_arrival = list(tokens), sorted(sampling, key=lambda place: work[place].request.number)
+        tokens, by_arrival = list(tokens), sorted(sampling, key=lambda place: chunks[place].request.number)
         sampled = [tokens[place] for place in sampling]
         for place, token in zip(by_arrival, sampled):
             tokens[place] = token
-        return original(self, work, tokens)
+        return original(self, chunks, tokens)
 
-    return Scheduler, "settle", settle
+    return Scheduler, "update_from_output", update_from_output
 
 
 def mixes_up_a_larger_batch(original):

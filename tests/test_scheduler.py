@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import CacheManager, FirstComeFirstServed, LongestPrefixFirst, NoCache, OutOfPages, Request, Scheduler
+from minikv.serving.scheduler import LOOK_AHEAD
 
 
 def run_step(scheduler):
-    """One step whose every complete share samples token 7; what was planned, as (request, tokens, prefill)."""
-    work = scheduler.plan()
-    complete = [s.request.sequence.computed + s.num_tokens == len(s.request.sequence.tokens) for s in work]
-    scheduler.settle(work, [7 if done else None for done in complete])
+    """One step whose every complete chunk samples token 7; what was scheduled, as (request, tokens, prefill)."""
+    chunks = scheduler.schedule()
+    complete = [c.request.sequence.computed + c.num_tokens == len(c.request.sequence.tokens) for c in chunks]
+    scheduler.update_from_output(chunks, [7 if done else None for done in complete])
     scheduler.manager.check()
-    return [(share.request.number, share.num_tokens, share.prefill) for share in work]
+    return [(chunk.request.number, chunk.num_tokens, chunk.prefill) for chunk in chunks]
 
 
 def submitted(scheduler, *prompts, new=4, **options):
@@ -129,7 +130,7 @@ def test_when_others_have_the_pages_it_says_so():
     scheduler = Scheduler(manager)
     submitted(scheduler, [1, 2, 3])
     with pytest.raises(OutOfPages, match="3 needed, but only 2 free and 0 evictable"):
-        scheduler.plan()
+        scheduler.schedule()
     manager.abort(somebody)
     assert run_step(scheduler) == [(1, 3, True)]
 
@@ -199,7 +200,7 @@ def test_whatever_comes_everybody_is_served(asked, page_size, more_pages, budget
     """Prompts of one family in hardly any room: all of them end with what they asked for, and nothing is left."""
     least = max(-(-(length + new - 1) // page_size) for length, new in asked)
     manager = CacheManager(least + more_pages, page_size)
-    scheduler = Scheduler(manager, budget, min(3, budget), order, patience=2, worth_waiting=2)
+    scheduler = Scheduler(manager, budget, min(3, budget), order, max_overtakes=2, min_awaited_prefix=2)
     requests = [Request(range(length), new) for length, new in asked]
     for request in requests:
         scheduler.submit(request)
@@ -244,27 +245,38 @@ def test_first_come_first_served_does_not_look_at_the_cache():
     assert let_in(scheduler) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("patience", [0, 1, 3])
-def test_nobody_is_overtaken_more_often_than_patience_allows(patience):
-    """A stream of requests that all match better than the first: it goes when `patience` of them have gone before."""
+def test_a_step_looks_at_a_bounded_number_of_waiting_requests():
+    """All of them wait for the same prefix; only so many are compared with the one that computes it."""
+    scheduler = Scheduler(CacheManager(4096), token_budget=100, max_running=4, min_awaited_prefix=4)
+    submitted(scheduler, *[range(60) for _ in range(2 * LOOK_AHEAD)], new=1)
+    with mock.patch("minikv.serving.scheduler.common_prefix", side_effect=lambda a, b: 60) as compared:
+        scheduler.schedule()
+    assert 0 < compared.call_count <= LOOK_AHEAD
+
+
+@pytest.mark.parametrize("max_overtakes", [0, 1, 3])
+def test_nobody_is_overtaken_more_often_than_the_limit(max_overtakes):
+    """A stream of requests that all match better than the first: it goes when `max_overtakes` of them are before it."""
     manager = CacheManager(256)
     warm(manager, range(10))
-    scheduler = Scheduler(manager, max_running=1, order=LongestPrefixFirst(), patience=patience)
+    scheduler = Scheduler(manager, max_running=1, order=LongestPrefixFirst(), max_overtakes=max_overtakes)
     submitted(scheduler, [99, 98], new=1)
     order = []
     for stranger in range(8):
         submitted(scheduler, [*range(10), 100 + stranger], [*range(9), 200 + stranger], new=1)
         order += [number for number, _, prefill in run_step(scheduler) if prefill]
-    assert order.index(1) == patience
+    assert order.index(1) == max_overtakes
 
 
 @given(st.data())
 def test_the_bound_holds_for_everybody(data):
-    """Whoever comes when, and however well it matches: no more than `patience` later ones are let in before it."""
-    patience = data.draw(st.integers(0, 3))
+    """Whoever comes when, and however well it matches: no more than `max_overtakes` later ones are let in before it."""
+    max_overtakes = data.draw(st.integers(0, 3))
     manager = CacheManager(64)
     warm(manager, range(12))
-    scheduler = Scheduler(manager, 64, 2, LongestPrefixFirst(), patience, worth_waiting=data.draw(st.integers(1, 6)))
+    scheduler = Scheduler(
+        manager, 64, 2, LongestPrefixFirst(), max_overtakes, min_awaited_prefix=data.draw(st.integers(1, 6))
+    )
     order = []
     for turn in range(12):
         for _ in range(data.draw(st.integers(0, 2))):
@@ -274,7 +286,7 @@ def test_the_bound_holds_for_everybody(data):
     while scheduler.waiting or scheduler.running:
         order += [number for number, _, prefill in run_step(scheduler) if prefill]
     for place, number in enumerate(order):
-        assert sum(later > number for later in order[:place]) <= patience
+        assert sum(later > number for later in order[:place]) <= max_overtakes
 
 
 def test_nobody_is_looked_up_when_nobody_can_be_let_in():
@@ -306,14 +318,14 @@ def test_a_long_queue_is_not_searched_to_its_end():
 
 def test_a_prefix_that_is_being_computed_is_waited_for():
     """Both prompts share eight tokens that nobody has: the second comes in when the first has published them."""
-    scheduler = Scheduler(CacheManager(64), token_budget=6, max_running=2, worth_waiting=2)
+    scheduler = Scheduler(CacheManager(64), token_budget=6, max_running=2, min_awaited_prefix=2)
     first, second = submitted(scheduler, [*range(8), 90], [*range(8), 91], new=1)
     assert run_all(scheduler) == [[(1, 6, True)], [(1, 3, True)], [(2, 1, True)]]
     assert (first.computed_tokens, second.computed_tokens, second.cached_tokens) == (9, 1, 8)
 
 
 def test_a_short_one_is_not():
-    scheduler = Scheduler(CacheManager(64), worth_waiting=9)
+    scheduler = Scheduler(CacheManager(64), min_awaited_prefix=9)
     submitted(scheduler, [*range(8), 90], [*range(8), 91], new=1)
     assert run_all(scheduler) == [[(1, 9, True), (2, 9, True)]]
     scheduler.manager.check()
@@ -323,7 +335,7 @@ def test_a_short_one_is_not():
 def test_nobody_waits_for_what_will_not_come(how):
     cache = NoCache() if how == "no cache" else None
     manager = CacheManager(64, prefix_cache=cache)
-    scheduler = Scheduler(manager, worth_waiting=None if how == "never" else 2)
+    scheduler = Scheduler(manager, min_awaited_prefix=None if how == "never" else 2)
     for tenant in ("a", "b") if how == "namespaces" else (None, None):
         submitted(scheduler, range(8), new=1, namespace=tenant)
     assert [len(step) for step in run_all(scheduler)] == [2]
@@ -331,21 +343,21 @@ def test_nobody_waits_for_what_will_not_come(how):
 
 def test_what_has_been_published_is_not_waited_for():
     """The first is still computing, but the eight tokens that the second needs are there."""
-    scheduler = Scheduler(CacheManager(64), token_budget=10, max_running=2, worth_waiting=4)
+    scheduler = Scheduler(CacheManager(64), token_budget=10, max_running=2, min_awaited_prefix=4)
     submitted(scheduler, range(14), [*range(8), 91], new=1)
     assert run_all(scheduler) == [[(1, 10, True)], [(1, 4, True), (2, 1, True)]]
 
 
 def test_the_last_token_is_computed_anyway_and_not_waited_for():
     """Eight tokens in common, but of them the second needs only seven from the cache."""
-    scheduler = Scheduler(CacheManager(64), worth_waiting=8)
+    scheduler = Scheduler(CacheManager(64), min_awaited_prefix=8)
     submitted(scheduler, range(10), range(8), new=1)
     assert run_all(scheduler) == [[(1, 10, True), (2, 8, True)]]
 
 
 def test_what_is_generated_is_not_waited_for():
     """An answer is published when it is finished, which may be long: whoever asks with it in its prompt goes ahead."""
-    scheduler = Scheduler(CacheManager(64), worth_waiting=2)
+    scheduler = Scheduler(CacheManager(64), min_awaited_prefix=2)
     submitted(scheduler, [1, 2], new=20)
     for _ in range(6):
         run_step(scheduler)
@@ -354,7 +366,7 @@ def test_what_is_generated_is_not_waited_for():
 
 
 def test_others_may_pass_one_that_waits_for_a_prefix_but_not_for_ever():
-    scheduler = Scheduler(CacheManager(64), token_budget=3, max_running=3, patience=1, worth_waiting=4)
+    scheduler = Scheduler(CacheManager(64), token_budget=3, max_running=3, max_overtakes=1, min_awaited_prefix=4)
     submitted(scheduler, range(8), [*range(8), 91], [50], [51], new=1)
     order = let_in(scheduler)
     assert order[:1] == [1]
@@ -372,7 +384,7 @@ def test_an_aborted_request_holds_nothing_wherever_it_was():
         scheduler.abort(request)
         with pytest.raises(ValueError, match=r"cannot abort request \d: it is over \(aborted\)"):
             scheduler.abort(request)
-    assert scheduler.plan() == []
+    assert scheduler.schedule() == []
     assert scheduler.manager.pool.num_free + scheduler.manager.cache.total_size == 16
     with pytest.raises(ValueError, match="it was not submitted here"):
         scheduler.abort(Request([1], 1))
@@ -401,13 +413,13 @@ def test_whoever_is_over_leaves_even_if_another_could_not():
     """Publishing the first one's tokens fails: both are over all the same, and hold nothing after the next step."""
     scheduler = Scheduler(CacheManager(16))
     requests = submitted(scheduler, [1, 2, 3], [4, 5, 6], new=1)
-    work, insert = scheduler.plan(), scheduler.manager.cache.insert
+    chunks, insert = scheduler.schedule(), scheduler.manager.cache.insert
     scheduler.manager.cache.insert = mock.Mock(side_effect=MemoryError)
     with pytest.raises(MemoryError):
-        scheduler.settle(work, [7, 7])
+        scheduler.update_from_output(chunks, [7, 7])
     scheduler.manager.cache.insert = insert
     assert [request.is_over for request in requests] == [True, True]
-    assert scheduler.plan() == []
+    assert scheduler.schedule() == []
     assert not scheduler.manager.sequences
     scheduler.manager.check()
 
@@ -423,29 +435,29 @@ def test_what_was_found_at_first_is_not_what_a_restart_finds():
 
 
 def test_what_is_settled_was_planned():
-    """A token exactly where a share reaches the end of its tokens; anything else is refused, and nothing is entered."""
+    """A token exactly where a chunk reaches the end of its tokens; anything else is refused, and nothing is entered."""
     scheduler = Scheduler(CacheManager(16), token_budget=4, max_running=2)
     submitted(scheduler, [1, 2], [3, 4, 5])
-    work = scheduler.plan()
-    assert [share.samples for share in work] == [True, False]
+    chunks = scheduler.schedule()
+    assert [chunk.samples for chunk in chunks] == [True, False]
     for tokens, message in (
-        ([7], "1 tokens for 2 shares"),
+        ([7], "1 tokens for 2 chunks"),
         ([None, None], "request 1 is computed to a point at the end of its tokens: its token is None"),
         ([7, 7], "request 2 is computed to a point in the middle of them: its token is 7"),
     ):
         with pytest.raises(ValueError, match=message):
-            scheduler.settle(work, tokens)
-    assert (scheduler.step, [share.request.computed_tokens for share in work]) == (0, [0, 0])
-    scheduler.settle(work, [7, None])
+            scheduler.update_from_output(chunks, tokens)
+    assert (scheduler.step, [chunk.request.computed_tokens for chunk in chunks]) == (0, [0, 0])
+    scheduler.update_from_output(chunks, [7, None])
     assert scheduler.step == 1
 
 
 def test_who_is_aborted_while_it_is_computed_is_passed_over():
     scheduler = Scheduler(CacheManager(16))
     gone, other = submitted(scheduler, [1, 2, 3], [4, 5, 6])
-    work = scheduler.plan()
+    chunks = scheduler.schedule()
     scheduler.abort(gone)
-    scheduler.settle(work, [7, 7])
+    scheduler.update_from_output(chunks, [7, 7])
     assert (gone.output, other.output) == ([], [7])
     scheduler.manager.check()
     run_all(scheduler)
@@ -463,8 +475,8 @@ def test_a_request_is_submitted_once():
     [
         ({"max_running": 0}, "max_running is 0: at least 1 request runs"),
         ({"token_budget": 3, "max_running": 4}, "token_budget is 3: each running request that decodes gets 1 token"),
-        ({"patience": -1}, "patience is -1"),
-        ({"worth_waiting": 0}, "worth_waiting is 0"),
+        ({"max_overtakes": -1}, "max_overtakes is -1"),
+        ({"min_awaited_prefix": 0}, "min_awaited_prefix is 0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(options, message):
@@ -482,7 +494,7 @@ def test_an_order_that_leaves_somebody_out_is_told_so():
     scheduler = Scheduler(CacheManager(8), order=OnlyTheFirst())
     submitted(scheduler, [1], [2])
     with pytest.raises(ValueError, match=r"arranged 2 waiting requests, and gave back 1"):
-        scheduler.plan()
+        scheduler.schedule()
 
 
 def test_an_order_that_looks_at_nobody_is_refused():

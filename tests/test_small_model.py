@@ -144,7 +144,7 @@ def test_it_answers_what_it_was_taught(model):
     """Greedily, in one batch, through the engine: nearly every question gets its own answer, to the letter."""
     prompts = [PlainFormat(ByteTokenizer(), END).prompt([], question) for question, _ in PAIRS]
     store = KVStore(model.shape, 80_000, dtype=torch.float32)
-    answers = Engine(model, CacheManager(80_000, store=store)).generate(prompts, max_new_tokens=200)
+    answers = Engine(model, CacheManager(80_000, store=store)).generate(prompts, 200)
     wrong = [
         question
         for (question, answer), got in zip(PAIRS, answers)

@@ -41,12 +41,12 @@ def run_chat(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("torch") is None:
         return complain("the chat needs PyTorch, which is not installed: pip install 'minikv[serving]'", 2)
     with importing():
-        from minikv.serving.sampling import Sampler
+        from minikv.serving.sampling import SamplingParams
         from minikv.serving.terminal import converse, open_chat
     try:
-        Sampler(options.temperature, options.seed)  # says now what it would say at the first question
+        params = SamplingParams(options.max_new_tokens, options.temperature, options.seed)
         chat = open_chat(options.model or asset("model"))
     except (OSError, ValueError, ModuleNotFoundError) as error:
         return complain(str(error), 2)
-    converse(chat, options.max_new_tokens, options.temperature, options.seed)
+    converse(chat, params)
     return 0

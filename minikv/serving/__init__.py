@@ -4,10 +4,10 @@ from minikv.serving.contract import Chunk, Model
 from minikv.serving.engine import Engine, Event, Generation
 from minikv.serving.order import FirstComeFirstServed, LongestPrefixFirst
 from minikv.serving.request import Request
-from minikv.serving.sampling import Sampler
-from minikv.serving.scheduler import Scheduler, Work
+from minikv.serving.sampling import Sampler, SamplingParams
+from minikv.serving.scheduler import ScheduledChunk, Scheduler
 
 __all__ = [
     "Chunk", "Engine", "Event", "FirstComeFirstServed", "Generation", "LongestPrefixFirst", "Model", "Request",
-    "Sampler", "Scheduler", "Work",
+    "Sampler", "SamplingParams", "ScheduledChunk", "Scheduler",
 ]  # fmt: skip

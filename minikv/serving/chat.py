@@ -11,7 +11,10 @@ from collections.abc import Callable, Iterator
 from minikv.serving.chat_format import ChatFormat, Turn
 from minikv.serving.engine import Engine, Generation, generation
 from minikv.serving.request import Request
+from minikv.serving.sampling import Params, SamplingParams
 from minikv.serving.tokenizer import TextStream, Tokenizer
+
+ANSWER = SamplingParams(max_new_tokens=256)  # how an answer is sampled unless it is said
 
 
 class Chat:
@@ -21,13 +24,13 @@ class Chat:
     beyond it, the older half of its turns is forgotten. `turns` are those that are remembered; `last` counts what the
     latest turn took.
 
-    >>> from minikv import CacheManager, CanaryModel
+    >>> from minikv import CacheManager, CanaryModel, SamplingParams
     >>> from minikv.serving.chat_format import PlainFormat
     >>> from minikv.serving.tokenizer import ByteTokenizer
     >>> chat = Chat(Engine(CanaryModel(128), CacheManager(400)), ByteTokenizer(), PlainFormat(ByteTokenizer()))
-    >>> len("".join(chat.ask("What is a page?", max_new_tokens=5)))
+    >>> len("".join(chat.ask("What is a page?", SamplingParams(max_new_tokens=5))))
     5
-    >>> _ = "".join(chat.ask("And a slot?", max_new_tokens=5))
+    >>> _ = "".join(chat.ask("And a slot?", SamplingParams(max_new_tokens=5)))
     >>> chat.last.cached, chat.last.prompt
     (36, 66)
     """
@@ -40,9 +43,7 @@ class Chat:
     def ask(
         self,
         question: str,
-        max_new_tokens: int = 256,
-        temperature: float = 0.0,
-        seed: int = 0,
+        params: Params = ANSWER,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Iterator[str]:
         """The answer's text in pieces, as whole characters come out.
@@ -50,8 +51,9 @@ class Chat:
         After each step `stopped` is asked whether to go on. What was said until it was stopped, or until the iterator
         was closed, is remembered as the answer. `ValueError` when the question alone is too long for the context.
         """
-        prompt = self._prompt(question, max_new_tokens)
-        request = self._engine.submit(prompt, max_new_tokens, temperature, seed)
+        params = SamplingParams.of(params)
+        prompt = self._prompt(question, params.max_new_tokens)
+        request = self._engine.submit(prompt, params)
         stream, said = TextStream(self._tokenizer), ""
         try:
             for token in self._tokens(request, stopped):
@@ -74,10 +76,11 @@ class Chat:
         """What comes out for `request`, whoever steps: another conversation may go on between two pieces."""
         told = 0
         while True:
+            over = request.is_over  # asked first: what is over gets no token behind our back
             while told < len(request.output):
                 told += 1
                 yield request.output[told - 1]
-            if request.is_over or stopped():
+            if over or stopped():
                 return
             self._engine.step()
 

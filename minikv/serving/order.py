@@ -1,6 +1,6 @@
-"""In which order the waiting are let in: one small class for each answer.
+"""In which order waiting requests are admitted: one small class for each answer.
 
-An order only says whom to prefer. That nobody is overtaken for ever is the scheduler's business, whatever the order.
+An order only says which to prefer. That no request is overtaken for ever is the scheduler's business.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ CachedLength = Callable[[Request], int]
 
 
 class Order(Protocol):
-    """Puts waiting requests in the order in which they should be let in."""
+    """Puts waiting requests in the order in which they should be admitted."""
 
     def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
         """`waiting`, which is in order of arrival, the preferred ones first; `cached` says how much is cached."""
 
 
 class FirstComeFirstServed:
-    """Whoever came first goes first.
+    """The request that came first goes first.
 
     >>> a, b = Request([1], 1), Request([1, 2], 1)
     >>> FirstComeFirstServed().arrange([a, b], lambda request: request.prompt_tokens) == [a, b]
@@ -38,7 +38,7 @@ class FirstComeFirstServed:
 
 
 class LongestPrefixFirst:
-    """Whoever has most in the cache goes first, before it is evicted; of equals, whoever came first.
+    """The longest cached prefix goes first, before it is evicted; ties go to the earlier request.
 
     Only the first `window` of the waiting are looked at, since each look is a walk down the tree. After SGLang's
     longest-prefix-match order, which falls back to first come, first served in a long queue.
@@ -53,6 +53,7 @@ class LongestPrefixFirst:
 
     def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
         """By what is cached of them, the longest first."""
+        waiting = list(waiting)
         near = sorted(waiting[: self.window], key=lambda request: -cached(request))
         return [*near, *waiting[self.window :]]
 

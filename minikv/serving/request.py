@@ -1,4 +1,4 @@
-"""A request: what somebody asked for, what has come of it so far, and what it took.
+"""A request: a prompt and how to sample behind it, what has come of it so far, and what it took.
 
 waiting -> running -> over             finished by an end token ("stop"), by length ("length"), or "aborted"
    ^----------'                        preempted: it gave its slots to an older one, and waits again
@@ -8,41 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable
 
-from minikv.errors import whole_number
+from minikv.errors import bounded, whole_number
 from minikv.manager import Sequence
 from minikv.prefix.contract import require_hashable
-from minikv.serving.sampling import Sampler
-from minikv.tokens import PackedTokens, TokensLike, pack
+from minikv.serving.sampling import Params, Sampler, SamplingParams
+from minikv.tokens import TOKEN_LIMIT, PackedTokens, TokensLike, pack
 
 STOP, LENGTH, ABORTED = "stop", "length", "aborted"
 
 
 class Request:
-    """One request to an engine: a `prompt`, and at most `max_new_tokens` generated behind it.
+    """One request to an engine: a `prompt`, and how to sample behind it; a plain number is the most new tokens.
 
     `output` are the generated tokens, with the end token if there was one. `reason` is `None` until it is over, then
     "stop", "length" or "aborted". Of the tokens of the prompt `cached_tokens` were found in the cache at first;
     `computed_tokens` counts every token put through the model, again after a preemption. `first_token_steps` is how
     many steps it took to the first token, from 1; `None` before.
 
-    >>> Request([1, 2, 3], max_new_tokens=2)
+    >>> Request([1, 2, 3], SamplingParams(max_new_tokens=2))
     Request(0, waiting, 3 prompt + 0 of 2 new tokens)
     """
 
     def __init__(
         self,
         prompt: TokensLike,
-        max_new_tokens: int,
-        sampler: Sampler | None = None,
+        params: Params,
         namespace: Hashable = None,
         eos: Collection[int] = (),
     ):
         self.prompt: PackedTokens = pack(prompt)
         if not len(self.prompt):
             raise ValueError("prompt is empty: a request has at least 1 token")
-        self.max_new_tokens = whole_number("max_new_tokens", max_new_tokens, 1, "a request generates at least 1 token")
+        self.params = SamplingParams.of(params)
         require_hashable(namespace)
-        self.sampler = Sampler() if sampler is None else sampler
+        self.sampler = Sampler(self.params)
         self.namespace, self.eos = namespace, eos
         self.output: list[int] = []
         self.reason: str | None = None
@@ -51,7 +50,8 @@ class Request:
         self.cached_tokens = self.computed_tokens = self.preemptions = 0
         self.submitted_at = 0
         self.first_token_steps: int | None = None
-        self.overtaken = 0  # by how many that came later and were let in before it
+        self.overtaken = 0  # by how many that came later and were admitted before it
+        self._tokens = self.prompt  # and the output, as far as it has been looked at
 
     @property
     def prompt_tokens(self) -> int:
@@ -64,9 +64,17 @@ class Request:
         return len(self.output)
 
     @property
+    def max_new_tokens(self) -> int:
+        """The most tokens that it generates."""
+        return self.params.max_new_tokens
+
+    @property
     def tokens(self) -> PackedTokens:
-        """The prompt and what has been generated behind it."""
-        return self.prompt + self.output if self.output else self.prompt
+        """The prompt and what has been generated behind it; put together once for each new length."""
+        known = len(self._tokens) - len(self.prompt)
+        if known < len(self.output):
+            self._tokens = self._tokens + self.output[known:]
+        return self._tokens
 
     @property
     def is_over(self) -> bool:
@@ -74,11 +82,22 @@ class Request:
         return self.reason is not None
 
     def take(self, token: int, step: int) -> None:
-        """A token was generated in step number `step`."""
+        """Enter a `token` that was generated in step number `step`.
+
+        `TypeError` or `ValueError`, and nothing has changed, for what is no token or no step, and when it is over.
+
+        >>> request = Request([1, 2], 1)
+        >>> request.take(7, step=1); request.output, request.reason
+        ([7], 'length')
+        """
+        token, step = token_id(token), whole_number("step", step, self.submitted_at, "no step is before the request")
+        if self.is_over:
+            raise ValueError(f"request {self.number} is over ({self.reason}): it takes no more tokens")
+        ends = token in self.eos
         self.output.append(token)
         if self.first_token_steps is None:
             self.first_token_steps = step - self.submitted_at
-        if token in self.eos:
+        if ends:
             self.reason = STOP
         elif len(self.output) >= self.max_new_tokens:
             self.reason = LENGTH
@@ -87,3 +106,17 @@ class Request:
         state = self.reason or ("waiting" if self.sequence is None else "running")
         new = f"{len(self.output)} of {self.max_new_tokens} new tokens"
         return f"Request({self.number}, {state}, {len(self.prompt)} prompt + {new})"
+
+
+def token_id(token: int) -> int:
+    """`token` as an int, or an error if it cannot be a token.
+
+    >>> token_id(-1)
+    Traceback (most recent call last):
+    ValueError: token is -1: a token is an integer in [0, 2**32)
+    """
+    rule = "a token is an integer in [0, 2**32)"
+    number = whole_number("token", token, 0, rule)
+    if number >= TOKEN_LIMIT:
+        raise ValueError(f"token is {bounded(number)}: {rule}")
+    return number

@@ -1,12 +1,13 @@
 """Sampling: from logits to the next token, with nothing that another request could disturb.
 
 Each request has a generator of its own, so that what is sampled for it depends on its own logits and its own seed,
-and not on who else is in the batch or in which order.
+and not on which other requests are in the batch or in which order.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,51 +16,101 @@ import numpy.typing as npt
 from minikv.errors import bounded, whole_number
 
 
+@dataclass(frozen=True)
+class SamplingParams:
+    """How the tokens of one request are sampled, validated once.
+
+    At most `max_new_tokens` are generated. `temperature` 0 takes the likeliest token, more gives the others a chance;
+    equal seeds give equal answers. After vLLM's class of that name.
+
+    >>> SamplingParams(max_new_tokens=8)
+    SamplingParams(max_new_tokens=8, temperature=0.0, seed=0)
+    >>> SamplingParams(temperature=-1.0)
+    Traceback (most recent call last):
+    ValueError: temperature is -1.0: 0 picks the likeliest token, more gives the others a chance
+    """
+
+    max_new_tokens: int = 16
+    temperature: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        rules = ("max_new_tokens", 1, "a request generates at least 1 token"), ("seed", 0, "a seed is 0 or more")
+        for name, at_least, rule in rules:
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least, rule))
+        warm, rule = self.temperature, "0 picks the likeliest token, more gives the others a chance"
+        if isinstance(warm, bool) or not isinstance(warm, (int, float)):
+            raise TypeError(f"temperature is {bounded(warm)} ({type(warm).__name__}), no number: {rule}")
+        if not (math.isfinite(warm) and warm >= 0):
+            raise ValueError(f"temperature is {bounded(warm)}: {rule}")
+
+    @classmethod
+    def of(cls, params: SamplingParams | int) -> SamplingParams:
+        """`params` as they are, or a plain number of new tokens as parameters.
+
+        >>> SamplingParams.of(8)
+        SamplingParams(max_new_tokens=8, temperature=0.0, seed=0)
+        """
+        return params if isinstance(params, SamplingParams) else cls(params)
+
+
+Params = SamplingParams | int  # a plain number is the most new tokens
+
+
 class Sampler:
-    """Picks the next token of one request: the likeliest at `temperature` 0, else by chance, from its own `seed`.
+    """Picks the next token of one request, by its `params` and its own generator.
 
     Of equal logits the lowest token id is taken. One number is drawn for each token that is sampled.
 
     >>> import numpy as np
     >>> logits = np.array([0.0, 3.0, 3.0, 1.0])
-    >>> Sampler()(logits)
+    >>> Sampler(SamplingParams())(logits)
     1
-    >>> [Sampler(temperature=1.0, seed=5)(logits) for _ in range(3)]
+    >>> warm = Sampler(SamplingParams(temperature=1.0, seed=5))
+    >>> [warm(logits) for _ in range(3)]
     [2, 2, 2]
     """
 
-    def __init__(self, temperature: float = 0.0, seed: int = 0):
-        rule = "0 picks the likeliest token, more gives the others a chance"
-        if isinstance(temperature, bool) or not isinstance(temperature, (int, float)):
-            raise TypeError(f"temperature is {bounded(temperature)} ({type(temperature).__name__}), no number: {rule}")
-        if not (math.isfinite(temperature) and temperature >= 0):
-            raise ValueError(f"temperature is {bounded(temperature)}: {rule}")
-        self.temperature, self.seed = temperature, whole_number("seed", seed, 0, "a seed is 0 or more")
-        self._generator = np.random.default_rng(self.seed)
+    def __init__(self, params: SamplingParams):
+        if not isinstance(params, SamplingParams):
+            raise TypeError(f"params are {bounded(params)}: expected SamplingParams")
+        self.params = params
+        self._generator = np.random.default_rng(params.seed)
 
     def __call__(self, logits: npt.NDArray[Any]) -> int:
         """The next token, from the logits of all, (vocab_size,)."""
-        require_choice(logits)
-        if self.temperature == 0:
+        logits = require_choice(logits)
+        if self.params.temperature == 0:
             return int(logits.argmax())  # numpy takes the first of equals
-        scaled = (logits.astype(np.float64) - logits.max()) / self.temperature
+        scaled = (logits.astype(np.float64) - logits.max()) / self.params.temperature
         shares = np.exp(scaled).cumsum()
         return int(np.searchsorted(shares, self._generator.random() * shares[-1], side="right"))
 
     def __repr__(self) -> str:
-        return f"Sampler(temperature={self.temperature}, seed={self.seed})"
+        return f"Sampler({self.params})"
 
 
-def require_choice(logits: npt.NDArray[Any], whose: str = "") -> None:
-    """Raise `ValueError`, which begins with `whose` logits they are, unless the largest of `logits` is a number.
+def require_choice(logits: Any, whose: str = "") -> npt.NDArray[Any]:
+    """`logits` as an array of floats, if the largest of them is a number.
 
+    `TypeError` for what is no row of numbers, and `ValueError` where there is nothing to choose from; both begin with
+    `whose` logits they are.
+
+    >>> require_choice([1, 2])
+    array([1., 2.])
     >>> require_choice(np.array([np.nan, 1.0]), "request 3: ")
     Traceback (most recent call last):
     ValueError: request 3: the largest logit is nan: there is nothing to choose from
     """
-    largest = logits.max(initial=-np.inf)
+    found = np.asarray(logits)
+    if found.dtype.kind not in "fiu" or found.ndim != 1:
+        raise TypeError(f"{whose}logits are {found.dtype} of shape {found.shape}: expected a row of numbers")
+    if found.dtype.kind != "f":
+        found = found.astype(np.float64)
+    largest = found.max(initial=-np.inf)
     if not np.isfinite(largest):
         raise ValueError(f"{whose}the largest logit is {largest}: there is nothing to choose from")
+    return found
 
 
 def as_array(logits: Any) -> npt.NDArray[Any]:

@@ -1,11 +1,11 @@
-"""The scheduler: who computes what in the next step, and who gets room for it.
+"""The scheduler: which tokens of which requests the next step computes, and which requests get room.
 
-    running    each gets a slot for its last sampled token; is there no page, the youngest makes way (preemption)
+    running    each gets a slot for its last sampled token; if no page is left, the youngest is preempted
                then one token each for those that decode, and chunks of their prompts for the others
-    waiting    as long as the step has tokens to give and the manager has room, the next one is let in
+    waiting    as long as the step has tokens to give and the manager has room, the next one is admitted
 
 All of it is bookkeeping: no model, no tensor. A request is preempted by recompute: what it has computed is published,
-so that computing it again costs little if nobody needed the room for good.
+so computing it again costs little unless its pages are evicted in between.
 
 After the schedulers of vLLM (preemption of the youngest), Sarathi (chunks of prompts beside decoding) and SGLang
 (cache-aware order, and waiting for a prefix that is being computed).
@@ -16,19 +16,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from minikv.errors import OutOfPages, whole_number
+from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.interrupts import whole
 from minikv.manager import CacheManager
 from minikv.manager import Sequence as ManagedSequence
 from minikv.manager.sequence import RUNNING
 from minikv.prefix import NoCache
 from minikv.serving.order import FirstComeFirstServed, Order
-from minikv.serving.request import ABORTED, Request
+from minikv.serving.request import ABORTED, Request, token_id
 from minikv.tokens import common_prefix
 
+LOOK_AHEAD = 128  # waiting requests that one step looks at
 
-class Work(NamedTuple):
-    """A share of one step: the next `num_tokens` of `request`; `prefill` unless it is one that was just sampled."""
+
+class ScheduledChunk(NamedTuple):
+    """The next `num_tokens` of `request`, to be computed in one step.
+
+    `prefill` unless its only token was sampled in the step before.
+    """
 
     request: Request
     num_tokens: int
@@ -42,40 +47,44 @@ class Work(NamedTuple):
 
 
 class Scheduler:
-    """Keeps the waiting and the running requests of one manager, and plans step after step.
+    """Keeps the waiting and the running requests of one manager, and schedules step after step.
 
-    `token_budget` is the most tokens of one step, `max_running` the most requests at a time (at most as many, so that
-    whoever decodes gets its token in every step; prompts share what is left, the oldest first). `order` says who is
-    let in first; nobody is overtaken by more than `patience` later ones. A request waits for another that is computing
-    at least `worth_waiting` tokens which it needs as well; `None` never waits.
+    `token_budget` is the most tokens of one step, `max_running` the most requests at a time: at most as many, so that
+    each one that decodes gets its token in every step. Prompts share the rest, the oldest first. `order` says which
+    waiting request is admitted first; a request may be overtaken at most `max_overtakes` times. A request waits while
+    another one computes at least `min_awaited_prefix` tokens that it needs as well; with `None` it never does.
+    Not for several threads at once: the engine's lock sees to that.
 
     >>> manager = CacheManager(num_pages=32)
     >>> scheduler = Scheduler(manager, token_budget=4, max_running=2)
-    >>> scheduler.submit(Request([1, 2, 3, 4, 5, 6], max_new_tokens=1))
-    >>> work = scheduler.plan(); work
-    [Work(request=Request(1, running, 6 prompt + 0 of 1 new tokens), num_tokens=4, prefill=True)]
-    >>> scheduler.settle(work, [None])
-    >>> [share.num_tokens for share in scheduler.plan()]
+    >>> scheduler.submit(Request([1, 2, 3, 4, 5, 6], 1))
+    >>> chunks = scheduler.schedule(); chunks
+    [ScheduledChunk(request=Request(1, running, 6 prompt + 0 of 1 new tokens), num_tokens=4, prefill=True)]
+    >>> scheduler.update_from_output(chunks, [None])
+    >>> [chunk.num_tokens for chunk in scheduler.schedule()]
     [2]
     """
 
     def __init__(
         self,
         manager: CacheManager,
-        token_budget: int = 512,
-        max_running: int = 16,
+        token_budget: int = 2048,
+        max_running: int = 64,
         order: Order | None = None,
-        patience: int = 8,
-        worth_waiting: int | None = 32,
+        max_overtakes: int = 8,
+        min_awaited_prefix: int | None = 32,
     ):
+        if not isinstance(manager, CacheManager):
+            raise TypeError(f"manager is {bounded(manager)}: expected a CacheManager")
         self.manager = manager
         self.max_running = whole_number("max_running", max_running, 1, "at least 1 request runs")
         rule = "each running request that decodes gets 1 token of a step"
         self.token_budget = whole_number("token_budget", token_budget, self.max_running, rule)
         self.order: Order = FirstComeFirstServed() if order is None else order
-        self.patience = whole_number("patience", patience, 0, "0 lets nobody overtake")
-        never = worth_waiting is None or isinstance(manager.cache, NoCache)  # what is never published never comes
-        self.worth_waiting = None if never else whole_number("worth_waiting", worth_waiting, 1, "at least 1 token")
+        self.max_overtakes = whole_number("max_overtakes", max_overtakes, 0, "with 0 no request is overtaken")
+        never = min_awaited_prefix is None or isinstance(manager.cache, NoCache)  # which never publishes anything
+        rule = "a request waits for at least 1 token"
+        self.min_awaited_prefix = None if never else whole_number("min_awaited_prefix", min_awaited_prefix, 1, rule)
         self.waiting: list[Request] = []  # both in order of arrival
         self.running: list[Request] = []
         self.step = 0
@@ -84,6 +93,8 @@ class Scheduler:
     @whole
     def submit(self, request: Request) -> None:
         """Let `request` wait for its turn; `ValueError` if there can never be room for it."""
+        if not isinstance(request, Request):
+            raise TypeError(f"cannot submit {bounded(request)}: expected a Request")
         if request.number:
             raise ValueError(f"cannot submit request {request.number}: it was submitted before")
         longest = request.prompt_tokens + request.max_new_tokens - 1  # the last token needs no slot
@@ -110,30 +121,30 @@ class Scheduler:
     # -- a step -----------------------------------------------------------------------------------------------------
 
     @whole
-    def plan(self) -> list[Work]:
-        """What to compute next, `[]` if there is nothing; every share has slots.
+    def schedule(self) -> list[ScheduledChunk]:
+        """What to compute next, `[]` if there is nothing; every chunk has slots.
 
-        Raises `OutOfPages` when nothing runs and there is no room for the one whose turn it is: then somebody else has
-        the pages.
+        Raises `OutOfPages` when nothing runs and there is no room for the request whose turn it is: then its pages are
+        held by something else than this scheduler's requests.
         """
         self.sweep()
         self._make_room()
-        work: list[Work] = []
+        chunks: list[ScheduledChunk] = []
         left = self.token_budget
-        for share in sorted(map(_rest, self.running), key=lambda share: share.prefill):  # who decodes comes first
-            count = min(share.num_tokens, left)
-            work += [share._replace(num_tokens=count)] if count else []
+        for chunk in sorted(map(_rest, self.running), key=lambda chunk: chunk.prefill):  # decoding comes first
+            count = min(chunk.num_tokens, left)
+            chunks += [chunk._replace(num_tokens=count)] if count else []
             left -= count
-        return work + self._let_in(left)
+        return chunks + self._admit(left)
 
     @whole
-    def settle(self, work: Sequence[Work], tokens: Iterable[int | None]) -> None:
-        """The shares of `work` are computed, and `tokens` sampled behind them (`None` behind a chunk in the middle).
+    def update_from_output(self, chunks: Sequence[ScheduledChunk], tokens: Iterable[int | None]) -> None:
+        """`chunks` are computed, and `tokens` were sampled behind them (`None` behind a chunk in the middle).
 
-        Whoever was aborted in the meantime is passed over. `ValueError`, and nothing is entered, when a token is
-        missing or one too many.
+        A request that was aborted in the meantime is passed over. `TypeError` or `ValueError`, and nothing is entered,
+        when a token is missing, one too many or no token.
         """
-        entries = _paired(work, list(tokens))
+        entries = _paired(chunks, list(tokens))
         self.step += 1
         for (request, count, _), token in entries:
             assert request.sequence is not None
@@ -149,7 +160,7 @@ class Scheduler:
 
     @whole
     def sweep(self) -> None:
-        """Repair what a failure left behind: the finished leave, and who lost its sequence starts again."""
+        """Repair what a failure left behind: finished requests leave, and one without a sequence starts again."""
         for request in list(self.running):
             if request.is_over:
                 self._leave(request)
@@ -172,7 +183,7 @@ class Scheduler:
     # -- the running ------------------------------------------------------------------------------------------------
 
     def _make_room(self) -> None:
-        """A slot for the last token of each, the oldest first; if there is none, the youngest makes way."""
+        """A slot for the last token of each, the oldest first; if there is none, the youngest is preempted."""
         for request in list(self.running):
             length = request.prompt_tokens + request.generated_tokens
             while (sequence := request.sequence) is not None and len(sequence.tokens) < length:
@@ -196,13 +207,13 @@ class Scheduler:
 
     # -- the waiting ------------------------------------------------------------------------------------------------
 
-    def _let_in(self, left: int) -> list[Work]:
+    def _admit(self, left: int) -> list[ScheduledChunk]:
         """Start waiting requests for the `left` tokens of this step, until one of them finds no room."""
-        work: list[Work] = []
-        if left <= 0 or len(self.running) >= self.max_running:  # nobody's prefix is looked up for nothing
-            return work
+        chunks: list[ScheduledChunk] = []
+        if left <= 0 or len(self.running) >= self.max_running:  # then no prefix has to be looked up
+            return chunks
         last = self._last_in_turn()
-        for request in self._candidates():
+        for request in self._candidates()[:LOOK_AHEAD]:
             if left <= 0 or len(self.running) >= self.max_running:
                 break
             if request.number > last or self._waits_for_a_prefix(request):
@@ -211,31 +222,31 @@ class Scheduler:
                 break
             last = self._last_in_turn()
             count = min(left, len(sequence.tokens) - sequence.computed)
-            work.append(Work(request, count, prefill=True))
+            chunks.append(ScheduledChunk(request, count, prefill=True))
             left -= count
-        return work
+        return chunks
 
     def _candidates(self) -> list[Request]:
-        """The waiting as they should go: first those who have been overtaken often enough, then by the order."""
-        impatient = [request for request in self.waiting if request.overtaken >= self.patience]
-        others = [request for request in self.waiting if request.overtaken < self.patience]
+        """The waiting in the order in which to admit them: first those overtaken often enough, then by the order."""
+        overdue = [request for request in self.waiting if request.overtaken >= self.max_overtakes]
+        others = [request for request in self.waiting if request.overtaken < self.max_overtakes]
         arranged = self.order.arrange(others, self._cached)
-        if len(arranged) != len(others):  # who is left out would wait for ever
+        if len(arranged) != len(others):  # a request that is left out would wait for ever
             raise ValueError(f"{self.order} arranged {len(others)} waiting requests, and gave back {len(arranged)}")
-        return impatient + arranged
+        return overdue + arranged
 
     def _last_in_turn(self) -> int:
-        """The number of the first who may not be overtaken again: nobody with a higher one is let in before."""
-        impatient = (request.number for request in self.waiting if request.overtaken >= self.patience)
-        return min(impatient, default=self._arrived)
+        """The number of the first that may not be overtaken again: none with a higher one is admitted before it."""
+        overdue = (request.number for request in self.waiting if request.overtaken >= self.max_overtakes)
+        return min(overdue, default=self._arrived)
 
     def _cached(self, request: Request) -> int:
         """How many tokens of `request` are cached now."""
         return self.manager.cache.match_prefix(request.tokens[:-1], namespace=request.namespace).length
 
     def _waits_for_a_prefix(self, request: Request) -> bool:
-        """Whether somebody is computing so much of what `request` needs that it should wait for it."""
-        if self.worth_waiting is None:
+        """Whether another request is computing so much of what `request` needs that it should wait for it."""
+        if self.min_awaited_prefix is None:
             return False
         tokens, page, coming = request.tokens, self.manager.page_size, 0
         for other in self.running:
@@ -243,10 +254,12 @@ class Scheduler:
                 assert other.sequence is not None
                 shared = min(common_prefix(tokens, other.sequence.tokens), len(tokens) - 1) // page * page
                 coming = max(coming, shared)
-        return coming >= self.worth_waiting and coming - self._cached(request) >= self.worth_waiting
+        if coming < self.min_awaited_prefix:
+            return False
+        return coming - self._cached(request) >= self.min_awaited_prefix
 
     def _start(self, request: Request) -> ManagedSequence | None:
-        """Let `request` in, or `None` if there is no room beside a page for the next token of each that runs."""
+        """Admit `request`, or `None` if there is no room beside a page for the next token of each that runs."""
         try:
             sequence = self.manager.start(request.tokens, namespace=request.namespace, spare=len(self.running))
         except OutOfPages:
@@ -267,20 +280,22 @@ class Scheduler:
         return f"Scheduler({len(self.running)} running, {len(self.waiting)} waiting, {self.step} steps, {self.order})"
 
 
-def _rest(request: Request) -> Work:
+def _rest(request: Request) -> ScheduledChunk:
     """All that a running request has left to compute: its last sampled token, or what is missing of its prompt."""
     assert request.sequence is not None
     count = len(request.sequence.tokens) - request.sequence.computed
-    return Work(request, count, prefill=count > 1 or not request.output)
+    return ScheduledChunk(request, count, prefill=count > 1 or not request.output)
 
 
-def _paired(work: Sequence[Work], tokens: list[int | None]) -> list[tuple[Work, int | None]]:
-    """Each share that still has its sequence with what was sampled behind it: a token exactly where it ends."""
-    if len(work) != len(tokens):
-        raise ValueError(f"{len(tokens)} tokens for {len(work)} shares: each has one, or None")
-    entries = [(share, token) for share, token in zip(work, tokens) if share.request.sequence is not None]
-    for share, token in entries:
-        if share.samples != (token is not None):
-            where = "at the end of its tokens" if share.samples else "in the middle of them"
-            raise ValueError(f"request {share.request.number} is computed to a point {where}: its token is {token}")
+def _paired(chunks: Sequence[ScheduledChunk], tokens: list[int | None]) -> list[tuple[ScheduledChunk, int | None]]:
+    """Each chunk that still has its sequence with what was sampled behind it: a token exactly where it ends."""
+    if len(chunks) != len(tokens):
+        raise ValueError(f"{len(tokens)} tokens for {len(chunks)} chunks: each has one, or None")
+    entries = [(chunk, token) for chunk, token in zip(chunks, tokens) if chunk.request.sequence is not None]
+    for chunk, token in entries:
+        if chunk.samples != (token is not None):
+            where = "at the end of its tokens" if chunk.samples else "in the middle of them"
+            raise ValueError(f"request {chunk.request.number} is computed to a point {where}: its token is {token}")
+        if token is not None:
+            token_id(token)
     return entries

@@ -16,10 +16,11 @@ from os import PathLike
 from typing import TextIO
 
 from minikv.manager import CacheManager
-from minikv.serving.chat import Chat
+from minikv.serving.chat import ANSWER, Chat
 from minikv.serving.chat_format import load_format
 from minikv.serving.engine import Engine, Generation
 from minikv.serving.model import Llama
+from minikv.serving.sampling import Params
 from minikv.serving.tokenizer import load_tokenizer
 from minikv.store import KVStore
 
@@ -40,14 +41,7 @@ def open_chat(folder: str | PathLike[str]) -> Chat:
     return Chat(Engine(model, CacheManager(2 * context, store=store)), tokenizer, format, context)
 
 
-def converse(
-    chat: Chat,
-    max_new_tokens: int = 256,
-    temperature: float = 0.0,
-    seed: int = 0,
-    read: TextIO | None = None,
-    write: TextIO | None = None,
-) -> None:
+def converse(chat: Chat, params: Params = ANSWER, read: TextIO | None = None, write: TextIO | None = None) -> None:
     """Ask and answer until the input ends; `read` and `write` are the terminal's unless they are given."""
     write = write or sys.stdout
     print(HELP, file=write)
@@ -58,7 +52,7 @@ def converse(
         elif question.startswith("/"):
             print(HELP, file=write)
         else:
-            _answer(chat, question, (max_new_tokens, temperature, seed), write)
+            _answer(chat, question, params, write)
 
 
 def _questions(read: TextIO, write: TextIO) -> Iterator[str]:
@@ -82,12 +76,12 @@ def _questions(read: TextIO, write: TextIO) -> Iterator[str]:
             yield line.strip()
 
 
-def _answer(chat: Chat, question: str, how: tuple[int, float, int], write: TextIO) -> None:
+def _answer(chat: Chat, question: str, params: Params, write: TextIO) -> None:
     write.write("bot:")
     begin, first = time.perf_counter(), None
     with _ctrl_c() as pressed:
         try:
-            for piece in chat.ask(question, *how, stopped=pressed.is_set):
+            for piece in chat.ask(question, params, stopped=pressed.is_set):
                 first = first or time.perf_counter() - begin
                 write.write(_printable(piece))
                 write.flush()

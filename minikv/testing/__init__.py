@@ -5,9 +5,17 @@ Nothing here draws or needs a widget, and nothing below knows that it is looked 
 
 from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.canary_model import CanaryModel
-from minikv.testing.interleave import Exploration, Order, explore, follow
+from minikv.testing.interleave import Exploration, Interleaving, explore, follow
 from minikv.testing.ledger import Ledger, LedgerError
 
 __all__ = [
-    "Canary", "CanaryError", "CanaryModel", "Exploration", "Ledger", "LedgerError", "Order", "explore", "follow",
+    "Canary",
+    "CanaryError",
+    "CanaryModel",
+    "Exploration",
+    "Interleaving",
+    "Ledger",
+    "LedgerError",
+    "explore",
+    "follow",
 ]  # fmt: skip

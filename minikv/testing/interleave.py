@@ -24,13 +24,13 @@ MOST_STEPS = 1000
 
 
 @dataclass(frozen=True)
-class Order:
+class Interleaving:
     """An order in which requests took turns, as far as it went: each step's letter, its words, and how it ended.
 
     `letters` is what `follow` takes. `interruptions` counts how often a request had to stop for another although it
     could have gone on. Its text has a column for each request, and time goes down.
 
-    >>> print(Order("AB", ("match", "evict"), 0, LookupError("slot 3 is gone")))
+    >>> print(Interleaving("AB", ("match", "evict"), 0, LookupError("slot 3 is gone")))
     A       B
     match
             evict
@@ -60,7 +60,7 @@ class Exploration:
     """What `explore` found: how many orders it `tried`, and the first that is `broken`, `None` if none is."""
 
     tried: int
-    broken: Order | None = None
+    broken: Interleaving | None = None
 
     def __repr__(self) -> str:
         if self.broken is None:
@@ -118,7 +118,7 @@ def explore(
     return Exploration(tried)
 
 
-def follow(letters: str, world: Any, *programs: Program, check: Callable[[Any], object] | None = None) -> Order:
+def follow(letters: str, world: Any, *programs: Program, check: Callable[[Any], object] | None = None) -> Interleaving:
     """Run `programs` in `world` in one order, as "AAB"; whoever is not done after the last letter stops there.
 
     Raises what a step or `check` raises, and `ValueError` for a letter whose program is not there or done already.
@@ -169,7 +169,7 @@ class _Run:
         """Who could go now."""
         return [who for who, words in enumerate(self.next_words) if words is not None]
 
-    def complete(self, begun: tuple[int, ...]) -> Order:
+    def complete(self, begun: tuple[int, ...]) -> Interleaving:
         """Go as `begun` says, and then nobody is interrupted any more."""
         while ready := self.ready:
             at = len(self.chosen)
@@ -194,10 +194,10 @@ class _Run:
             return error
         return None
 
-    def order(self, error: Exception | None) -> Order:
+    def order(self, error: Exception | None) -> Interleaving:
         """What has happened so far."""
         letters = "".join(NAMES[who] for who in self.chosen)
-        return Order(letters, tuple(self.words), self._interruptions(self.chosen), error)
+        return Interleaving(letters, tuple(self.words), self._interruptions(self.chosen), error)
 
     def others(self, decided: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The beginnings that part from this order after `decided` steps, each with its interruptions."""

@@ -17,8 +17,9 @@ import random
 
 import torch
 
-from minikv import ByteTokenizer, CacheManager, CanaryModel, Chunk, Engine, KVStore, Llama, Scheduler
-from minikv import NoCache, OutOfPages, RadixCache, asset, beside, bytes_per_token, check, plot, record
+from minikv import ByteTokenizer, CacheManager, CanaryModel, Chunk, Engine, KVStore, Llama
+from minikv import NoCache, OutOfPages, RadixCache, SamplingParams, Scheduler, asset
+from minikv import beside, bytes_per_token, check, plot, record
 
 torch.set_num_threads(1)  # a model as small as this gains nothing from more
 model, tokenizer = Llama.from_folder(asset("model")), ByteTokenizer()
@@ -67,7 +68,7 @@ def film_of(slots, steps):
     engine = Engine(model, manager, Scheduler(manager, token_budget=12, max_running=3))
     with record(engine, label=lambda tokens: repr(tokenizer.decode(tokens))) as film:
         for question in ("Hi", "Help", "Hey"):
-            engine.submit(asked(question), max_new_tokens=4)
+            engine.submit(asked(question), SamplingParams(max_new_tokens=4))
         for _ in range(steps):
             engine.step()
     return film
@@ -329,7 +330,7 @@ for _ in range(200):
     ours = BareEngine(CanaryModel(9), CacheManager(pages), budget=budget)
     serve(ours, asks := [Ask(prompt, new) for prompt in prompts])
     manager = CacheManager(pages)
-    theirs = Engine(CanaryModel(9), manager, Scheduler(manager, budget, 4, worth_waiting=None))
+    theirs = Engine(CanaryModel(9), manager, Scheduler(manager, budget, 4, min_awaited_prefix=None))
     found = theirs.generate(prompts, new)
     mine = [(ask.tokens[ask.prompt :], ask.computed, ask.first) for ask in asks]
     assert mine == [(got.tokens, got.computed, got.first_token_steps) for got in found]
@@ -354,7 +355,7 @@ def converse(cache, model=model):
     said, turns = tokenizer.encode(INSTRUCTIONS), []
     for question in ("Hello!", "What is a radix tree?", "What is evicted first?", "Thanks!"):
         said += asked(question)
-        turns += engine.generate([said], max_new_tokens=140)
+        turns += engine.generate([said], SamplingParams(max_new_tokens=140))
         said += [*turns[-1].tokens, *tokenizer.encode("\n")]
     return turns
 
@@ -379,13 +380,13 @@ beside(
 """
 Without the cache the wait grows with all that was said. With it, after the first turn, it is one step.
 
-**In which order?** The cache makes a new choice. Eight requests ask about two documents, turn and turn about, and there is room for little more than one document.
+**In which order?** The cache makes a new choice. Eight requests ask about two documents, alternately, and there is room for little more than one document.
 
-**Predict first.** First come, first served: how often is each document computed? And if whoever has most in the cache goes first?
+**Predict first.** First come, first served: how often is each document computed? And if the request with the longest cached prefix goes first?
 
 <details><summary>Answer</summary>
 
-Four times each: every request evicts the document that the next one needs. In the other order once each. But a stranger's request could wait for ever while new ones with a cached prefix keep coming, so `Scheduler` has `patience`: nobody is overtaken by more than so many. (It has one more rule for the cache's sake: with `worth_waiting`, a request waits while somebody is computing a long prefix that it needs too.)
+Four times each: every request evicts the document that the next one needs. In the other order once each. But a stranger's request could wait for ever while new ones with a cached prefix keep coming, so `Scheduler` has `max_overtakes`: a request is overtaken at most so many times. (It has one more rule for the cache's sake: a request waits while another one computes a prefix of at least `min_awaited_prefix` tokens that it needs too.)
 
 </details>
 """
@@ -394,13 +395,13 @@ Four times each: every request evicts the document that the next one needs. In t
 from minikv import FirstComeFirstServed, LongestPrefixFirst
 
 prompts = [[document] * 40 + [10 + number] for number, document in enumerate([1, 2] * 4)]
-for order, patience in ((FirstComeFirstServed(), 8), (LongestPrefixFirst(), 8), (LongestPrefixFirst(), 1)):
+for order, most in ((FirstComeFirstServed(), 8), (LongestPrefixFirst(), 8), (LongestPrefixFirst(), 1)):
     manager = CacheManager(60)
-    engine = Engine(CanaryModel(64), manager, Scheduler(manager, 64, 1, order, patience))
-    came = [event.request for event in engine.stream(prompts, max_new_tokens=1)]
+    engine = Engine(CanaryModel(64), manager, Scheduler(manager, 64, 1, order, most))
+    came = [event.request for event in engine.stream(prompts, SamplingParams(max_new_tokens=1))]
     computed = sum(request.computed_tokens for request in came)
     served = [request.number for request in came]
-    print(f"{order!r:31} patience {patience}: {served}, {computed} tokens computed")
+    print(f"{order!r:31} max_overtakes={most}: {served}, {computed} tokens computed")
 
 # %% [markdown]
 """
@@ -489,12 +490,12 @@ def shares(budget, left):
 
 </details>
 
-**8.2 Design.** One place, and requests that wait, in the order in which they came. `cached[i]` tokens of request `i` are in the cache. Whoever has most goes first, of equals whoever came first; but nobody may be overtaken by more than `patience` who came later. Write `let_in(cached, patience)`: the order in which they are let in, as indices. The judge compares you with the package's `Scheduler`.
+**8.2 Design.** One place, and requests that wait, in the order in which they came. `cached[i]` tokens of request `i` are in the cache. The longest cached prefix goes first, and ties go to the earlier request; but a request may be overtaken at most `max_overtakes` times. Write `let_in(cached, max_overtakes)`: the order in which they are let in, as indices. The judge compares you with the package's `Scheduler`.
 """
 
 
 # %%
-def let_in(cached, patience):
+def let_in(cached, max_overtakes):
     raise NotImplementedError  # delete this line; about ten lines to write
 
 
@@ -504,17 +505,17 @@ check("8.2 let_in", let_in)
 """
 <details><summary>Hint</summary>
 
-Keep for each who waits how often it was overtaken. Whoever has been overtaken `patience` times goes before everybody else.
+Count for each waiting request how often it was overtaken. One that was overtaken `max_overtakes` times goes before all others.
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def let_in(cached, patience):
+def let_in(cached, max_overtakes):
     waiting, overtaken, order = list(range(len(cached))), [0] * len(cached), []
     while waiting:
-        tired = [i for i in waiting if overtaken[i] >= patience]
+        tired = [i for i in waiting if overtaken[i] >= max_overtakes]
         chosen = tired[0] if tired else max(waiting, key=lambda i: cached[i])
         waiting.remove(chosen)
         order.append(chosen)

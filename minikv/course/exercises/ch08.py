@@ -19,7 +19,7 @@ Case = tuple[int, list[tuple[int, int]]]
 def shares(budget: int, left: Sequence[int]) -> list[int]:
     """How many tokens each running request gets in the next step, when `left[i]` are left of request `i` to compute.
 
-    Who has a single token left decodes, and comes first; then the others, in order.
+    A request with a single token left decodes, and comes first; then the others, in order.
 
     >>> shares(8, [10, 1, 4])
     [7, 1, 0]
@@ -31,20 +31,20 @@ def shares(budget: int, left: Sequence[int]) -> list[int]:
     return found
 
 
-def let_in(cached: Sequence[int], patience: int) -> list[int]:
+def let_in(cached: Sequence[int], max_overtakes: int) -> list[int]:
     """The order in which a `Scheduler` with one place lets requests in; request `i` has `cached[i]` cached tokens.
 
-    The longest prefix goes first, but nobody is overtaken by more than `patience` who came later.
+    The longest prefix goes first, but a request is overtaken at most `max_overtakes` times.
 
-    >>> let_in([0, 2, 3], patience=1)
+    >>> let_in([0, 2, 3], max_overtakes=1)
     [2, 0, 1]
     """
     manager = CacheManager(sum(cached) + 2 * len(cached) + 1)
-    engine = Engine(CanaryModel(1000), manager, Scheduler(manager, 1000, 1, LongestPrefixFirst(), patience))
+    engine = Engine(CanaryModel(1000), manager, Scheduler(manager, 1000, 1, LongestPrefixFirst(), max_overtakes))
     prefixes = [[number] * length for number, length in enumerate(cached)]
-    engine.generate([prefix for prefix in prefixes if prefix], max_new_tokens=1)  # they are cached now
+    engine.generate([prefix for prefix in prefixes if prefix], 1)  # they are cached now
     prompts = [[*prefix, 500 + number, 999] for number, prefix in enumerate(prefixes)]
-    came = [event.request.number for event in engine.stream(prompts, max_new_tokens=1)]
+    came = [event.request.number for event in engine.stream(prompts, 1)]
     return [number - min(came) for number in came]
 
 
@@ -164,41 +164,41 @@ def _chosen(
     return order
 
 
-def _longest_alone(cached: Sequence[int], patience: int) -> list[int]:
+def _longest_alone(cached: Sequence[int], max_overtakes: int) -> list[int]:
     return sorted(range(len(cached)), key=lambda i: -cached[i])
 
 
-def _shortest_prefix_first(cached: Sequence[int], patience: int) -> list[int]:
+def _shortest_prefix_first(cached: Sequence[int], max_overtakes: int) -> list[int]:
     return sorted(range(len(cached)), key=lambda i: cached[i])
 
 
-def _numbers(cached: Sequence[int], patience: int) -> list[int]:
+def _numbers(cached: Sequence[int], max_overtakes: int) -> list[int]:
     return sorted(cached, reverse=True)
 
 
-def _first_come(cached: Sequence[int], patience: int) -> list[int]:
+def _first_come(cached: Sequence[int], max_overtakes: int) -> list[int]:
     return list(range(len(cached)))
 
 
-def _once_too_often(cached: Sequence[int], patience: int) -> list[int]:
-    return _chosen(cached, lambda often: often > patience, lambda tired: tired[0])
+def _once_too_often(cached: Sequence[int], max_overtakes: int) -> list[int]:
+    return _chosen(cached, lambda often: often > max_overtakes, lambda tired: tired[0])
 
 
-def _any_before_it(cached: Sequence[int], patience: int) -> list[int]:
-    return _chosen(cached, lambda often: often >= patience, lambda tired: tired[0], everybody=True)
+def _any_before_it(cached: Sequence[int], max_overtakes: int) -> list[int]:
+    return _chosen(cached, lambda often: often >= max_overtakes, lambda tired: tired[0], everybody=True)
 
 
-def _longest_of_the_tired(cached: Sequence[int], patience: int) -> list[int]:
-    return _chosen(cached, lambda often: often >= patience, lambda tired: max(tired, key=lambda i: cached[i]))
+def _longest_of_the_tired(cached: Sequence[int], max_overtakes: int) -> list[int]:
+    return _chosen(cached, lambda often: often >= max_overtakes, lambda tired: max(tired, key=lambda i: cached[i]))
 
 
-def _last_of_the_tired(cached: Sequence[int], patience: int) -> list[int]:
-    return _chosen(cached, lambda often: often >= patience, lambda tired: tired[-1])
+def _last_of_the_tired(cached: Sequence[int], max_overtakes: int) -> list[int]:
+    return _chosen(cached, lambda often: often >= max_overtakes, lambda tired: tired[-1])
 
 
-def _last_of_equals(cached: Sequence[int], patience: int) -> list[int]:
+def _last_of_equals(cached: Sequence[int], max_overtakes: int) -> list[int]:
     later_first = [length * len(cached) + i for i, length in enumerate(cached)]
-    return _chosen(later_first, lambda often: often >= patience, lambda tired: tired[0])
+    return _chosen(later_first, lambda often: often >= max_overtakes, lambda tired: tired[0])
 
 
 def _room_for_all() -> Case:
@@ -274,13 +274,13 @@ EXERCISES = (
         hint="count for each who waits how often somebody who came later went before it",
         wrong=(
             Wrong(_longest_alone, "with new long prefixes coming all the time, the shortest would wait for ever"),
-            Wrong(_shortest_prefix_first, "the other way round: whoever has most in the cache goes first"),
+            Wrong(_shortest_prefix_first, "the other way round: the longest cached prefix goes first"),
             Wrong(_numbers, "return who they are, their indices, and not what they have in the cache"),
-            Wrong(_first_come, "as long as nobody has lost patience, the longest cached prefix goes first"),
-            Wrong(_once_too_often, "whoever was overtaken `patience` times may not be overtaken once more"),
+            Wrong(_first_come, "as long as no request was overtaken too often, the longest cached prefix goes first"),
+            Wrong(_once_too_often, "a request that was overtaken `max_overtakes` times may not be overtaken again"),
             Wrong(_any_before_it, "only those who came later overtake: who came before it does not count"),
-            Wrong(_longest_of_the_tired, "of those who have lost patience the first goes, or it is overtaken again"),
-            Wrong(_last_of_the_tired, "of those who have lost patience the first goes, not the last"),
+            Wrong(_longest_of_the_tired, "of those overtaken too often the first goes, or it is overtaken again"),
+            Wrong(_last_of_the_tired, "of those overtaken too often the first goes, not the last"),
             Wrong(_last_of_equals, "of equals the one that came first goes first"),
         ),
     ),
