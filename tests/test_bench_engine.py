@@ -70,6 +70,43 @@ def test_an_answer_that_differs_stops_it(small, monkeypatch):
         bench_engine(small, rounds=1, quick=True)
 
 
+@pytest.fixture(scope="module")
+def duels():
+    pytest.importorskip("transformers")
+    from minikv.measure.generating import race_transformers
+
+    return race_transformers(rounds=1, quick=True)
+
+
+def test_a_peer_runs_the_same_workloads_with_the_same_tokens(duels):
+    assert [duel.promised for duel in duels] == [1.0, 2.0, 2.0, 1.0]
+    assert all(duel.seconds.low > 0 and duel.ratio.low > 0 for duel in duels)
+    assert duels[0].workload == "4 prompts of 16, 4 new tokens"
+
+
+def test_a_peer_that_says_another_token_stops_the_race(monkeypatch):
+    pytest.importorskip("transformers")
+    from minikv.measure import generating
+
+    real = generating.Peer.generate
+
+    def other(self, prompts, new, cache=None, **options):
+        answer = real(self, prompts, new, cache, **options)
+        answer.tokens[-1][-1] = (answer.tokens[-1][-1] + 1) % 64
+        return answer
+
+    monkeypatch.setattr(generating.Peer, "generate", other)
+    with pytest.raises(InvariantError, match="different tokens"):
+        generating.race_transformers(rounds=1, quick=True)
+
+
+def test_a_race_is_reported_and_promised(figures, duels):
+    whole = dataclasses.replace(figures, quick=False, duels=[dataclasses.replace(duels[0], ratio=Spread(1.04, 0.9, 2))])
+    assert chat_promises(whole)[-1].kept
+    assert "x 1.04 (0.90 to 2.00)" in chat_report(whole)
+    assert "beside a peer" not in chat_report(figures)
+
+
 def test_threads_are_as_before(small):
     before = torch.get_num_threads()
     bench_engine(small, rounds=1, quick=True)

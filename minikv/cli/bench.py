@@ -46,7 +46,7 @@ def add_bench(commands: Any) -> None:
     bench.add_argument("--race", type=guest, action="append", default=[], metavar="MODULE:CLASS",
                        help="an index of your own: a class with the five verbs that takes lists of tokens")  # fmt: skip
     bench.add_argument("--copy", action="store_true", help="measure copies of keys and values instead, to a memcpy")
-    bench.add_argument("--engine", action="store_true", help="serve a chat with and without the cache instead")
+    bench.add_argument("--engine", action="store_true", help="serve chats instead, and race transformers")
     bench.add_argument("--device", choices=("cpu", "cuda"), help="of --copy; default: the GPU where there is one")
     bench.add_argument("--save", metavar="FILE", help="of --copy: put the figures into this JSON file too")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
@@ -129,6 +129,10 @@ def _run_engine(options: argparse.Namespace) -> int:
 
     with _laps() as tick:
         figures = bench_engine(rounds=options.rounds, quick=options.quick, tick=tick)
+        if importlib.util.find_spec("transformers") is not None:
+            with importing():
+                from minikv.measure.generating import race_transformers
+            figures.duels = race_transformers(options.rounds, options.quick, tick)
     print(json.dumps(dataclasses.asdict(figures)) if options.json else chat_report(figures))
     return 0
 

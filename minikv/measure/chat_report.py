@@ -1,4 +1,4 @@
-"""What `minikv bench --engine` prints: the chats without the cache and with it, and what the project promises of it."""
+"""What `minikv bench --engine` prints: chats without the cache and with it, races with a peer, and the promises."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 from minikv.measure.report import Promise
 
 if TYPE_CHECKING:
+    from minikv.measure.bench import Spread
     from minikv.measure.chatting import EngineFigures
+
+
+ONE = "a random Llama in float32, one thread"
 
 
 def chat_promises(figures: EngineFigures) -> list[Promise]:
@@ -18,7 +22,9 @@ def chat_promises(figures: EngineFigures) -> list[Promise]:
     return [
         Promise("prompt tokens that the cache saved, as a share", figures.saved, 0.8, at_most=False),
         Promise("time to the first token, without the cache against with it", ratio, 3, at_most=False),
-    ]
+        *(Promise(f"{duel.workload}, against {duel.peer}", duel.ratio.median, duel.promised, at_most=False)
+          for duel in figures.duels),
+    ]  # fmt: skip
 
 
 def chat_report(figures: EngineFigures) -> str:
@@ -34,6 +40,14 @@ def chat_report(figures: EngineFigures) -> str:
         f"  {'time to first token':<34}x {figures.first_token_ratio}",
         f"  {'whole request':<34}x {figures.whole_ratio}",
     ]
+    if figures.duels:
+        lines += ["", f"beside a peer with the same weights and the same tokens: its time divided by ours, {ONE}"]
+        lines += [f"  {duel.workload:<54}{duel.peer:<36}x {_fine(duel.ratio)}" for duel in figures.duels]
     if kept := chat_promises(figures):
         lines += ["", "promised:", *(f"  {promise}" for promise in kept)]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _fine(spread: Spread) -> str:
+    """A ratio near 1, in hundredths."""
+    return f"{spread.median:.2f} ({spread.low:.2f} to {spread.high:.2f})"

@@ -52,11 +52,23 @@ class Side:
 
 
 @dataclass
+class Duel:
+    """A workload that a peer runs as well: our seconds, theirs divided by ours, and what is promised of that ratio."""
+
+    workload: str
+    peer: str
+    seconds: Spread
+    ratio: Spread
+    promised: float
+
+
+@dataclass
 class EngineFigures:
     """Everything that `minikv bench --engine` measures; `dataclasses.asdict` makes it JSON.
 
     `prompt_tokens` are those of all prompts, `computed_without` and `computed_with` how many of them were computed; the
     first token's times are means in milliseconds, `first_token_ratio` and `whole_ratio` without the cache to with it.
+    `duels` are with `transformers`, where it is installed (`generating.race_transformers`).
     """
 
     machine: str
@@ -72,6 +84,7 @@ class EngineFigures:
     first_token_with: Spread = field(default_factory=lambda: Spread(0, 0, 0))
     first_token_ratio: Spread = field(default_factory=lambda: Spread(0, 0, 0))
     whole_ratio: Spread = field(default_factory=lambda: Spread(0, 0, 0))
+    duels: list[Duel] = field(default_factory=list)
 
     @property
     def saved(self) -> float:

@@ -1,0 +1,155 @@
+"""`minikv bench --engine`, where `transformers` is installed: our engine beside its `generate`, on the same weights.
+
+Three workloads: many prompts at once; many requests behind one long prefix that is computed already, for both sides;
+and one long prompt. A random Llama of about 30 million parameters in float32, one thread, one process; the sides take
+turns round by round, and must say the same greedy tokens.
+
+It imports torch, and `minikv.measure` does not import it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from minikv.errors import InvariantError, whole_number
+from minikv.manager import CacheManager
+from minikv.measure.bench import ROUNDS, Spread, Tick
+from minikv.measure.chatting import Duel
+from minikv.measure.copying import one_thread
+from minikv.measure.peer import Answer, Peer
+from minikv.serving import Engine, SamplingParams
+from minikv.serving.config import LlamaConfig
+from minikv.serving.model import Llama
+from minikv.store import KVStore
+
+
+class Sizes(NamedTuple):
+    """How large the model and the three workloads are, in tokens but for the counts of layers and requests."""
+
+    hidden: int
+    layers: int
+    vocabulary: int
+    prompts: int
+    prompt: int
+    new: int
+    sharing: int
+    prefix: int
+    own: int
+    decoded: int
+    prefilled: int
+
+
+FULL = Sizes(512, 8, 4096, prompts=32, prompt=128, new=64, sharing=16, prefix=2000, own=8, decoded=24, prefilled=3900)
+QUICK = Sizes(64, 2, 64, prompts=4, prompt=16, new=4, sharing=4, prefix=128, own=4, decoded=4, prefilled=200)
+
+
+def race_transformers(rounds: int = ROUNDS, quick: bool = False, tick: Tick = lambda what: None) -> list[Duel]:
+    """Run the workloads `rounds` times after a lap that is not measured; `InvariantError` when one token differs."""
+    rounds = whole_number("rounds", rounds, 1, "at least 1 round is measured")
+    sizes = QUICK if quick else FULL
+    with one_thread():
+        sides = _Sides(sizes)
+        duels = []
+        for workload, cache, promised, lap in sides.workloads():
+            laps = []
+            for number in range(rounds + 1):
+                tick(f"{workload}, {cache}")
+                laps.append(lap(bool(number % 2)))
+            ours, theirs = zip(*laps[1:])
+            ratios = [peer / own for own, peer in zip(ours, theirs)]
+            name = f"{sides.peer.name}, {cache}"
+            duels.append(Duel(workload, name, Spread.of(list(ours)), Spread.of(ratios), promised))
+    return duels
+
+
+Lap = Callable[[bool], tuple[float, float]]
+
+
+class _Sides:
+    """Our engine and the peer, with one set of weights, and a store that is used again and again."""
+
+    def __init__(self, sizes: Sizes):
+        settings = {
+            "model_type": "llama", "vocab_size": sizes.vocabulary, "hidden_size": sizes.hidden,
+            "intermediate_size": sizes.hidden * 7 // 2, "num_hidden_layers": sizes.layers, "num_attention_heads": 8,
+            "num_key_value_heads": 2, "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+            "tie_word_embeddings": False,
+        }  # fmt: skip
+        self.sizes, self.chance = sizes, random.Random(0)
+        self.model = Llama.random(LlamaConfig.read(settings))
+        self.peer = Peer(self.model, settings)
+        requests = (
+            sizes.prompts * (sizes.prompt + sizes.new),
+            sizes.prefix + sizes.sharing * (sizes.own + sizes.decoded),
+        )
+        self.slots = max(*requests, sizes.prefilled) + sizes.prompts
+        self.store = KVStore(self.model.shape, self.slots, layout="layer", dtype=self.model.dtype)
+
+    def workloads(self) -> list[tuple[str, str, float, Lap]]:
+        """Each workload's name, the peer's cache, the promised ratio, and what runs a lap of it."""
+        s = self.sizes
+        many = f"{s.prompts} prompts of {s.prompt}, {s.new} new tokens"
+        shared = f"{s.sharing} requests behind {s.prefix:,} shared tokens, decoding"
+        return [
+            (many, "static cache", 1.0, self._many),
+            (shared, "dynamic cache", 2.0, lambda swap: self._shared(swap, static=False)),
+            (shared, "static cache", 2.0, lambda swap: self._shared(swap, static=True)),
+            (f"prefill of {s.prefilled:,} tokens", "dynamic cache", 1.0, self._prefill),
+        ]
+
+    def _many(self, swap: bool) -> tuple[float, float]:
+        prompts, new = self._prompts(self.sizes.prompts, self.sizes.prompt), self.sizes.new
+
+        def theirs() -> Answer:
+            return self.peer.generate(prompts, new, cache_implementation="static")
+
+        ours, peer = _both(lambda: _generate(self._engine(), prompts, new), theirs, swap)
+        return ours.seconds, peer.seconds
+
+    def _shared(self, swap: bool, static: bool) -> tuple[float, float]:
+        s = self.sizes
+        (prefix,), engine = self._prompts(1, s.prefix), self._engine()
+        prompts = [[*prefix, *own] for own in self._prompts(s.sharing, s.own)]
+        engine.generate([prefix], 1)
+        cache = self.peer.prefilled(prefix, s.sharing, s.own + s.decoded, static)
+        sides = lambda: _generate(engine, prompts, s.decoded), lambda: self.peer.generate(prompts, s.decoded, cache)
+        ours, peer = _both(*sides, swap)
+        return ours.decoding, peer.decoding
+
+    def _prefill(self, swap: bool) -> tuple[float, float]:
+        prompts = self._prompts(1, self.sizes.prefilled)
+        sides = lambda: _generate(self._engine(), prompts, 1), lambda: self.peer.generate(prompts, 1)
+        ours, peer = _both(*sides, swap)
+        return ours.seconds, peer.seconds
+
+    def _prompts(self, count: int, length: int) -> list[list[int]]:
+        return [self.chance.choices(range(self.sizes.vocabulary), k=length) for _ in range(count)]
+
+    def _engine(self) -> Engine:
+        return Engine(self.model, CacheManager(self.slots, store=self.store))
+
+
+def _both(ours: Callable[[], Answer], theirs: Callable[[], Answer], swap: bool) -> tuple[Answer, Answer]:
+    """Both answers, theirs first with `swap`; the tokens must be the same."""
+    answers: dict[bool, Answer] = {}
+    for peer in (swap, not swap):
+        answers[peer] = theirs() if peer else ours()
+    if answers[False].tokens != answers[True].tokens:
+        raise InvariantError("the engine and transformers say different tokens")
+    return answers[False], answers[True]
+
+
+def _generate(engine: Engine, prompts: Sequence[Sequence[int]], new: int) -> Answer:
+    """As `Peer.generate`, by our engine."""
+    begin = time.perf_counter()
+    requests = [engine.submit(prompt, SamplingParams(max_new_tokens=new)) for prompt in prompts]
+    while not all(request.output for request in requests):
+        engine.step()
+    first = time.perf_counter()
+    while not all(request.is_over for request in requests):
+        engine.step()
+    end = time.perf_counter()
+    return Answer([request.output for request in requests], end - begin, end - first)
