@@ -450,6 +450,20 @@ def test_a_learners_match_may_return_anything(found, said):
     assert film.at(1).words == f"match [1 2 3]{said}"
 
 
+def test_the_path_of_a_learners_result_is_found_by_slots_or_by_pages():
+    class Found:
+        def __init__(self, **fields):
+            vars(self).update(fields)
+
+    for found in (Found(slots=[7, 8]), Found(pages=[7, 8]), [7, 8]):
+        mine = Mine()
+        mine.insert([1, 2], [7, 8])
+        mine.match_prefix = lambda tokens, found=found: found
+        with record(mine) as film:
+            mine.match_prefix([1, 2, 3])
+        assert marks(film.at(1)) == {"[1 2]": ["matched"]}
+
+
 def test_a_learners_evict_may_count_and_alloc_may_give_nothing():
     class Pool:
         size = 1

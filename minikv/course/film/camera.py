@@ -175,14 +175,14 @@ def _in_order(views: dict[int, NodeView], parents: dict[int, int | None]) -> lis
 
 
 def path_of(result: Any, state: State, number: Callable[[Any], int]) -> set[int]:
-    """The ids on the path that a call returned; of a learner's result, the nodes whose slots it has."""
+    """The ids on the path that a call returned; for a learner's result, the nodes whose slots, or pages, are in it."""
     try:
         path = {number(node) for node in nodes_of(result)}
     except TypeError:
         path = set()
-    if path or (not hasattr(result, "__iter__") and not hasattr(result, "slots")):
+    found = getattr(result, "slots", getattr(result, "pages", result))
+    if path or (found is result and not hasattr(result, "__iter__")):
         return path & set(state.nodes)
-    found = getattr(result, "slots", result)
     slots: set[int] = set()
     for part in found if isinstance(found, tuple) else (found,):
         values = plain(part) if hasattr(part, "__iter__") else []

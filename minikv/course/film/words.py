@@ -114,14 +114,14 @@ def _locks(call: Call, state: State, unit: str) -> str:
 
 
 def _evict(call: Call, state: State, unit: str) -> str:
-    slots, wanted = call.result, next(iter(call.arguments.values()))
-    if isinstance(slots, int):  # a learner's evict may count
-        return f"{_count(slots)} left the tree"
-    slots = plain(slots)
-    if not slots:
+    pages, wanted = call.result, next(iter(call.arguments.values()))
+    if isinstance(pages, int):  # a learner's evict may count
+        return f"{_count(pages)} left the tree"
+    pages, size = plain(pages), getattr(call.thing, "page_size", 1)
+    if not pages:
         return "nothing can leave the tree" if wanted else "nothing was asked for"
-    left = f"{_count(len(slots))} left the tree, {_many(slots, 'slot')}"
-    return left if len(slots) >= wanted else f"{left}; no more can"
+    left = f"{_count(len(pages) * size)} left the tree, {_many(pages, 'page' if size > 1 else 'slot')}"
+    return left if len(pages) * size >= wanted else f"{left}; no more can"
 
 
 def _count(tokens: int) -> str:
