@@ -26,7 +26,7 @@ from minikv import (
 )
 from minikv.serving import Chunk
 from minikv.serving.contract import Model
-from minikv.serving.engine import generation
+from minikv.serving.generation import generation
 from minikv.serving.sampling import as_array
 
 

@@ -13,6 +13,7 @@ import pytest
 import torch
 from llamas import LLAMA3, SIZES, scattered, store_for
 
+from minikv.serving.batch import Batch, Prefix
 from minikv.serving.contract import Chunk
 from minikv.serving.model import Llama
 
@@ -120,6 +121,27 @@ def test_prefill_chunks_and_decoding_of_many_sequences_share_a_step(pair):
                 done[i] = ends[i]
     for tokens, parts in zip(sequences, heard):
         assert_same(torch.cat(parts), logits_of(theirs, tokens))
+
+
+def test_what_several_requests_share_is_read_once_and_nothing_changes(pair):
+    """Prefixes nested in each other, decoding and prefill in one step: all of it as if each were alone."""
+    theirs, ours = pair
+    trunk, slots = prompt(20, 60), scattered(256, seed=4)
+    store, spare = store_for(ours), slots[100:]
+    sequences, rows = [], []
+    for i in range(8):
+        shared, own = (100 if i % 2 else 60), prompt(40 + i, 1 + i % 3)
+        sequences.append([*trunk, *prompt(21, 40)][:shared] + own)
+        rows.append([*slots[:shared], *(spare.pop() for _ in own)])
+    whole = [*trunk, *prompt(21, 40)]
+    ours.forward([Chunk(whole, 0, slots[:100])], store)
+    starts = [100 if i % 2 else 60 for i in range(8)]
+    chunks = [Chunk(tokens[at:], at, row) for tokens, row, at in zip(sequences, rows, starts)]
+    parts = [part for part in Batch(chunks, SIZES["vocab_size"], torch.zeros(1)).parts if isinstance(part, Prefix)]
+    assert len(parts) > 1
+    got = ours.forward(chunks, store, all_positions=True).split([len(chunk.tokens) for chunk in chunks])
+    for tokens, at, part in zip(sequences, starts, got):
+        assert_same(part, logits_of(theirs, tokens)[at:])
 
 
 def test_a_checkpoint_in_shards_is_the_same_checkpoint(tmp_path):

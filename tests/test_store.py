@@ -494,6 +494,32 @@ def test_checked_slots_are_taken_as_they_are_and_cannot_be_changed_from_outside(
         slots[::2]
 
 
+@pytest.mark.parametrize(
+    ("numbers", "run"),
+    [([5, 6, 7], slice(5, 8)), ([3], slice(3, 4)), ([], None), ([5, 7], None), ([6, 5], None), ([5, 6, 6], None)],
+)
+def test_slots_know_whether_each_is_the_neighbour_of_the_one_before(numbers, run):
+    assert Slots(numbers, limit=8).run == run
+    assert Slots([1, *numbers], limit=8)[1:].run == run
+
+
+@pytest.mark.parametrize("layout", ["page", "layer"])
+@pytest.mark.parametrize("shape", [EVEN, UNEVEN], ids=["even", "uneven"])
+def test_a_view_is_what_is_read_and_copies_no_run(layout, shape):
+    store = filled(shape, layout)
+    room = store.rows(9)
+    for slots in (range(3, 7), [9, 4, 2, 8], [5], [7, 7]):
+        for layer in range(shape.num_layers):
+            assert same([store.view(layer, slots, room)], [store.read(layer, slots)])
+            assert same([store.view(layer, slots)], [store.read(layer, slots)])
+    keys, _ = store.view(1, range(3, 7), room)
+    gathered, _ = store.view(1, [6, 3], room)
+    k, v = values(shape, 1, 9)
+    store.write(1, [3], k, v)
+    assert torch.equal(keys[0], k[0])
+    assert not torch.equal(gathered[1], k[0])
+
+
 def test_the_representations_are_fit_for_a_lesson():
     assert repr(filled(EVEN)) == (
         "KVStore(6 pages of 4, 3 layers, 2 KV heads, torch.float32, layout='page', 4,608 bytes)"

@@ -1,11 +1,13 @@
 """Serving: a model that reads and writes keys and values through slots, and what drives it."""
 
 from minikv.serving.contract import Chunk, Model
-from minikv.serving.engine import Engine, Event, Generation
+from minikv.serving.engine import Engine
+from minikv.serving.generation import Event, Generation
 from minikv.serving.order import FirstComeFirstServed, LongestPrefixFirst
 from minikv.serving.request import Request
 from minikv.serving.sampling import Sampler, SamplingParams
-from minikv.serving.scheduler import ScheduledChunk, Scheduler
+from minikv.serving.scheduled import ScheduledChunk
+from minikv.serving.scheduler import Scheduler
 
 __all__ = [
     "Chunk", "Engine", "Event", "FirstComeFirstServed", "Generation", "LongestPrefixFirst", "Model", "Request",

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from minikv.serving.chat_format import ChatFormat, Turn
-from minikv.serving.engine import Engine, Generation, generation
+from minikv.serving.engine import Engine
+from minikv.serving.generation import Generation, generation
 from minikv.serving.request import Request
 from minikv.serving.sampling import Params, SamplingParams
 from minikv.serving.tokenizer import TextStream, Tokenizer
@@ -61,9 +62,8 @@ class Chat:
                 said += piece
                 if piece:
                     yield piece
-            rest = stream.close()
-            said += rest
-            if rest:
+            if rest := stream.close():
+                said += rest
                 yield rest
         finally:
             if not request.is_over:

@@ -17,8 +17,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,41 +26,12 @@ from minikv.errors import bounded
 from minikv.interrupts import whole
 from minikv.manager import CacheManager
 from minikv.serving.contract import Chunk, Model
+from minikv.serving.generation import Event, Generation, generation
 from minikv.serving.request import Request
 from minikv.serving.sampling import Params, as_array, require_choice
-from minikv.serving.scheduler import ScheduledChunk, Scheduler
+from minikv.serving.scheduled import ScheduledChunk
+from minikv.serving.scheduler import Scheduler
 from minikv.tokens import TokensLike, integers, pack
-
-
-class Event(NamedTuple):
-    """A token has come out: of which request, and which."""
-
-    request: Request
-    token: int
-
-
-@dataclass(frozen=True)
-class Generation:
-    """What came of one prompt, and what it took; all but the last two count tokens.
-
-    `tokens` are the generated ones, the end token among them if `reason` is "stop". `cached` tokens of the prompt were
-    found in the cache at first, `computed` were put through the model, again after a preemption. Without one,
-    `cached + computed` is `prompt + generated - 1`: the last token is never computed.
-
-    >>> from minikv import CacheManager, CanaryModel, SamplingParams
-    >>> (found,) = Engine(CanaryModel(10), CacheManager(8)).generate([[1, 2, 3]], SamplingParams(max_new_tokens=2))
-    >>> found.tokens, found.reason, found.computed, found.first_token_steps
-    ([9, 5], 'length', 4, 1)
-    """
-
-    tokens: list[int]
-    reason: str
-    prompt: int
-    cached: int
-    computed: int
-    generated: int
-    first_token_steps: int
-    preemptions: int
 
 
 class Engine:
@@ -208,27 +178,6 @@ class Engine:
     def __repr__(self) -> str:
         counts = f"{len(self.scheduler.running)} running, {len(self.scheduler.waiting)} waiting"
         return f"Engine({type(self.model).__name__}, {counts}, {self.scheduler.step} steps)"
-
-
-def generation(request: Request) -> Generation:
-    """What came of a request that is over.
-
-    >>> generation(Request([1], 1))
-    Traceback (most recent call last):
-    ValueError: request 0 is not over: it has no result yet
-    """
-    if request.reason is None:
-        raise ValueError(f"request {request.number} is not over: it has no result yet")
-    return Generation(
-        tokens=list(request.output),
-        reason=request.reason,
-        prompt=request.prompt_tokens,
-        cached=request.cached_tokens,
-        computed=request.computed_tokens,
-        generated=request.generated_tokens,
-        first_token_steps=request.first_token_steps or 0,
-        preemptions=request.preemptions,
-    )
 
 
 def _as_chunk(chunk: ScheduledChunk) -> Chunk:

@@ -14,7 +14,6 @@ After the schedulers of vLLM (preemption of the youngest), Sarathi (chunks of pr
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.interrupts import whole
@@ -23,27 +22,11 @@ from minikv.manager import Sequence as ManagedSequence
 from minikv.manager.sequence import RUNNING
 from minikv.prefix import NoCache
 from minikv.serving.order import FirstComeFirstServed, Order
-from minikv.serving.request import ABORTED, Request, token_id
+from minikv.serving.request import ABORTED, Request
+from minikv.serving.scheduled import ScheduledChunk, paired, rest_of
 from minikv.tokens import common_prefix
 
 LOOK_AHEAD = 128  # waiting requests that one step looks at
-
-
-class ScheduledChunk(NamedTuple):
-    """The next `num_tokens` of `request`, to be computed in one step.
-
-    `prefill` unless its only token was sampled in the step before.
-    """
-
-    request: Request
-    num_tokens: int
-    prefill: bool
-
-    @property
-    def samples(self) -> bool:
-        """Whether it reaches the last token of its sequence, so that its logits say what comes next."""
-        sequence = self.request.sequence
-        return sequence is not None and sequence.computed + self.num_tokens == len(sequence.tokens)
 
 
 class Scheduler:
@@ -131,7 +114,7 @@ class Scheduler:
         self._make_room()
         chunks: list[ScheduledChunk] = []
         left = self.token_budget
-        for chunk in sorted(map(_rest, self.running), key=lambda chunk: chunk.prefill):  # decoding comes first
+        for chunk in sorted(map(rest_of, self.running), key=lambda chunk: chunk.prefill):  # decoding comes first
             count = min(chunk.num_tokens, left)
             chunks += [chunk._replace(num_tokens=count)] if count else []
             left -= count
@@ -144,7 +127,7 @@ class Scheduler:
         A request that was aborted in the meantime is passed over. `TypeError` or `ValueError`, and nothing is entered,
         when a token is missing, one too many or no token.
         """
-        entries = _paired(chunks, list(tokens))
+        entries = paired(chunks, list(tokens))
         self.step += 1
         for (request, count, _), token in entries:
             assert request.sequence is not None
@@ -250,7 +233,7 @@ class Scheduler:
             return False
         tokens, page, coming = request.tokens, self.manager.page_size, 0
         for other in self.running:
-            if other.namespace == request.namespace and _rest(other).prefill:  # it is published when it is computed
+            if other.namespace == request.namespace and rest_of(other).prefill:  # it is published when it is computed
                 assert other.sequence is not None
                 shared = min(common_prefix(tokens, other.sequence.tokens), len(tokens) - 1) // page * page
                 coming = max(coming, shared)
@@ -278,24 +261,3 @@ class Scheduler:
 
     def __repr__(self) -> str:
         return f"Scheduler({len(self.running)} running, {len(self.waiting)} waiting, {self.step} steps, {self.order})"
-
-
-def _rest(request: Request) -> ScheduledChunk:
-    """All that a running request has left to compute: its last sampled token, or what is missing of its prompt."""
-    assert request.sequence is not None
-    count = len(request.sequence.tokens) - request.sequence.computed
-    return ScheduledChunk(request, count, prefill=count > 1 or not request.output)
-
-
-def _paired(chunks: Sequence[ScheduledChunk], tokens: list[int | None]) -> list[tuple[ScheduledChunk, int | None]]:
-    """Each chunk that still has its sequence with what was sampled behind it: a token exactly where it ends."""
-    if len(chunks) != len(tokens):
-        raise ValueError(f"{len(tokens)} tokens for {len(chunks)} chunks: each has one, or None")
-    entries = [(chunk, token) for chunk, token in zip(chunks, tokens) if chunk.request.sequence is not None]
-    for chunk, token in entries:
-        if chunk.samples != (token is not None):
-            where = "at the end of its tokens" if chunk.samples else "in the middle of them"
-            raise ValueError(f"request {chunk.request.number} is computed to a point {where}: its token is {token}")
-        if token is not None:
-            token_id(token)
-    return entries

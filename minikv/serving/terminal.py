@@ -18,7 +18,8 @@ from typing import TextIO
 from minikv.manager import CacheManager
 from minikv.serving.chat import ANSWER, Chat
 from minikv.serving.chat_format import load_format
-from minikv.serving.engine import Engine, Generation
+from minikv.serving.engine import Engine
+from minikv.serving.generation import Generation
 from minikv.serving.model import Llama
 from minikv.serving.sampling import Params
 from minikv.serving.tokenizer import load_tokenizer
