@@ -206,6 +206,8 @@ def test_what_cannot_be_drawn_is_named(wrong):
 
 @needs_graphviz
 def test_a_notebook_gets_a_picture_of_twice_the_pixels_and_the_text():
+    pixels = int.from_bytes(draw(a_cache()).png[16:20], "big")
+    assert pixels == 2 * svg_size(draw(a_cache()).svg)[0]
     data, metadata = draw(a_cache())._repr_mimebundle_()
     assert set(data) == {"image/png", "text/plain"}
     width, height = svg_size(draw(a_cache()).svg)

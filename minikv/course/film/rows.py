@@ -37,9 +37,9 @@ WAITS, READS, ANSWERS, RUNS = "waits", "reads", "answers", "runs"
 Row = tuple[int, ...]
 _WORDS = {"m": "from the cache", "c": "computed", "n": "computed now", ".": "to compute"}
 _LOOK = {
-    "m": LOOKS["matched"],
+    "m": {name: LOOKS["matched"][name] for name in ("fill", "stroke")},
     "c": {"fill": "#e9ecef", "stroke": "#495057"},
-    "n": LOOKS["new"],
+    "n": {name: LOOKS["new"][name] for name in ("fill", "stroke")},
     ".": {"fill": "#ffffff", "stroke": "#adb5bd", "stroke-dasharray": "2 2"},
 }
 _INSET = {"n": 0, "m": 4}  # what is computed now is high, what was cached is low

