@@ -76,10 +76,12 @@ $(VENV)/.torch-cuda: $(BIN)/python constraints.txt
 	rm -f $(VENV)/.torch-cpu
 	touch $@
 
-# PyTorch's index is asked once, and has 5 seconds to answer; without it, pip decides.
+# PyTorch's index is asked once, and has 5 seconds to answer; without it, pip decides. What else pip is told to look
+# through on this machine would answer in its place, so the question sets that aside.
 $(VENV)/.torch-cpu: $(BIN)/python constraints.txt
 	$(if $(wildcard $(VENV)/.torch-cuda),$(PIP) uninstall --yes torch)
-	@if $(PIP) index versions torch --index-url $(TORCH_INDEX) --retries 0 --timeout 5 2>/dev/null | grep -qF $(VERSION); \
+	@if PIP_FIND_LINKS=$(BIN) PIP_EXTRA_INDEX_URL=$(TORCH_INDEX) $(PIP) index versions torch \
+	  --index-url $(TORCH_INDEX) --retries 0 --timeout 5 2>/dev/null | grep -qF $(VERSION); \
 	then echo "PyTorch's CPU build: 0.2 GB to fetch."; \
 	  $(PIP) install --no-deps --index-url $(TORCH_INDEX) torch==$(VERSION); \
 	else echo "$(TORCH_INDEX) cannot be reached, or has no torch $(VERSION) for this Python."; \

@@ -46,13 +46,18 @@ class Machine:
         path.write_text(text, "utf-8")
         path.chmod(0o755)
 
-    def make(self, *words, index="http://127.0.0.1:9"):
+    def make(self, *words, index="http://127.0.0.1:9", links=""):
         """What pip was asked, one line a call, and what was said; port 9 is where nobody answers."""
         asked = self.folder / "asked.txt"
         asked.write_text("", "utf-8")
         ours = ("PIP_", "MAKE", "MFLAGS", "TORCH", "GPU", "VENV", "PYTHON")  # of the `make test` that runs this test
         settings = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
-        settings.update(PATH=str(self.programs), PIP_CONFIG_FILE=os.devnull, PIP_TARGET=str(self.folder / "packages"))
+        settings.update(
+            PATH=str(self.programs),
+            PIP_CONFIG_FILE=os.devnull,
+            PIP_TARGET=str(self.folder / "packages"),
+            PIP_FIND_LINKS=links,
+        )
         done = subprocess.run([MAKE, *words, f"TORCH_INDEX={index}"], cwd=self.folder, env=settings,
                               capture_output=True, text=True, timeout=60, check=False)  # fmt: skip
         self.status, self.said = done.returncode, done.stdout + done.stderr
@@ -115,6 +120,11 @@ def test_an_index_without_this_version_counts_as_none(machine, index):
     pins.write_text(pins.read_text("utf-8").replace("torch==2.13.0", "torch==9.9.9"), "utf-8")
     assert machine.make("lab", index=index)[1:] == [ANY_TORCH, COURSE]
     assert "no torch 9.9.9 for this Python" in machine.said
+
+
+def test_a_wheel_that_lies_ready_elsewhere_does_not_answer_for_the_index(machine, index):
+    assert machine.make("lab", links=f"{index}/torch")[1:] == [ANY_TORCH, COURSE]
+    assert "cannot be reached" in machine.said
 
 
 def test_a_download_that_breaks_off_does_not_turn_into_the_large_one(machine, index):
