@@ -93,25 +93,30 @@ def parse_json(text: str | bytes, name: str) -> Any:
     ValueError: config.json has the key 'a' twice
     """
     try:
-        found = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        text = text.decode("utf-8") if isinstance(text, bytes) else text
+        found = _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{name} is not JSON, line {error.lineno}: {error.msg} at column {error.colno}") from None
+        where = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"
+        raise ValueError(f"{name} is not JSON: {error.msg} at {where}") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
     except RecursionError:
         raise ValueError(f"{name} is nested too deeply: expected at most {DEEPEST_JSON} levels") from None
     except ValueError as error:  # a repeated key, a constant, an integer of thousands of digits
         raise refusal(name, error, between=" ") from None
-    level, depth = [found], 0
-    while level:
-        if (depth := depth + 1) > DEEPEST_JSON:
-            raise ValueError(f"{name} is nested too deeply: expected at most {DEEPEST_JSON} levels")
-        level = [child for item in level for child in _children(item) if isinstance(child, (dict, list))]
+    if text.count("[") + text.count("{") > DEEPEST_JSON and _depth(found) > DEEPEST_JSON:
+        raise ValueError(f"{name} is nested too deeply: expected at most {DEEPEST_JSON} levels")
     return found
 
 
-def _children(item: Any) -> Any:
-    return item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+def _depth(found: Any) -> int:
+    """How many objects and lists lie in each other, counted up to one more than the limit."""
+    level, depth = [found], 0
+    while level := [item for item in level if isinstance(item, (dict, list))]:
+        if (depth := depth + 1) > DEEPEST_JSON:
+            break
+        level = [child for item in level for child in (item.values() if isinstance(item, dict) else item)]
+    return depth
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -125,6 +130,9 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"has the number {name}: expected finite numbers")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
 
 
 def inside(folder: Path, name: str) -> Path:

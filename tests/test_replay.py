@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
@@ -11,6 +12,7 @@ from naive import NaiveCache
 
 from minikv import RadixCache, pack
 from minikv.measure import TraceError, TraceRequest, read_trace, replay
+from minikv.measure.traces import LONGEST_LINE, trace_lines
 
 
 def trace(*prompts):
@@ -74,8 +76,8 @@ def test_a_replay_is_what_the_naive_cache_makes_of_it(prompts, capacity, page_si
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "no JSON, Expecting property name"),
-        ("[1, 2]", r"expected an object, got \[1, 2\]"),
+        ("{", "the line is not JSON: Expecting property name"),
+        ("[1, 2]", "the line holds a list: expected an object"),
         (line(timestamp="left out"), "there is no timestamp"),
         (line(hash_ids="left out"), "there is no hash_ids"),
         (line(hash_ids="abc"), "hash_ids is 'abc': expected a list"),
@@ -88,10 +90,12 @@ def test_a_replay_is_what_the_naive_cache_makes_of_it(prompts, capacity, page_si
         (line(input_length="9"), "input_length is '9'"),
         (line(output_length=1.5), "output_length is 1.5"),
         (line(timestamp=None), "timestamp is None"),
-        (line(timestamp=float("nan")), "timestamp is nan"),
+        (line(timestamp=float("nan")), "the line has the number NaN"),
         (line().replace(": 0,", ": 1e999,"), "timestamp is inf"),
         (line(hash_ids="x" * 10**6), "hash_ids is 'x{20,60}…: expected a list"),
-        (b"\xff\xfe{", "no (UTF-8|JSON)"),
+        (line(output_length=2**53 + 1), "output_length is 9007199254740993"),
+        (b"\xff\xfe{", "the line is not UTF-8"),
+        ('{"timestamp": 0, "timestamp": 1}', "the line has the key 'timestamp' twice"),
         ("[" * 100_000, "nested too deeply"),
     ],
 )
@@ -99,6 +103,13 @@ def test_a_malformed_line_is_named_with_its_number_and_the_reason(text, reason):
     lines = [line(), "", text]
     with pytest.raises(TraceError, match=rf"day.jsonl, line 3: .*{reason}"):
         list(read_trace(lines, "day.jsonl"))
+
+
+def test_a_line_without_end_is_refused_when_it_is_too_long_and_not_read_to_its_end():
+    file = io.BytesIO(line().encode() + b"\n" + b" " * 5 + b"1" * (2 * LONGEST_LINE))
+    with pytest.raises(TraceError, match=f"day.jsonl, line 2: the line has over {LONGEST_LINE} bytes"):
+        list(read_trace(trace_lines(file), "day.jsonl"))
+    assert file.tell() < len(line()) + LONGEST_LINE + 10
 
 
 def test_lines_are_read_one_by_one_and_blank_ones_passed_over():

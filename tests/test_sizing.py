@@ -94,7 +94,7 @@ def test_a_config_that_makes_no_sense_is_named(config, names):
 
 def test_a_config_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "config.json").write_text("{", "utf-8")
-    with pytest.raises(ValueError, match=r"config.json is not JSON, line 1"):
+    with pytest.raises(ValueError, match=r"config.json is not JSON"):
         KVShape.from_config(tmp_path)
     (tmp_path / "config.json").write_text("[]", "utf-8")
     with pytest.raises(ValueError, match="holds a list"):

@@ -47,9 +47,9 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
 
 
 @pytest.mark.parametrize(("content", "why"), [
-    (b"", "is not JSON, line 1"),
-    (b"{", "is not JSON, line 1"),
-    (b'{"a": 1} x', "is not JSON, line 1: Extra data"),
+    (b"", "is not JSON"),
+    (b"{", "is not JSON"),
+    (b'{"a": 1} x', "is not JSON: Extra data"),
     (b"\xff\xfe{}", "is not UTF-8: invalid start byte at byte 1"),
     (b"[]", "holds a list: expected an object"),
     (b"7", "holds a int: expected an object"),

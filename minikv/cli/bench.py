@@ -68,8 +68,8 @@ def run_bench(options: argparse.Namespace) -> int:
     trace, name = None, shown(options.trace or "")
     try:
         if options.trace:
-            with open_trace(options.trace) as file:
-                trace = list(itertools.islice(read_trace(file, name), 1000))
+            with open_trace(options.trace) as lines:
+                trace = list(itertools.islice(read_trace(lines, name), 1000))
     except OSError as error:
         return complain(f"cannot read {name}: {error.strerror}", 2)
     except TraceError as error:

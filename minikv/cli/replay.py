@@ -10,11 +10,11 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 from minikv.cli.console import complain, positive, shown
 from minikv.measure.replay import Replay, replay
-from minikv.measure.traces import TraceError, read_trace
+from minikv.measure.traces import TraceError, read_trace, trace_lines
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY, RadixCache
 
@@ -49,8 +49,8 @@ def run_replay(options: argparse.Namespace) -> int:
     name = "standard input" if options.trace == "-" else shown(options.trace)
     start = time.perf_counter()
     try:
-        with open_trace(options.trace) as file, _progress(options.trace) as bar:
-            result = replay(read_trace(_counted(file, bar), name), cache, options.capacity)
+        with open_trace(options.trace) as lines, _progress(options.trace) as bar:
+            result = replay(read_trace(_counted(lines, bar), name), cache, options.capacity)
     except OSError as error:
         return complain(f"cannot read {name}: {error.strerror}", 2)
     except TraceError as error:
@@ -62,7 +62,7 @@ def run_replay(options: argparse.Namespace) -> int:
 
 
 @contextlib.contextmanager
-def open_trace(path: str) -> Iterator[BinaryIO]:
+def open_trace(path: str) -> Iterator[Iterator[bytes]]:
     """The lines of a trace, as bytes: the file of that name, or standard input for `-`; `OSError` says what is wrong.
 
     >>> with open_trace("no such file"):
@@ -74,11 +74,11 @@ def open_trace(path: str) -> Iterator[BinaryIO]:
         raise OSError(errno.EINVAL, "a path holds no NUL character")
     if path != "-":
         with open(path, "rb") as file:
-            yield file
+            yield trace_lines(file)
     elif sys.stdin is None:
         raise OSError(errno.EBADF, "it is closed")
     else:
-        yield sys.stdin.buffer
+        yield trace_lines(sys.stdin.buffer)
 
 
 def _progress(path: str) -> Any:

@@ -8,19 +8,23 @@ share everything up to the end of that block. So a block id serves as a token, a
 
 from __future__ import annotations
 
-import json
-import math
+import functools
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from minikv.errors import bounded
 from minikv.tokens import TOKEN_LIMIT, PackedTokens, integers, pack
+from minikv.untrusted import json_object
 
+LONGEST_LINE = 2**24  # bytes: two million blocks, or a prompt of a billion tokens
 _NUMBERS = ("timestamp", "input_length", "output_length")
 
 
+_LARGEST = 2**53  # up to which a float holds every integer
+
+
 class TraceError(ValueError):
-    """A line of a trace that is no request; the message says where and why."""
+    """A line of a trace that is not a request; the message says where and why."""
 
 
 class TraceRequest(NamedTuple):
@@ -32,10 +36,20 @@ class TraceRequest(NamedTuple):
     blocks: PackedTokens
 
 
+def trace_lines(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of an open file, none of which takes more memory than a request could: a longer one comes in pieces.
+
+    >>> import io
+    >>> list(trace_lines(io.BytesIO(b"one\\ntwo")))
+    [b'one\\n', b'two']
+    """
+    return iter(functools.partial(file.readline, LONGEST_LINE + 1), b"")
+
+
 def read_trace(lines: Iterable[bytes | str], name: str = "trace") -> Iterator[TraceRequest]:
     """Read a trace line by line, holding one line at a time; blank lines are passed over.
 
-    Raises `TraceError` with `name`, the line's number and the reason at the first line that is no request.
+    Raises `TraceError` with `name`, the line's number and the reason at the first line that is not a request.
 
     >>> line = '{"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}'
     >>> next(read_trace([line])).blocks
@@ -49,28 +63,22 @@ def read_trace(lines: Iterable[bytes | str], name: str = "trace") -> Iterator[Tr
             continue
         try:
             yield _parse(line)
-        except json.JSONDecodeError as error:
-            raise TraceError(f"{name}, line {number}: no JSON, {error.msg} at column {error.colno}") from None
-        except UnicodeDecodeError as error:
-            raise TraceError(f"{name}, line {number}: no UTF-8, {error.reason} at byte {error.start + 1}") from None
-        except RecursionError:
-            raise TraceError(f"{name}, line {number}: no request, nested too deeply") from None
         except (TypeError, ValueError) as error:
             raise TraceError(f"{name}, line {number}: {error}") from None
 
 
 def _parse(line: bytes | str) -> TraceRequest:
-    entry: Any = json.loads(line)
-    if not isinstance(entry, dict):
-        raise ValueError(f"expected an object, got {bounded(entry)}")
+    if len(line) > LONGEST_LINE:
+        raise ValueError(f"the line has over {LONGEST_LINE} bytes: expected a request of fewer")
+    entry = json_object(line, "the line")
     for key in (*_NUMBERS, "hash_ids"):
         if key not in entry:
             raise ValueError(f"there is no {key}")
     for key in _NUMBERS:
         value = entry[key]
         whole = isinstance(value, int) or (key == "timestamp" and isinstance(value, float))
-        if not whole or isinstance(value, bool) or not 0 <= value < math.inf:
-            raise ValueError(f"{key} is {bounded(value)}: expected a number of at least 0")
+        if not whole or isinstance(value, bool) or not 0 <= value <= _LARGEST:
+            raise ValueError(f"{key} is {bounded(value)}: expected a number from 0 to 2**53")
     ids = entry["hash_ids"]
     if not isinstance(ids, list):
         raise ValueError(f"hash_ids is {bounded(ids)}: expected a list of block ids")
