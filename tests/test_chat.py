@@ -183,6 +183,7 @@ def test_a_template_is_found_wherever_a_checkpoint_keeps_it(tmp_path, kind):
 def test_a_template_that_refuses_and_a_missing_library_say_so(monkeypatch):
     with pytest.raises(ValueError, match="the chat template refuses: no such thing"):
         TemplateFormat(BYTES, "{{ raise_exception('no such thing') }}", {}).prompt([], "Hi")
+    monkeypatch.delitem(sys.modules, "minikv.serving.template")
     monkeypatch.setitem(sys.modules, "jinja2.sandbox", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'minikv\[serving\]'"):
         TemplateFormat(BYTES, "", {})
@@ -299,7 +300,7 @@ def test_a_wrong_call_says_what_is_wrong(capsys, arguments, said):
 
 
 def test_without_torch_it_says_what_to_install(capsys, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
     assert cli.main(["chat"]) == 2
     assert "pip install 'minikv[serving]'" in capsys.readouterr().err
 
@@ -327,7 +328,7 @@ def test_in_a_real_terminal():
 
 
 def test_the_small_model_answers(capsys):
-    chat = open_chat(asset("model"))
+    chat = open_chat(cli.asset("model"))
     assert "slots" in "".join(chat.ask("What is a page?"))
     assert chat.last.reason == "stop"
     "".join(chat.ask("Thanks!"))

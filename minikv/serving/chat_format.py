@@ -13,8 +13,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from minikv.errors import bounded
+from minikv.serving.config import token_ids
 from minikv.serving.tokenizer import Tokenizer
-from minikv.untrusted import read_json
+from minikv.untrusted import inside, read_json, read_text, refusal
+
+_LONGEST_GREETING = 2**14  # characters that a template may write around a word or two
+_LONGEST_TOKEN = 1000  # characters
 
 
 class Turn(NamedTuple):
@@ -65,7 +70,8 @@ class TemplateFormat:
     """A checkpoint's own chat template, in Jinja, as `transformers` would render it.
 
     `special` are the texts of special tokens that a template may name, such as `bos_token`. `ModuleNotFoundError` says
-    how to get the jinja2 library where it is missing.
+    how to get the jinja2 library where it is missing; `ValueError` says what the template does wrong, which is tried
+    on a conversation of three words.
 
     >>> from minikv.serving.tokenizer import ByteTokenizer
     >>> template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
@@ -75,34 +81,42 @@ class TemplateFormat:
 
     def __init__(self, tokenizer: Tokenizer, template: str, special: dict[str, str]):
         try:
-            from jinja2.sandbox import ImmutableSandboxedEnvironment
+            from minikv.serving.template import BoundedSandbox
         except ImportError:
             raise ModuleNotFoundError(
                 "this checkpoint's chat template needs the jinja2 library: pip install 'minikv[serving]'"
             ) from None
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-        )
-        environment.globals["raise_exception"] = _refuse
-        self._tokenizer, self._special, self._template = tokenizer, special, environment.from_string(template)
+        self._tokenizer, self._special, self._sandbox = tokenizer, special, BoundedSandbox()
+        try:
+            self._template = self._sandbox.compiled(template)
+        except Exception as error:  # a syntax error, a nesting too deep: whatever reading a stranger's program raises
+            raise refusal("the chat template cannot be read", error) from None
+        if len(text := self._text([Turn("Hi", "Hello.", [])], "Bye")) > _LONGEST_GREETING:
+            raise ValueError(f"the chat template writes {len(text)} characters around Hi, Hello and Bye")
 
     def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
-        """The ids of all `turns`, of `question`, and of what stands before an answer."""
+        """The ids of all `turns`, of `question`, and of what stands before an answer.
+
+        `ValueError` when the template fails, refuses, or takes more steps than a chat template needs.
+        """
+        return self._tokenizer.encode(self._text(turns, question))
+
+    def _text(self, turns: Sequence[Turn], question: str) -> str:
         said: list[dict[str, str]] = []
         for turn in turns:
             said += [{"role": "user", "content": turn.question}, {"role": "assistant", "content": turn.text}]
         said.append({"role": "user", "content": question})
-        text = self._template.render(messages=said, add_generation_prompt=True, **self._special)
-        return self._tokenizer.encode(text)
-
-
-def _refuse(why: str) -> None:
-    """What a template calls when it cannot write a conversation."""
-    raise ValueError(f"the chat template refuses: {why}")
+        try:
+            return self._sandbox.render(self._template, said, add_generation_prompt=True, **self._special)
+        except Exception as error:  # whatever running a stranger's program raises
+            refuses = type(error).__name__ == "TemplateRefusal"
+            raise refusal(f"the chat template {'refuses' if refuses else 'fails'}", error) from None
 
 
 def load_format(folder: str | PathLike[str], tokenizer: Tokenizer) -> ChatFormat:
     """The chat format of a checkpoint folder: its own template where it has one, else plain lines.
+
+    It writes a short conversation first: a template or a tokenizer that fails is a `ValueError` here.
 
     >>> from minikv import asset
     >>> from minikv.serving.tokenizer import ByteTokenizer
@@ -110,16 +124,43 @@ def load_format(folder: str | PathLike[str], tokenizer: Tokenizer) -> ChatFormat
     'PlainFormat'
     """
     folder = Path(folder)
-    named, config = folder / "tokenizer_config.json", read_json(folder / "config.json")
+    named, config = inside(folder, "tokenizer_config.json"), read_json(inside(folder, "config.json"))
     settings = read_json(named) if named.exists() else {}
+    template = _template(folder, settings)
+    format: ChatFormat
+    if template is None:
+        ends, starts = token_ids(config, "eos_token_id"), token_ids(config, "bos_token_id")
+        format = PlainFormat(tokenizer, ends[0] if ends else None, starts[0] if starts else None)
+    else:
+        special = {name: _text(settings, name) for name in ("bos_token", "eos_token", "unk_token")}
+        format = TemplateFormat(tokenizer, template, {name: text for name, text in special.items() if text})
+    if not format.prompt([Turn("Hi", "Hello.", [])], "Bye"):
+        raise ValueError(f"the chat template or the tokenizer of {folder} makes no token of a conversation")
+    return format
+
+
+def _template(folder: Path, settings: dict[str, Any]) -> str | None:
+    """The source of the chat template, in any of the three places where a checkpoint may have it."""
+    file = inside(folder, "chat_template.jinja")
     template: Any = settings.get("chat_template")
     if isinstance(template, list):  # several, each with a name
-        template = {entry["name"]: entry["template"] for entry in template}.get("default")
-    if (folder / "chat_template.jinja").exists():
-        template = (folder / "chat_template.jinja").read_text("utf-8")
-    if template is None:
-        ends = config.get("eos_token_id")
-        return PlainFormat(tokenizer, ends[0] if isinstance(ends, list) else ends, config.get("bos_token_id"))
-    special = {name: settings[name] for name in ("bos_token", "eos_token", "unk_token") if settings.get(name)}
-    texts = {name: token["content"] if isinstance(token, dict) else token for name, token in special.items()}
-    return TemplateFormat(tokenizer, template, texts)
+        named = [
+            entry.get("template") for entry in template if isinstance(entry, dict) and entry.get("name") == "default"
+        ]
+        if not named or named[0] is None:
+            raise ValueError(f"chat_template in {folder} is {bounded(template)}: expected one that is named default")
+        template = named[0]
+    if file.exists():
+        template = read_text(file, most=2**18)
+    if template is not None and not isinstance(template, str):
+        raise ValueError(f"chat_template in {folder} is {bounded(template)}: expected text")
+    return template
+
+
+def _text(settings: dict[str, Any], name: str) -> str:
+    """The text of a special token, written plainly or as an object; empty where there is none."""
+    token = settings.get(name)
+    text = token.get("content") if isinstance(token, dict) else "" if token is None else token
+    if not isinstance(text, str) or len(text) > _LONGEST_TOKEN:
+        raise ValueError(f"{name} is {bounded(token)}: expected text of at most {_LONGEST_TOKEN} characters")
+    return text

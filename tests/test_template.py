@@ -1,0 +1,117 @@
+"""Chat templates in their sandbox: what real ones use works as it does elsewhere, and the rest is refused by count."""
+
+from __future__ import annotations
+
+import pytest
+from hostile import TEMPLATES
+
+from minikv.serving.chat_format import TemplateFormat
+from minikv.serving.template import STEPS, BoundedSandbox
+from minikv.serving.tokenizer import ByteTokenizer
+
+jinja2 = pytest.importorskip("jinja2.sandbox")
+SAID = [{"role": "user" if i % 2 == 0 else "assistant", "content": f" Turn <{i}>\n" * 5} for i in range(5)]
+
+
+def rendered(source, said=SAID, **given):
+    sandbox = BoundedSandbox()
+    return sandbox.render(sandbox.compiled(source), said, **given)
+
+
+REAL = [
+    "{% for m in messages %}{{ '<|' + m.role + '|>' }}{{ m['content'].strip() }}{% endfor %}",
+    "{% for m in messages if m.role == 'user' %}{{ loop.index }}/{{ loop.length }}"
+    "{{ loop.last }}{% else %}none{% endfor %}",
+    "{% set ns = namespace(n=0) %}{% for m in messages[::-1] %}"
+    "{% set ns.n = ns.n + m.content|length %}{% endfor %}{{ ns.n }}",
+    "{% macro one(m, end='.') %}{{ m.role|upper ~ end ~ 1 ~ none }}{% endmacro %}"
+    "{% for m in messages %}{{ one(m) }}{% endfor %}",
+    "{% if messages[0]['role'] == 'system' %}{% set rest = messages[1:] %}"
+    "{% else %}{% set rest = messages %}{% endif %}{{ rest|length }}",
+    "{{ messages|tojson(indent=2) }}{{ {'a': '<é>', 'b': [1, none, true]}|tojson }}",
+    "{{ messages|map(attribute='role')|join(', ') }}{{ messages|selectattr('role', 'equalto', 'user')|list|length }}",
+    "{{ 'a</think>b'.split('</think>')[-1].lstrip('\n') }}{{ 'x'.startswith('x') and 'y' in 'xyz' }}"
+    "{{ 7 % 3 * 2 - 1 }}",
+    "{% for key, value in {'b': 1, 'a': 2}|dictsort %}{{ key }}={{ value }} {% endfor %}{{ {'k': 1}.items()|list }}",
+    "{% for i in range(3) %}{% if i == 1 %}{% continue %}{% endif %}{{ i }}"
+    "{% if i > 1 %}{% break %}{% endif %}{% endfor %}",
+    "{% macro box() %}[{{ caller() }}]{% endmacro %}{% call box() %}in{% endcall %}"
+    "{% filter upper %}abc{% endfilter %}",
+    "{{ tools is defined }}{{ tools is not none }}{{ bos_token is string }}{{ 3 is odd }}"
+    "{{ 'a' is in 'abc' }}{{ x|default('d') }}",
+    "{% set text %}{{ messages[-1].content|trim|replace('\n', ' ') }}{% endset %}{{ text|safe }}"
+    "{{ 2 ** 10 }}{{ -3|abs }}",
+    "  {% for m in messages %}\n  {{ m.role }}\n  {% endfor %}\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("source", REAL)
+def test_what_real_templates_use_gives_what_jinjas_own_sandbox_gives(source):
+    theirs = jinja2.ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    theirs.filters["tojson"] = BoundedSandbox().filters["tojson"]
+    wanted = theirs.from_string(source).render(messages=SAID, bos_token="<s>")
+    assert rendered(source, bos_token="<s>") == wanted
+
+
+def said_of(source):
+    """What using the template says, or what it writes."""
+    try:
+        return bytes(TemplateFormat(ByteTokenizer(), source, {}).prompt([], "Hi")).decode()
+    except ValueError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("source", TEMPLATES, ids=lambda source: source[:40])
+def test_a_hostile_template_is_refused_in_one_line(source):
+    said = said_of(source)
+    assert said.startswith("the chat template ") or not said
+    assert said.isprintable()
+    assert len(said) < 250
+
+
+LOOP = "{% for a in range(50000) %}{% for b in range(50000) %}{% endfor %}{% endfor %}"
+
+
+def test_work_is_counted_and_the_count_is_the_same_every_time():
+    """A turn of the inner loop takes as many steps as the loop has nodes, about 10; none is free."""
+    sandboxes = [BoundedSandbox(), BoundedSandbox()]
+    for sandbox in sandboxes:
+        with pytest.raises(Exception, match=f"it takes more than {STEPS} steps"):
+            sandbox.render(sandbox.compiled(LOOP), [])
+    assert sandboxes[0]._left == sandboxes[1]._left
+    assert -100 < sandboxes[0]._left < 0
+
+
+def test_steps_grow_with_the_conversation_and_not_with_earlier_renders():
+    sandbox = BoundedSandbox()
+    template = sandbox.compiled("{% for m in messages %}{{ m.content|trim|upper }}{% endfor %}")
+    long = [{"role": "user", "content": "x" * 400_000}] * 2
+    assert [len(sandbox.render(template, long)) for _ in range(3)] == [800_000] * 3
+
+
+def test_a_list_in_itself_many_times_over_is_counted_at_its_full_size():
+    nested = (
+        "{% set n = namespace(x=[1]) %}{% for i in range(N) %}{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x|tojson }}"
+    )
+    assert rendered(nested.replace("N", "8")).count("1") == 256
+    with pytest.raises(Exception, match="it takes more than"):
+        rendered(nested.replace("N", "40"))
+
+
+def test_a_template_cannot_change_what_it_is_given_nor_count_for_itself():
+    assert rendered("{{ messages.append is defined }}{{ messages.clear is defined }}") == "FalseFalse"
+    with pytest.raises(Exception, match="is unsafe"):
+        rendered("{{ messages.append(1) }}")
+    with pytest.raises(Exception, match="it takes more than"):
+        rendered("{{ [1, 2, 3]|map('_spent', -10**9)|list }}")
+
+
+def test_blocks_leave_no_white_space_behind_as_in_transformers():
+    assert rendered("  {% for m in messages %}{{ m.content }}{% endfor %}", [{"role": "user", "content": "hi"}]) == "hi"
+
+
+def test_a_template_that_writes_far_more_than_it_is_given_is_refused_when_it_is_read():
+    with pytest.raises(ValueError, match="writes 16385 characters around Hi, Hello and Bye"):
+        TemplateFormat(ByteTokenizer(), "x" * (2**14 + 1), {})
