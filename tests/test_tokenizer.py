@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from minikv.serving.tokenizer import ByteTokenizer, FileTokenizer, TextStream, load_tokenizer
+from minikv.serving.tokenizer import LONGEST_TEXT, ByteTokenizer, FileTokenizer, TextStream, load_tokenizer
 
 BYTES = ByteTokenizer()
 IDS = st.lists(st.one_of(st.integers(0, 256), st.sampled_from("aé€🙂".encode())), max_size=30)
@@ -77,6 +77,47 @@ def test_a_checkpoints_own_tokenizer_merges_and_knows_its_special_tokens(bpe):
     assert repr(bpe) == "FileTokenizer(259 ids)"
 
 
+def changed(folder, **parts):
+    """The tokenizer of `bpe`, with other parts."""
+    file_tokenizer(folder)
+    settings = json.loads((folder / "tokenizer.json").read_text("utf-8"))
+    (folder / "tokenizer.json").write_text(json.dumps({**settings, **parts}))
+    return load_tokenizer(folder)
+
+
+def test_a_checkpoints_own_tokenizer_adds_nothing_to_a_text_and_leaves_nothing_out(tmp_path, bpe):
+    """Whatever its file says of special tokens around a text, of padding and of the longest text."""
+    piece = {"Sequence": {"id": "A", "type_id": 0}}
+    special = {"SpecialToken": {"id": "<|end|>", "type_id": 0}}
+    around = {"type": "TemplateProcessing", "single": [special, piece], "pair": [piece, piece],
+              "special_tokens": {"<|end|>": {"id": "<|end|>", "ids": [258], "tokens": ["<|end|>"]}}}  # fmt: skip
+    padding = {"strategy": {"Fixed": 50}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
+               "pad_type_id": 0, "pad_token": "a"}  # fmt: skip
+    shortest = {"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0}
+    odd = changed(tmp_path, post_processor=around, padding=padding, truncation=shortest)
+    assert odd.encode("the end") == bpe.encode("the end")
+
+
+def test_a_text_that_is_longer_than_any_context_is_refused_before_it_is_cut(bpe):
+    with pytest.raises(ValueError, match="the text has 262145 characters: expected at most 262144"):
+        bpe.encode("a" * (LONGEST_TEXT + 1))
+
+
+def test_a_panic_of_the_library_is_an_error_like_others_and_ctrl_c_is_not(bpe, monkeypatch):
+    class PanicException(BaseException):
+        """As Rust's assertions come, which are no `Exception`."""
+
+    class Reader:
+        def encode(self, text, **how):
+            raise PanicException("index out of bounds\nhere") if text == "a" else KeyboardInterrupt
+
+    monkeypatch.setattr(bpe, "_reader", Reader())
+    with pytest.raises(ValueError, match="the checkpoint's tokenizer fails: index out of bounds here"):
+        bpe.encode("a")
+    with pytest.raises(KeyboardInterrupt):
+        bpe.encode("b")
+
+
 def test_what_never_became_a_character_is_shown_at_the_end():
     assert streamed(BYTES, "a🙂".encode()[:3]) == (["a", "", ""], "\N{REPLACEMENT CHARACTER}")
 
@@ -90,7 +131,7 @@ def test_a_folder_without_a_tokenizer_says_so(tmp_path):
 def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
     pytest.importorskip("tokenizers")
     (tmp_path / "tokenizer.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"tokenizer\.json is no tokenizer"):
+    with pytest.raises(ValueError, match=r"tokenizer\.json is not a tokenizer that can be read: Model missing"):
         load_tokenizer(tmp_path)
 
 

@@ -6,14 +6,18 @@ The small model reads bytes, so its tokenizer is a line each way. Other checkpoi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
 from minikv.errors import bounded
-from minikv.untrusted import read_json
+from minikv.serving.tokenizer_file import check_tokenizer
+from minikv.untrusted import inside, json_object, read_json, read_text, refusal
 
+LARGEST_TOKENIZER = 2**26  # bytes
+LONGEST_TEXT = 2**18  # characters
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -52,7 +56,10 @@ class ByteTokenizer:
 
 
 class FileTokenizer:
-    """A checkpoint's `tokenizer.json`, read by the `tokenizers` library; `ModuleNotFoundError` says how to get that."""
+    """A checkpoint's `tokenizer.json`, read by the `tokenizers` library.
+
+    `ModuleNotFoundError` says how to get that library; `ValueError` says what the file or a text does wrong.
+    """
 
     def __init__(self, path: str | PathLike[str]):
         try:
@@ -61,23 +68,42 @@ class FileTokenizer:
             raise ModuleNotFoundError(
                 f"{path} needs the tokenizers library, which is not installed: pip install 'minikv[serving]'"
             ) from None
-        try:
-            self._reader: Any = Reader.from_file(str(path))
-        except Exception as error:  # the library raises nothing more exact
-            raise ValueError(f"{path} is no tokenizer that the tokenizers library can read: {error}") from None
+        text = read_text(Path(path), LARGEST_TOKENIZER)
+        with _refused(f"{path} is not a tokenizer that can be read"):
+            check_tokenizer(json_object(text, "it"))
+            self._reader: Any = Reader.from_str(text)
+            self._reader.no_padding()
+            self._reader.no_truncation()
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`; special tokens that are written out in it are taken for what they are."""
-        ids: list[int] = self._reader.encode(text, add_special_tokens=False).ids
+        if len(text) > LONGEST_TEXT:
+            raise ValueError(f"the text has {len(text)} characters: expected at most {LONGEST_TEXT}")
+        with _refused("the checkpoint's tokenizer fails"):
+            ids: list[int] = self._reader.encode(text, add_special_tokens=False).ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`, without special tokens."""
-        text: str = self._reader.decode([int(i) for i in ids], skip_special_tokens=True)
+        with _refused("the checkpoint's tokenizer fails"):
+            text: str = self._reader.decode([int(i) for i in ids], skip_special_tokens=True)
         return text
 
     def __repr__(self) -> str:
         return f"FileTokenizer({self._reader.get_vocab_size()} ids)"
+
+
+@contextmanager
+def _refused(what: str) -> Iterator[None]:
+    """Raise a `ValueError` that says `what` in place of anything that the tokenizers library raises."""
+    try:
+        yield
+    except Exception as error:  # the library raises nothing more exact
+        raise refusal(what, error) from None
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # an assertion of the library's, which is no `Exception`
+            raise
+        raise refusal(what, error) from None
 
 
 def load_tokenizer(folder: str | PathLike[str]) -> Tokenizer:
@@ -90,9 +116,9 @@ def load_tokenizer(folder: str | PathLike[str]) -> Tokenizer:
     ByteTokenizer()
     """
     folder = Path(folder)
-    if (folder / "tokenizer.json").exists():
-        return FileTokenizer(folder / "tokenizer.json")
-    config = read_json(folder / "config.json")
+    if (path := inside(folder, "tokenizer.json")).exists():
+        return FileTokenizer(path)
+    config = read_json(inside(folder, "config.json"))
     if config.get("tokenizer_class") == "ByteTokenizer":
         return ByteTokenizer()
     named = bounded(config.get("tokenizer_class"))
