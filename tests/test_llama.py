@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 import pytest
+import safetensors.torch
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -180,6 +181,18 @@ UNKNOWN = {
     "the config has no vocab_size": {"vocab_size": None},
     "intermediate_size is 0: a size is at least 1": {"intermediate_size": 0},
     "eos_token_id is -1: a token id is 0 or more": {"eos_token_id": [2, -1]},
+    "eos_token_id is 23: expected at most 22": {"eos_token_id": 23},
+    "rms_norm_eps is nan: expected a number from 1e-30 to 1": {"rms_norm_eps": float("nan")},
+    "rms_norm_eps is 0: expected": {"rms_norm_eps": 0},
+    "rope_theta is 0: expected a number from 1": {"rope_theta": 0},
+    "rope_theta is None: expected a number": {"rope_parameters": {"rope_theta": None}},
+    "rope_scaling is 'x': expected an object or null": {"rope_scaling": "x"},
+    "low_freq_factor is 4: expected less than high_freq_factor": {"rope_scaling": {**LLAMA3, "low_freq_factor": 4.0}},
+    "tie_word_embeddings is 'no': expected true or false": {"tie_word_embeddings": "no"},
+    "num_hidden_layers is 1000000000: expected at most 10000": {"num_hidden_layers": 10**9},
+    "max_position_embeddings is 1000000000000000: expected at most": {"max_position_embeddings": 10**15},
+    "kv_lora_rank is 8: this decoder knows only None": {"kv_lora_rank": 8},
+    "model_type is \\['llama'\\]: expected one of": {"model_type": ["llama"]},
 }
 
 
@@ -333,6 +346,57 @@ def test_a_header_that_makes_no_sense_is_an_error_that_names_the_file(tmp_path, 
         read_safetensors(path)
 
 
+def entry(**changed):
+    return {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16], **changed}
+
+
+LET_THROUGH = {  # by the safetensors library
+    "has 10001 dimensions: expected at most 8": {"a": entry(shape=[1] * 10_000 + [4])},
+    "'a' in .* is U8: expected one of F64, F32, F16, BF16": {"a": entry(dtype="U8", shape=[16])},
+    "has a tensor named 'nnnn.*…: expected at most 200 characters": {"n" * 201: entry()},
+    r"has a tensor named 'a\\x1b': expected": {"a\x1b": entry()},
+    "has the key 'a' twice": b'{"a": %b, "a": %b}' % ((json.dumps(entry()).encode(),) * 2),
+}
+
+
+@pytest.mark.parametrize("message", LET_THROUGH)
+def test_what_the_library_lets_through_is_refused_all_the_same(tmp_path, message):
+    header = LET_THROUGH[message]
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"\0" * 16)
+    assert safetensors.torch.load_file(path)
+    with pytest.raises(ValueError, match=message):
+        read_safetensors(path)
+
+
+def test_a_header_is_compared_with_its_limit_before_it_is_read(tmp_path):
+    path = tmp_path / "odd.safetensors"
+    path.write_bytes((2**22 + 1).to_bytes(8, "little") + b" " * (2**22 + 1))
+    with pytest.raises(ValueError, match="has a header of 4194305 bytes: expected at most 4194304"):
+        read_safetensors(path)
+    tensors = {f"t{i}": entry(shape=[0], data_offsets=[0, 0]) for i in range(20_001)}
+    text = json.dumps(tensors).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text)
+    with pytest.raises(ValueError, match="has 20001 tensors: expected at most 20000"):
+        read_safetensors(path)
+
+
+def test_changing_what_was_read_leaves_the_file_as_it_is(folder):
+    before = (folder / "model.safetensors").read_bytes()
+    read_weights(folder)["model.norm.weight"].zero_()
+    assert (folder / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["../a.safetensors", "/etc/passwd", 5, "a.safetensors/.."])
+def test_shards_stay_in_their_folder(folder, name):
+    (folder / "checkpoint").mkdir()
+    (folder / "model.safetensors").rename(folder / "a.safetensors")
+    (folder / "checkpoint" / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
+    with pytest.raises(ValueError, match="is not the name of a file in its own folder"):
+        read_weights(folder / "checkpoint")
+
+
 @pytest.mark.parametrize("cut", [0, 5, 40, -1])
 def test_a_file_that_was_cut_off_is_named(folder, cut):
     path = folder / "model.safetensors"
@@ -342,5 +406,5 @@ def test_a_file_that_was_cut_off_is_named(folder, cut):
 
 
 def test_safetensors_own_library_reads_what_we_write(folder):
-    theirs = pytest.importorskip("safetensors.torch").load_file(folder / "model.safetensors")
+    theirs = safetensors.torch.load_file(folder / "model.safetensors")
     assert all(theirs[name].equal(weight) for name, weight in read_weights(folder).items())

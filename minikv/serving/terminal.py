@@ -23,10 +23,12 @@ from minikv.serving.generation import Generation
 from minikv.serving.model import Llama
 from minikv.serving.sampling import Params
 from minikv.serving.tokenizer import load_tokenizer
+from minikv.sizing import bytes_per_token
 from minikv.store import KVStore
 
 HELP = "/new begins a new conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer."
 LONGEST = 4096  # tokens that a chat looks back at most, however far its model could: they have to fit in memory
+_MOST_STORE = 2**30  # bytes that a store may take however small the model is
 
 
 def open_chat(folder: str | PathLike[str]) -> Chat:
@@ -38,6 +40,9 @@ def open_chat(folder: str | PathLike[str]) -> Chat:
     """
     model, tokenizer = Llama.from_folder(folder), load_tokenizer(folder)
     format, context = load_format(folder, tokenizer), min(model.config.max_length, LONGEST)
+    needed, weights = 2 * context * bytes_per_token(model.shape, "fp32"), sum(w.nbytes for w in model.weights.values())
+    if needed > _MOST_STORE + 4 * weights:  # a model whose heads are far larger than all else in it
+        raise ValueError(f"the keys and values of {2 * context} tokens take {needed} bytes, the weights {weights}")
     store = KVStore(model.shape, num_pages=2 * context, dtype=model.dtype)
     return Chat(Engine(model, CacheManager(2 * context, store=store)), tokenizer, format, context)
 
