@@ -58,8 +58,8 @@ def test_replay_reads_standard_input(trace, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        (b'{"timestamp": 1', "line 1: no JSON"),
-        (b"\xff", "line 1: no UTF-8"),
+        (b'{"timestamp": 1', "line 1: the line is not JSON: "),
+        (b"\xff", "line 1: the line is not UTF-8: "),
         (b"\n\n{}", "line 3: there is no timestamp"),
     ],
 )
