@@ -207,6 +207,46 @@ def test_any_checkpoint_can_be_talked_to(tmp_path, capsys, monkeypatch):
     assert int(second[0]) >= len(prompt)
 
 
+def test_heads_far_larger_than_the_rest_of_a_model_are_refused_before_memory_is_taken_for_them(tmp_path):
+    """One layer, a hidden size of 1 and a head of 2**18 numbers: 4 MB of weights, 34 GB of keys and values."""
+    sizes = {"hidden_size": 1, "intermediate_size": 1, "num_hidden_layers": 1, "num_attention_heads": 1}
+    odd = {**sizes, "num_key_value_heads": 1, "head_dim": 2**18, "max_position_embeddings": 8192}
+    model = llama(dtype=torch.float16, vocab_size=257, **odd)
+    (tmp_path / "config.json").write_text(
+        json.dumps(config_json(vocab_size=257, tokenizer_class="ByteTokenizer", **odd))
+    )
+    write_safetensors(tmp_path / "model.safetensors", model.weights)
+    with pytest.raises(ValueError, match="the keys and values of 8192 tokens take 17179869184 bytes, the weights 4"):
+        open_chat(tmp_path)
+
+
+@pytest.mark.parametrize(("settings", "why"), [
+    ({"chat_template": 5}, "chat_template in .* is 5: expected text"),
+    ({"chat_template": [{"name": "default"}]}, "expected one that is named default"),
+    ({"chat_template": [{"template": "x"}]}, "expected one that is named default"),
+    ({"chat_template": ""}, "makes no token of a conversation"),
+    ({"chat_template": "x", "bos_token": {}}, r"bos_token is \{\}: expected text of at most 1000 characters"),
+    ({"chat_template": "x", "bos_token": "x" * 1001}, "bos_token is 'x+…: expected text of at most 1000"),
+])  # fmt: skip
+def test_a_tokenizer_config_that_makes_no_sense_is_named(tmp_path, settings, why):
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match=why):
+        load_format(tmp_path, BYTES)
+
+
+@pytest.mark.parametrize(("settings", "why"), [
+    ({"eos_token_id": "x"}, "eos_token_id is 'x'"),
+    ({"bos_token_id": 40, "vocab_size": 40}, "bos_token_id is 40: expected at most 39"),
+])  # fmt: skip
+def test_plain_lines_begin_and_end_with_ids_that_the_model_has(tmp_path, settings, why):
+    (tmp_path / "config.json").write_text(json.dumps(settings))
+    with pytest.raises(ValueError, match=why):
+        load_format(tmp_path, BYTES)
+    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": [], "bos_token_id": 3, "vocab_size": 40}))
+    assert load_format(tmp_path, BYTES).prompt([], "Hi")[0] == 3
+
+
 # -- the terminal ---------------------------------------------------------------------------------------------------
 
 

@@ -84,6 +84,55 @@ def test_work_is_counted_and_the_count_is_the_same_every_time():
     assert -100 < sandboxes[0]._left < 0
 
 
+COSTLY = {  # each looks at all of a text of 100,000 characters, in each of 30 turns
+    "slice": "{% set t = s[::-1] %}",
+    "comparison": "{{ s == 'b' }}",
+    "search": "{{ 'b' in s }}",
+    "test": "{{ s is lower }}",
+    "joining": "{% set t = s ~ '' %}",
+    "operator": "{% set t = s + '' %}",
+    "filter": "{% set t = s|upper %}",
+    "method": "{% set t = s.upper() %}",
+    "method of no text": "{{ s.find('b') }}",
+    "argument": "{% set t = 'a'.find(s) %}",
+    "writing": "{{ s }}",
+}
+
+
+@pytest.mark.parametrize("kind", COSTLY)
+def test_whatever_looks_at_a_long_text_takes_steps_for_its_length(kind):
+    loop = "{% set s = 'ab' * 50000 %}{% for i in range(N) %}" + COSTLY[kind] + "{% endfor %}"
+    rendered(loop.replace("N", "1"), [])
+    with pytest.raises(Exception, match="it takes more than"):
+        rendered(loop.replace("N", "30"), [])
+
+
+def test_what_looks_at_no_content_takes_the_same_steps_for_a_long_text():
+    loop = "{% for i in range(999) %}{{ s|length }}{{ s is string }}{% if s %}{% endif %}{% endfor %}"
+    assert rendered("{% set s = 'ab' * 50000 %}" + loop, []) == "100000True" * 999
+
+
+def test_what_a_loop_passes_over_takes_steps_too():
+    with pytest.raises(Exception, match="it takes more than"):
+        rendered("{% for i in range(99999) if none and none and none %}{% endfor %}", [])
+
+
+@pytest.mark.parametrize(("passes", "fails", "why"), [
+    ("{{ 2 ** 64 }}", "{{ 1 ** 65 }}", "a power: expected an exponent of at most 64"),
+    ("{{ 2 ** 63 * 2 ** 64 }}", "{% set a = 2 ** 64 %}{% set b = a ** 60 %}{{ b * b }}", "an integer of 7681 bits"),
+    ("{{ ('a' * 2**19)|length }}", "{{ 'a' * (2**19 + 1) }}", "a product of 524289: expected at most 524288"),
+    ("{{ [1]|tojson(indent=9) }}", "{{ [1]|tojson(indent=10**9) }}", "a product of 1000000000: expected at most"),
+    ("{{ 'ab'.replace('a', 'c') }}", "{{ ('a' * 9999).replace('', 'c' * 9999) }}", "a product of 99980001: expected"),
+    ("{{ '7' ~ 7 % 3 }}", "{{ '%d' % 7 }}", "a format: expected numbers on both sides of %"),
+    ("{{ 'a'.upper() }}", "{{ 'a'.center(9) }}", "a call of center: chat templates have no need of it"),
+    ("{{ [namespace(a=1)]|length }}", "{{ namespace(a=1) }}", "a Namespace cannot be written"),
+])  # fmt: skip
+def test_each_rule_of_what_may_grow_is_kept_at_its_border(passes, fails, why):
+    assert rendered(passes)
+    with pytest.raises(Exception, match=why):
+        rendered(fails)
+
+
 def test_steps_grow_with_the_conversation_and_not_with_earlier_renders():
     sandbox = BoundedSandbox()
     template = sandbox.compiled("{% for m in messages %}{{ m.content|trim|upper }}{% endfor %}")

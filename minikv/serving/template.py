@@ -31,7 +31,7 @@ STEPS = 1_000_000  # in a render: under a second
 STEPS_A_CHARACTER = 100  # of the conversation, on top of those
 LONGEST_SOURCE = 2**16  # characters
 _MOST_NODES = 10_000  # in the parsed template
-_LARGEST = 2**20  # characters or items of a product
+_LARGEST = 2**19  # characters or items of a product
 _LARGEST_INTEGER = 4096  # bits
 _FILTERS = [
     "abs", "capitalize", "dictsort", "float", "indent", "int", "items", "join", "list", "lower", "map", "max", "min",
@@ -65,7 +65,7 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
     'aaa0'
     >>> sandbox.render(sandbox.compiled("{{ 'a' * 10**12 }}"), [])
     Traceback (most recent call last):
-    jinja2.exceptions.SecurityError: a product of 1000000000000: expected at most 1048576
+    jinja2.exceptions.SecurityError: a product of 1000000000000: expected at most 524288
     """
 
     intercepted_binops = frozenset(["+", "-", "*", "/", "//", "**", "%"])
@@ -177,7 +177,11 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         known = isinstance(__function, (Macro, Undefined)) or name in _METHODS.get(type(owner), [])
         if not known and __function not in (__self.globals["range"], dict, Namespace, _refuse):
             raise SecurityError(f"a call of {name or type(__function).__name__}: chat templates have no need of it")
-        return __self._counting(name, super().call)(__context, __function, *args, **kwargs)
+        if isinstance(owner, (str, list, tuple)):
+            __self._weigh(owner)
+            if name in _GROW:
+                _check_product([owner, *args])
+        return __self._counting("", super().call)(__context, __function, *args, **kwargs)
 
 
 class TemplateRefusal(ValueError):

@@ -29,7 +29,7 @@ class Tokenizer(Protocol):
         ...
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of `ids`; bytes that are no UTF-8 become U+FFFD."""
+        """The text of `ids`; bytes that are not UTF-8 become U+FFFD."""
         ...
 
 
@@ -48,7 +48,7 @@ class ByteTokenizer:
         return list(text.encode(errors="replace"))
 
     def decode(self, ids: Sequence[int]) -> str:
-        """The text of `ids`; bytes that are no UTF-8 become U+FFFD."""
+        """The text of `ids`; bytes that are not UTF-8 become U+FFFD."""
         return bytes(i for i in ids if i < 256).decode(errors="replace")
 
     def __repr__(self) -> str:
