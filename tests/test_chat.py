@@ -208,7 +208,7 @@ def test_any_checkpoint_can_be_talked_to(tmp_path, capsys, monkeypatch):
 
 
 def test_heads_far_larger_than_the_rest_of_a_model_are_refused_before_memory_is_taken_for_them(tmp_path):
-    """One layer, a hidden size of 1 and a head of 2**18 numbers: 4 MB of weights, 34 GB of keys and values."""
+    """One layer, a hidden size of 1 and a head of 2**18 numbers: 4 MB of weights, 17 GB of keys and values."""
     sizes = {"hidden_size": 1, "intermediate_size": 1, "num_hidden_layers": 1, "num_attention_heads": 1}
     odd = {**sizes, "num_key_value_heads": 1, "head_dim": 2**18, "max_position_embeddings": 8192}
     model = llama(dtype=torch.float16, vocab_size=257, **odd)
@@ -340,7 +340,7 @@ def test_a_wrong_call_says_what_is_wrong(capsys, arguments, said):
 
 
 def test_without_torch_it_says_what_to_install(capsys, monkeypatch):
-    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert cli.main(["chat"]) == 2
     assert "pip install 'minikv[serving]'" in capsys.readouterr().err
 
@@ -368,7 +368,7 @@ def test_in_a_real_terminal():
 
 
 def test_the_small_model_answers(capsys):
-    chat = open_chat(cli.asset("model"))
+    chat = open_chat(asset("model"))
     assert "slots" in "".join(chat.ask("What is a page?"))
     assert chat.last.reason == "stop"
     "".join(chat.ask("Thanks!"))
