@@ -25,9 +25,8 @@ from minikv.serving.contract import Chunk
 from minikv.serving.sharing import WORTH, shared_prefixes
 from minikv.tokens import PackedTokens, integers
 
-GATHERED = (
-    4096  # at most this many slots are padded side by side, so that their keys and values stay near the processor
-)
+# Slots: about so many are padded side by side at most, so that the processor's cache holds their keys and values.
+GATHERED = 2048
 
 
 class Prefix(NamedTuple):

@@ -154,9 +154,10 @@ class Llama:
         return found[0] if len(found) == 1 else torch.cat(found)
 
     def _angles(self, positions: torch.Tensor) -> Angles:
-        """The cosines and sines by which `positions` rotate, (tokens, 1, head_dim / 2) each."""
+        """By which `positions` rotate: the cosines (tokens, 1, head_dim), twice over, and the sines, once."""
         angles = (positions[:, None].float() * self._rope)[:, None]
-        return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
+        cos, sin = angles.cos().to(self.dtype), angles.sin().to(self.dtype)
+        return torch.cat([cos, cos], dim=-1), sin
 
     def __repr__(self) -> str:
         shape = self.shape
@@ -167,14 +168,13 @@ class Llama:
 def apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     """RoPE: numbers i and i + head_dim / 2 of a head are a point in the plane, rotated by its position's angle.
 
-    `x` is (tokens, heads, head_dim), `cos` and `sin` are (tokens, 1, head_dim / 2).
+    `x` is (tokens, heads, head_dim), `cos` (tokens, 1, head_dim) and `sin` (tokens, 1, head_dim / 2).
 
-    >>> quarter = torch.zeros(1, 1, 1), torch.ones(1, 1, 1)                              # of a turn
+    >>> quarter = torch.zeros(1, 1, 2), torch.ones(1, 1, 1)                              # of a turn
     >>> apply_rotary(torch.tensor([[[3.0, 4.0]]]), *quarter).tolist()
     [[[-4.0, 3.0]]]
     """
-    out = x * torch.cat([cos, cos], dim=-1)
-    half = x.shape[-1] // 2
+    out, half = x * cos, x.shape[-1] // 2
     out[..., :half].addcmul_(x[..., half:], sin, value=-1)
     out[..., half:].addcmul_(x[..., :half], sin)
     return out
