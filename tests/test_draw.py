@@ -299,12 +299,12 @@ def a_large_cache(nodes):
 
 @needs_graphviz
 def test_a_large_picture_has_a_bounded_number_of_pixels_and_all_of_its_nodes():
-    """150 nodes grow to the right; a letter of 13 units still has 8 pixels or more."""
+    """150 nodes grow to the right; a line of 16 units still has 9 pixels or more."""
     picture = draw(a_large_cache(150))
     width, height = svg_size(picture.svg)
     pixels = [int.from_bytes(picture.png[at : at + 4], "big") for at in (16, 20)]
     assert pixels[0] * pixels[1] <= render.MOST_PIXELS * 1.01
-    assert 13 * pixels[0] / width > 8
+    assert 16 * pixels[0] / width > 9
     assert pixels[0] / width == pytest.approx(pixels[1] / height, rel=0.01)
     assert picture.svg.count("data-part") == len(picture.text.splitlines())
 

