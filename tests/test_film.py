@@ -753,7 +753,7 @@ def test_the_verbs_without_an_array_are_told_like_the_others():
         pool.free(cache.evict(1))
     told = [str(film.at(step)).splitlines()[0] for step in range(1, 7)]
     assert told == [
-        "1. alloc 2 to a row: slots 0-1",
+        "1. alloc 2: slots 0-1",
         "2. insert [1 2]: 2 tokens are new",
         "3. acquire [1 9]: 1 of 2 tokens is cached",
         "4. unlock a prefix of 1 token: 0 tokens are protected now, 2 evictable",

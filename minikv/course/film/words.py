@@ -38,7 +38,7 @@ def asked(call: Call, label: Label | None, unit: str) -> str:
     if kind == "pool" and verb in ("free", "occupy", "take"):
         return f"{verb} {_many(first, unit)}"
     if kind == "pool" and verb == "alloc_to":
-        return f"alloc {len(first)} to a row"
+        return f"alloc {len(first)}"
     if kind == "table":
         return _asked_of_a_table(call)
     if kind == "engine" and verb == "abort":
