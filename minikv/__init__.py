@@ -26,11 +26,19 @@ if TYPE_CHECKING:
         PageTable,
         QueuePool,
         SlotPool,
-        TrustingPool,
         page_slots,
         slot_pages,
     )
-    from minikv.prefix import Handle, Insertion, Match, NoCache, PrefixCache, RadixCache
+    from minikv.prefix import (
+        EvictionOrder,
+        Handle,
+        Insertion,
+        Match,
+        NoCache,
+        PrefixCache,
+        RadixCache,
+        SmallestKeyFirst,
+    )
     from minikv.serving import (
         Chunk,
         Engine,
@@ -72,8 +80,8 @@ _HOMES = {
     "minikv.course.player": "Player play",
     "minikv.course.playground": "Playground playground",
     "minikv.manager": "CacheManager Sequence",
-    "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool TrustingPool page_slots slot_pages",
-    "minikv.prefix": "Handle Insertion Match NoCache PrefixCache RadixCache",
+    "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
+    "minikv.prefix": "EvictionOrder Handle Insertion Match NoCache PrefixCache RadixCache SmallestKeyFirst",
     "minikv.serving.chat": "Chat",
     "minikv.serving.model": "Llama",
     "minikv.serving.tokenizer": "ByteTokenizer",

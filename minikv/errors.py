@@ -13,17 +13,16 @@ from typing import Any
 class OutOfPages(RuntimeError):
     """There is not enough room, and nothing was taken.
 
-    `needed`, `free` and `evictable` are counts in the unit of whoever raised it: pages for a pool, which has nothing
-    to evict and leaves `evictable` out (`None`).
+    `needed`, `free` and `evictable` count pages; a pool has nothing to evict and leaves `evictable` out (`None`).
 
     >>> raise OutOfPages(needed=3, free=1)
     Traceback (most recent call last):
-    minikv.errors.OutOfPages: 3 needed, but only 1 free
+    minikv.errors.OutOfPages: 3 pages needed, but only 1 free
     """
 
     def __init__(self, needed: int, free: int, evictable: int | None = None):
         more = "" if evictable is None else f" and {evictable} evictable"
-        super().__init__(f"{needed} needed, but only {free} free{more}")
+        super().__init__(f"{needed} page{'' if needed == 1 else 's'} needed, but only {free} free{more}")
         self.needed, self.free, self.evictable = needed, free, evictable
 
 

@@ -38,7 +38,10 @@ class PackedTokens(Sequence[int]):
     __slots__ = ("data", "head")
 
     def __init__(self, data: bytes, head: bytes | None = None):
-        data = bytes(data)  # bytes stay as they are, anything else is copied
+        if type(data) is not bytes:
+            if not isinstance(data, (bytes, bytearray, memoryview)):
+                raise TypeError(f"data is {bounded(data)} ({type(data).__name__}): expected packed bytes, as pack() makes")
+            data = bytes(data)
         if len(data) % TOKEN_BYTES:
             raise ValueError(f"{len(data)} bytes are not whole tokens of {TOKEN_BYTES} bytes")
         self.data, self.head = data, head
@@ -56,7 +59,9 @@ class PackedTokens(Sequence[int]):
         start, stop, step = at.indices(len(self))
         if step != 1:
             return pack(self.tolist()[at])
-        return PackedTokens(self.data[start * TOKEN_BYTES : stop * TOKEN_BYTES])
+        data = self.data[start * TOKEN_BYTES : stop * TOKEN_BYTES]
+        known = start == 0 and self.head is not None and len(self.head) <= len(data)
+        return PackedTokens(data, self.head if known else None)
 
     def __iter__(self) -> Iterator[int]:
         return iter(memoryview(self.data).cast(_CODE))
@@ -135,17 +140,21 @@ def to_numpy(values: Any, name: str) -> np.ndarray[Any, Any]:
             values = values.detach().cpu().numpy()
         except TypeError:
             raise TypeError(f"{name} are a tensor of {values.dtype}: expected integers") from None
+        except NotImplementedError:
+            raise ValueError(
+                f"{name} are a tensor on {values.device}, which has no values: expected integers"
+            ) from None
     found: np.ndarray[Any, Any] = np.asarray(values)
     if found.ndim != 1:
         raise ValueError(f"{name} have shape {found.shape}: expected one dimension")
     return found
 
 
-def integers(values: Any, name: str, rule: str, limit: int) -> np.ndarray[Any, Any]:
+def integers(values: Any, name: str, rule: str, limit: int, skip: int = 0) -> np.ndarray[Any, Any]:
     """`values` as a one-dimensional integer array, all in [0, limit); the error names the first that is not.
 
     Takes what `pack` takes, but for bytes. The array may share the caller's memory. A Python bool counts as the int
-    that it is; an array of bools is refused.
+    that it is; an array of bools is refused. The first `skip` values are not looked at, and mean nothing in the result.
 
     >>> integers([4, -1], "slots", "a slot is an integer in [0, 2**31)", 2**31)
     Traceback (most recent call last):
@@ -155,6 +164,7 @@ def integers(values: Any, name: str, rule: str, limit: int) -> np.ndarray[Any, A
         found = to_numpy(values, name)
     elif isinstance(values, Sequence) and not isinstance(values, (str, bytes, bytearray)):
         items = values if isinstance(values, (list, tuple, range)) else list(values)
+        items = [0] * min(skip, len(items)) + list(items[skip:]) if skip else items
         try:
             found = np.frombuffer(array("q", items), np.int64)
         except (TypeError, OverflowError):
@@ -162,11 +172,12 @@ def integers(values: Any, name: str, rule: str, limit: int) -> np.ndarray[Any, A
     else:
         raise TypeError(f"{name} are a {type(values).__name__}: expected a one-dimensional sequence of integers")
     if found.dtype.kind == "O":
-        return integers(found.tolist(), name, rule, limit)
+        return integers(found.tolist(), name, rule, limit, skip)
     if found.size and found.dtype.kind not in "iu":
         raise TypeError(f"{name}[0] is {bounded(found[0].item())} ({found.dtype}): {rule}")
-    if found.size and not 0 <= int(found.min()) <= int(found.max()) < limit:
-        refuse(found.tolist(), name, rule, limit)
+    seen = found[skip:]
+    if seen.size and not 0 <= int(seen.min()) <= int(seen.max()) < limit:
+        refuse([0] * skip + seen.tolist(), name, rule, limit)
     return found
 
 
@@ -188,6 +199,8 @@ def refuse(values: Sequence[Any], name: str, rule: str, limit: int) -> NoReturn:
 
 
 def _pack_array(values: np.ndarray[Any, Any]) -> bytes:
+    if values.dtype == np.int32 and values.size and int(values.min()) >= 0:
+        return values.tobytes()  # the common case: the same bytes mean the same numbers
     if values.size and values.dtype != np.uint32:
         values = integers(values, *_TOKEN)
     return values.astype(np.uint32, copy=False).tobytes()

@@ -11,9 +11,9 @@ from array import array
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
-from naive import NaiveCache
+from naive import READS, NaiveCache
 
-from minikv import FreeListPool, LockError, RadixCache, page_slots
+from minikv import FreeListPool, LockError, RadixCache
 from minikv.testing.canary import Canary
 from minikv.testing.ledger import Ledger
 
@@ -22,6 +22,7 @@ TOKENS = st.builds(
     lambda cut, tail: [0, 1, 0, 0, 1, 1, 0, 1][:cut] + tail, st.integers(0, 8), st.lists(st.integers(0, 1), max_size=3)
 )
 NAMESPACES = st.sampled_from([None, None, "lora"])
+LIMITS = st.sampled_from([None, None, 0, 3, 5, 8])
 PRIORITIES = st.sampled_from([0, 0, 1, 2])
 PAGES = 24
 
@@ -57,26 +58,26 @@ class IndexAgainstModel(RuleBasedStateMachine):
         assert (outcomes[0] is LockError) == (outcomes[1] is LockError)
         return outcomes
 
-    def free(self, slots):
-        self.pool.free(sorted({int(slot) // self.page_size for slot in slots}))
+    def free(self, pages):
+        self.pool.free([int(page) for page in pages])
 
     def room_for(self, num_tokens):
-        """Slots for `num_tokens` in whole pages, evicting for them; `None` when locks keep too much."""
+        """Pages for `num_tokens`, evicting for them; `None` when locks keep too much."""
         pages = -(-num_tokens // self.page_size)
         if pages > self.pool.num_free:
             self.evict((pages - self.pool.num_free) * self.page_size)
-        return page_slots(self.pool.alloc(pages), self.page_size) if pages <= self.pool.num_free else None
+        return self.pool.alloc(pages) if pages <= self.pool.num_free else None
 
-    def put(self, tokens, slots, namespace, pair=None, priority=0):
+    def put(self, tokens, pages, namespace, pair=None, priority=0):
         """Insert into both and free what the index does not want; the pair of handles.
 
         The buffers are the caller's: they are written over as soon as the index has seen them.
         """
-        at = pair[1].length if pair else 0
+        at = pair[1].length // self.page_size if pair else 0
         outcomes = []
 
         def insert(cache, mine):
-            keys, values = np.array(tokens, np.uint32), np.array([0] * at + [*slots][: len(tokens) - at], np.int32)
+            keys, values = np.array(tokens, np.uint32), np.array([0] * at + [*pages], np.int32)
             start = pair[mine] if pair else None
             done = cache.insert(keys, values, namespace=namespace, start=start, priority=priority)
             keys[:], values[:] = 7, 7
@@ -85,49 +86,51 @@ class IndexAgainstModel(RuleBasedStateMachine):
 
         found, expected = self.both(insert)
         if found is LockError:
-            self.free(slots)
+            self.free(pages)
             return None
         assert (found.prefix_length, found.length) == (expected.prefix_length, expected.length)
-        self.free([*slots[: found.prefix_length - at], *slots[max(0, found.length - at) :]])
+        given, kept = found.prefix_length // self.page_size - at, found.length // self.page_size - at
+        self.free([*pages[:given], *pages[kept:]])
         return found.handle, expected.handle
 
     # -- the rules --------------------------------------------------------------------------------------------------
 
-    @rule(target=handles, tokens=TOKENS, namespace=NAMESPACES)
-    def match(self, tokens, namespace):
-        found, expected = self.both(lambda cache, _: cache.match_prefix(tokens, namespace=namespace))
-        assert (found.length, found.slots.tolist()) == (expected.length, expected.slots.tolist())
+    @rule(target=handles, tokens=TOKENS, limit=LIMITS, namespace=NAMESPACES)
+    def match(self, tokens, namespace, limit=None):
+        found, expected = self.both(lambda cache, _: cache.match_prefix(tokens, limit=limit, namespace=namespace))
+        assert (found.length, found.pages.tolist()) == (expected.length, expected.pages.tolist())
         return found.handle, expected.handle
 
-    @rule(target=handles, tokens=TOKENS, namespace=NAMESPACES)
-    def acquire(self, tokens, namespace):
-        found, expected = self.both(lambda cache, _: cache.acquire(tokens, namespace=namespace))
+    @rule(target=handles, tokens=TOKENS, limit=LIMITS, namespace=NAMESPACES)
+    def acquire(self, tokens, namespace, limit=None):
+        found, expected = self.both(lambda cache, _: cache.acquire(tokens, limit=limit, namespace=namespace))
         row = memoryview(array("i", [-1] * len(tokens)))
         found.copy_to(row)
-        assert row[: found.length].tolist() == found.slots.tolist() == expected.slots.tolist()
+        pages = found.length // self.page_size
+        assert row[:pages].tolist() == found.pages.tolist() == expected.pages.tolist()
         return found, expected
 
     @rule(target=handles, tokens=TOKENS, namespace=NAMESPACES, priority=PRIORITIES)
     def insert(self, tokens, namespace, priority):
-        slots = self.room_for(len(tokens))
-        if slots is None:
+        pages = self.room_for(len(tokens))
+        if pages is None:
             return self.match(tokens, namespace)
-        return self.put(tokens, slots, namespace, priority=priority)
+        return self.put(tokens, pages, namespace, priority=priority)
 
     @rule(target=handles, prompt=TOKENS, answer=TOKENS, namespace=NAMESPACES)
     def request(self, prompt, answer, namespace):
         """The life of a request, as far as there is room for it."""
         pair, tokens = self.acquire(prompt, namespace), [*prompt, *answer]
-        slots = self.room_for(len(tokens) - pair[1].length)
-        done = pair if slots is None else self.put(tokens, slots, namespace, pair)
+        pages = self.room_for(len(tokens) - pair[1].length)
+        done = pair if pages is None else self.put(tokens, pages, namespace, pair)
         self.unlock(pair)
         return done
 
     @rule(target=handles, pair=handles, more=TOKENS)
     def insert_from_a_handle(self, pair, more):
         tokens = [*pair[1].node[0], *more]
-        slots = self.room_for(len(more))
-        return pair if slots is None else self.put(tokens, slots, pair[1].namespace, pair) or pair
+        pages = self.room_for(len(more))
+        return pair if pages is None else self.put(tokens, pages, pair[1].namespace, pair) or pair
 
     @rule(pair=handles)
     def lock(self, pair):
@@ -139,13 +142,13 @@ class IndexAgainstModel(RuleBasedStateMachine):
 
     @rule(num_tokens=st.integers(0, 12))
     def evict(self, num_tokens):
-        found, expected = self.both(lambda cache, _: sorted(cache.evict(num_tokens).tolist()))
+        found, expected = self.both(lambda cache, _: cache.evict(num_tokens).tolist())
         assert found == expected
         self.free(found)
 
     @rule()
     def reset(self):
-        cached = [slot for page in self.model.pages.values() for slot in page.slots]
+        cached = [page.number for page in self.model.pages.values()]
         outcome, _ = self.both(lambda cache, _: cache.reset())
         if outcome is not LockError:
             self.free(cached)
@@ -159,8 +162,9 @@ class IndexAgainstModel(RuleBasedStateMachine):
         for size in ("evictable_size", "protected_size", "total_size"):
             assert getattr(self.index, size) == getattr(self.model, size)
         assert not self.ledger.callers
+        reads = READS[self.policy]
         assert self.contents() == {
-            key: (page.slots, page.last_used, page.created, page.hits, page.priority)
+            key: (page.number, page.last_used, *(getattr(page, field) for field in reads))
             for key, page in self.model.pages.items()
         }
 
@@ -172,9 +176,8 @@ class IndexAgainstModel(RuleBasedStateMachine):
             while walker.parent is not None:
                 prefix = [*walker.tokens, *prefix]
                 walker = walker.parent
-            above, size = len(prefix) - len(node.tokens), self.page_size
-            for at in range(0, len(node.tokens), size):
-                key = walker.namespace, tuple(prefix[: above + at + size])
-                use = node.last_used, node.created, node.hits, node.priority
-                pages[key] = (node.slots[at : at + size].tolist(), *use)
+            above, use = len(prefix) - len(node.tokens), [getattr(node, field) for field in READS[self.policy]]
+            for i, page in enumerate(node.pages):
+                key = walker.namespace, tuple(prefix[: above + (i + 1) * self.page_size])
+                pages[key] = (page, node.last_used, *use)
         return pages

@@ -6,12 +6,13 @@ against. A page is the key `(namespace, tokens up to its end)`.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 
 from minikv.errors import LockError
-from minikv.prefix.contract import Handle, Insertion, Match, slot_bytes
+from minikv.prefix.contract import Handle, Insertion, Match, page_bytes, require_limit
 from minikv.tokens import pack
 
 Key = tuple[Any, tuple[int, ...]]
@@ -29,11 +30,18 @@ GOES_FIRST = {
 }
 
 
-class Page:
-    """One cached page: its slots, its use, and a number that no other page ever had."""
+# And what each of them looks at: pages that differ in it stay apart.
+READS = {
+    "lru": ("last_used",), "lfu": ("hits", "last_used"), "fifo": ("created",), "mru": ("last_used",),
+    "filo": ("created",), "priority": ("priority", "last_used"), "slru": ("hits", "last_used"),
+}  # fmt: skip
 
-    def __init__(self, slots: list[int], birth: int, created: int):
-        self.slots, self.birth, self.created, self.last_used = slots, birth, created, created
+
+class Page:
+    """One cached page: its number in the pool, its use, and a number that no other page ever had."""
+
+    def __init__(self, number: int, birth: int, created: int):
+        self.number, self.birth, self.created, self.last_used = number, birth, created, created
         self.hits = self.priority = 0
 
 
@@ -93,37 +101,52 @@ class NaiveCache:
             self.pages[key].last_used = self.clock
             self.pages[key].hits += hits
 
-    def match_prefix(self, tokens: Any, *, namespace: Any = None) -> Match:
-        path = self.cached_path(namespace, tuple(pack(tokens).tolist()))
-        self.touch(path)
-        slots = [slot for key in path for slot in self.pages[key].slots]
-        return Match(self.epoch, *self.place(path), namespace, None, [np.array(slots, np.int32).tobytes()])
+    def join(self, path: list[Key]) -> None:
+        """Forget the ends in the middle of `path`, just used, that nothing needs: one page follows, locked as it is."""
+        for key, below in itertools.pairwise(path):
+            longer = [k for k in self.pages if k[0] == key[0] and k[1][: len(key[1])] == key[1] and k[1] != key[1]]
+            follow = {k[1][: len(below[1])] for k in longer}
+            held = any((handle.namespace, handle.node[0]) == key for handle in self.held)
+            fields = [[getattr(self.pages[k], field) for field in READS[self.policy]] for k in (key, below)]
+            if len(follow) == 1 and not held and fields[0] == fields[1]:
+                self.ends.discard(key)
 
-    def acquire(self, tokens: Any, *, namespace: Any = None) -> Match:
-        match = self.match_prefix(tokens, namespace=namespace)
+    def match_prefix(self, tokens: Any, *, limit: int | None = None, namespace: Any = None) -> Match:
+        tokens = tuple(pack(tokens).tolist())
+        path = self.cached_path(namespace, tokens[: require_limit(limit, len(tokens))])
+        self.touch(path)
+        self.join(path)
+        numbers = np.array([self.pages[key].number for key in path], np.int32)
+        return Match(self.epoch, *self.place(path), namespace, None, [numbers.tobytes()])
+
+    def acquire(self, tokens: Any, *, limit: int | None = None, namespace: Any = None) -> Match:
+        match = self.match_prefix(tokens, limit=limit, namespace=namespace)
         self.lock(match)
         return match
 
     def insert(
-        self, tokens: Any, slots: Any, *, namespace: Any = None, start: Handle | None = None, priority: int = 0
+        self, tokens: Any, pages: Any, *, namespace: Any = None, start: Handle | None = None, priority: int = 0
     ) -> Insertion:
         tokens = tuple(pack(tokens).tolist())
         hash(namespace)
         if start is not None:
             self.check_start(start, tokens, namespace)
         skip = start.length if start else 0
-        new = [0] * skip + np.frombuffer(slot_bytes(slots, len(tokens), skip), np.int32).tolist()
+        size = self.page_size
+        new = [0] * (skip // size)
+        new += np.frombuffer(page_bytes(pages, len(tokens), size, skip // size), np.int32).tolist()
         there = self.cached_path(namespace, tokens)
         path = self.path(namespace, tokens)
         if there and len(path) > len(there):
             self.ends.add(there[-1])
         for i, key in enumerate(path[len(there) :], start=len(there)):
             self.births += 1
-            self.pages[key] = Page(new[i * self.page_size : (i + 1) * self.page_size], self.births, self.clock + 1)
+            self.pages[key] = Page(new[i], self.births, self.clock + 1)
         for key in path:
             self.pages[key].priority = max(self.pages[key].priority, priority)
-        self.touch(path[skip // self.page_size :])
-        return Insertion(self.epoch, *self.place(path), namespace, None, len(there) * self.page_size)
+        self.touch(path[skip // size :])
+        self.join(path[skip // size : len(there)])
+        return Insertion(self.epoch, *self.place(path), namespace, None, len(there) * size)
 
     def check_start(self, start: Handle, tokens: tuple[int, ...], namespace: Any) -> None:
         if start.epoch is not self.epoch or start not in self.held:
@@ -136,6 +159,8 @@ class NaiveCache:
         page = self.pages.get((handle.namespace, tokens))
         if handle.epoch is not self.epoch or (handle.length and (page is None or page.birth != birth)):
             raise LockError("stale")
+        if handle.length:
+            self.ends.add((handle.namespace, tokens))
         self.held[handle] = self.held.get(handle, 0) + 1
 
     def unlock(self, handle: Handle) -> None:
@@ -148,13 +173,13 @@ class NaiveCache:
 
     def evict(self, num_tokens: int) -> np.ndarray:
         freed: list[int] = []
-        while len(freed) < num_tokens and (leaves := self.unlocked_leaves()):
+        while len(freed) * self.page_size < num_tokens and (leaves := self.unlocked_leaves()):
             key = min(leaves, key=lambda leaf: GOES_FIRST[self.policy](self.pages[leaf]))
             self.ends.discard(key)
-            node = self.pages.pop(key).slots
+            node = [self.pages.pop(key).number]
             parent = (key[0], key[1][: -self.page_size])
             while self.evict_by == "node" and parent in self.pages and parent not in self.ends:
-                node = self.pages.pop(parent).slots + node
+                node = [self.pages.pop(parent).number, *node]
                 parent = (parent[0], parent[1][: -self.page_size])
             freed += node
             if parent in self.pages:

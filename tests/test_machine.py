@@ -11,7 +11,6 @@ from machine import IndexAgainstModel
 from naive import GOES_FIRST
 
 from minikv import LockError, RadixCache
-from minikv.prefix.radix_tree import RadixTree
 
 
 def under(policy):
@@ -27,7 +26,7 @@ def test_radix(policy):
 
 def split_forgets_the_locks(patch):
     """The upper half of a locked node is left unlocked (pymllm's Mamba split keeps state with the wrong half)."""
-    original = RadixTree._split
+    original = RadixCache._split
 
     def broken(self, node, at):
         upper = original(self, node, at)
@@ -36,41 +35,41 @@ def split_forgets_the_locks(patch):
             self._order.add([upper])
         return upper
 
-    patch.setattr(RadixTree, "_split", broken)
+    patch.setattr(RadixCache, "_split", broken)
 
 
 def split_forgets_to_refresh(patch):
     """The notebook and mini-sglang: a match that ends inside a node returns before it refreshes the node."""
     original = RadixCache._use
 
-    def broken(self, node, top, now):
+    def broken(self, node, top):
         if node is not top and node.id == self._next_id - 1 and node.children:  # just made by a split
             path = [node]
             while path[-1].parent is not top:
                 path.append(path[-1].parent)
             return path
-        return original(self, node, top, now)
+        return original(self, node, top)
 
     patch.setattr(RadixCache, "_use", broken)
 
 
 def the_new_branch_hangs_on_the_lower_half(patch):
     """pymllm's sliding-window tree drops what the split returned, and serves keys and values of another prompt."""
-    original = RadixTree._split
+    original = RadixCache._split
 
     def broken(self, node, at):
         original(self, node, at)
         return node
 
-    patch.setattr(RadixTree, "_split", broken)
+    patch.setattr(RadixCache, "_split", broken)
 
 
 def insert_counts_twice(patch):
     """pymllm: extending a cached prefix counts the prefix as evictable again."""
     original = RadixCache.insert
 
-    def broken(self, tokens, slots, **options):
-        done = original(self, tokens, slots, **options)
+    def broken(self, tokens, pages, **options):
+        done = original(self, tokens, pages, **options)
         if 0 < done.prefix_length < done.length:
             self._evictable += done.prefix_length
         return done
@@ -88,8 +87,8 @@ def lock_stops_at_the_last_node(patch):
         if node is not None and node.parent is not None and node.ref_count == 1:
             node.ref_count = 0
             self._order.add([node])
-            self._evictable += len(node.slots)
-            self._protected -= len(node.slots)
+            self._evictable += len(node.tokens)
+            self._protected -= len(node.tokens)
 
     patch.setattr(RadixCache, "lock", broken)
 
@@ -110,9 +109,9 @@ def duplicates_replace_the_trees_slots(patch):
     """Inserting what is there takes the caller's slots, which the caller then frees."""
     original = RadixCache.insert
 
-    def broken(self, tokens, slots, **options):
+    def broken(self, tokens, pages, **options):
         kept = array("i", [int(slot) for slot in slots])
-        done = original(self, tokens, slots, **options)
+        done = original(self, tokens, pages, **options)
         node, start = done.handle.node, options.get("start")
         if done.prefix_length == done.length > (start.length if start else 0):
             node.slots = kept[node.end - len(node.slots) : node.end]
@@ -125,8 +124,8 @@ def the_callers_buffer_is_kept(patch):
     """The notebook: slots are a view of the caller's tensor, which goes on changing."""
     original = RadixCache.insert
 
-    def broken(self, tokens, slots, **options):
-        done = original(self, tokens, slots, **options)
+    def broken(self, tokens, pages, **options):
+        done = original(self, tokens, pages, **options)
         node = done.handle.node
         if done.prefix_length == 0 and done.length == len(slots) == len(node.slots):
             node.slots = slots
@@ -139,8 +138,8 @@ def eviction_takes_the_parent_first(patch):
     """AstrAI: used nodes join the order from the root down, so that the oldest is a parent."""
     original = RadixCache._use
 
-    def broken(self, node, top, now):
-        path = original(self, node, top, now)
+    def broken(self, node, top):
+        path = original(self, node, top)
         self._order.touch([used for used in reversed(path) if not used.ref_count])
         return path
 
@@ -149,7 +148,7 @@ def eviction_takes_the_parent_first(patch):
 
 def evicted_nodes_stay_reachable(patch):
     """AstrAI: what is evicted stays linked to its parent, and is found again."""
-    original = RadixTree._remove_leaf
+    original = RadixCache._remove_leaf
 
     def broken(self, leaf):
         parent, first_page = leaf.parent, leaf.key[: self._step]
@@ -158,7 +157,7 @@ def evicted_nodes_stay_reachable(patch):
             parent.children[first_page] = leaf
         return slots
 
-    patch.setattr(RadixTree, "_remove_leaf", broken)
+    patch.setattr(RadixCache, "_remove_leaf", broken)
 
 
 def eviction_counts_pages_for_tokens(patch):
@@ -171,10 +170,10 @@ def half_a_page_is_stored(patch):
     """pymllm: an insert that is not whole pages is stored, and can never be matched."""
     original = RadixCache.insert
 
-    def broken(self, tokens, slots, **options):
+    def broken(self, tokens, pages, **options):
         step, self._step = self._step, 4
         try:
-            return original(self, tokens, slots, **options)
+            return original(self, tokens, pages, **options)
         finally:
             self._step = step
 
@@ -183,8 +182,8 @@ def half_a_page_is_stored(patch):
 
 def namespaces_are_ignored(patch):
     """pymllm: the extra key is not part of what is compared, so two adapters share keys and values."""
-    original = RadixTree._root_of
-    patch.setattr(RadixTree, "_root_of", lambda self, namespace: original(self, None))
+    original = RadixCache._root_of
+    patch.setattr(RadixCache, "_root_of", lambda self, namespace: original(self, None))
 
 
 def use_is_not_counted(patch):

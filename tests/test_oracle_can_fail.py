@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from chats import Tally, workload
+from minikv.prefix.radix_tree import RadixTree
 from test_engine_oracle import WORKLOADS, canary_model, in_every_way
 
 from minikv import CanaryError, InvariantError, OutOfPages, RadixCache, Scheduler
-from minikv.prefix.radix_tree import RadixTree
 from minikv.serving import engine
 
 

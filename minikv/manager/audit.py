@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from minikv.errors import InvariantError
-from minikv.pools import page_slots, slot_pages
-from minikv.prefix.contract import SLOT_LIMIT
+from minikv.pools.contract import PAGE_LIMIT
 
 if TYPE_CHECKING:
     from minikv.manager.manager import CacheManager
@@ -38,7 +35,7 @@ def require_fit(manager: CacheManager) -> None:
     for name, mine in (("num_pages", pages), ("page_size", size)):
         if getattr(manager.store, name, mine) != mine:
             raise ValueError(f"{name} is {mine}: the store has {getattr(manager.store, name)}")
-    if pages * size > SLOT_LIMIT:
+    if pages * size > PAGE_LIMIT:
         raise ValueError(f"{pages} pages of {size} are {pages * size} slots: a slot is an integer in [0, 2**31)")
 
 
@@ -63,10 +60,11 @@ def check_manager(manager: CacheManager) -> None:
     _claim(owners, free, "the pool, where it is free")
     nodes = getattr(manager.cache, "nodes", None)
     for node in nodes() if nodes else ():
-        _claim(owners, slot_pages(node.slots, manager.page_size), f"node {node.id} of the cache")
+        _claim(owners, node.pages, f"node {node.id} of the cache")
     for sequence in manager.sequences:
-        _claim(owners, sequence._pages, f"sequence {sequence.number}")
-    _claim(owners, manager._room.leaving, "nobody, on its way to the pool")
+        _claim(owners, sequence.pages[sequence._first_own :], f"sequence {sequence.number}")
+    for pages in manager._leaving:
+        _claim(owners, pages, "nobody, on its way to the pool")
     _check_count(manager, owners, counted=0 if nodes else manager.cache.total_size // manager.page_size)
     for sequence in manager.sequences:
         _check_row(sequence)
@@ -91,21 +89,25 @@ def _check_count(manager: CacheManager, owners: Owners, counted: int) -> None:
 
 
 def _check_row(sequence: Sequence) -> None:
-    """The regions follow each other, and behind the shared ones the row lists the sequence's own pages."""
-    name, size, row = f"sequence {sequence.number}", sequence.page_size, sequence._row
-    shared, computed, length = sequence.shared, sequence.computed, len(sequence.tokens)
-    if shared % size or not shared <= computed <= length <= len(row):
-        regions = f"shared {shared}, computed {computed}, {length} tokens, a row of {len(row)}"
+    """The regions follow each other, and the row has a page for every token and no other."""
+    name, size, pages = f"sequence {sequence.number}", sequence.page_size, sequence._num_pages
+    shared, computed, length = sequence.shared, sequence.computed, sequence.length
+    if (
+        shared % size
+        or sequence._first_own != shared // size
+        or not shared <= computed <= length
+        or pages != -(-length // size)
+        or len(sequence._row) < pages
+    ):
+        regions = f"shared {shared}, computed {computed}, {length} tokens, a row of {pages} pages"
         raise InvariantError(f"{name}: {regions}, in pages of {size}")
-    if not np.array_equal(row[shared:], page_slots(sequence._pages, size)):
-        raise InvariantError(
-            f"{name}: its row says {row[shared:].tolist()} behind token {shared}, its pages {sequence._pages.tolist()}"
-        )
+    if len(sequence.tokens) != length:
+        raise InvariantError(f"{name}: its length is {length}, but it has {len(sequence.tokens)} tokens")
 
 
 def _check_shared(sequence: Sequence, owners: Owners) -> None:
     """What the sequence reads as the cache's is the cache's."""
-    for page in slot_pages(sequence._row[: sequence.shared], sequence.page_size).tolist():
+    for page in sequence.pages[: sequence.shared // sequence.page_size].tolist():
         if not owners[page].startswith("node"):
             reader = f"the cache, from which sequence {sequence.number} reads it"
             raise InvariantError(f"page {page} has two owners: {owners[page]}, and {reader}")
@@ -119,7 +121,8 @@ def _check_locks(manager: CacheManager) -> None:
             raise InvariantError(
                 f"sequence {sequence.number} reads {sequence.shared} cached tokens, its lock protects {locked}"
             )
-    read = {int(slot) for sequence in manager.sequences for slot in sequence.slots[: sequence.shared]}
-    protected = manager.cache.protected_size
-    if len(read) > protected or (len(read) < protected and not manager._room.loose):
-        raise InvariantError(f"the sequences read {len(read)} cached tokens, the cache protects {protected}")
+    size = manager.page_size
+    read = {int(page) for sequence in manager.sequences for page in sequence.pages[: sequence.shared // size]}
+    protected, tokens = manager.cache.protected_size, len(read) * size
+    if tokens > protected or (tokens < protected and not manager._loose):
+        raise InvariantError(f"the sequences read {tokens} cached tokens, the cache protects {protected}")

@@ -1,4 +1,4 @@
-"""The cache manager: what happens to slots in the life of a request.
+"""The cache manager: what happens to pages in the life of a request. It is written here, and nowhere else.
 
     start        match all but the last token and lock it -> is there room? -> evict -> allocate
     advance      keys and values have been computed into the next tokens' slots
@@ -7,10 +7,10 @@
     finish       publish what is computed; all else goes back
     abort        publish nothing; all goes back
 
-Each of them is whole: Ctrl-C waits until it is done.
-Between start and the end every slot has exactly one owner: the pool, the prefix cache, or one sequence. `check`
+Each of them is whole: another thread waits until it is done, and so does Ctrl-C.
+Between start and the end every page has exactly one owner: the pool, the prefix cache, or one sequence. `check`
 says so, or names the two. Room is looked for only when the match is locked: looked for before, it might be found in
-the match itself. And a slot is only published once its keys and values have been computed: `advance` says so.
+the match itself. And a page is only published once its keys and values have been computed: `advance` says so.
 
 After the cache managers of SGLang and mini-sglang; one function releases what a sequence holds, whatever the way out
 (SGLang freed the last slot of a request in two places, and so twice).
@@ -19,29 +19,29 @@ After the cache managers of SGLang and mini-sglang; one function releases what a
 from __future__ import annotations
 
 import contextlib
+from array import array
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-import numpy as np
-
-from minikv.errors import bounded, whole_number
-from minikv.interrupts import whole
+from minikv.errors import OutOfPages, bounded, whole_number
+from minikv.interrupts import Exclusive, exclusive
 from minikv.manager.audit import check_manager, require_fit
-from minikv.manager.room import Room
 from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
-from minikv.pools import FreeListPool, SlotPool
-from minikv.pools.contract import Ids
-from minikv.prefix import Insertion, PrefixCache, RadixCache
+from minikv.pools import FreeListPool, Pages, SlotPool
+from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
 from minikv.tokens import TokensLike, pack
 
+_NO_PAGES = array("i")
 
-class CacheManager:
+
+class CacheManager(Exclusive):
     """A pool of pages, a prefix cache over their slots, and the sequences that run on both.
 
-    `page_size` is in tokens; page p has the slots `p * page_size` to `(p + 1) * page_size - 1`. `prefix_cache` is any
-    `PrefixCache` of that page size (default `RadixCache(page_size)`), `pool` any `SlotPool` of `num_pages` pages
-    (default `FreeListPool(num_pages)`), both of them new or kept for this manager alone. `store` is where the keys
-    and values lie; the manager only carries it. Raises `ValueError` when the parts do not fit each other.
+    Any thread may call it: one act is done at a time. `page_size` is in tokens; page p has the slots `p * page_size`
+    to `(p + 1) * page_size - 1`. `prefix_cache` is any `PrefixCache` of that page size (default
+    `RadixCache(page_size)`), `pool` any `SlotPool` of `num_pages` pages (default `FreeListPool(num_pages)`), both of
+    them new or kept for this manager alone. `store` is where the keys and values lie; the manager only carries it.
+    Raises `ValueError` when the parts do not fit each other.
 
     >>> manager = CacheManager(num_pages=8)
     >>> first = manager.start([1, 2, 3, 4])
@@ -67,60 +67,71 @@ class CacheManager:
         self.cache: PrefixCache = prefix_cache if prefix_cache is not None else RadixCache(page_size)
         self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
         self.store = store
-        self._room = Room(self.pool, self.cache)
         self._running: dict[int, Sequence] = {}
         self._started = 0
+        self._leaving: list[Any] = []  # pages and locks that are still to be given back: none, unless something failed
+        self._loose: list[Handle] = []
+        super().__init__()
         require_fit(self)
 
     @property
     def available_size(self) -> int:
         """Tokens that could be given slots now: whole free pages, and what the cache could evict."""
-        return self._room.available * self.page_size
+        leaving = sum(map(len, self._leaving))
+        return (self.pool.num_free + leaving) * self.page_size + self.cache.evictable_size
 
     @property
     def sequences(self) -> list[Sequence]:
         """The running sequences, in the order in which they were started."""
         return list(self._running.values())
 
-    def owned(self) -> dict[int, Ids]:
+    def owned(self) -> dict[int, Pages]:
         """For each running sequence, by its number, the slots that are its own: what a `Ledger` asks for."""
         return {sequence.number: sequence.owned for sequence in self._running.values()}
 
     # -- the life of a request --------------------------------------------------------------------------------------
 
-    @whole
-    def start(self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0) -> Sequence:
-        """Begin a request: find what is cached of `tokens`, protect it, and take slots for all the rest.
+    @exclusive
+    def start(
+        self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0, limit: int | None = None
+    ) -> Sequence:
+        """Begin a request: find what is cached of `tokens`, protect it, and take pages for all the rest.
 
-        At least the last token is left to compute, since its logits are what the request came for. `spare` pages are
-        to remain available, for the next tokens of those that run. Raises `OutOfPages`, in pages, the spare ones among
-        the needed, and nothing is held, when there is no room; `ValueError` when there are no tokens.
+        At most `limit` tokens are taken from the cache. By default at least the last token is left to compute, since
+        its logits are what the request came for. `spare` pages are to remain available, for the next tokens of those
+        that run. Raises `OutOfPages`, the spare ones among the needed, and nothing is held, when there is no room;
+        `ValueError` when there are no tokens.
 
         >>> manager = CacheManager(num_pages=4, page_size=2)
         >>> manager.start([1, 2, 3]).slots.tolist()
         [0, 1, 2]
         >>> manager.start(range(6))
         Traceback (most recent call last):
-        minikv.errors.OutOfPages: 3 needed, but only 2 free and 0 evictable
+        minikv.errors.OutOfPages: 3 pages needed, but only 2 free and 0 evictable
         """
-        packed = pack(tokens)
+        prompt = pack(tokens)
         spare = whole_number("spare", spare, 0, "0 or more pages remain")
-        if not len(packed):
+        if not len(prompt):
             raise ValueError("tokens are empty: a request has at least 1 token")
-        sequence = Sequence(self._started + 1, packed, namespace, self.page_size)
-        match = self.cache.acquire(packed[:-1], namespace=namespace)
+        sequence = Sequence(self._started + 1, prompt, namespace, self.page_size)
+        limit = sequence.length - 1 if limit is None else limit
+        match = sequence._handle = self.cache.acquire(prompt, limit=limit, namespace=namespace)
+        cached = match.length // self.page_size
         try:
-            sequence._read_from(match.slots, match.handle)
-            sequence.cached_length = sequence.computed = match.length
-            pages = -(-len(packed) // self.page_size) - match.length // self.page_size
-            sequence._grow(self._room.take(pages, spare))
+            self._make_room(sequence._num_pages - cached, spare)
+            match.copy_to(sequence._row_of(0, cached))
+            self.pool.alloc_to(sequence._row_of(cached, sequence._num_pages))
         except BaseException:
+            sequence._num_pages = 0
             self._release(sequence, ABORTED)
             raise
+        sequence._read(match.length, match)
+        sequence.cached_length = sequence.computed = match.length
         self._started += 1
         self._running[sequence.number] = sequence
         return sequence
 
+    @exclusive
     def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
         """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now.
 
@@ -132,17 +143,18 @@ class CacheManager:
         Sequence(1, running, 3 tokens, cached=0, computed=2)
         """
         self._require(sequence, "advance")
-        left = len(sequence.tokens) - sequence.computed
+        left = sequence.length - sequence.computed
         count = left if num_tokens is None else whole_number("num_tokens", num_tokens, 0, f"{left} are left to compute")
         if count > left:
             raise ValueError(f"num_tokens is {count}: only {left} of sequence {sequence.number} are left to compute")
         sequence.computed += count
 
-    @whole
+    @exclusive
     def extend(self, sequence: Sequence, tokens: TokensLike) -> None:
-        """Put generated `tokens` behind the sequence and take slots for them; they are still to be computed.
+        """Put generated `tokens` behind the sequence and take pages for them; they are still to be computed.
 
-        Raises `OutOfPages`, and nothing has changed, when there is no room.
+        It costs the same however long the sequence is. Raises `OutOfPages`, and nothing has changed, when there is no
+        room.
 
         >>> manager = CacheManager(num_pages=4)
         >>> sequence = manager.start([1, 2])
@@ -150,13 +162,15 @@ class CacheManager:
         [0, 1, 2]
         """
         self._require(sequence, "extend")
-        longer = sequence.tokens + tokens
-        pages = -(-len(longer) // self.page_size) - len(sequence._row) // self.page_size
-        if pages:
-            sequence._grow(self._room.take(pages))
-        sequence.tokens = longer
+        more = pack(tokens)
+        before, pages = sequence._num_pages, -(-(sequence.length + len(more)) // self.page_size)
+        if pages > before:
+            self._make_room(pages - before)
+            sequence._reserve(pages)
+            self.pool.alloc_to(sequence._row_of(before, pages))
+        sequence._append(more, pages)
 
-    @whole
+    @exclusive
     def checkpoint(self, sequence: Sequence) -> None:
         """Publish the whole pages that are computed, so that others can use them while this sequence runs on.
 
@@ -176,10 +190,10 @@ class CacheManager:
             try:
                 self._follow(sequence, done)
             except BaseException:
-                self._release(sequence, ABORTED)
+                self._release(sequence, ABORTED, done)
                 raise
 
-    @whole
+    @exclusive
     def finish(self, sequence: Sequence) -> None:
         """End the request well: publish the whole pages that are computed, and give back all the rest.
 
@@ -195,11 +209,10 @@ class CacheManager:
         ValueError: cannot finish sequence 1: it is finished already
         """
         self._require(sequence, "finish")
-        if sequence.publishable > sequence.shared:
-            self._publish(sequence)
-        self._release(sequence, FINISHED)
+        done = self._publish(sequence) if sequence.publishable > sequence.shared else None
+        self._release(sequence, FINISHED, done)
 
-    @whole
+    @exclusive
     def abort(self, sequence: Sequence) -> None:
         """End the request badly: publish nothing more, and give back everything that it holds.
 
@@ -231,6 +244,7 @@ class CacheManager:
             if number in self._running:  # by its number, for Ctrl-C may come when it is started and has no name yet
                 self.abort(self._running[number])
 
+    @exclusive
     def check(self) -> None:
         """Every page has exactly one owner, every row says so; `InvariantError` names both owners if not.
 
@@ -254,43 +268,78 @@ class CacheManager:
         why = "another manager started it" if sequence.state == RUNNING else f"it is {sequence.state} already"
         raise ValueError(f"cannot {verb} sequence {sequence.number}: {why}")
 
-    def _publish(self, sequence: Sequence) -> Insertion:
-        """Hand the computed whole pages to the cache; what it has already, or does not keep, stays ours.
+    def _make_room(self, num_pages: int, spare: int = 0) -> None:
+        """Evict until `num_pages` are free, if they and `spare` more are available; else `OutOfPages`.
 
-        own pages   [shared, prefix_length)   duplicates, for the caller to see to
-                    [.., length)              the cache's from now on
-                    [.., end of the row)      the rest, not offered or not kept
+        Lock first what you want to keep.
         """
-        shared, pages, size = sequence.shared, sequence._pages, self.page_size
-        end = sequence.publishable
-        sequence._pages = pages[(end - shared) // size :]  # what is on offer is not ours while it is
+        if self._leaving or self._loose:
+            self._give_back()
+        free = self.pool.num_free
+        if num_pages + spare > free:
+            evictable = self.cache.evictable_size // self.page_size
+            if num_pages + spare > free + evictable:
+                raise OutOfPages(num_pages + spare, free, evictable)
+            if num_pages > free:
+                self._give_back(self.cache.evict((num_pages - free) * self.page_size))
+
+    def _publish(self, sequence: Sequence) -> Insertion:
+        """Hand the computed whole pages to the cache, which keeps those that it does not have already.
+
+        row   [shared, prefix_length)   duplicates, still ours
+              [.., length)              the cache's from now on
+              [.., end of the row)      the rest, not offered or not kept: ours
+        """
+        end, row = sequence.publishable, sequence._row_of(0, sequence.publishable // self.page_size)
+        tokens = sequence.tokens if end == sequence.length else sequence.tokens[:end]
+        sequence._first_own = end // self.page_size  # what is on offer is not ours while it is
         try:
-            tokens, row, namespace = sequence.tokens[:end], sequence._row[:end], sequence.namespace
-            done = self.cache.insert(tokens, row, namespace=namespace, start=sequence._handle)
+            return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle)
         except BaseException:
-            sequence._pages = pages
+            sequence._first_own = sequence.shared // self.page_size
             raise
-        given, kept = (done.prefix_length - shared) // size, (done.length - shared) // size
-        sequence._pages = np.concatenate([pages[:given], pages[kept:]])
-        return done
 
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
-        many = (done.prefix_length - sequence.shared) // self.page_size
-        before, duplicates = sequence._handle, sequence._pages[:many]
-        if many:  # somebody was faster: the cache kept their slots
-            match = self.cache.acquire(sequence.tokens[: done.length], namespace=sequence.namespace)
-            sequence._read_from(match.slots, match.handle)
+        size, before = self.page_size, sequence._handle
+        given, kept = done.prefix_length // size, max(done.length, sequence.shared) // size
+        duplicates = sequence._row[sequence.shared // size : given]
+        if duplicates:  # another sequence was faster: the cache kept its pages
+            match = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)
+            match.copy_to(sequence._row_of(0, kept))
+            sequence._read(done.length, match)
         else:
             self.cache.lock(done.handle)
-            sequence._read_from(sequence._row[: done.length], done.handle)
-        sequence._pages = sequence._pages[many:]
-        self._room.give_back(duplicates, before)
+            sequence._read(done.length, done.handle)
+        self._give_back(duplicates, before)
 
-    def _release(self, sequence: Sequence, state: str) -> None:
-        """The one way out: the sequence is over, and its lock and all pages that are its own go back, each once."""
+    def _release(self, sequence: Sequence, state: str, done: Insertion | None = None) -> None:
+        """The one way out: the sequence is over, and its lock and all pages that are its own go back, each once.
+
+        Of what was just published the cache keeps [prefix_length, length), as `done` says.
+        """
+        size, handle = self.page_size, sequence._handle
+        shared, end, pages = sequence.shared // size, sequence._num_pages, sequence._row
+        given = kept = shared
+        if done is not None and done.length > sequence.shared:
+            given, kept = done.prefix_length // size, done.length // size
+        own = pages[shared:given] + pages[kept:end]
         self._running.pop(sequence.number, None)
-        self._room.give_back(*sequence._end(state))
+        sequence._end(state)
+        self._give_back(own, handle)
+
+    def _give_back(self, pages: Any = _NO_PAGES, handle: Handle | None = None) -> None:
+        """Unlock `handle` and free `pages`, and whatever else is still to be given back because something failed."""
+        if handle is not None:
+            self._loose.append(handle)
+        if len(pages):
+            self._leaving.append(pages if type(pages) is not array else memoryview(pages))
+        while self._loose:
+            self.cache.unlock(self._loose[0])
+            del self._loose[0]
+        while self._leaving:
+            self.pool.free(self._leaving[0])
+            del self._leaving[0]
 
     def __repr__(self) -> str:
         many = f"{len(self._running)} sequence{'' if len(self._running) == 1 else 's'} running"

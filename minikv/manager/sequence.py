@@ -1,34 +1,36 @@
-"""A sequence: one request while it runs, and which slots its tokens lie in.
+"""A sequence: one request while it runs, and which pages its tokens lie in.
 
-    tokens   [0, shared)         the tree's slots: read, locked, never freed by us
-             [.., computed)      our own pages, keys and values are in them
-             [.., len(tokens))   our own pages, nothing computed into them yet
-    row      slots[i] is the slot of token i, for every token; the last page may have room to spare
+    tokens   [0, shared)         in the tree's pages: read, locked, never freed by us
+             [.., computed)      in our own pages, keys and values are there
+             [.., length)        in our own pages, nothing computed into them yet
+    row      one page after the other; the last page may have room to spare, and so may the row's memory
 
-`shared` is a whole number of pages, so no page is half the tree's and half ours.
+`shared` is a whole number of pages, so no page is half the tree's and half ours. The row is int32 memory that is
+written in place, and grows by half of itself: a generated token costs the same behind 100 tokens and behind 100,000.
 """
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable
 
 import numpy as np
 
-from minikv.pools import page_slots
-from minikv.pools.contract import Ids
+from minikv.pools import Pages, page_slots
 from minikv.prefix.contract import Handle
-from minikv.tokens import PackedTokens
+from minikv.tokens import TOKEN_BYTES, PackedTokens
 
 RUNNING, FINISHED, ABORTED = "running", "finished", "aborted"
+_NO_PAGES = array("i")
 
 
 class Sequence:
-    """A running request: its `tokens`, the row of `slots` that holds them, and how much of it is cached and computed.
+    """A running request: its `tokens`, the row of `pages` that holds them, and how much of it is cached and computed.
 
     A `CacheManager` makes it and is the only one to change it. `number` counts the sequences of one manager from 1.
     `cached_length` tokens were found in the cache at the start, and `computed` tokens have keys and values by now, from
-    the first on. `shared` tokens lie in slots that the cache owns; the pages behind them are the sequence's own.
-    `state` is "running", "finished" or "aborted"; a sequence that is over has no slots.
+    the first on. `shared` tokens lie in pages that the cache owns; the pages behind them are the sequence's own.
+    `state` is "running", "finished" or "aborted"; a sequence that is over has no pages.
 
     >>> from minikv import CacheManager
     >>> sequence = CacheManager(num_pages=8).start([5, 6, 7]); sequence
@@ -37,55 +39,80 @@ class Sequence:
     [0, 1, 2]
     """
 
-    def __init__(self, number: int, tokens: PackedTokens, namespace: Hashable, page_size: int):
-        self.number, self.tokens, self.namespace, self.page_size = number, tokens, namespace, page_size
+    def __init__(self, number: int, prompt: PackedTokens, namespace: Hashable, page_size: int):
+        self.number, self.namespace, self.page_size = number, namespace, page_size
+        self.length = len(prompt)
         self.cached_length = self.computed = self.shared = 0
         self.state = RUNNING
+        self._tokens = self._prompt = prompt
+        self._behind = bytearray()  # the tokens behind the prompt
         self._handle: Handle | None = None  # locked: it protects [0, shared)
-        self._pages: Ids = np.empty(0, np.int32)  # our own, in the order of the row
-        self._row: Ids = np.empty(0, np.int32)  # the slots of whole pages, never written in place
+        self._first_own = 0  # its own pages begin here in the row: behind `shared`, or behind what is being published
+        self._num_pages = -(-self.length // page_size)
+        self._row = array("i", bytes(4 * (self._num_pages + self._num_pages // 8 + 8)))
 
     @property
-    def slots(self) -> Ids:
+    def tokens(self) -> PackedTokens:
+        """All tokens, the prompt's and those behind it."""
+        if len(self._tokens) != self.length:
+            self._tokens = PackedTokens(self._prompt.data + self._behind, self._prompt.data)
+        return self._tokens
+
+    @property
+    def pages(self) -> Pages:
+        """The page of each run of `page_size` tokens, int32, in order: the caller's own copy."""
+        return np.frombuffer(self._row[: self._num_pages], np.int32)
+
+    @property
+    def slots(self) -> Pages:
         """The slot of each token, int32, in order: the caller's own copy."""
-        return self._row[: len(self.tokens)].copy()
+        return (
+            page_slots(self.pages, self.page_size)[: self.length] if self.page_size > 1 else self.pages[: self.length]
+        )
 
     @property
-    def pages(self) -> Ids:
-        """The pages that are the sequence's own, int32, in the order of the row."""
-        return self._pages.copy()
-
-    @property
-    def owned(self) -> Ids:
-        """Every slot of its own pages, those behind the last token too: what nobody else may have."""
-        return page_slots(self._pages, self.page_size)
+    def owned(self) -> Pages:
+        """Every slot of its own pages, those behind the last token too: what no other may have."""
+        return page_slots(self.pages[self._first_own :], self.page_size)
 
     @property
     def to_compute(self) -> PackedTokens:
         """The tokens that have no keys and values yet."""
-        return self.tokens[self.computed :]
+        behind = self.computed - len(self._prompt)
+        return (
+            PackedTokens(bytes(self._behind[behind * TOKEN_BYTES :])) if behind >= 0 else self.tokens[self.computed :]
+        )
 
     @property
     def publishable(self) -> int:
         """How many tokens, from the first on, the cache could have by now: the whole pages that are computed."""
         return self.computed // self.page_size * self.page_size
 
-    def _read_from(self, slots: Ids, handle: Handle) -> None:
-        """The first tokens lie in `slots` of the cache, which `handle` protects."""
-        self._row = np.concatenate([slots, self._row[len(slots) :]])
-        self.shared, self._handle = len(slots), handle
+    def _row_of(self, start: int, stop: int) -> memoryview:
+        """The memory of the row's pages [start, stop), to be read or written in place."""
+        return memoryview(self._row)[start:stop]
 
-    def _grow(self, pages: Ids) -> None:
-        """`pages` are ours from now on, behind all that the row has."""
-        row = np.concatenate([self._row, page_slots(pages, self.page_size)])
-        self._pages, self._row = np.concatenate([self._pages, pages]), row
+    def _reserve(self, num_pages: int) -> None:
+        """Make the row's memory hold `num_pages` pages."""
+        if num_pages > len(self._row):
+            longer = array("i", bytes(4 * (num_pages + num_pages // 2)))
+            longer[: len(self._row)] = self._row
+            self._row = longer
 
-    def _end(self, state: str) -> tuple[Ids, Handle | None]:
-        """Hold nothing from now on; the pages and the lock that were held."""
-        pages, handle = self._pages, self._handle
-        self._pages, self._handle, self._row, self.state = pages[:0], None, self._row[:0], state
-        return pages, handle
+    def _read(self, length: int, handle: Handle) -> None:
+        """The first `length` tokens lie in pages of the cache, which `handle` protects."""
+        self.shared, self._handle, self._first_own = length, handle, length // self.page_size
+
+    def _append(self, tokens: PackedTokens, num_pages: int) -> None:
+        """`tokens` come behind the others, in a row that has `num_pages` pages now."""
+        self._behind += tokens.data
+        self.length += len(tokens)
+        self._num_pages = num_pages
+
+    def _end(self, state: str) -> None:
+        """Hold nothing from now on."""
+        self._handle, self._row, self._num_pages, self.state = None, _NO_PAGES, 0, state
 
     def __repr__(self) -> str:
-        progress = f"{len(self.tokens)} tokens, cached={self.cached_length}, computed={self.computed}"
+        progress = f"{self.length} tokens, cached={self.cached_length}, computed={self.computed}"
         return f"Sequence({self.number}, {self.state}, {progress})"

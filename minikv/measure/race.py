@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from minikv.measure.workloads import Workload
-from minikv.pools import TrustingPool
+from minikv.pools import FreeListPool
 from minikv.prefix import Match
 from minikv.tokens import PackedTokens
 
@@ -63,7 +63,7 @@ class Contender:
     make: Callable[[], Any]
     tokens: Callable[[PackedTokens], Any] = lambda packed: packed
     page_size: int = 1
-    pool: Callable[[int], Any] = TrustingPool
+    pool: Callable[[int], Any] = FreeListPool
 
 
 Prepared = list[tuple[Any, Any, int, int]]
@@ -111,10 +111,10 @@ def life_of_a_request(cache: Any, pool: Any, page: int) -> tuple[Callable[..., A
     """What an engine does with an index: how a request begins, and how it ends; the same for all of them.
 
     Of a request's row [0, cached) is the tree's, [cached, end) its own until the request ends. Who has `acquire`,
-    `copy_to`, `evict_view` or `alloc_to` is asked for those, and anybody else for the verbs that they abbreviate.
+    `copy_to` or `alloc_to` is asked for those, and anybody else for the verbs that they abbreviate.
     """
     unlock, insert, acquire = cache.unlock, cache.insert, _acquire(cache)
-    evict = getattr(cache, "evict_view", cache.evict)
+    evict = cache.evict
     alloc_to, give = _by_slot(pool, page)
     if "start" not in inspect.signature(insert).parameters:
         insert = lambda tokens, slots, start: cache.insert(tokens, slots)  # noqa: E731

@@ -13,8 +13,8 @@ import numpy as np
 
 from minikv.errors import whole_number
 from minikv.measure.traces import TraceRequest
+from minikv.pools import PAGE_LIMIT, Pages
 from minikv.prefix import PrefixCache
-from minikv.prefix.contract import SLOT_LIMIT, Slots
 from minikv.tokens import PackedTokens
 
 
@@ -90,7 +90,7 @@ class _GrowingPool:
     """A pool that makes its slots when they are first asked for, so that a large capacity costs nothing unused."""
 
     def __init__(self, size: int | None):
-        self._size = SLOT_LIMIT if size is None else min(size, SLOT_LIMIT)
+        self._size = PAGE_LIMIT if size is None else min(size, PAGE_LIMIT)
         self._made = 0
         self._returned: list[int] = []
 
@@ -106,5 +106,5 @@ class _GrowingPool:
         self._made = fresh.stop
         return [*slots, *fresh]
 
-    def free(self, slots: Slots) -> None:
+    def free(self, slots: Pages) -> None:
         self._returned.extend(slots.tolist())

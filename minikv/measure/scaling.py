@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minikv.measure.textbook import TextbookCache
-from minikv.pools import FreeListPool, SlotPool, TrustingPool
+from minikv.pools import FreeListPool, SlotPool
 from minikv.prefix import RadixCache
 from minikv.tokens import PackedTokens
 
@@ -94,12 +94,12 @@ def pool_by_size(sizes: Sequence[int], rounds: int, tick: Tick = lambda what: No
     """Microseconds to take and give back 64 slots, by the size of the pool.
 
     >>> sorted(pool_by_size([1000], rounds=1))
-    ['FreeListPool', 'TrustingPool', 'slots']
+    ['FreeListPool', 'slots']
     """
-    found: dict[str, Any] = {"slots": list(sizes), "FreeListPool": [], "TrustingPool": []}
+    found: dict[str, Any] = {"slots": list(sizes), "FreeListPool": []}
     for size in sizes:
         tick(f"a pool of {size:,} slots")
-        for kind in (FreeListPool, TrustingPool):
+        for kind in (FreeListPool,):
             pool = kind(size)
             pool.alloc(size // 2)
             found[kind.__name__].append(_median(partial(_take_and_give, pool), 400 * rounds))

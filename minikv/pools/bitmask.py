@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError
-from minikv.pools.contract import Ids, page_id, page_ids, pool_size, refuse_free, request
+from minikv.pools.contract import NO_PAGES, Pages, page_id, page_ids, pool_size, refuse_free, request
 
 _BITS = 64  # pages in a word
 
@@ -16,10 +16,10 @@ _BITS = 64  # pages in a word
 class BitmaskPool:
     """A bit for each page, and a version that counts how often the page was handed out.
 
-    Whoever remembers `(page, version(page))` can tell later whether the page still holds what it held. `occupy`
-    takes one very page back without a new version, for reusing what is still in it. The lowest free page goes first.
-    Words of 64 bits carry the bits, and a word of the next level says which words have any: O(log64 size) a page,
-    where one long integer costs O(size). After AstrAI's `SlotAllocator`.
+    A caller that remembers `(page, version(page))` can tell later whether the page still holds what it held. `occupy`
+    takes a particular page back without a new version, for reusing what is still in it. The lowest free page goes
+    first. Words of 64 bits carry the bits, and a word of the next level says which words have any: O(log64 size) a
+    page, where one long integer costs O(size). After AstrAI's `SlotAllocator`.
 
     >>> pool = BitmaskPool(100)
     >>> pool.alloc(2).tolist(), pool.version(1)
@@ -46,7 +46,7 @@ class BitmaskPool:
         """Pages that `alloc` could give now."""
         return self._num_free
 
-    def alloc(self, num_pages: int) -> Ids:
+    def alloc(self, num_pages: int) -> Pages:
         """Take the `num_pages` lowest free pages, or none (`OutOfPages`), and count their versions up."""
         pages = np.empty(request(num_pages, self._num_free), np.int32)
         for i in range(len(pages)):
@@ -56,8 +56,13 @@ class BitmaskPool:
         self._num_free -= len(pages)
         return pages
 
+    def alloc_to(self, row: memoryview) -> None:
+        """Take as many pages as `row`, a memoryview of int32, is long, and write them there."""
+        row[:0] = NO_PAGES  # refuses a row of another kind before a page is taken
+        row[:] = self.alloc(len(row)).data
+
     def occupy(self, page: int) -> None:
-        """Take this very page, keeping its version; `ValueError` if it is in use."""
+        """Take this page, keeping its version; `ValueError` if it is in use."""
         page = page_id(page, self.size)
         if not self.is_free(page):
             raise ValueError(f"cannot occupy page {page}: it is in use (version {self._versions[page]})")

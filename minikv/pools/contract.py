@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from typing import Any, NoReturn, Protocol
 
@@ -11,7 +12,10 @@ import numpy.typing as npt
 from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.tokens import integers
 
-Ids = npt.NDArray[np.int32]
+Pages = npt.NDArray[np.int32]
+PAGE_LIMIT = 2**31  # a page is an int32
+POOL_LIMIT = 2**28  # a pool keeps one or two int32 for each page: at this size about 2 GiB
+NO_PAGES = memoryview(array("i"))
 IN_USE = -1  # marks a page that is not free in a pool's own arrays; never handed out
 
 
@@ -24,8 +28,11 @@ class SlotPool(Protocol):
     def num_free(self) -> int:
         """Pages that `alloc` could give now."""
 
-    def alloc(self, num_pages: int) -> Ids:
+    def alloc(self, num_pages: int) -> Pages:
         """Take `num_pages` free pages, or none: `OutOfPages` if there are fewer."""
+
+    def alloc_to(self, row: memoryview) -> None:
+        """Take as many pages as `row`, a memoryview of int32, is long, and write them there, or none: `OutOfPages`."""
 
     def free(self, pages: Any) -> None:
         """Give pages back, all or none: `ValueError` for a page that is free already, foreign, or given twice."""
@@ -40,8 +47,8 @@ class SlotPool(Protocol):
 def pool_size(size: int) -> int:
     """`size` as an int of at least 1, or the error that says so."""
     number = whole_number("size", size, 1, "a pool holds at least 1 page")
-    if number > 2**31:
-        raise ValueError(f"size is {bounded(number)}: a pool holds at most 2**31 pages")
+    if number > POOL_LIMIT:
+        raise ValueError(f"size is {bounded(number)}: a pool holds at most 2**28 pages")
     return number
 
 
@@ -63,7 +70,7 @@ def page_id(page: int, size: int) -> int:
     return number
 
 
-def page_ids(pages: Any, size: int) -> Ids:
+def page_ids(pages: Any, size: int) -> Pages:
     """`pages` as an int32 array of ids in [0, size), or the error that names the first foreign one.
 
     >>> page_ids([3, 4], 4)
@@ -73,7 +80,7 @@ def page_ids(pages: Any, size: int) -> Ids:
     return integers(pages, "pages", f"this pool has pages 0 to {size - 1}", size).astype(np.int32, copy=False)
 
 
-def refuse_free(ids: Ids, is_free: Callable[[int], bool]) -> NoReturn:
+def refuse_free(ids: Pages, is_free: Callable[[int], bool]) -> NoReturn:
     """Raise the error that names the first of `ids` that cannot be freed."""
     seen: set[int] = set()
     for i, page in enumerate(ids.tolist()):

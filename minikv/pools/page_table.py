@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minikv.errors import InvariantError, whole_number
-from minikv.pools.contract import Ids
+from minikv.pools.contract import Pages
 from minikv.pools.free_list import FreeListPool
 from minikv.tokens import integers
 
@@ -54,7 +54,7 @@ class PageTable:
         """Take an empty row; `OutOfPages` when all are taken."""
         return int(self._rows.alloc(1)[0])
 
-    def close(self, row: int) -> Ids:
+    def close(self, row: int) -> Pages:
         """Give `row` back and return the slots that were in it."""
         slots = self.slots(row)
         self._table[row, : len(slots)] = _UNUSED
@@ -80,7 +80,7 @@ class PageTable:
             raise ValueError(f"{what} in row {row}: its length is {length}")
         self._table[row, first : first + len(values)] = values
 
-    def slots(self, row: int) -> Ids:
+    def slots(self, row: int) -> Pages:
         """A copy of the slots in `row`, int32, one a token."""
         return self._table[row, : self.length(row)].copy()
 
@@ -119,7 +119,7 @@ class PageTable:
         return f"PageTable({self.num_rows - self.num_free} of {self.num_rows} rows open, max_length={self.max_length})"
 
 
-def page_slots(pages: Any, page_size: int) -> Ids:
+def page_slots(pages: Any, page_size: int) -> Pages:
     """The slots of whole pages, in order: page p has slots p*page_size to (p+1)*page_size - 1.
 
     >>> page_slots([2, 0], page_size=3).tolist()
@@ -128,11 +128,11 @@ def page_slots(pages: Any, page_size: int) -> Ids:
     size = whole_number("page_size", page_size, 1, "a page holds at least 1 slot")
     ids = integers(pages, "pages", f"a page of {size} slots is an integer in [0, {2**31 // size})", 2**31 // size)
     within = np.arange(size, dtype=np.int32)
-    slots: Ids = np.add.outer(ids.astype(np.int32) * np.int32(size), within).ravel()
+    slots: Pages = np.add.outer(ids.astype(np.int32) * np.int32(size), within).ravel()
     return slots
 
 
-def slot_pages(slots: Any, page_size: int) -> Ids:
+def slot_pages(slots: Any, page_size: int) -> Pages:
     """The pages that `slots` fill, in order; `ValueError` unless they are whole pages, each from its first slot on.
 
     >>> slot_pages([6, 7, 8, 0, 1, 2], page_size=3).tolist()
@@ -149,5 +149,5 @@ def slot_pages(slots: Any, page_size: int) -> Ids:
     return pages
 
 
-def _slots(slots: Any) -> Ids:
+def _slots(slots: Any) -> Pages:
     return integers(slots, "slots", "a slot is an integer in [0, 2**31)", 2**31).astype(np.int32, copy=False)

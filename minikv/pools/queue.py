@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError
-from minikv.pools.contract import IN_USE, Ids, page_id, page_ids, pool_size, refuse_free, request
+from minikv.pools.contract import IN_USE, NO_PAGES, Pages, page_id, page_ids, pool_size, refuse_free, request
 
 
 class QueuePool:
     """A queue of free pages, linked in place: freed pages wait at the end, and any page can leave from the middle.
 
     Why not a `deque`: a page in the queue may still hold a cached prefix, and when somebody asks for that prefix,
-    `take(page)` must pull it out, which a deque does in O(size). So the queue's order is an eviction order: free a
+    `occupy(page)` must pull it out, which a deque does in O(size). So the queue's order is an eviction order: free a
     request's pages last page first, and the end of its prefix is reused before the beginning. After vLLM's
     `FreeKVCacheBlockQueue`; here membership is checked, so a double free cannot bend the links.
 
     >>> pool = QueuePool(4)
     >>> pages = pool.alloc(3); pool.free(pages[::-1]); list(pool)
     [3, 2, 1, 0]
-    >>> pool.take(1); pool.alloc(3).tolist()
+    >>> pool.occupy(1); pool.alloc(3).tolist()
     [3, 2, 0]
     """
 
@@ -31,15 +31,17 @@ class QueuePool:
         self.size = pool_size(size)
         self._num_free = self.size
         ring = self.size + 1  # the last entry is the queue's own mark: its next is the head, its previous the tail
-        self._next = array("i", [*range(1, ring), 0])
-        self._previous = array("i", [self.size, *range(ring - 1)])
+        links = np.arange(-1, ring, dtype=np.int32)
+        self._next, self._previous = array("i", links[2:].tobytes()), array("i", links[:-1].tobytes())
+        self._next.append(0)
+        self._previous[0] = self.size
 
     @property
     def num_free(self) -> int:
         """Pages that `alloc` could give now."""
         return self._num_free
 
-    def alloc(self, num_pages: int) -> Ids:
+    def alloc(self, num_pages: int) -> Pages:
         """Take `num_pages` pages from the head of the queue, or none (`OutOfPages`)."""
         pages = np.empty(request(num_pages, self._num_free), np.int32)
         for i in range(len(pages)):
@@ -47,11 +49,16 @@ class QueuePool:
             self._unlink(head)
         return pages
 
-    def take(self, page: int) -> None:
-        """Take this very page out of the queue, in O(1); `ValueError` if it is in use."""
+    def alloc_to(self, row: memoryview) -> None:
+        """Take as many pages as `row`, a memoryview of int32, is long, and write them there."""
+        row[:0] = NO_PAGES  # refuses a row of another kind before a page is taken
+        row[:] = self.alloc(len(row)).data
+
+    def occupy(self, page: int) -> None:
+        """Take this page out of the queue, in O(1); `ValueError` if it is in use."""
         page = page_id(page, self.size)
         if not self.is_free(page):
-            raise ValueError(f"cannot take page {page}: it is in use")
+            raise ValueError(f"cannot occupy page {page}: it is in use")
         self._unlink(page)
 
     def free(self, pages: Any) -> None:
@@ -74,7 +81,7 @@ class QueuePool:
         """The free pages in the order in which `alloc` would hand them out."""
         page = self._next[self.size]
         while page != self.size:
-            page, here = self._next[page], page  # whoever iterates may take the page that it is given
+            page, here = self._next[page], page  # the caller may take the page that it was given
             yield here
 
     def check(self) -> None:

@@ -1,7 +1,10 @@
-"""Which slots hold which prefix: one contract, and the indexes that keep it."""
+"""Which pages hold which prefix: one contract, and the indexes that keep it."""
 
 from minikv.prefix.contract import Handle, Insertion, Match, PrefixCache
+from minikv.prefix.eviction import EvictionOrder, SmallestKeyFirst
 from minikv.prefix.no_cache import NoCache
 from minikv.prefix.radix import RadixCache
 
-__all__ = ["Handle", "Insertion", "Match", "NoCache", "PrefixCache", "RadixCache"]
+__all__ = [
+    "EvictionOrder", "Handle", "Insertion", "Match", "NoCache", "PrefixCache", "RadixCache", "SmallestKeyFirst",
+]  # fmt: skip

@@ -1,18 +1,20 @@
-r"""The contract of every prefix cache: five verbs, three sizes, and what they promise.
+r"""The contract of every prefix cache: eight verbs, three sizes, and the fifteen rules that they keep.
 
-A prefix cache answers one question: which slots already hold the keys and values of the longest prefix of this
-prompt? It keeps book only. It never touches a tensor of keys and values, and it does not own the pool that slots
-come from: what it no longer wants it hands back, and the caller frees it.
+A prefix cache answers one question: which pages already hold the keys and values of the longest prefix of this
+prompt? It only keeps track. It never touches a tensor of keys and values, and it does not own the pool that pages
+come from: it hands back what it evicts, and the caller frees it.
 
 One request, in the order that is safe:
 
     match_prefix -> lock -> make room (evict) -> compute -> insert -> free the duplicates and the tail -> unlock
     \_____acquire______/
 
-    tokens [0, match.length)       the tree's slots, locked
-           [.., prefix_length)     computed twice: the tree keeps its own slots, free ours
-           [.., insertion.length)  our slots, which are the tree's from now on
-           [.., len(tokens))       the unaligned tail: still ours
+    tokens [0, match.length)       in the tree's pages, locked
+           [.., prefix_length)     computed twice: the tree keeps its own pages, free ours
+           [.., insertion.length)  in our pages, which are the tree's from now on
+           [.., len(tokens))       the unaligned tail: its page is still ours
+
+Pages are the unit: an index holds one number a page. With `page_size` 1 a page is a slot.
 """
 
 from __future__ import annotations
@@ -20,80 +22,74 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, Union
 
 import numpy as np
-import numpy.typing as npt
 
-from minikv.errors import bounded
-from minikv.tokens import TokensLike, integers, to_numpy
+from minikv.errors import bounded, whole_number
+from minikv.pools.contract import PAGE_LIMIT, Pages
+from minikv.pools.page_table import page_slots
+from minikv.tokens import TokensLike, integers
 
-SLOT_LIMIT = 2**31
 _SIGN_BYTE = 3 if sys.byteorder == "little" else 0
-_SLOT = ("a slot is an integer in [0, 2**31)", SLOT_LIMIT)
-Slots = npt.NDArray[np.int32]
-SlotsLike = Union[Sequence[int], "array[int]", Any]
+_RULE = "a page is an integer in [0, 2**31)"
+PagesLike = Union[Sequence[int], "array[int]", Any]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Handle:
     """A place in a prefix cache: the end of a matched or inserted prefix, and what `lock` and `unlock` take.
 
-    It stays good when nodes above it split. It goes stale, and `lock` says so, when its node is evicted or trimmed
+    It stays good when nodes above it split or are joined. It goes stale, and `lock` says so, when its end is evicted
     or the cache is reset; a locked handle cannot go stale. `length` counts tokens from the root. `source`, where the
-    cache keeps it, is the packed prompt that it was made from, whose first `length` tokens lead to `node`.
+    cache keeps it, is the packed prompt that the handle was made from: its first `length` tokens lead to `node`.
     """
 
-    __slots__ = ("epoch", "length", "namespace", "node", "source")
-
-    def __init__(self, epoch: object, node: Any, length: int, namespace: Hashable, source: bytes | None = None):
-        self.epoch, self.node, self.length, self.namespace, self.source = epoch, node, length, namespace, source
+    epoch: object
+    node: Any
+    length: int
+    namespace: Hashable = None
+    source: bytes | None = None
 
     @property
     def handle(self) -> Handle:
-        """The handle itself: a match and an insertion are one."""
+        """The handle itself: a match and an insertion are handles."""
         return self
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(length={self.length})"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Match(Handle):
-    """What `match_prefix` and `acquire` found: `length` tokens are cached in `slots`; it is its own `handle`.
+    """What `match_prefix` and `acquire` found: `length` tokens are cached in `pages`; it is its own `handle`.
 
-    The tokens in those slots stay put only while it is locked. An index gives the slots as `parts`, the bytes of
-    int32 slots in order; they are joined when somebody wants them.
+    The pages stay put only while the match is locked. An index gives them as `parts`, the bytes of int32 pages in
+    order; they are joined when somebody asks for them.
 
     >>> from minikv import RadixCache
-    >>> cache = RadixCache()
-    >>> _ = cache.insert([1, 2, 3], [7, 8, 9])
-    >>> cache.match_prefix([1, 2, 5])
-    Match(length=2, slots=[7, 8])
+    >>> cache = RadixCache(page_size=2)
+    >>> _ = cache.insert([1, 2, 3, 4], pages=[7, 8])
+    >>> match = cache.match_prefix([1, 2, 5]); match, match.slots.tolist()
+    (Match(length=2, pages=[7]), [14, 15])
     """
 
-    __slots__ = ("_parts", "_slots")
-
-    def __init__(  # not by way of Handle's: a request makes one of these, and a call costs as much as all of it
-        self,
-        epoch: object,
-        node: Any,
-        length: int,
-        namespace: Hashable,
-        source: bytes | None,
-        parts: Sequence[bytes],
-    ):
-        self.epoch, self.node, self.length, self.namespace, self.source = epoch, node, length, namespace, source
-        self._parts = parts
-        self._slots: Slots | None = None
+    parts: Sequence[bytes] = ()
 
     @property
-    def slots(self) -> Slots:
-        """The slots, one a token, in order: an int32 array that is the caller's own."""
-        if self._slots is None:
-            self._slots = np.frombuffer(bytearray().join(self._parts), np.int32)
-        return self._slots
+    def pages(self) -> Pages:
+        """The pages of the matched tokens, in order: an int32 array that is the caller's own."""
+        return np.frombuffer(bytearray().join(self.parts), np.int32)
+
+    @property
+    def slots(self) -> Pages:
+        """The slots of the matched tokens, one a token, in order: an int32 array that is the caller's own."""
+        pages = self.pages
+        return page_slots(pages, self.length // len(pages)) if len(pages) else pages
 
     def copy_to(self, row: memoryview) -> None:
-        """Write the slots to the beginning of `row`, a memoryview of int32, with no array in between.
+        """Write the pages to the beginning of `row`, a memoryview of int32, with no array in between.
 
         >>> from minikv import RadixCache
         >>> cache, row = RadixCache(), memoryview(array("i", [0] * 4))
@@ -101,64 +97,57 @@ class Match(Handle):
         >>> cache.match_prefix([1, 2, 5]).copy_to(row); row.tolist()
         [7, 8, 0, 0]
         """
-        if len(row) < self.length:
-            raise ValueError(f"the row has room for {len(row)} slots: the match has {self.length}")
         memory, at = row.cast("B"), 0
-        for part in self._parts:
+        if sum(map(len, self.parts)) > len(memory):
+            raise ValueError(f"the row has room for {len(row)} pages: the match has {len(self.pages)}")
+        for part in self.parts:
             end = at + len(part)
             memory[at:end] = part
             at = end
 
     def __repr__(self) -> str:
-        return f"Match(length={self.length}, slots={brief(self.slots)})"
+        return f"Match(length={self.length}, pages={brief(self.pages)})"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Insertion(Handle):
     """What `insert` did: `prefix_length` tokens were there already, `length` are stored now (whole pages).
 
-    The caller frees its duplicates `slots[:prefix_length]` (less what it got from the cache itself) and its
-    unaligned tail `slots[length:]`. It is the `handle` of what is stored now.
+    The caller frees the pages of its duplicates, the first `prefix_length` tokens (less what it got from the cache
+    itself), and the page of its unaligned tail, behind `length`. It is the `handle` of what is stored now.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache(page_size=2)
-    >>> cache.insert([1, 2, 3], [4, 5, 6])
+    >>> cache.insert([1, 2, 3], pages=[4])
     Insertion(prefix_length=0, length=2)
     """
 
-    __slots__ = ("prefix_length",)
-
-    def __init__(
-        self,
-        epoch: object,
-        node: Any,
-        length: int,
-        namespace: Hashable,
-        source: bytes | None,
-        prefix_length: int,
-    ):
-        self.epoch, self.node, self.length, self.namespace, self.source = epoch, node, length, namespace, source
-        self.prefix_length = prefix_length
+    prefix_length: int = 0
 
     def __repr__(self) -> str:
         return f"Insertion(prefix_length={self.prefix_length}, length={self.length})"
 
 
 class PrefixCache(Protocol):
-    """What every index here promises; thirteen rules, each with a test in `tests/test_contract.py`.
+    """What every index here promises; fifteen rules, each with a test in `tests/test_contract.py`.
 
-    1. Tokens are one-dimensional integers in [0, 2**32), slots in [0, 2**31); bad input changes nothing.
+    1. Tokens are one-dimensional integers in [0, 2**32), pages in [0, 2**31); bad input changes nothing.
     2. Keys are copied in: changing the caller's buffer later changes nothing.
-    3. `match_prefix` gives the longest cached page-aligned prefix; it may split a node, it changes no content or size.
-    4. `insert` stores whole pages; tokens already there keep *their* slots. `start` continues from a locked handle.
-    5. A split changes no size, no lock and nobody's handle.
+    3. `match_prefix` gives the longest cached page-aligned prefix of at most `limit` tokens; it may split or join
+       nodes, it changes no content or size.
+    4. `insert` stores whole pages; tokens already there keep *their* pages. `start` continues from a locked handle.
+    5. A split, and a join, changes no size, no lock and nobody's handle.
     6. `lock` protects the path to the root, `unlock` replays exactly that, locks nest; anything else is a `LockError`.
     7. Sizes are exact after every operation, in O(1).
     8. Recency is a logical clock: last match, insert or unlock; an unlocked parent is never older than its child.
     9. `evict(n)` frees unlocked leaves, least recent first, until n tokens are free or nothing is left.
     10. A `namespace` isolates: equal tokens in two namespaces never match. (As in a dict, 1 and True are one name.)
     11. `reset` forgets everything, or raises `LockError` while anything is locked.
-    12. `check` recomputes everything from scratch and raises `InvariantError`.
+    12. `check` recomputes everything from scratch and raises `InvariantError`; a page cached twice is found too.
     13. Deterministic: same operations, same ids, same order, same picture.
+    14. No scars: a match or an insert joins a node that it walks through with its only child, if both are equally
+       recent, equally locked and equal in whatever else the policy reads. By pages, a join changes no victim.
+    15. Pages are the unit: an index holds one number a page.
     """
 
     page_size: int
@@ -175,16 +164,16 @@ class PrefixCache(Protocol):
     def total_size(self) -> int:
         """Tokens cached: evictable + protected."""
 
-    def match_prefix(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
-        """The longest cached prefix of `tokens`."""
+    def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
+        """The longest cached prefix of `tokens`, of at most `limit` tokens."""
 
-    def acquire(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
+    def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
         """`match_prefix` and `lock` in one act, between which nothing can come."""
 
     def insert(
-        self, tokens: TokensLike, slots: SlotsLike, *, namespace: Hashable = None, start: Handle | None = None
+        self, tokens: TokensLike, pages: PagesLike, *, namespace: Hashable = None, start: Handle | None = None
     ) -> Insertion:
-        """Cache `tokens`, whose keys and values lie in `slots`."""
+        """Cache `tokens`, whose keys and values lie in `pages`, one for each whole page of tokens."""
 
     def lock(self, handle: Handle) -> None:
         """Protect everything from the root to `handle` from eviction."""
@@ -192,8 +181,8 @@ class PrefixCache(Protocol):
     def unlock(self, handle: Handle) -> None:
         """Give back one lock that `lock` took on this handle."""
 
-    def evict(self, num_tokens: int) -> Slots:
-        """Free at least `num_tokens` tokens, or all that can be freed, and return their slots."""
+    def evict(self, num_tokens: int) -> Pages:
+        """Free at least `num_tokens` tokens, or all that can be freed, and return their pages."""
 
     def reset(self) -> None:
         """Forget everything, or raise `LockError` while anything is locked."""
@@ -202,49 +191,62 @@ class PrefixCache(Protocol):
         """Recompute every size, link, order and lock from scratch; raise `InvariantError` on the first difference."""
 
 
-def slot_bytes(slots: SlotsLike, num_tokens: int, skip: int = 0) -> bytes:
-    """Copy `slots[skip:]` into the bytes of int32; there must be one slot for each of `num_tokens` tokens.
+def page_bytes(pages: PagesLike, num_tokens: int, page_size: int, skip: int = 0) -> bytes:
+    """Copy the pages of `num_tokens` tokens, less the first `skip` pages, into the bytes of int32.
 
-    >>> np.frombuffer(slot_bytes(range(5), 5, skip=2), np.int32).tolist()
+    There must be one page for each whole page of tokens; one more, that of an unaligned tail, may follow and is left
+    out. The first `skip` pages are not looked at.
+
+    >>> np.frombuffer(page_bytes(range(5), 10, page_size=2, skip=2), np.int32).tolist()
     [2, 3, 4]
-    >>> slot_bytes([4, -1], 2)
+    >>> page_bytes([4, -1], 2, page_size=1)
     Traceback (most recent call last):
-    ValueError: slots[1] is -1: a slot is an integer in [0, 2**31)
+    ValueError: pages[1] is -1: a page is an integer in [0, 2**31)
     """
-    view: Any = slots
-    if type(view) is not memoryview:
-        view = _view(view) if type(view) in (np.ndarray, array) else None
-    if view is not None and view.format == "i" and view.ndim == 1 and len(view) == num_tokens:
-        packed: bytes = view[skip:].tobytes()
-        if len(packed) > 4 * 2048:
-            good = bool(np.frombuffer(packed, np.int32).min() >= 0)
-        else:  # ASCII is what has no high bit, and a sign is one: a third of numpy's time for a short array
-            good = packed[_SIGN_BYTE::4].isascii()
-        if good:
+    whole, given = num_tokens // page_size, -(-num_tokens // page_size)
+    view = pages if type(pages) is memoryview else _view(pages)
+    if view is not None and view.format == "i" and view.ndim == 1 and whole <= len(view) <= given:
+        packed: bytes = view[skip:whole].tobytes()
+        if _none_negative(packed):
             return packed
-    values = integers(_without_first(slots, skip) if skip else slots, "slots", *_SLOT)
-    if len(values) != num_tokens:
-        raise ValueError(f"{len(values)} slots for {num_tokens} tokens: expected one slot for each token")
-    return values[skip:].astype(np.int32).tobytes()
+    values = integers(pages, "pages", _RULE, PAGE_LIMIT, skip)
+    if not whole <= len(values) <= given:
+        expected = "one page for each token" if page_size == 1 else f"one page for each {page_size} tokens"
+        raise ValueError(f"{len(values)} pages for {num_tokens} tokens: expected {expected}")
+    return values[skip:whole].astype(np.int32).tobytes()
 
 
-def _without_first(slots: Any, skip: int) -> Any:
-    """`slots` with 0 for the first `skip`, which are not looked at, so that an error still counts from the first."""
-    if isinstance(slots, (array, memoryview)) or hasattr(slots, "__array__"):
-        items = to_numpy(slots, "slots").tolist()
-    elif isinstance(slots, Sequence) and not isinstance(slots, (str, bytes, bytearray)):
-        items = list(slots)
-    else:
-        return slots
-    return [0] * min(skip, len(items)) + items[skip:]
+def _none_negative(packed: bytes) -> bool:
+    """Whether none of the int32 in `packed` is negative."""
+    if len(packed) > 4 * 2048:
+        return bool(np.frombuffer(packed, np.int32).min() >= 0)
+    return packed[_SIGN_BYTE::4].isascii()  # ASCII has no high bit, and a sign is one: a third of numpy's time here
 
 
-def _view(slots: Any) -> memoryview | None:
-    """The memory of an array, or `None` for one of a kind that has no memory to show (dates, objects)."""
+def _view(pages: Any) -> memoryview | None:
+    """The memory of an array, or `None` for what has none to show (a list, dates, objects)."""
+    if type(pages) not in (np.ndarray, array):
+        return None
     try:
-        return memoryview(slots)
+        return memoryview(pages)
     except (TypeError, ValueError):
         return None
+
+
+def require_limit(limit: int | None, num_tokens: int) -> int:
+    """The number of tokens to look at: all `num_tokens`, or at most `limit` of them.
+
+    >>> require_limit(None, 7), require_limit(3, 7), require_limit(9, 7)
+    (7, 3, 7)
+    >>> require_limit(-1, 7)
+    Traceback (most recent call last):
+    ValueError: limit is -1: at most that many tokens are matched, 0 or more
+    """
+    if limit is None:
+        return num_tokens
+    if type(limit) is not int or limit < 0:
+        limit = whole_number("limit", limit, 0, "at most that many tokens are matched, 0 or more")
+    return limit if limit < num_tokens else num_tokens
 
 
 def require_hashable(namespace: Hashable) -> None:

@@ -1,10 +1,10 @@
-"""Who goes first: the order in which unlocked nodes are evicted, one class for each policy of the field.
+"""What goes first: the order in which unlocked nodes are evicted, one class for each policy of the field.
 
 An order is told when nodes become evictable (`add`), when they are used again (`touch`), when they are locked or
 gone (`remove`), each time a whole path of them, deepest first; and when a node gets its first child or loses its last
 one, for only a leaf may go. It names the next victim (`first`). It never scans the tree.
 
-Least recently used needs no sorting at all: whoever is used goes to the young end of a ring, so the old end is
+Least recently used needs no sorting at all: a node that is used goes to the young end of a ring, so the old end is
 always right. The tree keeps one promise that makes this enough: on a path, the deepest node is added first. Then a
 parent is always younger than its children, and the oldest node in the ring is always a leaf.
 
@@ -18,16 +18,21 @@ middle, and nothing is ever sorted anew. After SGLang's `evict_policy.py`, where
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Protocol
 
+from minikv.errors import bounded
+
 Key = tuple[int, ...]
+READABLE = ("created", "end", "hits", "id", "last_used", "priority")  # the fields of a node that a policy may read
 
 
 class EvictionOrder(Protocol):
     """What a tree needs from an eviction policy; every method is O(1) or O(log n).
 
-    `reads` names the fields of a node that the policy looks at, `key(node)` is what it sorts by.
+    `reads` names the fields of a node that the policy looks at, some of `READABLE`: two nodes on a path that are equal
+    in all of them may become one. `key(node)` is what the policy sorts by. Most policies are a `SmallestKeyFirst` with
+    these two.
     """
 
     reads: ClassVar[tuple[str, ...]]
@@ -305,3 +310,34 @@ POLICIES: dict[str, type[EvictionOrder]] = {
     "priority": LowestPriority,
     "slru": SegmentedLRU,
 }
+
+
+def order_named(policy: str | Callable[[], EvictionOrder]) -> tuple[str, Callable[[], EvictionOrder]]:
+    """The name of `policy` and what makes an empty order of it: a name of `POLICIES`, or a class of one's own.
+
+    Raises `ValueError` for an unknown name or for a class that reads what no node has, `TypeError` for a class that
+    lacks a method of `EvictionOrder`.
+
+    >>> class ShortestFirst(SmallestKeyFirst):
+    ...     reads = ("end", "last_used")
+    ...     def key(self, node): return node.end, node.last_used
+    >>> order_named(ShortestFirst)[0], order_named("lru")[0]
+    ('ShortestFirst', 'lru')
+    >>> order_named("least")
+    Traceback (most recent call last):
+    ValueError: policy is 'least': expected one of lru, lfu, fifo, mru, filo, priority, slru, or a class
+    """
+    if isinstance(policy, str) and policy in POLICIES:
+        return policy, POLICIES[policy]
+    if isinstance(policy, str) or not callable(policy):
+        raise ValueError(f"policy is {bounded(policy)}: expected one of {', '.join(POLICIES)}, or a class")
+    name, made = getattr(policy, "__name__", type(policy).__name__), policy()
+    for method in ("key", "add", "touch", "rekey", "remove", "covered", "bared", "first", "__iter__"):
+        if not callable(getattr(made, method, None)):
+            raise TypeError(f"policy {name} has no method {method}: expected those of EvictionOrder")
+    for field in getattr(made, "reads", ()):
+        if field not in READABLE:
+            raise ValueError(f"policy {name} reads {bounded(field)}: a node has {', '.join(READABLE)}")
+    if not getattr(made, "reads", ()):
+        raise ValueError(f"policy {name} does not say what it reads: some of {', '.join(READABLE)}")
+    return name, policy

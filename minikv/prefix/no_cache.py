@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, LockError, whole_number
-from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, require_hashable, slot_bytes
+from minikv.pools.contract import Pages
+from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
 from minikv.tokens import TokensLike, pack
 
 
 class NoCache:
-    """A prefix cache that never matches and never keeps: every insert leaves all slots with the caller.
+    """A prefix cache that never matches and never keeps: every insert leaves all pages with the caller.
 
     `page_size` is in tokens. It has the verbs, the errors and the locks of `PrefixCache`; all that is left of rule 4
     is that `insert` says what it stored, which is nothing.
@@ -26,7 +27,7 @@ class NoCache:
     >>> cache.insert([1, 2, 3], [0, 1, 2])
     Insertion(prefix_length=0, length=0)
     >>> cache.match_prefix([1, 2, 3])
-    Match(length=0, slots=[])
+    Match(length=0, pages=[])
     """
 
     evictable_size = protected_size = total_size = 0
@@ -48,27 +49,27 @@ class NoCache:
         """No nodes."""
         return iter(())
 
-    def match_prefix(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
+    def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
         """A match of length 0."""
-        pack(tokens)
+        require_limit(limit, len(pack(tokens)))
         require_hashable(namespace)
-        return Match(self._epoch, None, 0, namespace, None, ())
+        return Match(self._epoch, None, 0, namespace)
 
-    def acquire(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
+    def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
         """A match of length 0, locked."""
-        match = self.match_prefix(tokens, namespace=namespace)
+        match = self.match_prefix(tokens, limit=limit, namespace=namespace)
         self.lock(match)
         return match
 
     def insert(
-        self, tokens: TokensLike, slots: SlotsLike, *, namespace: Hashable = None, start: Handle | None = None
+        self, tokens: TokensLike, pages: PagesLike, *, namespace: Hashable = None, start: Handle | None = None
     ) -> Insertion:
-        """Keep nothing of `tokens`: all `slots` stay the caller's."""
-        slot_bytes(slots, len(pack(tokens)))
+        """Keep nothing of `tokens`: all `pages` stay the caller's."""
+        page_bytes(pages, len(pack(tokens)), self.page_size)
         require_hashable(namespace)
         if start is not None:
             self._require_lock(start, "start from")
-        return Insertion(self._epoch, None, 0, namespace, None, 0)
+        return Insertion(self._epoch, None, 0, namespace)
 
     def lock(self, handle: Handle) -> None:
         """Count a lock; there is nothing to protect."""
@@ -78,14 +79,14 @@ class NoCache:
         self._held += 1
 
     def unlock(self, handle: Handle) -> None:
-        """Give back one lock of this very handle; `LockError` when it holds none here."""
+        """Give back one lock of this handle; `LockError` when it holds none here."""
         self._require_lock(handle, "unlock")
         self._locks[handle] -= 1
         self._held -= 1
         if not self._locks[handle]:
             del self._locks[handle]
 
-    def evict(self, num_tokens: int) -> Slots:
+    def evict(self, num_tokens: int) -> Pages:
         """Nothing, however much is wanted."""
         whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
         return np.empty(0, np.int32)

@@ -1,69 +1,152 @@
-"""The radix tree: prompts that share a prefix share its nodes, and so its slots.
+"""The radix tree: prompts that share a prefix share its nodes, and so its pages.
 
-Each node holds an edge, a run of whole pages of tokens, and one slot for each of them. Edges are packed bytes, so
-walking down costs one memcmp a node. Children are keyed by the bytes of their first page. Unlocked nodes stand in
-an eviction order (`eviction.py`), so evicting is a pop. Nothing here is linear in the size of the cache (cutting an
-edge copies that edge).
+In the order in which chapter 03 builds it: a node, walk, split, join; then what a cache does with them: match,
+insert, lock, evict.
 
-It keeps book of slots and does not own them: it never allocates one, and what it evicts it returns.
+A node is an edge, a run of whole pages of tokens, and one page number for each of them. Edges are packed bytes, so
+walking down costs one memcmp a node. Children are keyed by the bytes of their first page. Unlocked nodes stand in an
+eviction order (`eviction.py`), so evicting is a pop. Nothing here is linear in the size of the cache (cutting or
+joining an edge copies that edge).
 
-After SGLang's RadixAttention (Zheng et al., 2023), mini-sglang and the notebook that taught it.
+The tree keeps track of pages and does not own them: it never allocates one, and it returns those that it evicts. It
+may be used by one thread at a time; a `CacheManager` takes care of that.
+
+After SGLang's RadixAttention (Zheng et al., 2023), mini-sglang and the notebook that taught it. Neither of them joins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from array import array
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from minikv.errors import LockError, whole_number
-from minikv.prefix.contract import Handle, Insertion, Match, Slots, SlotsLike, slot_bytes
-from minikv.prefix.eviction import POLICIES
-from minikv.prefix.radix_node import RadixNode
-from minikv.prefix.radix_tree import _NOTHING, RadixTree
-from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
+from minikv.errors import InvariantError, LockError, bounded, whole_number
+from minikv.pools.contract import Pages
+from minikv.pools.page_table import page_slots
+from minikv.prefix.contract import (
+    Handle,
+    Insertion,
+    Match,
+    PagesLike,
+    brief,
+    page_bytes,
+    require_hashable,
+    require_limit,
+)
+from minikv.prefix.eviction import EvictionOrder, order_named
+from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, pack
 
 EVICT_BY = ("node", "page")
-_INT32 = np.dtype(np.int32)
+_PAGE_BYTES = 4  # of a page's number: an int32
+_GONE = -1  # the `ref_count` of a node that is no longer in the tree
+_NO_CHILDREN: dict[bytes, RadixNode] = {}  # shared by all leaves, so that a leaf needs no dictionary; never changed
 
 
-class RadixCache(RadixTree):
-    """A prefix cache in a radix tree; keeps the thirteen rules of `PrefixCache`.
+# -- the node -----------------------------------------------------------------------------------------------------
 
-    `page_size` is in tokens: whole pages are stored and matched. `policy` names who is evicted first ("lru").
-    `evict_by` is "node" (whole leaves, so perhaps more than asked) or "page" (the pages at a leaf's end, never one
-    more than needed). Nothing takes longer because more is cached: match and insert cost a memcmp of the prompt and a
-    step for each node on its path, evict a step for each node freed; a split or a trim copies the edge that it cuts.
+
+class RadixNode:
+    """One edge of the tree and the node at its end: its tokens, their pages, and how many locks pass through.
+
+    `key_bytes` and `page_bytes` are the tokens and the pages as they are stored, four bytes a number, and never
+    changed in place. `end` is the depth, in tokens, at which the edge ends. `last_used` is the clock's reading at the
+    last use. Three more are for policies that read them: `created` is the reading when the tokens were cached, `hits`
+    counts the matches and inserts that went through (kept up only for a policy that reads it), and `priority` is the
+    largest one given. `older` and `newer` belong to the eviction order.
+    """
+
+    __slots__ = (
+        "children", "created", "end", "hits", "id", "key_bytes", "last_used", "newer", "older", "page_bytes", "parent",
+        "priority", "ref_count",
+    )  # fmt: skip
+
+    def __init__(self, node_id: int, key_bytes: bytes, page_bytes: bytes, parent: RadixNode | None, end: int, now: int):
+        self.id, self.key_bytes, self.page_bytes, self.parent, self.end = node_id, key_bytes, page_bytes, parent, end
+        self.children = _NO_CHILDREN
+        self.ref_count = self.priority = 0
+        self.created = self.last_used = now
+        self.hits = 1
+        self.older: Any = None
+        self.newer: Any = None
+
+    @property
+    def tokens(self) -> list[int]:
+        """The tokens on this edge, as a list of ints."""
+        return PackedTokens(self.key_bytes).tolist()
+
+    @property
+    def pages(self) -> array[int]:
+        """The pages of those tokens, in order."""
+        return array("i", self.page_bytes)
+
+    @property
+    def slots(self) -> array[int]:
+        """The slots of those tokens, one a token, in order."""
+        page_size = len(self.key_bytes) // max(1, len(self.page_bytes))
+        return array("i", page_slots(self.pages, page_size).tobytes()) if page_size > 1 else self.pages
+
+    def __repr__(self) -> str:
+        held = f"tokens={brief(self.tokens)}, pages={brief(self.pages)}"
+        return f"RadixNode(id={self.id}, {held}, ref_count={self.ref_count})"
+
+
+class RadixRoot(RadixNode):
+    """Where the prompts of one namespace begin; it holds no tokens and is never evicted itself."""
+
+    __slots__ = ("namespace",)
+
+    def __init__(self, node_id: int, namespace: Hashable):
+        super().__init__(node_id, b"", b"", None, 0, 0)
+        self.namespace = namespace
+
+
+_NOTHING = RadixRoot(0, None)  # the root of every namespace that holds nothing; no child is ever added to it
+
+
+class RadixCache:
+    """A prefix cache in a radix tree; keeps the fifteen rules of `PrefixCache`.
+
+    `page_size` is in tokens: whole pages are stored and matched. `policy` says what is evicted first: a name ("lru"),
+    or a class of your own that keeps the contract of `EvictionOrder`. `evict_by` is "node" (whole leaves, so perhaps
+    more than asked) or "page" (the pages at a leaf's end, never one more than needed). Nothing takes longer because
+    more is cached, or because the cache has lived long: match and insert cost a memcmp of the prompt and a step for
+    each node on its path, evict a step for each node freed; a split, a join or a trim copies the edge that it changes.
 
     >>> cache = RadixCache()
     >>> cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
     Insertion(prefix_length=0, length=4)
     >>> match = cache.match_prefix([1, 2, 9])
     >>> match
-    Match(length=2, slots=[10, 11])
+    Match(length=2, pages=[10, 11])
     >>> cache.lock(match.handle); cache.evict(4).tolist()   # only the tail may go
     [12, 13]
     >>> cache.unlock(match.handle); cache
     RadixCache(page_size=1, policy='lru', evict_by='node', evictable=2, protected=0)
     """
 
-    def __init__(self, page_size: int = 1, policy: str = "lru", evict_by: str = "node"):
-        page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
-        if policy not in POLICIES:
-            raise ValueError(f"policy is {policy!r}: expected one of {', '.join(POLICIES)}")
+    def __init__(self, page_size: int = 1, policy: str | Callable[[], EvictionOrder] = "lru", evict_by: str = "node"):
+        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         if evict_by not in EVICT_BY:
-            raise ValueError(f"evict_by is {evict_by!r}: expected one of {', '.join(EVICT_BY)}")
-        self.page_size, self.policy, self.evict_by = page_size, policy, evict_by
+            raise ValueError(f"evict_by is {bounded(evict_by)}: expected one of {', '.join(EVICT_BY)}")
+        self.policy, self._make_order = order_named(policy)
+        self.evict_by = evict_by
+        self._stride = TOKEN_BYTES * self.page_size  # the bytes of one page of tokens
         self._clear()
 
     def _clear(self) -> None:
         self._epoch = object()  # handles carry it: a reset, or another cache, has another one
         self._held: dict[Handle, int] = {}
         self._evictable = self._protected = self._clock = 0
-        self._plant(TOKEN_BYTES * self.page_size, POLICIES[self.policy]())
+        self._order = self._make_order()
+        self._counts_hits = "hits" in self._order.reads
+        self._also_reads = tuple(field for field in self._order.reads if field != "last_used")
+        self._next_id = 1
+        self._roots: dict[Hashable, RadixRoot] = {None: RadixRoot(0, None)}
 
-    # -- the sizes ----------------------------------------------------------------------------------------------
+    # -- looking at it ----------------------------------------------------------------------------------------------
 
     @property
     def evictable_size(self) -> int:
@@ -80,110 +163,249 @@ class RadixCache(RadixTree):
         """Tokens cached: evictable + protected."""
         return self._evictable + self._protected
 
-    # -- the verbs ----------------------------------------------------------------------------------------------
+    @property
+    def root(self) -> RadixNode:
+        """The root of the default namespace."""
+        return self._roots[None]
 
-    def match_prefix(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
-        """The longest cached page-aligned prefix of `tokens`: its length, its slots and a handle to lock.
+    @property
+    def roots(self) -> Mapping[Hashable, RadixNode]:
+        """The root of every namespace that holds something, and the default one; read only."""
+        return MappingProxyType(self._roots)
 
-        Refreshes the recency of what it matched. May split a node, which changes no size and nobody's handle.
+    def nodes(self) -> Iterator[RadixNode]:
+        """Every node but the roots, parents before children, in the order in which they came below each parent."""
+        stack = [child for root in self._roots.values() for child in root.children.values()][::-1]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children.values()))
+
+    # -- walk, split, join ------------------------------------------------------------------------------------------
+
+    def _walk(self, node: RadixNode, data: bytes, at_byte: int, end_byte: int) -> tuple[RadixNode, int]:
+        """Go down from `node` while edges agree with `data[at_byte:end_byte]`; split the edge on which they part."""
+        stride = self._stride
+        while at_byte < end_byte:
+            child = node.children.get(data[at_byte : at_byte + stride])
+            if child is None:
+                break
+            edge = child.key_bytes
+            if not data.startswith(edge, at_byte, end_byte):  # one memcmp, no slice
+                same = common_bytes(edge, data, at_byte, end_byte, stride)
+                return self._split(child, same // stride), at_byte + same
+            at_byte += len(edge)
+            node = child
+        return node, at_byte
+
+    def _split(self, node: RadixNode, num_pages: int) -> RadixNode:
+        """Cut the edge of `node` after `num_pages` pages; return the new upper node.
+
+        `node` itself stays the lower part, so that every handle that ends at it still ends where it did. The upper
+        part takes over its locks: a lock on the lower part holds the path through the upper one.
+
+            parent --[ a b c d ]--> node        parent --[ a b ]--> upper --[ c d ]--> node
+        """
+        parent: RadixNode = node.parent  # type: ignore[assignment]
+        stride = self._stride
+        cut, page_cut = num_pages * stride, num_pages * _PAGE_BYTES
+        end = parent.end + num_pages * self.page_size
+        upper = RadixNode(self._take_id(), node.key_bytes[:cut], node.page_bytes[:page_cut], parent, end, 0)
+        upper.ref_count, upper.created, upper.last_used = node.ref_count, node.created, node.last_used
+        upper.hits, upper.priority = node.hits, node.priority
+        parent.children[upper.key_bytes[:stride]] = upper
+        node.key_bytes, node.page_bytes, node.parent = node.key_bytes[cut:], node.page_bytes[page_cut:], upper
+        upper.children = {node.key_bytes[:stride]: node}
+        if not upper.ref_count:
+            self._order.add((upper,))
+        return upper
+
+    def _join(self, node: RadixNode, above: list[RadixNode]) -> None:
+        """Make one edge of `node` and the nodes `above` it, nearest first, each of which has no other child.
+
+        It undoes splits that nothing needs any more, and adds the turns of a conversation up. `node` stays, so every
+        handle that ends at it still ends where it did; for the others see `_find_again`.
+
+            parent --[ a b ]--> upper --[ c d ]--> node        parent --[ a b c d ]--> node
+        """
+        top, stride = above[-1], self._stride
+        parent: RadixNode = top.parent  # type: ignore[assignment]
+        whole = [*above[::-1], node]
+        node.key_bytes = b"".join([part.key_bytes for part in whole])
+        node.page_bytes = b"".join([part.page_bytes for part in whole])
+        node.parent = parent
+        parent.children[node.key_bytes[:stride]] = node
+        if not node.ref_count:
+            self._order.remove(above)
+        for gone in above:
+            gone.ref_count, gone.parent, gone.children = _GONE, node, _NO_CHILDREN
+            gone.key_bytes = gone.page_bytes = b""
+
+    def _joinable(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
+        """The nodes between `node` and `top` that are one with `node`, nearest first; all of them were just used.
+
+        They have no other child, the same locks, and are equal in whatever else the policy reads: nothing could tell
+        them apart, so no victim changes.
+        """
+        found: list[RadixNode] = []
+        upper: RadixNode = node.parent  # type: ignore[assignment]
+        while upper is not top and len(upper.children) == 1 and upper.ref_count == node.ref_count:
+            if any(getattr(upper, field) != getattr(node, field) for field in self._also_reads):
+                break
+            found.append(upper)
+            upper = upper.parent  # type: ignore[assignment]
+        return found
+
+    # -- match ------------------------------------------------------------------------------------------------------
+
+    def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
+        """The longest cached page-aligned prefix of `tokens`, of at most `limit` tokens: its length, pages and handle.
+
+        Refreshes the recency of what it matched. May split or join nodes, which changes no size and nobody's handle.
 
         >>> cache = RadixCache(page_size=2)
-        >>> _ = cache.insert([1, 2, 3, 4], [6, 7, 8, 9])
-        >>> cache.match_prefix([1, 2, 3, 5, 6])
-        Match(length=2, slots=[6, 7])
+        >>> _ = cache.insert([1, 2, 3, 4], [6, 7])
+        >>> cache.match_prefix([1, 2, 3, 4]), cache.match_prefix([1, 2, 3, 4], limit=3)
+        (Match(length=4, pages=[6, 7]), Match(length=2, pages=[6]))
         """
-        data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
-        root = self._root_of(namespace)
-        node, at = self._walk(root, data, 0, len(data) // self._step * self._step)
-        self._clock = now = self._clock + 1
-        parts = [step.slot_bytes for step in reversed(self._use(node, root, now))]
-        return Match(self._epoch, node, at // TOKEN_BYTES, namespace, data, parts)
+        match, path = self._find(tokens, limit, namespace)
+        self._order.touch(_unlocked(path))
+        return match
 
-    def acquire(self, tokens: TokensLike, *, namespace: Hashable = None) -> Match:
+    def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
         """`match_prefix` and `lock` in one act: the path is walked once, and nothing can come in between.
 
         >>> cache = RadixCache()
         >>> _ = cache.insert([1, 2, 3, 4], [6, 7, 8, 9])
         >>> cache.acquire([1, 2, 5]); cache.evict(4).tolist(), cache.protected_size
-        Match(length=2, slots=[6, 7])
+        Match(length=2, pages=[6, 7])
         ([8, 9], 2)
         """
-        data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
-        root = self._roots[None] if namespace is None else self._root_of(namespace)
-        end, at = self._walk(root, data, 0, len(data) // self._step * self._step)
-        self._clock = now = self._clock + 1
-        parts, newly, length, node = [], [], at // TOKEN_BYTES, end
-        while node is not root:
-            node.last_used = now
-            node.hits += 1
-            if not node.ref_count:
-                newly.append(node)
-            node.ref_count += 1
-            parts.append(node.slot_bytes)
-            node = node.parent  # type: ignore[assignment]
-        if newly:
-            self._order.remove(newly)
-            tokens_held = length - newly[-1].parent.end  # type: ignore[union-attr]
-            self._evictable -= tokens_held
-            self._protected += tokens_held
-        parts.reverse()
-        match = Match(self._epoch, end, length, namespace, data, parts)
-        self._held[match] = 1
+        match, path = self._find(tokens, limit, namespace)
+        self._protect(match, path)
         return match
+
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
+        """The match and its path, deepest first; the path is used now, and stands in the eviction order as before."""
+        data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
+        most = len(data) // TOKEN_BYTES if limit is None else require_limit(limit, len(data) // TOKEN_BYTES)
+        root = self._root_of(namespace)
+        end, at_byte = self._walk(root, data, 0, most // self.page_size * self._stride)
+        path = self._use(end, root)
+        parts = [node.page_bytes for node in reversed(path)]
+        return Match(self._epoch, end, at_byte // TOKEN_BYTES, namespace, data, parts), path
+
+    def _use(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
+        """`node` and all above it, up to below `top`, are used now, and joined; that path, deepest first."""
+        self._clock = now = self._clock + 1
+        path = []
+        while node is not top:
+            node.last_used = now
+            path.append(node)
+            upper: RadixNode = node.parent  # type: ignore[assignment]
+            if len(upper.children) == 1 and upper is not top and (above := self._joinable(node, top)):
+                self._join(node, above)
+                upper = node.parent  # type: ignore[assignment]
+            node = upper
+        if self._counts_hits:
+            for node in path:
+                node.hits += 1
+        return path
+
+    # -- insert -----------------------------------------------------------------------------------------------------
 
     def insert(
         self,
         tokens: TokensLike,
-        slots: SlotsLike,
+        pages: PagesLike,
         *,
         namespace: Hashable = None,
         start: Handle | None = None,
         priority: int = 0,
     ) -> Insertion:
-        """Cache the whole pages of `tokens`, whose keys and values lie in `slots` (one slot a token).
+        """Cache the whole pages of `tokens`, whose keys and values lie in `pages` (one for each whole page of tokens).
 
-        Tokens already cached keep the slots they have: `prefix_length` says how many, and the caller frees its own
-        duplicates. With `start`, a locked handle of a prefix of `tokens`, the walk goes on from there,
-        `slots[:start.length]` are not looked at, and only what lies behind counts as used (the rest is in use until
-        it is unlocked, and counts then). `priority`, 0 or more, is for the policy of that name: the whole path is
-        worth at least that much from now on.
+        Tokens already cached keep the pages they have: `prefix_length` says how many, and the caller frees its own
+        duplicates. With `start`, a locked handle of a prefix of `tokens`, the walk goes on from there, its pages in
+        `pages` are not looked at, and only what lies behind it counts as used (the rest is in use until it is
+        unlocked, and counts then). `priority`, 0 or more, is for the policy of that name: the whole path is worth at
+        least that much from now on.
 
         >>> cache = RadixCache()
         >>> _ = cache.insert([1, 2, 3], [0, 1, 2])
-        >>> cache.insert([1, 2, 4], [7, 8, 9])      # slots 7 and 8 are the caller's to free
+        >>> cache.insert([1, 2, 4], [7, 8, 9])      # pages 7 and 8 are the caller's to free
         Insertion(prefix_length=2, length=3)
         """
         packed = tokens if type(tokens) is PackedTokens else pack(tokens)
-        data, skip = packed.data, 0
-        if start is not None:
-            known = isinstance(start, Handle) and start in self._held and start.source is packed.head is not None
-            if not (known and start.namespace is namespace):  # what follows a prompt that was matched needs no look
-                self._check_start(start, packed, namespace)
-            skip = start.length
-        top: RadixNode = start.node if start is not None and skip else self._root_of(namespace)
-        new_slots = slot_bytes(slots, len(data) // TOKEN_BYTES, skip)
+        data, stride = packed.data, self._stride
+        top, skip_byte = self._start_of(start, packed, namespace)
+        new = page_bytes(pages, len(data) // TOKEN_BYTES, self.page_size, skip_byte // stride)
         if type(priority) is not int or priority < 0:
             priority = whole_number("priority", priority, 0, "0 is the lowest priority")
 
-        end = len(data) // self._step * self._step
-        node, at = top, skip * TOKEN_BYTES
-        if node.children:
-            node, at = self._walk(top, data, at, end)
-        prefix_length, length = at // TOKEN_BYTES, end // TOKEN_BYTES
-        self._clock = now = self._clock + 1
-        used = node
-        if at < end:
-            if node is _NOTHING:
-                top = used = self._new_root(namespace)
-            if len(new_slots) > end - at:  # less the duplicates and the tail
-                new_slots = new_slots[at - skip * TOKEN_BYTES : end - skip * TOKEN_BYTES]
-            node = self._new_leaf(used, data[at:end], new_slots, now)
-            self._evictable += length - prefix_length
+        end_byte = len(data) // stride * stride
+        node, at_byte = self._walk(top, data, skip_byte, end_byte)
+        if node is _NOTHING and at_byte < end_byte:
+            top = node = self._new_root(namespace)
+        path = self._use(node, top)
+        if at_byte < end_byte:
+            duplicates = (at_byte - skip_byte) // stride * _PAGE_BYTES
+            node = self._add_leaf(node, data[at_byte:end_byte], new[duplicates:])
+        if path:
+            self._order.touch(_unlocked(path))  # after the leaf, so that a parent is younger than its child
         if priority:
             self._raise_priority(node, priority)
-        if used is not top:
-            self._use(used, top, now)
-        return Insertion(self._epoch, node, length, namespace, data, prefix_length)
+        return Insertion(self._epoch, node, end_byte // TOKEN_BYTES, namespace, data, at_byte // TOKEN_BYTES)
+
+    def _start_of(self, start: Handle | None, packed: PackedTokens, namespace: Hashable) -> tuple[RadixNode, int]:
+        """Where an insert begins: the node, and how many bytes of the tokens lie before it."""
+        if start is None:
+            return self._root_of(namespace), 0
+        known = isinstance(start, Handle) and start in self._held and start.namespace is namespace
+        if not known or (start.source is not packed.data and start.source is not packed.head) or start.source is None:
+            self._check_start(start, packed, namespace)  # only what follows a matched prompt needs no look
+        return (start.node, start.length * TOKEN_BYTES) if start.length else (self._root_of(namespace), 0)
+
+    def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
+        """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong pages would be cached."""
+        if not isinstance(start, Handle) or start.epoch is not self._epoch:
+            self._refuse(start, "start from")
+        if start not in self._held:
+            raise LockError(f"cannot start from {_told(start)}: it is not locked, so it may be evicted")
+        if start.namespace is not namespace and start.namespace != namespace:
+            raise ValueError(f"start is in namespace {bounded(start.namespace)}, the tokens in {bounded(namespace)}")
+        node, at_byte = start.node, start.length * TOKEN_BYTES
+        while node.parent is not None:
+            at_byte -= len(node.key_bytes)
+            if not tokens.data.startswith(node.key_bytes, at_byte):
+                where = f"tokens[{at_byte // TOKEN_BYTES}:{node.end}]"
+                raise ValueError(f"start is not a prefix of the tokens: they part in {where}")
+            node = node.parent
+
+    def _add_leaf(self, parent: RadixNode, key_bytes: bytes, page_bytes: bytes) -> RadixNode:
+        """Add a leaf below `parent`, used once, now."""
+        length = len(key_bytes) // TOKEN_BYTES
+        leaf = RadixNode(self._take_id(), key_bytes, page_bytes, parent, parent.end + length, self._clock)
+        if parent.children:
+            parent.children[key_bytes[: self._stride]] = leaf
+        else:
+            parent.children = {key_bytes[: self._stride]: leaf}
+            if not parent.ref_count and parent.parent is not None:
+                self._order.covered(parent)
+        self._order.add((leaf,))
+        self._evictable += length
+        return leaf
+
+    def _raise_priority(self, node: RadixNode, priority: int) -> None:
+        """The path to `node` is worth at least `priority`."""
+        while (parent := node.parent) is not None:
+            if node.priority < priority:
+                node.priority = priority
+                if not node.ref_count:
+                    self._order.rekey(node)
+            node = parent
+
+    # -- lock -------------------------------------------------------------------------------------------------------
 
     def lock(self, handle: Handle) -> None:
         """Protect the whole path from `handle` to the root from eviction; locks nest.
@@ -192,86 +414,122 @@ class RadixCache(RadixTree):
         """
         if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
             self._refuse(handle, "lock")
-        node: RadixNode = handle.node
-        if node.end != handle.length:
-            raise LockError(f"cannot lock the handle of length {handle.length} (node {node.id}): its end was evicted")
-        self._held[handle] = self._held.get(handle, 0) + 1
-        # On the way up nobody has fewer locks than the one below: first come the unlocked, then the locked.
+        if handle.node.ref_count == _GONE or handle.node.end != handle.length:
+            handle.node = self._find_again(handle)
+        self._protect(handle, _path_of(handle.node))
+
+    def _protect(self, handle: Handle, path: list[RadixNode]) -> None:
+        """Lock every node of `path`, which leads to the end of `handle`, deepest first."""
         newly = []
-        while not node.ref_count and (parent := node.parent) is not None:
-            node.ref_count = 1
-            newly.append(node)
-            node = parent
-        tokens = handle.length - node.end
-        while (parent := node.parent) is not None:
+        for node in path:
+            if not node.ref_count:
+                newly.append(node)
             node.ref_count += 1
-            node = parent
-        self._order.remove(newly)
-        self._evictable -= tokens
-        self._protected += tokens
+        if newly:
+            self._order.remove(newly)
+            tokens = handle.length - newly[-1].parent.end  # type: ignore[union-attr]
+            self._evictable -= tokens
+            self._protected += tokens
+        self._held[handle] = self._held.get(handle, 0) + 1
+
+    def _find_again(self, handle: Handle) -> RadixNode:
+        """The node at the end of `handle`, whose own is gone: joined, evicted or trimmed.
+
+        A joined node forwards to the one that it became part of, an evicted one to its parent. Each keeps in `end`
+        how much of it is still there, so a handle that ends behind that is stale, whatever was cached there since.
+        """
+        node: RadixNode = handle.node
+        while node.ref_count == _GONE and handle.length <= node.end:
+            node = node.parent  # type: ignore[assignment]
+        if handle.length > node.end:
+            raise LockError(f"cannot lock {_told(handle)}: its end was evicted")
+        while node.parent is not None and handle.length <= node.parent.end:
+            node = node.parent
+        if handle.length < node.end:  # it ends in the middle of an edge
+            above = node.end - len(node.key_bytes) // TOKEN_BYTES
+            node = self._split(node, (handle.length - above) // self.page_size)
+        return node
 
     def unlock(self, handle: Handle) -> None:
-        """Give back one lock of this very handle; what it frees becomes the most recently used.
+        """Give back one lock of this handle; what it frees becomes the most recently used.
 
         Raises `LockError` when this handle holds no lock here.
         """
         if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
             self._refuse(handle, "unlock")
-        held, node = self._held.get(handle, 0), handle.node
+        held = self._held.get(handle, 0)
         if not held:
-            raise LockError(f"cannot unlock the handle of length {handle.length} (node {node.id}): it holds no lock")
+            raise LockError(f"cannot unlock {_told(handle)}: it holds no lock")
         if held > 1:
             self._held[handle] = held - 1
         else:
             del self._held[handle]
         self._clock = now = self._clock + 1
-        freed = []
-        while node.ref_count == 1 and (parent := node.parent) is not None:
-            node.ref_count, node.last_used = 0, now
-            freed.append(node)
-            node = parent
-        tokens = handle.length - node.end
+        freed, node = [], handle.node
         while (parent := node.parent) is not None:
             node.ref_count -= 1
             node.last_used = now
+            if not node.ref_count:
+                freed.append(node)
             node = parent
-        self._order.add(freed)  # deepest first, so that a parent is younger than its children
-        self._evictable += tokens
-        self._protected -= tokens
+        if freed:
+            self._order.add(freed)  # deepest first, so that a parent is younger than its children
+            tokens = handle.length - freed[-1].parent.end
+            self._evictable += tokens
+            self._protected -= tokens
 
-    def evict(self, num_tokens: int) -> Slots:
-        """Free unlocked leaves until at least `num_tokens` tokens are free or none is left; return their slots.
+    # -- evict ------------------------------------------------------------------------------------------------------
+
+    def evict(self, num_tokens: int) -> Pages:
+        """Free unlocked leaves until at least `num_tokens` tokens are free or none is left; return their pages.
+
+        They come in the order in which they went: leaf by leaf, or by pages, those at the end of a leaf first.
 
         >>> cache = RadixCache(evict_by="page")
         >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
         >>> cache.evict(1).tolist(), cache.evict(100).tolist()
-        ([13], [10, 11, 12])
+        ([13], [12, 11, 10])
         """
-        return np.frombuffer(bytearray().join(self._evict(num_tokens)), _INT32)
-
-    def evict_view(self, num_tokens: int) -> memoryview:
-        """`evict` without an array: the slots as a memoryview of int32, which a pool takes back as it is.
-
-        >>> cache = RadixCache()
-        >>> _ = cache.insert([1, 2], [10, 11])
-        >>> cache.evict_view(1).tolist()
-        [10, 11]
-        """
-        parts = self._evict(num_tokens)
-        return memoryview(parts[0] if len(parts) == 1 else b"".join(parts)).cast("i")
-
-    def _evict(self, num_tokens: int) -> list[bytes]:
         if type(num_tokens) is not int or num_tokens < 0:
             num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        page = self._step if self.evict_by == "page" else 0
-        order, parts, got, wanted = self._order, [], 0, num_tokens * TOKEN_BYTES  # in bytes, four to a slot
-        while got < wanted and (leaf := order.first()) is not None:
-            keep = len(leaf.key) - -(-(wanted - got) // page) * page if page else 0
-            freed = self._trim(leaf, keep) if keep > 0 else self._remove_leaf(leaf)
+        wanted = -(-num_tokens // self.page_size) * _PAGE_BYTES
+        parts, got, by_page = [], 0, self.evict_by == "page"
+        while got < wanted and (leaf := self._order.first()) is not None:
+            if leaf.children or leaf.ref_count:
+                self._refuse_victim(leaf)
+            more = len(leaf.page_bytes) > wanted - got
+            freed = self._trim(leaf, wanted - got) if by_page and more else self._remove_leaf(leaf)
             got += len(freed)
-            parts.append(freed)
-        self._evictable -= got // TOKEN_BYTES
-        return parts
+            parts.append(np.frombuffer(freed, np.int32)[::-1].tobytes() if by_page else freed)
+        self._evictable -= got // _PAGE_BYTES * self.page_size
+        return np.frombuffer(bytearray().join(parts), np.int32)
+
+    def _trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
+        """Cut `num_bytes` of pages off the end of a leaf, and return them; handles that ended there go stale."""
+        keep = len(leaf.page_bytes) - num_bytes
+        freed = leaf.page_bytes[keep:]
+        leaf.page_bytes, leaf.key_bytes = leaf.page_bytes[:keep], leaf.key_bytes[: keep * self.page_size]
+        leaf.end -= num_bytes // _PAGE_BYTES * self.page_size
+        self._order.rekey(leaf)  # a policy may read `end`
+        return freed
+
+    def _remove_leaf(self, leaf: RadixNode) -> bytes:
+        """Take a whole leaf out of the tree, and return its pages; handles that ended in it go stale."""
+        parent: RadixNode = leaf.parent  # type: ignore[assignment]
+        order, freed = self._order, leaf.page_bytes
+        order.remove((leaf,))
+        del parent.children[leaf.key_bytes[: self._stride]]
+        if not parent.children:
+            parent.children = _NO_CHILDREN
+            if isinstance(parent, RadixRoot):
+                self._remove_root(parent)
+            elif not parent.ref_count:
+                order.bared(parent)
+        leaf.end, leaf.ref_count = parent.end, _GONE  # and `parent` is where to look for what is left of it
+        leaf.key_bytes = leaf.page_bytes = b""
+        return freed
+
+    # -- the rest ---------------------------------------------------------------------------------------------------
 
     def reset(self) -> None:
         """Forget everything; node ids and the clock start again, and all handles become stale.
@@ -290,35 +548,59 @@ class RadixCache(RadixTree):
 
         check_radix(self)
 
-    def __repr__(self) -> str:
-        how = f"page_size={self.page_size}, policy={self.policy!r}, evict_by={self.evict_by!r}"
-        return f"RadixCache({how}, evictable={self._evictable}, protected={self._protected})"
+    def _root_of(self, namespace: Hashable) -> RadixNode:
+        """The root to search from; a namespace that holds nothing has none yet, and an empty one does as well."""
+        if namespace is None:
+            return self._roots[None]
+        require_hashable(namespace)
+        return self._roots.get(namespace, _NOTHING)
+
+    def _new_root(self, namespace: Hashable) -> RadixRoot:
+        self._roots[namespace] = root = RadixRoot(self._take_id(), namespace)
+        return root
+
+    def _remove_root(self, root: RadixRoot) -> None:
+        """Forget a namespace that holds nothing, even if its hash has changed since; the default one stays."""
+        if root.namespace is None:
+            return
+        if self._roots.get(root.namespace) is root:
+            del self._roots[root.namespace]
+        else:
+            self._roots = {key: other for key, other in self._roots.items() if other is not root}
+
+    def _take_id(self) -> int:
+        self._next_id += 1
+        return self._next_id - 1
+
+    def _refuse_victim(self, node: RadixNode) -> NoReturn:
+        why = "locked" if node.ref_count else "no leaf"
+        raise InvariantError(f"node {node.id}: policy {self.policy!r} wants to evict it, but it is {why}")
 
     def _refuse(self, handle: Any, verb: str) -> NoReturn:
         if not isinstance(handle, Handle):
             raise TypeError(f"cannot {verb} a {type(handle).__name__}: expected the handle of a match or an insertion")
-        raise LockError(
-            f"cannot {verb} the handle of length {handle.length}: another cache made it, or reset() came after"
-        )
+        raise LockError(f"cannot {verb} {_told(handle)}: another cache made it, or reset() came after")
 
-    def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
-        """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong slots would be cached."""
-        if not isinstance(start, Handle) or start.epoch is not self._epoch:
-            self._refuse(start, "start from")
-        if start not in self._held:
-            raise LockError(
-                f"cannot start from the handle of length {start.length}: it is not locked, so it may be evicted"
-            )
-        if start.namespace is not namespace and start.namespace != namespace:
-            raise ValueError(f"start is in namespace {start.namespace!r}, the tokens are in {namespace!r}")
-        data, source = tokens.data, start.source
-        if source is not None and (source is data or source is tokens.head or data.startswith(source)):
-            return  # the common case: the prompt that was matched, and an answer behind it
-        node, at = start.node, start.length * TOKEN_BYTES
-        while node.parent is not None:
-            at -= len(node.key)
-            if not data.startswith(node.key, at):
-                raise ValueError(
-                    f"start is not a prefix of the tokens: they part in tokens[{at // TOKEN_BYTES}:{node.end}]"
-                )
-            node = node.parent
+    def __repr__(self) -> str:
+        how = f"page_size={self.page_size}, policy={self.policy!r}, evict_by={self.evict_by!r}"
+        return f"RadixCache({how}, evictable={self._evictable}, protected={self._protected})"
+
+
+def _path_of(node: RadixNode) -> list[RadixNode]:
+    """`node` and all above it but the root, deepest first."""
+    path = []
+    while (parent := node.parent) is not None:
+        path.append(node)
+        node = parent
+    return path
+
+
+def _unlocked(path: list[RadixNode]) -> list[RadixNode]:
+    """The unlocked nodes of `path`, deepest first: no node has fewer locks than those below it."""
+    if not path or not path[-1].ref_count:
+        return path
+    return [node for node in path if not node.ref_count]
+
+
+def _told(handle: Handle) -> str:
+    return f"the handle of length {handle.length} (node {getattr(handle.node, 'id', None)})"

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from minikv.errors import InvariantError
+from minikv.errors import InvariantError, bounded
+from minikv.prefix.eviction import LeastRecentlyUsed, SmallestKeyFirst
 from minikv.tokens import TOKEN_BYTES
 
 if TYPE_CHECKING:
-    from minikv.prefix.radix import RadixCache
-    from minikv.prefix.radix_node import RadixNode
+    from minikv.prefix.radix import RadixCache, RadixNode
 
 
 def check_radix(cache: RadixCache) -> None:
@@ -34,6 +34,7 @@ def check_radix(cache: RadixCache) -> None:
     _check_locks(cache, nodes)
     _check_order(cache, nodes)
     _check_sizes(cache, nodes)
+    _check_pages(nodes)
 
 
 def _require(true: bool, what: str) -> None:
@@ -43,14 +44,15 @@ def _require(true: bool, what: str) -> None:
 
 def _check_edge(cache: RadixCache, node: RadixNode) -> None:
     """Links, page alignment and lengths of one node, seen from its parent."""
-    name, length, parent = f"node {node.id}", len(node.key) // TOKEN_BYTES, node.parent
+    name, length, parent = f"node {node.id}", len(node.key_bytes) // TOKEN_BYTES, node.parent
     _require(parent is not None, f"{name}: reachable from a root, but its parent is None")
     assert parent is not None
     whole = length > 0 and length % cache.page_size == 0
     _require(whole, f"{name}: {length} tokens on its edge are not whole pages of {cache.page_size}")
-    listed = parent.children.get(node.key[: TOKEN_BYTES * cache.page_size]) is node
+    listed = parent.children.get(node.key_bytes[: TOKEN_BYTES * cache.page_size]) is node
     _require(listed, f"{name}: its parent {parent.id} does not list it under its first page")
-    _require(len(node.slots) == length, f"{name}: {len(node.slots)} slots for {length} tokens")
+    pages = len(node.pages)
+    _require(pages * cache.page_size == length, f"{name}: {pages} pages of {cache.page_size} for {length} tokens")
     _require(
         node.end == parent.end + length,
         f"{name}: ends at {node.end}, but its parent ends at {parent.end} and its edge has {length} tokens",
@@ -60,9 +62,11 @@ def _check_edge(cache: RadixCache, node: RadixNode) -> None:
 def _check_roots(cache: RadixCache) -> None:
     for namespace, root in cache.roots.items():
         same = root.namespace is namespace or root.namespace == namespace  # type: ignore[attr-defined]
-        _require(same, f"root of {namespace!r}: it says it is the root of another namespace")
-        _require(root.end == 0 and not root.key and root.parent is None, f"root of {namespace!r}: not a root")
-        _require(bool(root.children) or namespace is None, f"root of {namespace!r}: kept, but it holds nothing")
+        _require(same, f"root of {bounded(namespace)}: it says it is the root of another namespace")
+        _require(
+            root.end == 0 and not root.key_bytes and root.parent is None, f"root of {bounded(namespace)}: not a root"
+        )
+        _require(bool(root.children) or namespace is None, f"root of {bounded(namespace)}: kept, but it holds nothing")
 
 
 def _check_ids(cache: RadixCache, nodes: list[RadixNode]) -> None:
@@ -92,7 +96,7 @@ def _check_locks(cache: RadixCache, nodes: list[RadixNode]) -> None:
 
 def _check_order(cache: RadixCache, nodes: list[RadixNode]) -> None:
     """The eviction order holds exactly the unlocked nodes (a heap: the leaves among them), each before its parent."""
-    ring = cache.policy == "lru"
+    ring = isinstance(cache._order, LeastRecentlyUsed)
     expected = {node.id for node in nodes if not node.ref_count and (ring or not node.children)}
     place: dict[int, int] = {}
     for node in cache._order:
@@ -107,8 +111,8 @@ def _check_order(cache: RadixCache, nodes: list[RadixNode]) -> None:
         _check_age(cache, node, place)
     if ring:
         _check_ring(cache)
-    else:
-        _check_heap(cache)
+    elif isinstance(cache._order, SmallestKeyFirst):
+        _check_heap(cache._order)
 
 
 def _check_age(cache: RadixCache, node: RadixNode, place: dict[int, int]) -> None:
@@ -140,20 +144,20 @@ def _check_ring(cache: RadixCache) -> None:
         )
 
 
-def _check_heap(cache: RadixCache) -> None:
+def _check_heap(order: SmallestKeyFirst) -> None:
     """Every leaf knows its place in the heap, has the key that its fields make, and sorts behind the one above it."""
-    heap = cache._order._heap  # type: ignore[attr-defined]
+    heap = order._heap
     for place, (key, number, node) in enumerate(heap):
         _require(node.newer == place, f"node {node.id}: at {place} in the heap, but thinks it is at {node.newer}")
-        current = cache._order.key(node)
+        current = order.key(node)
         _require(key == current, f"node {node.id}: sorted by {key}, but its key is {current}")
         above = heap[(place - 1) // 2] if place else (key, number)
         _require(above[:2] <= (key, number), f"node {node.id}: key {key} stands below the larger {above[0]}")
 
 
 def _check_sizes(cache: RadixCache, nodes: list[RadixNode]) -> None:
-    evictable = sum(len(node.slots) for node in nodes if not node.ref_count)
-    protected = sum(len(node.slots) for node in nodes if node.ref_count)
+    evictable = sum(len(node.tokens) for node in nodes if not node.ref_count)
+    protected = sum(len(node.tokens) for node in nodes if node.ref_count)
     _require(
         cache.evictable_size == evictable,
         f"evictable_size is {cache.evictable_size}, the unlocked nodes hold {evictable} tokens",
@@ -162,3 +166,17 @@ def _check_sizes(cache: RadixCache, nodes: list[RadixNode]) -> None:
         cache.protected_size == protected,
         f"protected_size is {cache.protected_size}, the locked nodes hold {protected} tokens",
     )
+
+
+def _check_pages(nodes: list[RadixNode]) -> None:
+    """No page is cached twice: it can hold the keys and values of one run of tokens only."""
+    holder: dict[int, int] = {}
+    for node in nodes:
+        for page in node.pages:
+            where = (
+                f"twice in node {node.id}"
+                if holder.get(page) == node.id
+                else f"in nodes {holder.get(page)} and {node.id}"
+            )
+            _require(page not in holder, f"page {page} is cached {where}")
+            holder[page] = node.id

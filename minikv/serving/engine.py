@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minikv.errors import bounded
-from minikv.interrupts import whole
+from minikv.interrupts import uninterrupted
 from minikv.manager import CacheManager
 from minikv.serving.contract import Chunk, Model
 from minikv.serving.generation import Event, Generation, generation
@@ -99,7 +99,7 @@ class Engine:
             logits = as_array(self.model.forward([_as_chunk(chunk) for chunk in chunks], self.manager.store))
             return self._update(chunks, logits)
 
-    @whole
+    @uninterrupted
     def _update(self, chunks: list[ScheduledChunk], logits: npt.NDArray[Any]) -> list[Event]:
         """Sample and update in one act, so that no number is drawn for a token that does not come out."""
         tokens = _sample(chunks, logits)
@@ -166,7 +166,7 @@ class Engine:
             with self._lock:
                 self._abort_all(requests)
 
-    @whole
+    @uninterrupted
     def _abort_all(self, requests: list[Request]) -> None:
         """Abort all that wait or run, each of them even if another fails; what is over holds nothing either."""
         with contextlib.ExitStack() as each:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from minikv.errors import OutOfPages, bounded, whole_number
-from minikv.interrupts import whole
+from minikv.interrupts import uninterrupted
 from minikv.manager import CacheManager
 from minikv.manager import Sequence as ManagedSequence
 from minikv.manager.sequence import RUNNING
@@ -73,7 +73,7 @@ class Scheduler:
         self.step = 0
         self._arrived = 0
 
-    @whole
+    @uninterrupted
     def submit(self, request: Request) -> None:
         """Let `request` wait for its turn; `ValueError` if there can never be room for it."""
         if not isinstance(request, Request):
@@ -89,7 +89,7 @@ class Scheduler:
         request.number, request.submitted_at = self._arrived, self.step
         self.waiting.append(request)
 
-    @whole
+    @uninterrupted
     def abort(self, request: Request) -> None:
         """End `request` now and give back all that it holds; `ValueError` if it is over, or not of this scheduler."""
         if request.is_over or not (request in self.running or request in self.waiting):
@@ -103,7 +103,7 @@ class Scheduler:
 
     # -- a step -----------------------------------------------------------------------------------------------------
 
-    @whole
+    @uninterrupted
     def schedule(self) -> list[ScheduledChunk]:
         """What to compute next, `[]` if there is nothing; every chunk has slots.
 
@@ -120,7 +120,7 @@ class Scheduler:
             left -= count
         return chunks + self._admit(left)
 
-    @whole
+    @uninterrupted
     def update_from_output(self, chunks: Sequence[ScheduledChunk], tokens: Iterable[int | None]) -> None:
         """`chunks` are computed, and `tokens` were sampled behind them (`None` behind a chunk in the middle).
 
@@ -141,7 +141,7 @@ class Scheduler:
             elif prefill and request.sequence is not None:
                 self.manager.checkpoint(request.sequence)
 
-    @whole
+    @uninterrupted
     def sweep(self) -> None:
         """Repair what a failure left behind: finished requests leave, and one without a sequence starts again."""
         for request in list(self.running):

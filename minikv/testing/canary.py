@@ -14,7 +14,8 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from minikv.errors import InvariantError, bounded
-from minikv.testing.ledger import CACHE_VERBS
+from minikv.pools import page_slots
+from minikv.testing.ledger import CACHE_VERBS, given_pages
 from minikv.testing.snapshot import plain
 from minikv.testing.watch import Call, watch
 from minikv.tokens import pack
@@ -143,7 +144,8 @@ class Canary(AbstractContextManager["Canary"]):
             self.read(pack(given["tokens"])[: call.result.length], call.result.slots, namespace)
         elif self._writes:
             start = given["start"].length if given.get("start") is not None else call.result.prefix_length
-            self.write(pack(given["tokens"])[: call.result.length], given["slots"], start, namespace, words)
+            slots = page_slots(plain(given_pages(call)), getattr(self._cache, "page_size", 1))
+            self.write(pack(given["tokens"])[: call.result.length], slots, start, namespace, words)
 
 
 def fingerprints(tokens: Any, seed: bytes = b"") -> list[bytes]:

@@ -16,8 +16,8 @@ from minikv.errors import InvariantError, bounded, whole_number
 from minikv.testing.snapshot import plain, snapshot
 from minikv.testing.watch import Call, watch
 
-POOL_VERBS = ("alloc", "alloc_to", "free", "take", "occupy")
-CACHE_VERBS = ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "evict_view", "reset")
+POOL_VERBS = ("alloc", "alloc_to", "free", "occupy")
+CACHE_VERBS = ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "reset")
 FREE, CALLER, CACHE = "free", "the caller's", "cached"
 
 
@@ -129,19 +129,16 @@ class Ledger(AbstractContextManager["Ledger"]):
     def _after_free(self, call: Call, where: str) -> None:
         self._move(self._slots_of(_given(call)), CALLER, FREE, "given back to the pool", call, where)
 
-    def _after_take(self, call: Call, where: str) -> None:
+    def _after_occupy(self, call: Call, where: str) -> None:
         self._move(self._slots_of(_given(call)), FREE, CALLER, "taken out of the pool", call, where)
 
-    _after_occupy = _after_take
-
     def _after_insert(self, call: Call, where: str) -> None:
-        done, slots = call.result, plain(call.arguments["slots"])
-        self._move(slots[done.prefix_length : done.length], CALLER, CACHE, "cached now", call, where)
+        done, pages = call.result, plain(given_pages(call))
+        new = pages[done.prefix_length // self._page : done.length // self._page]
+        self._move(self._slots_of(new), CALLER, CACHE, "cached now", call, where)
 
     def _after_evict(self, call: Call, where: str) -> None:
-        self._move(plain(call.result), CACHE, CALLER, "evicted now", call, where)
-
-    _after_evict_view = _after_evict
+        self._move(self._slots_of(call.result), CACHE, CALLER, "evicted now", call, where)
 
     def _after_reset(self, call: Call, where: str) -> None:
         if call.thing is self._cache:
@@ -223,6 +220,16 @@ def held_by_nodes(cache: Any, where: str) -> dict[int, str]:
 
 def _given(call: Call) -> Any:
     return next(iter(call.arguments.values()))
+
+
+def given_pages(call: Call) -> Any:
+    """The pages that an insert was given; a cache of one's own, with pages of 1, may call them its slots.
+
+    >>> from minikv.testing.watch import Call
+    >>> given_pages(Call(None, "insert", {"tokens": [1], "slots": [7]}, 0))
+    [7]
+    """
+    return call.arguments["pages"] if "pages" in call.arguments else call.arguments["slots"]
 
 
 def words(call: Call) -> str:

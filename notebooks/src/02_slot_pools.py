@@ -457,7 +457,7 @@ Safety has a price, and it can be counted: besides the stack, a mark for every s
 
 # %%
 pool = FreeListPool(1_000_000)
-parts = {"stack": pool._stack.nbytes, "marks": pool._mark.nbytes}
+parts = {"stack": pool.size * pool._memory.itemsize, "marks": pool._mark.nbytes}
 print(f"a pool of {pool.size:,} slots:", parts, f"= {sum(parts.values()) / pool.size:.0f} bytes a slot")
 
 # %% [markdown]

@@ -283,7 +283,7 @@ draw(paged.root)
 """
 ## The same in `minikv`
 
-`RadixCache` is this tree, with edges packed into bytes, so that comparing a run is one call into C instead of a loop. It agrees with both of ours on a thousand random prompts, in every length and every slot:
+`RadixCache` is this tree, with edges packed into bytes, so that comparing a run is one call into C instead of a loop, and with one number for each *page* instead of one for each slot. It agrees with both of ours on a thousand random prompts, in every length and every slot. It also joins a node with its only child again when nothing can tell the two apart, so that a tree that has lived long stays as small as a new one; that changes no answer.
 """
 
 # %%
@@ -296,7 +296,8 @@ for step in range(1000):
     slots = list(range(100 * step, 100 * step + len(tokens)))
     for ours, theirs in pairs:
         assert match(ours, tokens) == theirs.match_prefix(tokens).slots.tolist()
-        assert insert(ours, tokens, slots) == theirs.insert(tokens, slots).prefix_length
+        pages = [slot // theirs.page_size for slot in slots[:: theirs.page_size]]
+        assert insert(ours, tokens, slots) == theirs.insert(tokens, pages).prefix_length
 for ours, theirs in pairs:
     theirs.check()
     counts = count_nodes(ours.root), len(list(theirs.nodes()))

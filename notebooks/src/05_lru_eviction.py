@@ -298,17 +298,25 @@ for make in (TopDownCache, RingCache):
 """
 ## The same in `minikv`
 
-`RadixCache` is this ring, with the links in the nodes themselves. In 1,000 random inserts, each locked for a while, our two and theirs free the same slots in the same order.
+`RadixCache` is this ring, with the links in the nodes themselves. It does one thing more: a node and its only child that nothing tells apart become one, so that its leaves may be longer than ours. A policy that says that it reads a node's `id` can tell any two nodes apart, and so keeps them apart. With that one, in 1,000 random inserts, each locked for a while, our two and theirs free the same slots in the same order.
 """
 
 
 # %%
+from minikv.prefix.eviction import LeastRecentlyUsed
+
+
+class KeptApart(LeastRecentlyUsed):
+    reads = "last_used", "id"
+
+
 def insert(cache, tokens, slots):
     done = cache.insert(tokens, slots)
     return done.handle if isinstance(cache, RadixCache) else done[1]  # what can be locked
 
 
-caches, freed, chance, held = (ScanCache(), RingCache(), RadixCache()), ([], [], []), random.Random(7), []
+caches, freed = (ScanCache(), RingCache(), RadixCache(policy=KeptApart)), ([], [], [])
+chance, held = random.Random(7), []
 for i in range(1000):
     tokens = [chance.randrange(3) for _ in range(chance.randrange(1, 8))]
     ends = [insert(cache, tokens, list(range(10 * i, 10 * i + len(tokens)))) for cache in caches]
@@ -410,14 +418,15 @@ for name, traffic, room in TRAFFIC:
     print(f"{name}: hits of {sum(map(len, traffic))} tokens, with room for {room}\n   {found}")
 rooms, lines = list(range(40, 301, 20)), {}
 for policy in ("lru", "fifo", "slru", "lfu", "mru"):
-    lines[policy] = [served(chat, room, RadixCache(policy=policy)).hits for room in rooms]
+    by_page = [RadixCache(policy=policy, evict_by="page") for _ in rooms]  # what that means comes next
+    lines[policy] = [served(chat, room, cache).hits for room, cache in zip(rooms, by_page)]
 plot("chat: hits against room", {"room, in tokens": rooms}, lines, "hits")
 
 # %% [markdown]
 """
-The lines of `lru` and `fifo` lie on each other. With little room even they come last, and more room can *cost* hits: look at `mru`. No policy wins everywhere; chapter 13 chooses on real traces.
+The lines of `lru` and `fifo` lie on each other. With little room even they come last. No policy wins everywhere; chapter 13 chooses on real traces.
 
-**Whole leaves, or pages?** So far a whole leaf went, however little was asked for. `evict_by="page"` cuts only as many pages as are needed off the *end* of the victim (a page is one token here).
+**Whole leaves, or pages?** In the table a whole leaf went, however little was asked for. `evict_by="page"`, as in the picture, cuts only as many pages as are needed off the *end* of the victim (a page is one token here).
 
 **Predict first.** The loop under `lru` again, with room for 99 of its 100 tokens. By leaves, there is still not one hit. By pages?
 

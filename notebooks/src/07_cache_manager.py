@@ -88,7 +88,7 @@ class Request:
 
 class Books:
     def __init__(self, num_pages, page_size=1, rows=8):
-        self.cache, self.pool = RadixCache(page_size), FreeListPool(num_pages)
+        self.cache, self.pool = RadixCache(page_size, evict_by="page"), FreeListPool(num_pages)
         self.table, self.page_size = PageTable(rows, num_pages * page_size), page_size
         self.running, self.canary = [], Canary(self.cache, writes=False)  # `compute` will write
 
@@ -105,7 +105,7 @@ class Room(Books):
         if pages > free + evictable:
             raise OutOfPages(pages, free, evictable)
         if pages > free:
-            self.give_back(self.cache.evict((pages - free) * self.page_size))
+            self.pool.free(self.cache.evict((pages - free) * self.page_size))  # pages already
         return page_slots(self.pool.alloc(pages), self.page_size)
 
     def give_back(self, slots):
@@ -148,8 +148,8 @@ Anna one, Ben three. Each owns three pages. Anna publishes two, and the half pag
 class Finishing(Starting):
     def publish(self, request):
         end = request.computed // self.page_size * self.page_size
-        slots = self.slots(request)[:end]
-        return self.cache.insert(request.tokens[:end], slots, start=request.handle)
+        pages = slot_pages(self.slots(request)[:end], self.page_size)
+        return self.cache.insert(request.tokens[:end], pages, start=request.handle)
 
     def finish(self, request):
         done, slots = self.publish(request), self.slots(request)
@@ -328,7 +328,8 @@ Audit and ledger know whose a slot is; the canary knows what is in it.
 # %%
 import random
 
-chance, ours, theirs, pairs = random.Random(7), Manager(48, 2), CacheManager(48, 2), []
+chance, ours, pairs = random.Random(7), Manager(48, 2), []
+theirs = CacheManager(48, 2, RadixCache(2, evict_by="page"))
 with Ledger(theirs.pool, theirs.cache, sequences=theirs.owned) as ledger:
     for _ in range(1000):
         tokens = chance.choices([1, 2], k=chance.randint(1, 8))
