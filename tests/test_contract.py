@@ -1,4 +1,4 @@
-"""The thirteen rules of `PrefixCache`, written once and run over every index that claims them."""
+"""The fifteen rules of `PrefixCache`, written once and run over every index that claims them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from indexes import every_index, every_shipped_index
 
-from minikv import LockError, RadixCache, pack
+from minikv import InvariantError, LockError, RadixCache, pack
 
 
 def cached(cache, tokens, namespace=None):
-    return cache.match_prefix(tokens, namespace=namespace).slots.tolist()
+    return cache.match_prefix(tokens, namespace=namespace).pages.tolist()
 
 
 def evicted(cache, num_tokens):
@@ -25,7 +25,7 @@ def sizes(cache):
     return cache.evictable_size, cache.protected_size, cache.total_size
 
 
-# -- rule 1: what tokens and slots are ------------------------------------------------------------------------------
+# -- rule 1: what tokens and pages are ------------------------------------------------------------------------------
 
 SAME_TOKENS = {
     "list": [1, 2, 3],
@@ -55,25 +55,25 @@ BAD_TOKENS = {
     "numpy too large": (np.array([2**40]), ValueError, r"tokens\[0\] is 1099511627776"),
     "numpy booleans": (np.array([True]), TypeError, r"tokens\[0\] is True"),
 }
-BAD_SLOTS = {
-    "too few": ([1], ValueError, "1 slots for 3 tokens"),
-    "too many": ([1, 2, 3, 4], ValueError, "4 slots for 3 tokens"),
-    "negative": ([1, 2, -3], ValueError, r"slots\[2\] is -3"),
-    "too large": ([1, 2**31, 3], ValueError, r"slots\[1\] is 2147483648"),
-    "float": ([1, 2.0, 3], TypeError, r"slots\[1\] is 2.0"),
+BAD_PAGES = {
+    "too few": ([1], ValueError, "1 pages for 3 tokens"),
+    "too many": ([1, 2, 3, 4], ValueError, "4 pages for 3 tokens"),
+    "negative": ([1, 2, -3], ValueError, r"pages\[2\] is -3"),
+    "too large": ([1, 2**31, 3], ValueError, r"pages\[1\] is 2147483648"),
+    "float": ([1, 2.0, 3], TypeError, r"pages\[1\] is 2.0"),
     "None": (None, (TypeError, ValueError), "NoneType"),
     "a string": ("abc", TypeError, "str"),
-    "numpy floats": (np.ones(3), TypeError, r"slots\[0\] is 1.0"),
+    "numpy floats": (np.ones(3), TypeError, r"pages\[0\] is 1.0"),
     "a column": (np.ones((3, 1), int), ValueError, r"shape \(3, 1\)"),
-    "int32, negative": (np.array([1, 2, -3], np.int32), ValueError, r"slots\[2\] is -3"),
-    "array, negative": (array("i", [1, -2, 3]), ValueError, r"slots\[1\] is -2"),
-    "memory, negative": (memoryview(array("i", [-1, 2, 3])), ValueError, r"slots\[0\] is -1"),
-    "int32, too few": (np.ones(2, np.int32), ValueError, "2 slots for 3 tokens"),
+    "int32, negative": (np.array([1, 2, -3], np.int32), ValueError, r"pages\[2\] is -3"),
+    "array, negative": (array("i", [1, -2, 3]), ValueError, r"pages\[1\] is -2"),
+    "memory, negative": (memoryview(array("i", [-1, 2, 3])), ValueError, r"pages\[0\] is -1"),
+    "int32, too few": (np.ones(2, np.int32), ValueError, "2 pages for 3 tokens"),
     "int32, a column": (np.ones((3, 1), np.int32), ValueError, r"shape \(3, 1\)"),
-    "float32": (np.ones(3, np.float32), TypeError, r"slots\[0\] is 1.0"),
-    "float32 memory": (memoryview(array("f", [1, 2, 3])), TypeError, r"slots\[0\] is 1.0"),
-    "uint32, too large": (np.array([1, 2**31, 3], np.uint32), ValueError, r"slots\[1\] is 2147483648"),
-    "dates": (np.array([1, 2, 3], "datetime64[s]"), TypeError, "slots"),
+    "float32": (np.ones(3, np.float32), TypeError, r"pages\[0\] is 1.0"),
+    "float32 memory": (memoryview(array("f", [1, 2, 3])), TypeError, r"pages\[0\] is 1.0"),
+    "uint32, too large": (np.array([1, 2**31, 3], np.uint32), ValueError, r"pages\[1\] is 2147483648"),
+    "dates": (np.array([1, 2, 3], "datetime64[s]"), TypeError, "pages"),
 }
 
 
@@ -86,13 +86,14 @@ def test_rule_1_any_sequence_of_integers_is_the_same_key(make, tokens):
 
 
 @every_index
-def test_rule_1_a_torch_tensor_is_a_key_and_slots_become_one_without_copying(make):
+def test_rule_1_a_torch_tensor_is_a_key_and_pages_become_one_without_copying(make):
     torch = pytest.importorskip("torch")
     cache = make()
     cache.insert(torch.tensor([1, 2, 3]), torch.tensor([7, 8, 9], dtype=torch.int32))
     match = cache.match_prefix(torch.tensor([1, 2, 3, 4], dtype=torch.int32))
-    assert match.slots.dtype == np.int32
-    assert torch.as_tensor(match.slots).data_ptr() == match.slots.__array_interface__["data"][0]
+    pages = match.pages
+    assert pages.dtype == np.int32
+    assert torch.as_tensor(pages).data_ptr() == pages.__array_interface__["data"][0]
     with pytest.raises(TypeError, match=r"tokens\[0\] is 0.5"):
         cache.match_prefix(torch.tensor([0.5]))
 
@@ -112,25 +113,38 @@ def test_rule_1_bad_tokens_are_named_and_change_nothing(make, tokens, error, nam
 
 
 @every_index
-@pytest.mark.parametrize(("slots", "error", "names"), BAD_SLOTS.values(), ids=BAD_SLOTS)
-def test_rule_1_bad_slots_are_named_and_change_nothing(make, slots, error, names):
+@pytest.mark.parametrize(("pages", "error", "names"), BAD_PAGES.values(), ids=BAD_PAGES)
+def test_rule_1_bad_pages_are_named_and_change_nothing(make, pages, error, names):
     cache = make()
     cache.insert([1, 2], [0, 1])
     before = sizes(cache)
     with pytest.raises(error, match=names):
-        cache.insert([1, 5, 6], slots)
+        cache.insert([1, 5, 6], pages)
     assert sizes(cache) == before
     assert cache.match_prefix([1, 5]).length == 1
     cache.check()
 
 
 @every_index
-def test_rule_1_one_bad_slot_of_many_is_found(make):
+def test_rule_1_a_tensor_without_values_is_refused(make):
+    torch = pytest.importorskip("torch")
     cache = make()
-    slots = np.arange(5000, dtype=np.int32)
-    slots[4321] = -7
-    with pytest.raises(ValueError, match=r"slots\[4321\] is -7"):
-        cache.insert(range(5000), slots)
+    for dtype in (torch.int64, torch.float32):
+        empty = torch.empty(3, dtype=dtype, device="meta")
+        with pytest.raises(ValueError, match="tokens are a tensor on meta, which has no values"):
+            cache.match_prefix(empty)
+        with pytest.raises(ValueError, match="pages are a tensor on meta, which has no values"):
+            cache.insert([1, 2, 3], empty)
+    assert cache.total_size == 0
+
+
+@every_index
+def test_rule_1_one_bad_page_of_many_is_found(make):
+    cache = make()
+    pages = np.arange(5000, dtype=np.int32)
+    pages[4321] = -7
+    with pytest.raises(ValueError, match=r"pages\[4321\] is -7"):
+        cache.insert(range(5000), pages)
     assert cache.total_size == 0
 
 
@@ -138,12 +152,12 @@ def test_rule_1_one_bad_slot_of_many_is_found(make):
 @pytest.mark.parametrize(
     "form", [list, tuple, lambda s: np.array(s, np.int32), lambda s: np.array(s), lambda s: array("i", s)]
 )
-def test_rule_4_slots_before_the_start_are_not_looked_at(make, form):
+def test_rule_4_pages_before_the_start_are_not_looked_at(make, form):
     cache = make()
     cache.insert([1, 2], [5, 6])
     handle = cache.match_prefix([1, 2]).handle
     cache.lock(handle)
-    with pytest.raises(ValueError, match=r"slots\[3\] is -7"):
+    with pytest.raises(ValueError, match=r"pages\[3\] is -7"):
         cache.insert([1, 2, 3, 4], form([-1, -1, 7, -7]), start=handle)
     cache.insert([1, 2, 3], form([-1, -1, 7]), start=handle)
     assert cached(cache, [1, 2, 3]) == [5, 6, 7]
@@ -160,6 +174,16 @@ def test_rule_4_a_start_from_an_insertion_or_from_deep_down_is_checked_to_the_ro
             cache.insert(wrong, range(len(wrong)), start=deep)
     cache.insert([1, 2, 3, 4, 5], range(5), start=deep)
     assert cached(cache, [1, 2, 3, 4, 5]) == [0, 1, 2, 3, 4]
+
+
+@every_index
+def test_rule_4_a_start_in_another_namespace_is_refused_however_its_prompt_was_packed(make):
+    cache, prompt = make(), pack([1, 2])
+    cache.insert(prompt, [0, 1], namespace="a")
+    handle = cache.acquire(prompt, namespace="a")
+    with pytest.raises(ValueError, match="start is"):
+        cache.insert(prompt + pack([3]), [0, 1, 2], namespace="b", start=handle)
+    assert cache.total_size == 2
 
 
 @every_index
@@ -189,12 +213,13 @@ def test_rule_1_no_tokens_match_and_insert_nothing(make):
 @pytest.mark.parametrize("buffer", [array("I", [1, 2, 3]), np.array([1, 2, 3], np.uint32), [1, 2, 3]], ids=str)
 def test_rule_2_changing_the_callers_buffers_later_changes_nothing(make, buffer):
     """N7: the notebook keeps a view of the caller's tensor, and reusing that buffer makes a false hit."""
-    cache, buffer, slots = make(), copy(buffer), np.array([7, 8, 9], np.int32)
-    cache.insert(buffer, slots)
-    buffer[0], slots[0] = 9, 99
+    cache, buffer, pages = make(), copy(buffer), np.array([7, 8, 9], np.int32)
+    cache.insert(buffer, pages)
+    buffer[0], pages[0] = 9, 99
     assert cached(cache, [1, 2, 3]) == [7, 8, 9]
     assert cache.match_prefix([9, 2, 3]).length == 0
-    cache.match_prefix([1, 2, 3]).slots[0] = 55
+    match = cache.match_prefix([1, 2, 3])
+    match.pages[0] = match.slots[0] = 55
     assert cached(cache, [1, 2, 3]) == [7, 8, 9]
 
 
@@ -202,8 +227,8 @@ def test_rule_2_changing_the_callers_buffers_later_changes_nothing(make, buffer)
 def test_rule_3_match_gives_the_longest_cached_prefix_and_changes_no_size(make):
     cache = make()
     cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
-    for query, slots in {(1, 2, 3, 4, 5): [10, 11, 12, 13], (1, 2, 9): [10, 11], (2,): [], (1,): [10]}.items():
-        assert cached(cache, query) == slots
+    for query, pages in {(1, 2, 3, 4, 5): [10, 11, 12, 13], (1, 2, 9): [10, 11], (2,): [], (1,): [10]}.items():
+        assert cached(cache, query) == pages
         assert sizes(cache) == (4, 0, 4)
         cache.check()
 
@@ -231,7 +256,32 @@ def test_rule_3_an_empty_match_can_be_locked_for_free(make):
 
 
 @every_index
-def test_rule_4_tokens_already_there_keep_their_slots(make):
+@pytest.mark.parametrize("verb", ["match_prefix", "acquire"])
+def test_rule_3_a_limit_is_as_if_the_prompt_ended_there(make, verb):
+    cache, tokens = make(2), pack(range(8))
+    cache.insert(tokens, [5, 6, 7, 8])
+    for limit, pages in {None: [5, 6, 7, 8], 99: [5, 6, 7, 8], 8: [5, 6, 7, 8], 7: [5, 6, 7], 1: [], 0: []}.items():
+        match = getattr(cache, verb)(tokens, limit=limit)
+        assert (match.length, match.pages.tolist()) == (2 * len(pages), pages)
+    assert cache.match_prefix(tokens, limit=np.int64(2)).length == 2
+    assert cache.total_size == 8
+    cache.check()
+
+
+@every_shipped_index
+@pytest.mark.parametrize(("limit", "error"), [(-1, ValueError), (2.0, TypeError), ("2", TypeError), (True, TypeError)])
+def test_rule_3_a_wrong_limit_is_named_and_changes_nothing(make, limit, error):
+    cache = make()
+    cache.insert([1, 2, 3], [0, 1, 2])
+    before = [repr(node) for node in cache.nodes()], sizes(cache)
+    for verb in (cache.match_prefix, cache.acquire):
+        with pytest.raises(error, match=f"limit is {limit!r}"):
+            verb([1, 2, 9], limit=limit)
+    assert ([repr(node) for node in cache.nodes()], sizes(cache)) == before
+
+
+@every_index
+def test_rule_4_tokens_already_there_keep_their_pages(make):
     cache = make()
     first = cache.insert([1, 2, 3], [0, 1, 2])
     second = cache.insert([1, 2, 4, 5], [6, 7, 8, 9])
@@ -246,10 +296,10 @@ def test_rule_4_tokens_already_there_keep_their_slots(make):
 def test_rule_4_only_whole_pages_are_stored_and_matched(make):
     """With pages of 4, three tokens store nothing, six store four, and [1,2,3,9] shares nothing with [1,2,3,4]."""
     cache = make(4)
-    assert cache.insert([1, 2, 3], [0, 1, 2]).length == 0
-    assert cache.insert([1, 2, 3, 4, 5, 6], range(6)).length == 4
+    assert cache.insert([1, 2, 3], [0]).length == 0
+    assert cache.insert([1, 2, 3, 4, 5, 6], [0, 1]).length == 4
     assert cache.match_prefix([1, 2, 3, 4, 5, 6]).length == 4
-    assert cache.insert([1, 2, 3, 9, 5, 6, 7, 8], range(8, 16)).prefix_length == 0
+    assert cache.insert([1, 2, 3, 9, 5, 6, 7, 8], [2, 3]).prefix_length == 0
     assert cache.total_size == 12
     cache.check()
 
@@ -258,15 +308,15 @@ def test_rule_4_only_whole_pages_are_stored_and_matched(make):
 def test_rule_4_start_continues_from_a_locked_handle_with_the_same_result(make):
     with_start, without = make(2), make(2)
     for cache in (with_start, without):
-        cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
+        cache.insert([1, 2, 3, 4], [0, 1])
     handle = with_start.match_prefix([1, 2, 9, 9]).handle
     without.match_prefix([1, 2, 9, 9])
     with_start.lock(handle)
-    tokens, slots = [1, 2, 5, 6, 7, 8, 9], [0, 1, 4, 5, 6, 7, 8]
-    results = [with_start.insert(tokens, slots, start=handle), without.insert(tokens, slots)]
+    tokens, pages = [1, 2, 5, 6, 7, 8, 9], [0, 2, 3, 4]
+    results = [with_start.insert(tokens, pages, start=handle), without.insert(tokens, pages)]
     assert {(i.prefix_length, i.length) for i in results} == {(2, 6)}
     with_start.unlock(handle)
-    assert cached(with_start, tokens) == cached(without, tokens) == [0, 1, 4, 5, 6, 7]
+    assert cached(with_start, tokens) == cached(without, tokens) == [0, 2, 3]
     assert sizes(with_start) == sizes(without)
 
 
@@ -364,14 +414,14 @@ def test_rule_6_only_handles_can_be_locked(make):
 
 @every_index
 def test_rule_6_acquire_is_a_match_and_a_lock(make):
-    one, two = make(page_size=2), make(page_size=2)
+    one, two = make(2), make(2)
     for cache in (one, two):
-        cache.insert([1, 2, 3, 4], [6, 7, 8, 9])
+        cache.insert([1, 2, 3, 4], [6, 8])
     match = one.acquire([1, 2, 9])
     other = two.match_prefix([1, 2, 9])
     two.lock(other.handle)
-    assert (match.length, match.slots.tolist(), sizes(one)) == (other.length, other.slots.tolist(), sizes(two))
-    assert one.evict(4).tolist() == two.evict(4).tolist() == [8, 9]
+    assert (match.length, match.pages.tolist(), sizes(one)) == (other.length, other.pages.tolist(), sizes(two))
+    assert one.evict(4).tolist() == two.evict(4).tolist() == [8]
     one.unlock(match.handle)
     two.unlock(other.handle)
     assert sizes(one) == sizes(two) == (2, 0, 2)
@@ -404,7 +454,7 @@ def test_a_match_is_written_to_a_row_that_has_room_for_it(make):
     cache.insert([1, 2, 3], [7, 8, 9])
     cache.match_prefix([1, 2, 3]).copy_to(row[1:])
     assert row.tolist() == [0, 7, 8, 9]
-    with pytest.raises(ValueError, match="room for 2 slots: the match has 3"):
+    with pytest.raises(ValueError, match="room for 2 pages: the match has 3"):
         cache.match_prefix([1, 2, 3]).copy_to(row[:2])
     assert row.tolist() == [0, 7, 8, 9]
 
@@ -500,10 +550,10 @@ def test_rule_9_by_node_evicts_the_whole_leaf():
 
 def test_rule_9_by_page_never_evicts_a_page_too_many():
     cache = RadixCache(page_size=2, evict_by="page")
-    cache.insert(range(8), range(8))
-    assert cache.evict(1).tolist() == [6, 7]
-    assert cache.evict(3).tolist() == [2, 3, 4, 5]
-    assert cached(cache, range(8)) == [0, 1]
+    cache.insert(range(8), range(4))
+    assert cache.evict(1).tolist() == [3]
+    assert cache.evict(3).tolist() == [2, 1], "the end of a leaf goes first"
+    assert cached(cache, range(8)) == [0]
     cache.check()
 
 
@@ -520,8 +570,84 @@ def test_rule_10_namespaces_never_share(make):
     assert cached(cache, [1, 2], "B") == []
     assert cache.total_size == 8
     assert [evicted(cache, 2) for _ in range(4)] == [[4, 5], [6, 7], [2, 3], [0, 1]]
-    assert cache.insert([1, 2], [9, 9], namespace="A").prefix_length == 0
+    assert cache.insert([1, 2], [8, 9], namespace="A").prefix_length == 0
     cache.check()
+
+
+@every_shipped_index
+def test_rule_10_a_namespace_of_nan_is_itself_and_no_other(make):
+    """NaN is not equal to itself; as in a dict, the same object is the same name all the same."""
+    cache, one, other = make(), float("nan"), float("nan")
+    cache.insert([1, 2], [0, 1], namespace=one)
+    cache.insert([1, 2], [2, 3], namespace=other)
+    assert (cached(cache, [1, 2], one), cached(cache, [1, 2], other), cached(cache, [1, 2])) == ([0, 1], [2, 3], [])
+    handle = cache.acquire([1, 2], namespace=one)
+    cache.insert([1, 2, 5], [0, 1, 5], namespace=one, start=handle)
+    with pytest.raises(ValueError, match="start is in namespace nan"):
+        cache.insert([1, 2, 5], [0, 1, 5], namespace=other, start=handle)
+    cache.unlock(handle)
+    cache.check()
+    assert evicted(cache, 10) == [0, 1, 2, 3, 5]
+    assert (sizes(cache), list(cache.roots)) == ((0, 0, 0), [None])
+
+
+class Changing:
+    """A name that is equal to names with the same `what`, and whose hash changes with it: a mistake of the caller's."""
+
+    def __init__(self, what):
+        self.what = what
+
+    def __eq__(self, other):
+        return isinstance(other, Changing) and self.what == other.what
+
+    def __hash__(self):
+        return hash(self.what)
+
+
+@every_shipped_index
+@pytest.mark.parametrize("now", ["fresh", "b"], ids=["another hash", "that of another name"])
+def test_rule_10_a_namespace_that_changes_loses_no_page(make, now):
+    cache, one, other = make(), Changing("a"), Changing("b")
+    cache.insert([1, 2], [0, 1], namespace=one)
+    handle = cache.acquire([1, 2], namespace=one)
+    cache.insert([1, 2], [2, 3], namespace=other)
+    one.what = now
+    cache.unlock(handle)
+    cache.check()
+    assert evicted(cache, 2) == [2, 3]
+    assert sizes(cache) == (2, 0, 2)
+    cache.check()
+    assert evicted(cache, 10) == [0, 1]
+    assert (sizes(cache), list(cache.roots)) == ((0, 0, 0), [None])
+    cache.check()
+    cache.insert([1, 2], [0, 1], namespace=Changing("a"))
+    assert cache.total_size == 2
+
+
+def nested(depth):
+    """A list in a list in a list: its repr needs a recursion of that depth."""
+    found = []
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+@every_shipped_index
+@pytest.mark.parametrize("wrong", [["x" * 10**6], nested(100_000)], ids=["long", "deep"])
+def test_rule_10_the_error_of_a_long_or_deep_namespace_is_short(make, wrong):
+    cache = make()
+    for verb in (
+        cache.match_prefix,
+        cache.acquire,
+        lambda tokens, namespace: cache.insert(tokens, [1], namespace=namespace),
+    ):
+        with pytest.raises(TypeError, match="a namespace must be hashable") as caught:
+            verb([1], namespace=wrong)
+        assert len(str(caught.value)) < 200
+    handle = cache.acquire([1], namespace="x" * 10**6)
+    with pytest.raises(ValueError, match="start is in namespace") as caught:
+        cache.insert([1], [1], start=handle, namespace="y" * 10**6)
+    assert len(str(caught.value)) < 200
 
 
 @every_index
@@ -571,18 +697,18 @@ def test_rule_13_the_same_operations_give_the_same_cache(make):
 
 
 @every_index
-def test_rule_1_slots_may_be_any_sequence_and_errors_name_the_first_bad_one_with_start_too(make):
+def test_rule_1_pages_may_be_any_sequence_and_errors_name_the_first_bad_one_with_start_too(make):
     cache = make()
     cache.insert([1, 2], deque([5, 6]))
     handle = cache.match_prefix([1, 2]).handle
     cache.lock(handle)
-    for slots, names in (
-        ([5, 6, -7], r"slots\[2\] is -7"),
-        ({5, 6, 7}, "slots are a set"),
+    for pages, names in (
+        ([5, 6, -7], r"pages\[2\] is -7"),
+        ({5, 6, 7}, "pages are a set"),
         ({5: 5, 6: 6, 7: 7}, "a dict"),
     ):
         with pytest.raises((TypeError, ValueError), match=names):
-            cache.insert([1, 2, 3], slots, start=handle)
+            cache.insert([1, 2, 3], pages, start=handle)
     cache.insert([1, 2, 3], pack([0, 0, 7]), start=handle)
     assert cached(cache, [1, 2, 3]) == [5, 6, 7]
     cache.unlock(handle)
@@ -595,3 +721,255 @@ def test_rule_1_an_object_array_is_looked_at_item_by_item(make):
     assert cached(cache, [1, 2]) == [5, 6]
     with pytest.raises(TypeError, match=r"tokens\[1\] is 2.5"):
         cache.match_prefix(np.array([1, 2.5], object))
+
+
+# -- rules 14 and 15: joins and pages -------------------------------------------------------------------------------
+
+
+def edges(cache):
+    """The tokens of every edge, parents before children."""
+    return [node.tokens for node in cache.nodes()]
+
+
+def split_in_two(**settings):
+    """A tree whose one prompt, [1, 2, 3, 4] in pages 5 to 8, has been split after [1, 2]; and the handle there."""
+    cache = RadixCache(**settings)
+    cache.insert([1, 2, 3, 4], [5, 6, 7, 8])
+    handle = cache.match_prefix([1, 2]).handle
+    assert edges(cache) == [[1, 2], [3, 4]]
+    return cache, handle
+
+
+@every_index
+def test_rule_14_what_was_split_and_then_used_together_is_evicted_together_or_page_by_page(make):
+    cache = make()
+    cache.insert([1, 2, 3, 4], [5, 6, 7, 8])
+    cache.match_prefix([1, 2])
+    assert cached(cache, [1, 2, 3, 4]) == [5, 6, 7, 8]
+    assert sizes(cache) == (4, 0, 4)
+    assert 8 in evicted(cache, 1)
+    assert cached(cache, [1, 2]) in ([5, 6], [])
+    cache.check()
+
+
+@pytest.mark.parametrize("evict_by", ["node", "page"])
+def test_rule_14_a_match_joins_what_it_walked_through(evict_by):
+    cache, _ = split_in_two(evict_by=evict_by)
+    assert cached(cache, [1, 2, 3, 4]) == [5, 6, 7, 8]
+    assert edges(cache) == [[1, 2, 3, 4]]
+    assert sizes(cache) == (4, 0, 4)
+    cache.check()
+    assert evicted(cache, 1) == ([8] if evict_by == "page" else [5, 6, 7, 8])
+
+
+def test_rule_14_an_insert_joins_what_it_walked_through():
+    cache, _ = split_in_two()
+    cache.insert([1, 2, 3, 4, 9], [0, 0, 0, 0, 9])
+    assert edges(cache) == [[1, 2, 3, 4], [9]]
+    cache.check()
+    assert cached(cache, [1, 2, 3, 4, 9]) == [5, 6, 7, 8, 9]
+    assert edges(cache) == [[1, 2, 3, 4, 9]]
+
+
+def test_rule_14_a_chain_of_many_nodes_is_joined_at_once():
+    cache, tokens = RadixCache(page_size=2), range(200)
+    cache.insert(tokens, range(100))
+    for length in range(198, 0, -2):
+        cache.match_prefix(tokens[:length])
+    assert [len(edge) for edge in edges(cache)] == [2] * 100
+    assert cached(cache, tokens) == list(range(100))
+    assert [len(edge) for edge in edges(cache)] == [200]
+    cache.check()
+
+
+def test_rule_14_a_node_with_two_children_stays():
+    cache, _ = split_in_two()
+    cache.insert([1, 2, 9], [0, 0, 9])
+    cache.match_prefix([1, 2, 3, 4])
+    assert edges(cache) == [[1, 2], [3, 4], [9]]
+
+
+def test_rule_14_different_locks_keep_nodes_apart_until_they_are_given_back():
+    cache, handle = split_in_two()
+    cache.lock(handle)
+    cache.match_prefix([1, 2, 3, 4])
+    assert edges(cache) == [[1, 2], [3, 4]]
+    assert (sizes(cache), evicted(cache, 0)) == ((2, 2, 4), [])
+    cache.unlock(handle)
+    cache.match_prefix([1, 2, 3, 4])
+    assert edges(cache) == [[1, 2, 3, 4]]
+
+
+def test_rule_14_nodes_under_the_same_lock_are_joined_and_stay_locked():
+    cache, _ = split_in_two()
+    _, lower = cache.nodes()
+    match = cache.acquire([1, 2, 3, 4])
+    assert edges(cache) == [[1, 2, 3, 4]]
+    cache.match_prefix([1, 2])
+    cache.match_prefix([1, 2, 3, 4])
+    assert (edges(cache), match.node is lower, sizes(cache)) == ([[1, 2, 3, 4]], True, (0, 4, 4))
+    cache.check()
+    cache.unlock(match)
+    assert sizes(cache) == (4, 0, 4)
+    cache.check()
+
+
+APART = {
+    "lfu": lambda cache: (cache.insert([1, 2, 3, 4], range(4)), cache.match_prefix([1, 2])),
+    "slru": lambda cache: (cache.insert([1, 2, 3, 4], range(4)), cache.match_prefix([1, 2])),
+    "fifo": lambda cache: (cache.insert([1, 2], range(2)), cache.insert([1, 2, 3, 4], range(4))),
+    "filo": lambda cache: (cache.insert([1, 2], range(2)), cache.insert([1, 2, 3, 4], range(4))),
+    "priority": lambda cache: (cache.insert([1, 2], range(2), priority=1), cache.insert([1, 2, 3, 4], range(4))),
+}
+
+
+@pytest.mark.parametrize("policy", APART)
+def test_rule_14_nodes_that_differ_in_what_the_policy_reads_stay_apart(policy):
+    found = {}
+    for name in (policy, "lru"):
+        cache = RadixCache(policy=name)
+        APART[policy](cache)
+        cache.match_prefix([1, 2, 3, 4])
+        cache.check()
+        found[name] = edges(cache)
+    assert found == {policy: [[1, 2], [3, 4]], "lru": [[1, 2, 3, 4]]}
+
+
+def test_rule_14_nodes_that_have_become_equal_in_it_are_joined():
+    by_hits = RadixCache(policy="lfu")
+    by_hits.insert([1, 2, 3, 4], range(4))
+    match = by_hits.acquire([1, 2])
+    by_hits.insert([1, 2, 3, 4], range(4), start=match)  # only [3, 4] counts as used
+    by_hits.unlock(match)
+    by_birth = RadixCache(policy="fifo")
+    by_birth.insert([1, 2, 3, 4], range(4))
+    by_birth.match_prefix([1, 2])
+    by_priority = RadixCache(policy="priority")
+    by_priority.insert([1, 2], range(2), priority=1)
+    by_priority.insert([1, 2, 3, 4], range(4), priority=1)
+    for cache in (by_hits, by_birth, by_priority):
+        assert edges(cache) == [[1, 2], [3, 4]]
+        cache.match_prefix([1, 2, 3, 4])
+        cache.check()
+        assert edges(cache) == [[1, 2, 3, 4]]
+
+
+def test_rule_14_a_handle_that_ended_where_there_is_no_end_any_more_still_locks():
+    cache, handle = split_in_two()
+    deep = cache.match_prefix([1, 2, 3, 4]).handle
+    cache.lock(handle)
+    assert (edges(cache), sizes(cache)) == ([[1, 2], [3, 4]], (2, 2, 4))
+    cache.check()
+    assert cache.evict(10).tolist() == [7, 8]
+    with pytest.raises(LockError, match="its end was evicted"):
+        cache.lock(deep)
+    cache.unlock(handle)
+    assert sizes(cache) == (2, 0, 2)
+    cache.check()
+
+
+@pytest.mark.parametrize("evict_by", ["node", "page"])
+@pytest.mark.parametrize("again", [[1, 2, 3, 4], [1, 2, 3, 9]], ids=["the same tokens", "other tokens"])
+def test_rule_14_a_handle_stays_stale_whatever_was_cached_and_joined_there_since(again, evict_by):
+    cache = RadixCache(evict_by=evict_by)
+    upper = cache.insert([1, 2, 3], [1, 2, 3]).handle
+    handle = cache.insert([1, 2, 3, 4], [0, 0, 0, 4]).handle
+    assert cache.evict(1).tolist() == [4]
+    cache.insert(again, [0, 0, 0, 5])
+    cache.match_prefix(again)
+    assert edges(cache) == [again]
+    with pytest.raises(LockError, match="its end was evicted"):
+        cache.lock(handle)
+    cache.lock(upper)
+    assert sizes(cache) == (1, 3, 4)
+    cache.check()
+
+
+def test_rule_14_a_handle_whose_end_was_joined_and_then_trimmed_is_stale():
+    cache = RadixCache(evict_by="page")
+    tokens = [1, 2, 3, 4, 5]
+    cache.insert(tokens, range(5))
+    short, long = cache.match_prefix(tokens[:2]).handle, cache.match_prefix(tokens[:3]).handle
+    cache.match_prefix(tokens)
+    assert cache.evict(3).tolist() == [4, 3, 2]
+    cache.insert(tokens, [0, 0, 7, 8, 9])
+    cache.match_prefix(tokens)
+    assert edges(cache) == [tokens]
+    with pytest.raises(LockError, match="its end was evicted"):
+        cache.lock(long)
+    cache.lock(short)
+    assert sizes(cache) == (3, 2, 5)
+    cache.check()
+
+
+@every_index
+def test_rule_15_pages_go_in_and_come_back_one_number_each(make):
+    cache, row = make(16), memoryview(array("i", [-1] * 3))
+    done = cache.insert(range(40), [9, 5])
+    assert (done.prefix_length, done.length) == (0, 32)
+    match = cache.match_prefix(range(40))
+    match.copy_to(row)
+    assert (match.length, match.pages.tolist(), row.tolist()) == (32, [9, 5], [9, 5, -1])
+    assert match.slots.tolist() == [*range(144, 160), *range(80, 96)]
+    assert (match.pages.dtype, match.slots.dtype) == (np.int32, np.int32)
+    assert cache.match_prefix(range(31)).pages.tolist() == [9]
+    assert cache.insert([*range(16), *range(100, 116)], [1, 2]).prefix_length == 16
+    assert cache.total_size == 48
+    assert sorted(cache.evict(48).tolist()) == [2, 5, 9]
+
+
+@every_shipped_index
+def test_rule_15_a_node_keeps_one_number_a_page(make):
+    cache = make(16)
+    cache.insert(range(64), [4, 3, 2, 1])
+    (node,) = cache.nodes()
+    assert (len(node.key_bytes), len(node.page_bytes)) == (4 * 64, 4 * 4)
+    assert node.pages.tolist() == [4, 3, 2, 1]
+    assert node.slots.tolist() == [*range(64, 80), *range(48, 64), *range(32, 48), *range(16, 32)]
+
+
+@every_index
+@pytest.mark.parametrize(("num_tokens", "right"), [(0, [0]), (1, [0, 1]), (15, [0, 1]), (16, [1]), (17, [1, 2])])
+def test_rule_1_there_is_a_page_for_each_whole_page_of_tokens_and_perhaps_one_for_the_tail(make, num_tokens, right):
+    for count in range(4):
+        cache = make(16)
+        if count in right:
+            assert cache.insert(range(num_tokens), range(count)).length == num_tokens // 16 * 16
+        else:
+            with pytest.raises(
+                ValueError, match=f"{count} pages for {num_tokens} tokens: expected one page for each 16"
+            ):
+                cache.insert(range(num_tokens), np.arange(count, dtype=np.int32))
+            assert cache.total_size == 0
+        cache.check()
+
+
+@every_index
+def test_rule_1_pages_in_front_of_the_start_count_too(make):
+    cache = make(2)
+    cache.insert([1, 2], [5])
+    handle = cache.acquire([1, 2])
+    with pytest.raises(ValueError, match="1 pages for 4 tokens: expected one page for each 2 tokens"):
+        cache.insert([1, 2, 3, 4], [6], start=handle)
+    cache.insert([1, 2, 3, 4], [-1, 6], start=handle)
+    assert cached(cache, [1, 2, 3, 4]) == [5, 6]
+
+
+# -- rule 12: a page has one place ----------------------------------------------------------------------------------
+
+
+@every_shipped_index
+@pytest.mark.parametrize(
+    ("inserts", "names"),
+    [
+        ([([1, 2], [5, 5])], "page 5 is cached twice in node 1"),
+        ([([1, 2], [4, 5]), ([7, 8], [5, 6])], "page 5 is cached in nodes 1 and 2"),
+        ([([1, 2], [4, 5]), ([1, 2, 3], [0, 0, 4])], "page 4 is cached in nodes 1 and 2"),
+    ],
+)
+def test_rule_12_a_page_that_is_cached_twice_is_found(make, inserts, names):
+    cache = make()
+    for tokens, pages in inserts:
+        cache.insert(tokens, pages)
+    with pytest.raises(InvariantError, match=names):
+        cache.check()

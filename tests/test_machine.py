@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from array import array
-
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from machine import IndexAgainstModel
-from naive import GOES_FIRST
+from naive import GOES_FIRST, READS
 
 from minikv import LockError, RadixCache
+from minikv.prefix.contract import page_bytes
+from minikv.prefix.eviction import POLICIES, LeastRecentlyUsed
+from minikv.prefix.radix import _GONE
+from minikv.tokens import pack
 
 
 def under(policy):
@@ -18,9 +20,14 @@ def under(policy):
     return type(f"Under_{policy}", (IndexAgainstModel,), {"policy": policy})
 
 
-@pytest.mark.parametrize("policy", GOES_FIRST)
+def test_the_model_spells_out_every_policy():
+    assert set(GOES_FIRST) == set(READS) == set(POLICIES)
+    assert {name: set(READS[name]) for name in READS} == {name: set(POLICIES[name].reads) for name in POLICIES}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_radix(policy):
-    share = max(40, -(-settings().max_examples // len(GOES_FIRST)))
+    share = max(40, -(-settings().max_examples // len(POLICIES)))
     run_state_machine_as_test(under(policy), settings=settings(stateful_step_count=50, max_examples=share))
 
 
@@ -105,30 +112,30 @@ def unlock_takes_what_was_never_locked(patch):
     patch.setattr(RadixCache, "unlock", broken)
 
 
-def duplicates_replace_the_trees_slots(patch):
-    """Inserting what is there takes the caller's slots, which the caller then frees."""
+def duplicates_replace_the_trees_pages(patch):
+    """Inserting what is there takes the caller's pages, which the caller then frees."""
     original = RadixCache.insert
 
     def broken(self, tokens, pages, **options):
-        kept = array("i", [int(slot) for slot in slots])
+        kept = page_bytes(pages, len(tokens), self.page_size)
         done = original(self, tokens, pages, **options)
         node, start = done.handle.node, options.get("start")
         if done.prefix_length == done.length > (start.length if start else 0):
-            node.slots = kept[node.end - len(node.slots) : node.end]
+            node.page_bytes = kept[-len(node.page_bytes) :]
         return done
 
     patch.setattr(RadixCache, "insert", broken)
 
 
 def the_callers_buffer_is_kept(patch):
-    """The notebook: slots are a view of the caller's tensor, which goes on changing."""
+    """The notebook: pages are a view of the caller's tensor, which goes on changing."""
     original = RadixCache.insert
 
     def broken(self, tokens, pages, **options):
         done = original(self, tokens, pages, **options)
         node = done.handle.node
-        if done.prefix_length == 0 and done.length == len(slots) == len(node.slots):
-            node.slots = slots
+        if done.prefix_length == 0 and done.length == len(pages) * self.page_size == len(node.tokens):
+            node.page_bytes = memoryview(pages).cast("B")
         return done
 
     patch.setattr(RadixCache, "insert", broken)
@@ -136,14 +143,8 @@ def the_callers_buffer_is_kept(patch):
 
 def eviction_takes_the_parent_first(patch):
     """AstrAI: used nodes join the order from the root down, so that the oldest is a parent."""
-    original = RadixCache._use
-
-    def broken(self, node, top):
-        path = original(self, node, top)
-        self._order.touch([used for used in reversed(path) if not used.ref_count])
-        return path
-
-    patch.setattr(RadixCache, "_use", broken)
+    original = LeastRecentlyUsed.add
+    patch.setattr(LeastRecentlyUsed, "add", lambda self, path: original(self, path[::-1]))
 
 
 def evicted_nodes_stay_reachable(patch):
@@ -151,11 +152,12 @@ def evicted_nodes_stay_reachable(patch):
     original = RadixCache._remove_leaf
 
     def broken(self, leaf):
-        parent, first_page = leaf.parent, leaf.key[: self._step]
-        slots = original(self, leaf)
+        parent, first_page, held = leaf.parent, leaf.key_bytes[: self._stride], (leaf.key_bytes, leaf.page_bytes)
+        freed = original(self, leaf)
         if parent.parent is not None and not parent.children:
-            parent.children[first_page] = leaf
-        return slots
+            leaf.key_bytes, leaf.page_bytes = held
+            parent.children = {first_page: leaf}
+        return freed
 
     patch.setattr(RadixCache, "_remove_leaf", broken)
 
@@ -171,11 +173,8 @@ def half_a_page_is_stored(patch):
     original = RadixCache.insert
 
     def broken(self, tokens, pages, **options):
-        step, self._step = self._step, 4
-        try:
-            return original(self, tokens, pages, **options)
-        finally:
-            self._step = step
+        tail = -len(tokens) % self.page_size if len(pages) * self.page_size >= len(tokens) else 0
+        return original(self, pack(tokens) + [0] * tail, pages, **options)
 
     patch.setattr(RadixCache, "insert", broken)
 
@@ -190,8 +189,8 @@ def use_is_not_counted(patch):
     """lfu that counts only what is inserted: what everybody reads is evicted first."""
     original = RadixCache.match_prefix
 
-    def broken(self, tokens, *, namespace=None):
-        match = original(self, tokens, namespace=namespace)
+    def broken(self, tokens, *, limit=None, namespace=None):
+        match = original(self, tokens, limit=limit, namespace=namespace)
         node = match.handle.node
         while node.parent is not None:
             node.hits -= 1
@@ -203,6 +202,72 @@ def use_is_not_counted(patch):
     patch.setattr(RadixCache, "match_prefix", broken)
 
 
+def nothing_is_joined(patch):
+    """SGLang and mini-sglang: what a branch once cut stays cut when the branch is gone."""
+    patch.setattr(RadixCache, "_joinable", lambda self, node, top: [])
+
+
+def a_join_ignores_the_locks(patch):
+    """A locked node becomes one with the unlocked node below it."""
+
+    def broken(self, node, top):
+        above = [node.parent]
+        same = all(getattr(above[0], field) == getattr(node, field) for field in self._also_reads)
+        return above if same and above[0].ref_count != node.ref_count and above[0] is not top else []
+
+    patch.setattr(RadixCache, "_joinable", broken)
+
+
+def a_join_ignores_what_the_policy_reads(patch):
+    """A prefix that was used often becomes one with a tail that was used once."""
+    original = RadixCache._joinable
+
+    def broken(self, node, top):
+        reads, self._also_reads = self._also_reads, ()
+        try:
+            return original(self, node, top)
+        finally:
+            self._also_reads = reads
+
+    patch.setattr(RadixCache, "_joinable", broken)
+
+
+def a_join_turns_the_pages_round(patch):
+    """The nodes above are given nearest first, and their pages are joined in that order."""
+    original = RadixCache._join
+
+    def broken(self, node, above):
+        turned = b"".join(part.page_bytes for part in [node, *above])
+        original(self, node, above)
+        node.page_bytes = turned
+
+    patch.setattr(RadixCache, "_join", broken)
+
+
+def a_joined_handle_is_refused(patch):
+    """A handle counts as stale as soon as its own node is gone, though its tokens are still cached."""
+    original = RadixCache._find_again
+
+    def broken(self, handle):
+        if handle.node.ref_count == _GONE:
+            raise LockError("stale")
+        return original(self, handle)
+
+    patch.setattr(RadixCache, "_find_again", broken)
+
+
+def a_stale_handle_follows_the_joins(patch):
+    """An evicted leaf forwards to its parent, and that to what it was joined with: other tokens, perhaps."""
+    original = RadixCache._find_again
+
+    def broken(self, handle):
+        while handle.node.ref_count == _GONE:
+            handle.node = handle.node.parent
+        return original(self, handle)
+
+    patch.setattr(RadixCache, "_find_again", broken)
+
+
 MUTANTS = [
     split_forgets_the_locks,
     split_forgets_to_refresh,
@@ -210,7 +275,7 @@ MUTANTS = [
     insert_counts_twice,
     lock_stops_at_the_last_node,
     unlock_takes_what_was_never_locked,
-    duplicates_replace_the_trees_slots,
+    duplicates_replace_the_trees_pages,
     the_callers_buffer_is_kept,
     eviction_takes_the_parent_first,
     evicted_nodes_stay_reachable,
@@ -218,14 +283,21 @@ MUTANTS = [
     half_a_page_is_stored,
     namespaces_are_ignored,
     use_is_not_counted,
+    nothing_is_joined,
+    a_join_ignores_the_locks,
+    a_join_ignores_what_the_policy_reads,
+    a_join_turns_the_pages_round,
+    a_joined_handle_is_refused,
+    a_stale_handle_follows_the_joins,
 ]
+BY_HITS = (use_is_not_counted, a_join_ignores_what_the_policy_reads)
 
 
 @pytest.mark.parametrize("plant", MUTANTS, ids=lambda plant: plant.__name__)
 def test_the_machine_catches(plant, monkeypatch):
     """By an assertion, an audit or a refusal; a mutant that merely does not run would prove nothing."""
     plant(monkeypatch)
-    machine = under("lfu" if plant is use_is_not_counted else "lru")
+    machine = under("lfu" if plant in BY_HITS else "lru")
     hunt = settings(max_examples=600, stateful_step_count=30, phases=[Phase.generate])
     with pytest.raises((AssertionError, ValueError, LockError, KeyError)):
         run_state_machine_as_test(machine, settings=hunt)
