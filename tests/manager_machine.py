@@ -52,7 +52,7 @@ class ManagerAgainstModel(RuleBasedStateMachine):
     def begin(self, page_size, policy, evict_by):
         cache = NoCache(page_size) if self.cache_type is NoCache else RadixCache(page_size, policy, evict_by)
         self.size, self.manager = page_size, self.manager_type(PAGES, page_size, prefix_cache=cache)
-        self.pages_kept = {}  # (namespace, tokens up to the end of the page) -> its slots
+        self.pages_kept = {}  # (namespace, tokens up to the end of the page) -> the page
         self.twins, self.over = {}, []
         watch(cache, ["evict"], self.hear_of_eviction)
         self.ledger = Ledger(self.manager.pool, cache, page_size, sequences=self.manager.owned)
@@ -105,15 +105,15 @@ class ManagerAgainstModel(RuleBasedStateMachine):
 
     def hear_of_eviction(self, call):
         gone = set(call.result.tolist()) if call.error is None else set()
-        self.pages_kept = {key: slots for key, slots in self.pages_kept.items() if not gone & set(slots)}
+        self.pages_kept = {key: page for key, page in self.pages_kept.items() if page not in gone}
 
     def publish(self, sequence, act):
         """`act` publishes what is computed: the pages that are new are cached where the sequence had them."""
-        twin, row = self.twins[sequence.number], sequence.slots.tolist()
+        twin, row = self.twins[sequence.number], sequence.pages.tolist()
         end = twin.computed // self.size * self.size if self.cache_type is not NoCache else 0
         act()
         for key in self.keys(twin.tokens, twin.namespace, end):
-            self.pages_kept.setdefault(key, row[len(key[1]) - self.size : len(key[1])])
+            self.pages_kept.setdefault(key, row[len(key[1]) // self.size - 1])
         twin.shared = end
 
     # -- the rules ----------------------------------------------------------------------------------------------------

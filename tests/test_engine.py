@@ -290,7 +290,7 @@ def test_a_step_that_failed_is_done_again():
     assert request.output == engine_of().generate([[1, 2, 3]], 4)[0].tokens
 
 
-@pytest.mark.parametrize("verb", ["alloc", "free", "insert", "lock", "unlock", "evict", "acquire"])
+@pytest.mark.parametrize("verb", ["alloc_to", "free", "insert", "lock", "unlock", "evict", "acquire"])
 def test_whichever_call_fails_the_requests_can_be_aborted(verb):
     """For each call of that verb in turn: the generation fails, nothing leaks, and the next one is right."""
     expected = [result.tokens for result in engine_of().generate(PROMPTS, 4)]
@@ -299,7 +299,7 @@ def test_whichever_call_fails_the_requests_can_be_aborted(verb):
     while failed:
         k += 1
         failed, engine, calls = False, engine_of(12, token_budget=4, max_running=2), []
-        thing = engine.manager.pool if verb in ("alloc", "free") else engine.manager.cache
+        thing = engine.manager.pool if verb in ("alloc_to", "free") else engine.manager.cache
         original = getattr(thing, verb)
 
         def guarded(*args, k=k, original=original, calls=calls, **kwargs):

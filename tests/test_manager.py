@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from array import array
 from unittest import mock
 
-import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -52,7 +52,7 @@ def test_the_match_is_locked_before_room_is_looked_for():
     manager = CacheManager(6)
     ran(manager, [1, 2, 3, 4])
     before = state(manager)
-    with pytest.raises(OutOfPages, match="4 needed, but only 2 free and 1 evictable"):
+    with pytest.raises(OutOfPages, match="4 pages needed, but only 2 free and 1 evictable"):
         manager.start([1, 2, 3, 7, 8, 9, 6])
     assert state(manager) == before
     manager.check()
@@ -79,7 +79,7 @@ def test_counts_are_pages_in_the_error_and_tokens_in_available_size():
 
 def test_room_can_be_kept_for_others():
     manager = CacheManager(4)
-    with pytest.raises(OutOfPages, match="5 needed, but only 4 free and 0 evictable"):
+    with pytest.raises(OutOfPages, match="5 pages needed, but only 4 free and 0 evictable"):
         manager.start([1, 2, 3], spare=2)
     assert manager.pool.num_free == 4
     assert manager.start([1, 2, 3], spare=1).slots.tolist() == [0, 1, 2]
@@ -120,7 +120,7 @@ def test_a_token_for_which_there_is_no_room_is_not_taken():
     manager = CacheManager(2)
     sequence = manager.start([1, 2])
     before = state(manager)
-    with pytest.raises(OutOfPages, match="1 needed, but only 0 free and 0 evictable"):
+    with pytest.raises(OutOfPages, match="1 page needed, but only 0 free and 0 evictable"):
         manager.extend(sequence, [3])
     assert state(manager) == before
     assert sequence.tokens.tolist() == [1, 2]
@@ -183,7 +183,7 @@ def test_what_a_running_sequence_published_cannot_be_evicted():
     sequence = manager.start([1, 2, 3])
     manager.advance(sequence)
     manager.checkpoint(sequence)
-    with pytest.raises(OutOfPages, match="2 needed, but only 1 free and 0 evictable"):
+    with pytest.raises(OutOfPages, match="2 pages needed, but only 1 free and 0 evictable"):
         manager.start([8, 9])
     manager.finish(sequence)
     assert manager.start([8, 9]).slots.tolist()
@@ -280,7 +280,7 @@ class Nth:
     def __init__(self, manager, k, error):
         self.calls, self.k, self.error = 0, k, error
         for thing, verbs in (
-            (manager.pool, ("alloc", "free")),
+            (manager.pool, ("alloc", "alloc_to", "free")),
             (manager.cache, ("match_prefix", "acquire", "insert", "lock", "unlock", "evict")),
         ):
             for verb in verbs:
@@ -408,17 +408,39 @@ def test_the_audit_names_the_page_that_nobody_has():
 
 def test_the_audit_names_both_owners():
     manager = CacheManager(8)
-    a, b = manager.start([1, 2]), manager.start([3, 4])
-    b._pages = np.array([2, 1], np.int32)
+    manager.start([1, 2])
+    manager.start([3, 4])._row_of(0, 2)[:] = array("i", [2, 1])
     with pytest.raises(InvariantError, match="page 1 has two owners: sequence 1, and sequence 2"):
         manager.check()
-    b._pages, b._row = np.array([2, 3], np.int32), np.array([2, 1], np.int32)
-    with pytest.raises(InvariantError, match=r"sequence 2: its row says \[2, 1\] behind token 0, its pages \[2, 3\]"):
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"computed": 9}, "sequence 1: shared 0, computed 9, 3 tokens, a row of 2 pages, in pages of 2"),
+        ({"computed": -1}, "sequence 1: shared 0, computed -1"),
+        ({"shared": 1}, "sequence 1: shared 1, computed 0"),
+        ({"length": 5}, "sequence 1: shared 0, computed 0, 5 tokens, a row of 2 pages"),
+        ({"length": 4}, "sequence 1: its length is 4, but it has 3 tokens"),
+        ({"_first_own": 1}, "page 0 has no owner"),
+        ({"_num_pages": 1}, "page 1 has no owner"),
+    ],
+)
+def test_the_audit_adds_up_each_row(changes, words):
+    manager = CacheManager(8, page_size=2)
+    vars(manager.start([1, 2, 3])).update(changes)
+    with pytest.raises(InvariantError, match=words):
         manager.check()
-    b._row = np.array([2, 3], np.int32)
-    a.computed = 9
-    with pytest.raises(InvariantError, match="sequence 1: shared 0, computed 9, 2 tokens"):
+
+
+def test_the_audit_finds_a_lock_that_no_sequence_holds():
+    manager = CacheManager(8)
+    ran(manager, [1, 2, 3])
+    match = manager.cache.acquire([1, 2])
+    with pytest.raises(InvariantError, match="the sequences read 0 cached tokens, the cache protects 2"):
         manager.check()
+    manager.cache.unlock(match)
+    manager.check()
 
 
 def test_the_audit_misses_no_lock():
@@ -432,7 +454,7 @@ def test_the_audit_misses_no_lock():
     manager.check()
     manager.cache.evict(1)
     manager.pool.free([2])
-    sequence._row = np.array([2, 1, 3], np.int32)
+    sequence._row_of(0, 3)[:] = array("i", [2, 1, 3])
     with pytest.raises(
         InvariantError, match=r"page 2 has two owners: the pool, .* and the cache, from which sequence 2"
     ):

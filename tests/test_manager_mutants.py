@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -10,7 +9,6 @@ from manager_machine import ManagerAgainstModel
 
 from minikv import CacheManager, InvariantError, LockError
 from minikv.manager.manager import FINISHED
-from minikv.prefix import Insertion
 
 
 class NoLock(CacheManager):
@@ -21,16 +19,16 @@ class NoLock(CacheManager):
         self.cache.acquire = self.cache.match_prefix
         self.cache.lock = self.cache.unlock = lambda handle: None
         insert = self.cache.insert
-        self.cache.insert = lambda tokens, slots, *, namespace, start: insert(tokens, slots, namespace=namespace)
+        self.cache.insert = lambda tokens, pages, *, namespace, start: insert(tokens, pages, namespace=namespace)
 
 
 class RoomBeforeLock(CacheManager):
     """The notebook: what is evictable is asked before the lock, and counted on after it."""
 
-    def start(self, tokens, *, namespace=None, spare=0):
+    def start(self, tokens, *, namespace=None, spare=0, limit=None):
         match = self.cache.match_prefix(tokens[:-1], namespace=namespace)
         pages = -(-len(tokens) // self.page_size) - match.length // self.page_size
-        if pages > self._room.available:
+        if pages * self.page_size > self.available_size:
             return super().start(tokens, namespace=namespace)  # which says that there is no room
         self.cache.lock(match.handle)  # from here on it cannot fail, so nothing undoes this
         sequence = super().start(tokens, namespace=namespace)
@@ -42,7 +40,7 @@ class DuplicatesFreedRowKept(CacheManager):
     """mini-sglang#142: what the cache had already is freed, and the running request goes on reading it."""
 
     def _follow(self, sequence, done):
-        row = sequence._row
+        row = sequence._row[:]
         super()._follow(sequence, done)
         sequence._row = row
 
@@ -50,20 +48,19 @@ class DuplicatesFreedRowKept(CacheManager):
 class TailKeptOnFinish(CacheManager):
     """What is published is the cache's; the rest, half a page and what was not computed, is forgotten."""
 
-    def _release(self, sequence, state):
+    def _release(self, sequence, state, done=None):
         if state == FINISHED:
-            sequence._pages = sequence._pages[:0]
-        super()._release(sequence, state)
+            sequence._num_pages = (sequence.shared if done is None else done.length) // self.page_size
+        super()._release(sequence, state, done)
 
 
-class DuplicatesKeptOnFinish(CacheManager):
-    """The other half of it: whoever comes second keeps what it computed twice."""
+class DuplicatesKept(CacheManager):
+    """The other half of it: the second request keeps what it computed twice."""
 
     def _publish(self, sequence):
-        shared = sequence.shared
         done = super()._publish(sequence)
-        sequence._pages = sequence._pages[(done.prefix_length - shared) // self.page_size :]
-        return Insertion(done.epoch, done.node, done.length, done.namespace, done.source, shared)
+        done.prefix_length = sequence.shared
+        return done
 
 
 class DoubleReleaseOnAbort(CacheManager):
@@ -71,7 +68,7 @@ class DoubleReleaseOnAbort(CacheManager):
 
     def abort(self, sequence):
         self._require(sequence, "abort")
-        pages = sequence.pages
+        pages = sequence.pages[sequence.shared // self.page_size :]
         super().abort(sequence)
         self.pool.free(pages)
 
@@ -80,16 +77,17 @@ class PublishesWhatIsNotComputed(CacheManager):
     """The slots are there, so they must be good: the last sampled token, and all that a chunk has not reached."""
 
     def _publish(self, sequence):
-        computed, sequence.computed = sequence.computed, len(sequence.tokens)
-        done = super()._publish(sequence)
-        sequence.computed = computed
-        return done
+        computed, sequence.computed = sequence.computed, sequence.length
+        try:
+            return super()._publish(sequence)
+        finally:
+            sequence.computed = computed
 
 
 class ForgetsToUnlockWithoutRoom(CacheManager):
     """The way out that nobody tried: no room, and the match stays locked for ever."""
 
-    def start(self, tokens, *, namespace=None, spare=0):
+    def start(self, tokens, *, namespace=None, spare=0, limit=None):
         unlock, self.cache.unlock = self.cache.unlock, lambda handle: None
         try:
             return super().start(tokens, namespace=namespace)
@@ -101,35 +99,31 @@ class LockIsNotMoved(CacheManager):
     """What a checkpoint publishes may be evicted at once, while the sequence reads it."""
 
     def _follow(self, sequence, done):
-        (lock, acquire), before = (self.cache.lock, self.cache.acquire), sequence._handle
-        self.cache.lock, self.cache.acquire = (lambda handle: None), self.cache.match_prefix
-        self._room.give_back, give_back = (lambda *_: None), self._room.give_back
-        duplicates = sequence._pages[: (done.prefix_length - sequence.shared) // self.page_size]
+        cache, before = self.cache, sequence._handle
+        lock, acquire, unlock = cache.lock, cache.acquire, cache.unlock
+        cache.lock, cache.acquire, cache.unlock = (lambda handle: None), cache.match_prefix, (lambda handle: None)
         try:
             super()._follow(sequence, done)
         finally:
-            self.cache.lock, self.cache.acquire, self._room.give_back = lock, acquire, give_back
+            cache.lock, cache.acquire, cache.unlock = lock, acquire, unlock
         sequence._handle = before
-        self._room.give_back(duplicates)
 
 
 class FreesWhatIsShared(CacheManager):
     """The whole row goes back to the pool, the cache's part of it too."""
 
-    def _release(self, sequence, state):
-        if sequence.shared:
-            sequence._pages = np.concatenate([sequence._row[: sequence.shared : self.page_size], sequence._pages])
-            sequence._pages[: sequence.shared // self.page_size] //= self.page_size
-        super()._release(sequence, state)
+    def _release(self, sequence, state, done=None):
+        sequence.shared = 0
+        super()._release(sequence, state, done)
 
 
 # Each with what must be said of it: by an audit, by the ledger, by the canary, or by whoever refuses.
 MUTANTS = {
     NoLock: "the sequences read .* the cache protects 0|two owners",
     RoomBeforeLock: "the sequences read .* the cache protects",
-    DuplicatesFreedRowKept: "has two owners|its row says|is read for",
+    DuplicatesFreedRowKept: "has two owners|is read for",
     TailKeptOnFinish: "has no owner",
-    DuplicatesKeptOnFinish: "has no owner",
+    DuplicatesKept: "has no owner",
     DoubleReleaseOnAbort: "is free already|given back to the pool, and",
     PublishesWhatIsNotComputed: "is read for token|shared .* computed",
     ForgetsToUnlockWithoutRoom: "the sequences read .* the cache protects",

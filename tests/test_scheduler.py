@@ -129,7 +129,7 @@ def test_when_others_have_the_pages_it_says_so():
     somebody = manager.start(range(6))
     scheduler = Scheduler(manager)
     submitted(scheduler, [1, 2, 3])
-    with pytest.raises(OutOfPages, match="3 needed, but only 2 free and 0 evictable"):
+    with pytest.raises(OutOfPages, match="3 pages needed, but only 2 free and 0 evictable"):
         scheduler.schedule()
     manager.abort(somebody)
     assert run_step(scheduler) == [(1, 3, True)]

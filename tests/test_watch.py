@@ -19,7 +19,7 @@ def test_every_call_is_told_with_its_arguments_and_result():
     done = cache.insert([1, 2], [3, 4], namespace="a")
     (call,) = calls
     assert (call.thing, call.verb, call.depth, call.error) == (cache, "insert", 0, None)
-    assert call.arguments == {"tokens": [1, 2], "slots": [3, 4], "namespace": "a"}
+    assert call.arguments == {"tokens": [1, 2], "pages": [3, 4], "namespace": "a"}
     assert call.result is done
 
 
