@@ -10,10 +10,11 @@ from minikv import InvariantError, LockError, NoCache
 def test_nothing_is_ever_found_or_evicted():
     cache = NoCache(2)
     for _ in range(2):
-        done = cache.insert([1, 2, 3], [0, 1, 2])
+        done = cache.insert([1, 2, 3], [0, 1])
         assert (done.prefix_length, done.length) == (0, 0)
     assert cache.match_prefix([1, 2, 3]).length == 0
-    assert cache.acquire([1, 2, 3]).slots.tolist() == []
+    match = cache.acquire([1, 2, 3], limit=2)
+    assert match.pages.tolist() == match.slots.tolist() == []
     assert cache.evict(5).tolist() == []
     assert (cache.evictable_size, cache.protected_size, cache.total_size) == (0, 0, 0)
 
@@ -45,8 +46,10 @@ def test_bad_input_is_bad_input_here_too():
             verb([5])
     with pytest.raises(ValueError, match=r"tokens\[0\] is -1"):
         cache.match_prefix([-1])
-    with pytest.raises(ValueError, match="slots"):
+    with pytest.raises(ValueError, match="1 pages for 2 tokens: expected one page for each token"):
         cache.insert([1, 2], [0])
+    with pytest.raises(ValueError, match="limit is -1"):
+        cache.match_prefix([1], limit=-1)
     with pytest.raises(TypeError, match="a namespace must be hashable"):
         cache.match_prefix([1], namespace=[])
     with pytest.raises(ValueError, match="page_size is 0"):
