@@ -5,15 +5,14 @@ No `try` closes that gap, for an interrupt comes just as well before the `try` o
 must be whole holds Ctrl-C back until it is done; it takes microseconds. What takes long, such as a model's forward
 step, is not held back: an interrupt does no harm there.
 
-Changing the handler of SIGINT costs more than a whole request, so it is not changed at every act: one handler is put
-in place at the first act (and again whenever another has taken its place), and passes Ctrl-C on to the one that was
-there before. It stays. While an act is under way it only remembers the call.
+Changing the handler of SIGINT costs more than a whole request, so it is not changed at every act: ours is put in place
+at the first act (and again when another has taken its place), and passes Ctrl-C on to the one that was there before.
+It stays. While an act is under way it only remembers the call.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import signal
 import threading
 from collections.abc import Callable
@@ -24,43 +23,53 @@ P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="Exclusive")
 
-# `signal.getsignal` makes an enum of what it finds, which takes longer than all the rest here; this is what it wraps.
-_handler_of: Callable[[int], Any] = inspect.unwrap(signal.getsignal)
+try:  # `signal.getsignal` makes an enum of what it finds, which takes longer than all the rest here
+    from _signal import getsignal as _handler_of  # type: ignore[import-not-found, unused-ignore]
+except ImportError:
+    from signal import getsignal as _handler_of
 _SIGINT = int(signal.SIGINT)
+_main_thread = threading.main_thread
+_this_thread = threading.get_ident
 
 
-class _Deferral:
-    """The handler of SIGINT: passes the call on, or remembers it while an act is under way (`depth` > 0)."""
+class _Acts:
+    """How many acts are under way in the main thread, one inside the other, and the Ctrl-C that waits for them."""
 
     def __init__(self) -> None:
         self.depth = 0
-        self.before: Callable[[int, FrameType | None], Any] = signal.default_int_handler
-        self.call: tuple[int, FrameType | None] | None = None
-
-    def __call__(self, number: int, frame: FrameType | None) -> Any:
-        if not self.depth:
-            return self.before(number, frame)
-        self.call = number, frame
-        return None
-
-    def install(self) -> bool:
-        """Whether Ctrl-C comes to us from now on; not where Python does not handle it at all."""
-        before = _handler_of(_SIGINT)
-        if before is not self:
-            if not callable(before):  # ignored, left to the system, or another language's
-                return False
-            self.before = before
-            signal.signal(signal.SIGINT, self)
-        return True
+        self.waiting: Callable[[], Any] | None = None
 
     def deliver(self) -> None:
         """Do now what Ctrl-C would have done."""
-        if self.call is not None:
-            (number, frame), self.call = self.call, None
-            self.before(number, frame)
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            waiting()
 
 
-_deferral = _Deferral()
+_acts = _Acts()
+
+
+class _Deferral:
+    """A handler of SIGINT: passes the call on to the one that was there `before`, but not while an act is under way.
+
+    It never changes: a handler that puts back what it found there, or calls it, finds what it left.
+    """
+
+    def __init__(self, before: Callable[[int, FrameType | None], Any]):
+        self.before = before
+
+    def __call__(self, number: int, frame: FrameType | None) -> Any:
+        _acts.waiting = functools.partial(self.before, number, frame)
+        if not _acts.depth:
+            _acts.deliver()
+
+
+def _install() -> bool:
+    """Whether Ctrl-C comes to us from now on; not where Python does not handle it at all."""
+    before = _handler_of(_SIGINT)
+    if callable(before):  # not ignored, left to the system, or another language's
+        signal.signal(signal.SIGINT, _Deferral(before))
+    return callable(before)
 
 
 def uninterrupted(act: Callable[P, R]) -> Callable[P, R]:
@@ -82,16 +91,16 @@ def uninterrupted(act: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(act)
     def whole(*args: P.args, **kwargs: P.kwargs) -> R:
-        main = threading.get_ident() == threading.main_thread().ident
-        if not main or not (_handler_of(_SIGINT) is _deferral or _deferral.install()):
+        main = _this_thread() == _main_thread().ident
+        if not main or not (type(_handler_of(_SIGINT)) is _Deferral or _install()):
             return act(*args, **kwargs)
-        _deferral.depth += 1
+        _acts.depth += 1
         try:
             return act(*args, **kwargs)
         finally:
-            _deferral.depth -= 1
-            if _deferral.call is not None and not _deferral.depth:
-                _deferral.deliver()
+            _acts.depth -= 1
+            if _acts.waiting is not None and not _acts.depth:
+                _acts.deliver()
 
     return whole
 

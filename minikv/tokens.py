@@ -40,7 +40,9 @@ class PackedTokens(Sequence[int]):
     def __init__(self, data: bytes, head: bytes | None = None):
         if type(data) is not bytes:
             if not isinstance(data, (bytes, bytearray, memoryview)):
-                raise TypeError(f"data is {bounded(data)} ({type(data).__name__}): expected packed bytes, as pack() makes")
+                raise TypeError(
+                    f"data is {bounded(data)} ({type(data).__name__}): expected packed bytes, as pack() makes"
+                )
             data = bytes(data)
         if len(data) % TOKEN_BYTES:
             raise ValueError(f"{len(data)} bytes are not whole tokens of {TOKEN_BYTES} bytes")

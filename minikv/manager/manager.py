@@ -131,7 +131,6 @@ class CacheManager(Exclusive):
         self._running[sequence.number] = sequence
         return sequence
 
-    @exclusive
     def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
         """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now.
 
@@ -142,12 +141,16 @@ class CacheManager(Exclusive):
         >>> manager.advance(sequence, 2); sequence
         Sequence(1, running, 3 tokens, cached=0, computed=2)
         """
-        self._require(sequence, "advance")
-        left = sequence.length - sequence.computed
-        count = left if num_tokens is None else whole_number("num_tokens", num_tokens, 0, f"{left} are left to compute")
-        if count > left:
-            raise ValueError(f"num_tokens is {count}: only {left} of sequence {sequence.number} are left to compute")
-        sequence.computed += count
+        with self._lock:  # one step only, so Ctrl-C comes before it or after it
+            self._require(sequence, "advance")
+            left = sequence.length - sequence.computed
+            rule = "0 or more tokens are computed, at most those that are left"
+            count = left if num_tokens is None else whole_number("num_tokens", num_tokens, 0, rule)
+            if count > left:
+                raise ValueError(
+                    f"num_tokens is {count}: only {left} of sequence {sequence.number} are left to compute"
+                )
+            sequence.computed += count
 
     @exclusive
     def extend(self, sequence: Sequence, tokens: TokensLike) -> None:

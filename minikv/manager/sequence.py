@@ -21,7 +21,7 @@ from minikv.prefix.contract import Handle
 from minikv.tokens import TOKEN_BYTES, PackedTokens
 
 RUNNING, FINISHED, ABORTED = "running", "finished", "aborted"
-_NO_PAGES = array("i")
+_NO_PAGES, _ONE_PAGE = array("i"), array("i", [0])
 
 
 class Sequence:
@@ -49,7 +49,7 @@ class Sequence:
         self._handle: Handle | None = None  # locked: it protects [0, shared)
         self._first_own = 0  # its own pages begin here in the row: behind `shared`, or behind what is being published
         self._num_pages = -(-self.length // page_size)
-        self._row = array("i", bytes(4 * (self._num_pages + self._num_pages // 8 + 8)))
+        self._row = _ONE_PAGE * (self._num_pages + self._num_pages // 8 + 8)
 
     @property
     def tokens(self) -> PackedTokens:
@@ -95,7 +95,7 @@ class Sequence:
     def _reserve(self, num_pages: int) -> None:
         """Make the row's memory hold `num_pages` pages."""
         if num_pages > len(self._row):
-            longer = array("i", bytes(4 * (num_pages + num_pages // 2)))
+            longer = _ONE_PAGE * (num_pages + num_pages // 2)
             longer[: len(self._row)] = self._row
             self._row = longer
 
