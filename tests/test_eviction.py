@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv import RadixCache
-from minikv.prefix.eviction import POLICIES, LeastFrequentlyUsed
+from minikv import RadixCache, SmallestKeyFirst
+from minikv.prefix.eviction import POLICIES, READABLE, LeastFrequentlyUsed, LeastRecentlyUsed, order_named
 
 # A is matched once, B has priority 5 and is inserted twice more, C is left alone (the orders that SGLang gives).
 ORDERS = {"lru": "CAB", "lfu": "CAB", "slru": "CAB", "priority": "CAB", "mru": "BAC", "fifo": "ABC", "filo": "CBA"}
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("policy", ORDERS)
 def test_the_policies_give_the_orders_of_the_field(policy):
     cache = RadixCache(policy=policy)
     for token, priority in ((1, 0), (2, 5), (3, 0)):
@@ -94,14 +94,16 @@ def test_slru_knows_two_segments_and_no_more():
 
 
 def test_a_split_half_inherits_what_its_tokens_are_worth():
-    cache = RadixCache(policy="priority")
-    cache.insert([1, 2, 3], [1, 2, 3], priority=4)
-    cache.match_prefix([1, 2, 3])
-    upper = cache.match_prefix([1, 2, 9]).handle.node
-    (lower,) = upper.children.values()
-    assert (upper.priority, upper.created, upper.last_used, upper.hits) == (4, 1, 3, 3)
-    assert (lower.priority, lower.created, lower.last_used, lower.hits) == (4, 1, 2, 2)
-    cache.check()
+    """The upper half is used once more than the lower one; who reads hits is the only one for whom they are counted."""
+    for policy, hits in (("priority", (1, 1)), ("lfu", (3, 2))):
+        cache = RadixCache(policy=policy)
+        cache.insert([1, 2, 3], [1, 2, 3], priority=4)
+        cache.match_prefix([1, 2, 3])
+        upper = cache.match_prefix([1, 2, 9]).handle.node
+        (lower,) = upper.children.values()
+        assert (upper.priority, upper.created, upper.last_used, upper.hits) == (4, 1, 3, hits[0])
+        assert (lower.priority, lower.created, lower.last_used, lower.hits) == (4, 1, 2, hits[1])
+        cache.check()
 
 
 @pytest.mark.parametrize(
@@ -126,7 +128,7 @@ def test_a_priority_is_a_whole_number_of_at_least_0(wrong, error):
 
 def test_every_policy_says_what_it_reads():
     """A key depends on the fields that its class names, and on nothing else."""
-    fields = {"hits": 3, "last_used": 5, "created": 2, "priority": 1}
+    fields = dict(zip(READABLE, range(1, 20)))
     for policy in POLICIES.values():
         order = policy()
         only = Node(**{name: fields[name] for name in order.reads})
@@ -173,3 +175,101 @@ def test_of_equal_keys_the_node_made_first_goes_first():
     for number in (3, 1, 2):
         order.add([Node(id=number, hits=1, last_used=7, children={}, newer=None)])
     assert [node.id for node in order] == [1, 2, 3]
+
+
+# -- a policy of one's own ------------------------------------------------------------------------------------------
+
+
+class ShortestFirst(SmallestKeyFirst):
+    """The shortest prompt goes first, and of those the least recently used."""
+
+    reads = ("end", "last_used")
+
+    def key(self, node):
+        return node.end, node.last_used
+
+
+class OldestFirst(LeastRecentlyUsed):
+    """lru under another name."""
+
+
+@pytest.mark.parametrize("evict_by", ["node", "page"])
+def test_a_policy_of_ones_own_decides_what_goes(evict_by):
+    cache = RadixCache(policy=ShortestFirst, evict_by=evict_by)
+    cache.insert([1, 2, 3, 4], [1, 2, 3, 4])
+    cache.insert([5, 6, 7], [5, 6, 7])
+    cache.insert([1, 2, 9, 9, 9], [0, 0, 8, 9, 10])
+    cache.match_prefix([5, 6, 7])
+    seen = []
+    while cache.total_size:
+        seen.append(sorted(cache.evict(1).tolist()))
+        cache.check()
+    assert seen == {"node": [[5, 6, 7], [3, 4], [8, 9, 10], [1, 2]],
+                    "page": [[7], [6], [5], [4], [3], [10], [9], [8], [2], [1]]}[evict_by]  # fmt: skip
+    assert repr(cache).startswith("RadixCache(page_size=1, policy='ShortestFirst'")
+    cache.reset()
+    assert cache.insert([1], [1]).length == 1
+
+
+def test_a_policy_of_ones_own_may_be_a_ring_or_a_function():
+    class Settings:
+        def __call__(self):
+            return OldestFirst()
+
+    for policy, name in ((OldestFirst, "OldestFirst"), (lambda: OldestFirst(), "<lambda>"), (Settings(), "Settings")):
+        cache = RadixCache(policy=policy)
+        for token in (1, 2):
+            cache.insert([token], [token])
+        cache.match_prefix([1])
+        assert (cache.policy, cache.evict(1).tolist()) == (name, [2])
+        cache.check()
+
+
+def test_nodes_that_a_policy_of_ones_own_tells_apart_are_not_joined():
+    found = []
+    for policy in (ShortestFirst, OldestFirst):
+        cache = RadixCache(policy=policy)
+        cache.insert([1, 2], [1, 2])
+        cache.insert([1, 2, 3], [0, 0, 3])
+        cache.match_prefix([1, 2, 3])
+        found.append(len(list(cache.nodes())))
+    assert found == [2, 1]
+
+
+class NoWords(SmallestKeyFirst):
+    """It does not say what it reads."""
+
+
+class Misreads(SmallestKeyFirst):
+    """It reads what no node has."""
+
+    reads = ("last_used", "colour")
+
+
+class LacksMethods:
+    """It cannot be told of a lock."""
+
+    reads = ("last_used",)
+    key = add = touch = rekey = covered = bared = first = __iter__ = lambda self: None
+
+
+REFUSED = {
+    "an unknown name": ("newest", ValueError, r"policy is 'newest': expected one of lru, .*, or a class"),
+    "another case": ("LRU", ValueError, "policy is 'LRU'"),
+    "nothing": (None, ValueError, "policy is None"),
+    "a list": (["lru"], ValueError, r"policy is \['lru'\]"),
+    "an order, not its class": (LeastRecentlyUsed(), ValueError, "expected one of"),
+    "another class": (int, TypeError, "policy int has no method key: expected those of EvictionOrder"),
+    "a method is missing": (LacksMethods, TypeError, "policy LacksMethods has no method remove"),
+    "reads nothing": (NoWords, ValueError, "policy NoWords does not say what it reads"),
+    "reads what is not there": (Misreads, ValueError, "policy Misreads reads 'colour': a node has created, end"),
+    "a long name": ("x" * 10**6, ValueError, "policy is 'xxx"),
+}
+
+
+@pytest.mark.parametrize(("policy", "error", "names"), REFUSED.values(), ids=REFUSED)
+def test_a_policy_that_cannot_be_one_is_refused_in_a_short_line(policy, error, names):
+    for take in (order_named, lambda policy: RadixCache(policy=policy)):
+        with pytest.raises(error, match=names) as caught:
+            take(policy)
+        assert len(str(caught.value)) < 250

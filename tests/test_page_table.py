@@ -53,6 +53,15 @@ def test_what_does_not_fit_changes_nothing():
     table.check()
 
 
+def test_a_tensor_without_values_is_no_row_of_slots():
+    torch = pytest.importorskip("torch")
+    table = PageTable(1, 3)
+    row = table.open()
+    with pytest.raises(ValueError, match="slots are a tensor on meta, which has no values"):
+        table.append(row, torch.empty(2, dtype=torch.int64, device="meta"))
+    assert table.length(row) == 0
+
+
 def test_rows_run_out_and_come_back():
     table = PageTable(2, 2)
     rows = [table.open(), table.open()]

@@ -70,6 +70,44 @@ def test_a_tensor_of_a_kind_numpy_does_not_have_is_named():
         pack(torch.tensor(3))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float32"])
+def test_a_tensor_without_values_is_named_wherever_tokens_go(dtype):
+    torch = pytest.importorskip("torch")
+    tokens = torch.empty(3, dtype=getattr(torch, dtype), device="meta")
+    for use in (pack, lambda tokens: common_prefix([1], tokens), lambda tokens: pack([1]) + tokens):
+        with pytest.raises(ValueError, match="tokens are a tensor on meta, which has no values: expected integers"):
+            use(tokens)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("where", [0, 1, -1])
+def test_a_negative_token_is_refused_in_every_dtype(dtype, where):
+    """In int32 the bytes of -1 are those of the token 4294967295."""
+    tokens = np.arange(5, dtype=dtype)
+    tokens[where] = -1
+    for form in (tokens, tokens[::-1], memoryview(tokens)):
+        with pytest.raises(ValueError, match=rf"tokens\[{list(form).index(-1)}\] is -1"):
+            pack(form)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [8, 4 * 10**8, np.uint64(2**63), None, [1, 2], "abcd", np.arange(3), array("I", [1])],
+    ids=lambda w: repr(w),
+)
+def test_only_packed_bytes_make_a_key(wrong):
+    """`bytes(8)` is eight zeros: a number must not become two tokens. Tokens that are not packed go to `pack`."""
+    with pytest.raises(TypeError, match=r"data is .*: expected packed bytes, as pack\(\) makes"):
+        PackedTokens(wrong)
+
+
+def test_a_key_from_a_buffer_is_a_copy():
+    buffer = bytearray(8)
+    keys = PackedTokens(buffer), PackedTokens(memoryview(buffer))
+    buffer[0] = 1
+    assert [key.tolist() for key in keys] == [[0, 0], [0, 0]]
+
+
 @given(TOKENS, TOKENS, TOKENS)
 def test_common_prefix_is_where_a_python_loop_would_stop(shared, a, b):
     a, b = shared + a, shared + b
