@@ -12,6 +12,7 @@ almost equally likely would say nothing about the cache: the next one is taken i
 from __future__ import annotations
 
 import random
+from array import array
 
 import pytest
 from chats import VOCAB, Tally, Workload, assert_nothing_leaked, engine_for, serve, setting, workload
@@ -96,18 +97,18 @@ def test_a_careless_manager_does_not_get_through(mutant):
 class ReadsOneSlotForAll(CacheManager):
     """All cached tokens are read from the first one's slot. (In reverse order they could be: attention is a sum.)"""
 
-    def start(self, tokens, *, namespace=None, spare=0):
-        sequence = super().start(tokens, namespace=namespace, spare=spare)
-        sequence._row = sequence._row.copy()
-        sequence._row[: sequence.shared] = sequence._row[0]
+    def start(self, tokens, *, namespace=None, spare=0, limit=None):
+        sequence = super().start(tokens, namespace=namespace, spare=spare, limit=limit)
+        cached = sequence._row_of(0, sequence.shared // self.page_size)
+        cached[:] = array("i", [*cached[:1]] * len(cached))
         return sequence
 
 
 class ForgetsNamespaces(CacheManager):
     """What one tenant's LoRA computed is given to all."""
 
-    def start(self, tokens, *, namespace=None, spare=0):
-        return super().start(tokens, spare=spare)
+    def start(self, tokens, *, namespace=None, spare=0, limit=None):
+        return super().start(tokens, spare=spare, limit=limit)
 
 
 def test_the_canary_knows_whose_a_slot_is():

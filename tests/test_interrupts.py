@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import os
+import pickle
 import signal
 import sys
 import threading
+from unittest import mock
 
 import pytest
 from test_engine import PROMPTS, assert_nothing_left, engine_of
@@ -13,7 +17,14 @@ from test_manager import busy_day
 from test_scheduler import run_step, submitted
 
 from minikv import CacheManager, OutOfPages, Scheduler
-from minikv.interrupts import whole
+from minikv.interrupts import Exclusive, exclusive, uninterrupted
+
+EVERY_LINE = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"  # each is a run of its own; otherwise some of them
+
+
+def some_of(lines, begin, stride):
+    """The lines at which to press: every one of them, or one of each `stride`, which is a prime."""
+    return range(begin, len(lines) + 1, 1 if EVERY_LINE else stride)
 
 
 @contextlib.contextmanager
@@ -43,12 +54,12 @@ BOOKKEEPING = "minikv/manager/", "minikv/serving/scheduler", "minikv/prefix/radi
 
 
 @pytest.mark.parametrize("page_size", [1, 2])
-def test_the_manager_survives_ctrl_c_at_every_line(page_size):
+def test_the_manager_survives_ctrl_c_at_any_line(page_size):
     manager = CacheManager(16 // page_size, page_size)
     with ctrl_c_at_line(0, *BOOKKEEPING) as lines:
         busy_day(manager)
     assert len(lines) > 1000
-    for n in range(page_size, len(lines), 2):  # every other line, and of the other page size those between
+    for n in some_of(lines, page_size, 47):
         manager = CacheManager(16 // page_size, page_size)
         with pytest.raises(KeyboardInterrupt), ctrl_c_at_line(n, *BOOKKEEPING):
             busy_day(manager)
@@ -71,7 +82,7 @@ def test_an_engine_survives_it_too(verb):
     with ctrl_c_at_line(0, *BOOKKEEPING) as lines:
         run(engine)
     assert len(lines) > 2000
-    for n in [*range(1, 60), *range(60, len(lines), 29 if verb == "generate" else 31)]:  # submitting, then the rest
+    for n in [*some_of(lines[:60], 1, 7), *some_of(lines, 60, 167 if verb == "generate" else 173)]:  # submitting first
         engine = engine_of(14, token_budget=6, max_running=3)
         with pytest.raises(KeyboardInterrupt), ctrl_c_at_line(n, *BOOKKEEPING):
             run(engine)
@@ -82,7 +93,7 @@ def test_an_engine_survives_it_too(verb):
 
 
 def test_a_scheduler_that_is_stepped_by_hand_survives_it():
-    """Whoever was interrupted plans again; in the end everybody has what it asked for, and who left has gone."""
+    """After an interrupt it plans again; in the end every request has what it asked for, but the one that left."""
 
     def day(scheduler, leaver):
         while scheduler.waiting or scheduler.running:
@@ -98,7 +109,7 @@ def test_a_scheduler_that_is_stepped_by_hand_survives_it():
     scheduler, requests = begin()
     with ctrl_c_at_line(0, *BOOKKEEPING) as lines:
         day(scheduler, requests[1])
-    for n in range(1, len(lines), 13):
+    for n in some_of(lines, 1, 101):
         scheduler, requests = begin()
         with contextlib.suppress(KeyboardInterrupt), ctrl_c_at_line(n, *BOOKKEEPING):
             day(scheduler, requests[1])
@@ -127,25 +138,29 @@ def test_a_request_that_was_started_is_aborted_before_anybody_has_its_name():
 # -- the decorator ----------------------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def handled_by(handler):
-    before = signal.signal(signal.SIGINT, handler)
-    try:
-        yield
-    finally:
-        assert signal.getsignal(signal.SIGINT) is handler
-        signal.signal(signal.SIGINT, before)
+@pytest.fixture(autouse=True)
+def handler_as_before():
+    """Each test begins with Python's own handler, and leaves the one that it found."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def press():
     signal.raise_signal(signal.SIGINT)
 
 
+def in_another_thread(act):
+    thread = threading.Thread(target=act)
+    thread.start()
+    thread.join()
+
+
 def test_it_waits_for_the_outermost_act():
     said = []
-    inner = whole(lambda: (press(), said.append("inner")))
+    inner = uninterrupted(lambda: (press(), said.append("inner")))
 
-    @whole
+    @uninterrupted
     def outer():
         inner()
         said.append("outer")
@@ -156,32 +171,173 @@ def test_it_waits_for_the_outermost_act():
 
 
 def test_an_act_that_fails_fails_with_its_own_error_unless_it_is_interrupted():
-    @whole
+    @uninterrupted
     def fails(*acts):
         for act in acts:
             act()
         raise OutOfPages(1, 0)
 
-    with handled_by(signal.default_int_handler):
-        with pytest.raises(OutOfPages):
-            fails()
-        with pytest.raises(KeyboardInterrupt) as interrupted:
-            fails(press)
+    with pytest.raises(OutOfPages):
+        fails()
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        fails(press)
     assert isinstance(interrupted.value.__context__, OutOfPages)
+    with pytest.raises(KeyboardInterrupt):  # no act is under way now
+        press()
 
 
-def test_whoever_handles_ctrl_c_hears_of_it_and_the_act_returns():
+def test_it_is_raised_once_however_often_it_was_pressed():
+    with pytest.raises(KeyboardInterrupt):
+        uninterrupted(lambda: (press(), press()))()
+    uninterrupted(lambda: None)()
+
+
+def test_the_handler_stays_and_passes_ctrl_c_on_between_acts():
+    uninterrupted(lambda: None)()
+    ours = signal.getsignal(signal.SIGINT)
+    assert ours is not signal.default_int_handler
+    with pytest.raises(KeyboardInterrupt):
+        press()
+    with mock.patch("signal.signal", side_effect=AssertionError("it changed the handler")):
+        uninterrupted(lambda: None)()
+        manager = CacheManager(16)
+        busy_day(manager)
+    assert signal.getsignal(signal.SIGINT) is ours
+
+
+def test_a_handler_of_your_own_hears_of_it_and_the_act_returns():
     heard = []
-    with handled_by(lambda number, frame: heard.append(number)):
-        assert whole(lambda: press() or 5)() == 5
+    signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    assert uninterrupted(lambda: press() or 5)() == 5
+    press()
+    assert heard == [signal.SIGINT, signal.SIGINT]
+
+
+def test_a_handler_that_came_meanwhile_may_put_back_what_it_found():
+    """As `minikv chat` does: its first Ctrl-C is a wish, the second is Python's again."""
+    uninterrupted(lambda: None)()
+    heard, found = [], signal.getsignal(signal.SIGINT)
+
+    def wish(number, frame):
+        heard.append(number)
+        signal.signal(signal.SIGINT, found)
+
+    signal.signal(signal.SIGINT, wish)
+    uninterrupted(press)()
+    assert heard == [signal.SIGINT]
+    with pytest.raises(KeyboardInterrupt):
+        uninterrupted(press)()
     assert heard == [signal.SIGINT]
 
 
-def test_where_ctrl_c_is_ignored_or_never_comes_nothing_changes():
-    with handled_by(signal.SIG_IGN):
-        assert whole(lambda: press() or signal.getsignal(signal.SIGINT))() is signal.SIG_IGN
+def test_a_handler_that_came_meanwhile_may_call_the_one_that_it_found():
+    uninterrupted(lambda: None)()
+    heard, found = [], signal.getsignal(signal.SIGINT)
+    signal.signal(signal.SIGINT, lambda *given: (heard.append("mine"), found(*given)))
+    for act in (uninterrupted(press), press):
+        with pytest.raises(KeyboardInterrupt):
+            act()
+    assert heard == ["mine", "mine"]
+
+
+def test_a_handler_that_an_act_puts_in_place_is_the_next_ones_too():
+    heard = []
+    uninterrupted(lambda: signal.signal(signal.SIGINT, lambda *_: heard.append("mine")))()
+    uninterrupted(press)()
+    assert heard == ["mine"]
+
+
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, signal.SIG_DFL])
+def test_where_ctrl_c_does_not_come_to_python_nothing_changes(handler):
+    signal.signal(signal.SIGINT, handler)
+    assert uninterrupted(lambda: signal.getsignal(signal.SIGINT))() is handler
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ignored_after_the_first_act_it_stays_ignored():
+    uninterrupted(lambda: None)()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    uninterrupted(press)()
+    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+
+def test_another_thread_changes_no_handler_and_holds_nothing_back():
     seen = []
-    thread = threading.Thread(target=whole(lambda: seen.append(signal.getsignal(signal.SIGINT))))
-    thread.start()
-    thread.join()
-    assert seen == [signal.getsignal(signal.SIGINT)]
+    in_another_thread(uninterrupted(lambda: seen.append(signal.getsignal(signal.SIGINT))))
+    assert seen == [signal.default_int_handler]
+    with pytest.raises(KeyboardInterrupt):
+        in_another_thread(uninterrupted(press))  # it comes to the main thread, which does nothing that must be whole
+
+
+# -- one act at a time ------------------------------------------------------------------------------------------------
+
+
+class Counter(Exclusive):
+    """Adds in two steps, between which `then` is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.count, self.then = 0, None
+
+    @exclusive
+    def add(self):
+        count = self.count
+        if self.then is not None:
+            then, self.then = self.then, None
+            then()
+        self.count = count + 1
+
+
+def has_its_lock(thing):
+    """Whether another thread would have to wait for `thing` now."""
+    got = []
+    in_another_thread(lambda: got.append(thing._lock.acquire(blocking=False)))
+    return not got[0]
+
+
+def test_while_an_act_is_under_way_other_threads_wait():
+    counter, seen = Counter(), []
+    counter.then = lambda: seen.append(has_its_lock(counter))
+    counter.add()
+    assert (seen, counter.count) == ([True], 1)
+
+
+def test_an_act_may_call_another_and_one_that_fails_gives_the_lock_back():
+    counter = Counter()
+    counter.then = lambda: counter.add()
+    counter.add()
+    counter.then = lambda: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        counter.add()
+    counter.then = press
+    with pytest.raises(KeyboardInterrupt):
+        counter.add()
+    assert not has_its_lock(counter)
+    assert counter.count == 2
+
+
+@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
+def test_a_twin_has_a_lock_of_its_own(twin_of):
+    counter = Counter()
+    twin = twin_of(counter)
+    assert twin._lock is not counter._lock
+    twin.add()
+    assert (counter.count, twin.count) == (0, 1)
+
+
+@pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
+def test_a_twin_of_a_manager_goes_on_by_itself(twin_of):
+    manager = CacheManager(16, page_size=2)
+    mine = manager.start(range(9))
+    manager.advance(mine)
+    twin = twin_of(manager)
+    assert twin._lock is not manager._lock
+    (sequence,) = twin.sequences
+    twin.extend(sequence, [7, 8])
+    twin.advance(sequence)
+    twin.finish(sequence)
+    assert (twin.cache.total_size, manager.cache.total_size) == (10, 0)
+    twin.check()
+    manager.check()
+    with pytest.raises(ValueError, match="another manager started it"):
+        twin.abort(mine)

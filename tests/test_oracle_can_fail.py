@@ -5,25 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from chats import Tally, workload
-from minikv.prefix.radix_tree import RadixTree
 from test_engine_oracle import WORKLOADS, canary_model, in_every_way
 
 from minikv import CanaryError, InvariantError, OutOfPages, RadixCache, Scheduler
 from minikv.serving import engine
 
 
-def swaps_two_slots(original):
-    def acquire(self, tokens, *, namespace=None):
-        match = original(self, tokens, namespace=namespace)
-        match.slots[:2] = match.slots[:2][::-1]
+def swaps_two_pages(original):
+    def acquire(self, tokens, *, limit=None, namespace=None):
+        match = original(self, tokens, limit=limit, namespace=namespace)
+        pages = b"".join(match.parts)
+        match.parts = [pages[4:8] + pages[:4] + pages[8:]]
         return match
 
     return RadixCache, "acquire", acquire
 
 
 def counts_a_duplicate_as_its_own(original):
-    def insert(self, tokens, slots, *, namespace=None, start=None):
-        done = original(self, tokens, slots, namespace=namespace, start=start)
+    def insert(self, tokens, pages, *, namespace=None, start=None):
+        done = original(self, tokens, pages, namespace=namespace, start=start)
         if done.prefix_length > (start.length if start else 0):
             done.prefix_length -= self.page_size
         return done
@@ -32,25 +32,24 @@ def counts_a_duplicate_as_its_own(original):
 
 
 def looks_in_the_wrong_namespace(original):
-    return RadixTree, "_root_of", lambda self, namespace: original(self, None)
+    return RadixCache, "_root_of", lambda self, namespace: original(self, None)
 
 
 def evicts_the_beginning_of_a_leaf(original):
-    def trim(self, leaf, keep):
-        slots = leaf.slot_bytes
-        leaf.slot_bytes = slots[len(slots) - keep :] + slots[: len(slots) - keep]
-        return original(self, leaf, keep)
+    def trim(self, leaf, num_bytes):
+        leaf.page_bytes = leaf.page_bytes[num_bytes:] + leaf.page_bytes[:num_bytes]
+        return original(self, leaf, num_bytes)
 
-    return RadixTree, "_trim", trim
+    return RadixCache, "_trim", trim
 
 
 def loses_a_page_that_was_evicted(original):
-    return RadixCache, "evict", lambda self, count: original(self, count)[: -self.page_size]
+    return RadixCache, "evict", lambda self, count: original(self, count)[:-1]
 
 
 def evicts_what_is_locked(original):
-    def acquire(self, tokens, *, namespace=None):
-        match = original(self, tokens, namespace=namespace)
+    def acquire(self, tokens, *, limit=None, namespace=None):
+        match = original(self, tokens, limit=limit, namespace=namespace)
         if match.length:  # as if it had never been
             self.unlock(match)
             self._held[match] = 1
@@ -112,7 +111,7 @@ def mixes_up_a_larger_batch(original):
 
 
 PLANTED = {
-    swaps_two_slots: (CanaryError, "is read for token"),
+    swaps_two_pages: (CanaryError, "is read for token"),
     counts_a_duplicate_as_its_own: (InvariantError, "has no owner"),
     looks_in_the_wrong_namespace: (CanaryError, "behind another prefix"),
     evicts_the_beginning_of_a_leaf: (CanaryError, "is read for token"),
