@@ -103,6 +103,51 @@ def test_what_is_no_prompt_is_refused_and_nothing_is_held(tokens):
     assert state(manager) == before
 
 
+@pytest.mark.parametrize("limit", [-1, 1.5, "2", True])
+def test_a_bad_limit_is_refused_and_nothing_is_held(limit):
+    manager = CacheManager(8)
+    ran(manager, [1, 2, 3])
+    before = state(manager)
+    with pytest.raises((ValueError, TypeError), match="limit is"):
+        manager.start([1, 2, 3, 4], limit=limit)
+    assert state(manager) == before
+    manager.check()
+
+
+def test_at_most_limit_tokens_come_from_the_cache():
+    """A replay takes all of them, since it wants no logits; a request that is measured cold takes none."""
+    manager = CacheManager(16, page_size=2)
+    ran(manager, [1, 2, 3, 4])
+    for limit, cached in ((0, 0), (1, 0), (3, 2), (4, 4), (99, 4), (None, 2)):
+        sequence = manager.start([1, 2, 3, 4], limit=limit)
+        assert (sequence.cached_length, len(sequence.to_compute)) == (cached, 4 - cached)
+        assert len(sequence.owned) == 4 - cached
+        manager.check()
+        manager.abort(sequence)
+
+
+@pytest.mark.parametrize("end", ["finish", "abort", "checkpoint"])
+def test_a_request_that_is_cached_to_its_end_has_nothing_to_publish(end):
+    manager = CacheManager(8)
+    ran(manager, [1, 2, 3])
+    sequence = manager.start([1, 2, 3], limit=3)
+    getattr(manager, end)(sequence)
+    manager.check()
+    assert (manager.cache.total_size, manager.pool.num_free) == (3, 5)
+
+
+def test_a_start_without_room_changes_nothing_but_how_recently_its_match_was_used():
+    """The match was looked up, so it counts as used: of the two prompts the other one goes first now."""
+    manager = CacheManager(4)
+    ran(manager, [1, 2])
+    ran(manager, [5, 6])
+    with pytest.raises(OutOfPages):
+        manager.start([1, 2, 3], spare=2**31 - 1)
+    manager.check()
+    manager.start([8, 9])
+    assert (manager.cache.match_prefix([1, 2]).length, manager.cache.match_prefix([5, 6]).length) == (2, 0)
+
+
 # -- while it runs --------------------------------------------------------------------------------------------------
 
 
@@ -124,6 +169,23 @@ def test_a_token_for_which_there_is_no_room_is_not_taken():
         manager.extend(sequence, [3])
     assert state(manager) == before
     assert sequence.tokens.tolist() == [1, 2]
+
+
+def test_extending_costs_the_same_however_long_the_sequence_is(monkeypatch):
+    """Ten thousand tokens: the row's memory is replaced a few times, and all tokens are never put together."""
+    manager = CacheManager(10_001)
+    sequence = manager.start([1])
+    monkeypatch.setattr(type(sequence), "tokens", property(lambda self: pytest.fail("extend looked at all tokens")))
+    rows = [sequence._row]
+    for token in range(10_000):
+        manager.extend(sequence, [token])
+        if sequence._row is not rows[-1]:
+            rows.append(sequence._row)
+    monkeypatch.undo()
+    assert len(rows) < 24  # each is half as long again as the one before: log(10,000) / log(1.5) is 23
+    assert sequence.tokens.tolist() == [1, *range(10_000)]
+    assert len(sequence.slots) == sequence.length == 10_001
+    manager.check()
 
 
 def test_the_slots_are_the_callers_own_copy():
@@ -373,6 +435,32 @@ def test_parts_that_do_not_fit_are_refused():
     assert CacheManager(4, 2, store=Store()).store.num_pages == 4
     with pytest.raises(ValueError, match="page_size is 1: the store has 2"):
         CacheManager(4, store=Store())
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"pool": int}, "pool is <class 'int'>, not a SlotPool: it has no alloc_to"),
+        ({"pool": FreeListPool}, "pool is <class 'minikv.pools.free_list.FreeListPool'>, not a SlotPool"),
+        ({"pool": 0}, "pool is 0, not a SlotPool"),
+        ({"pool": RadixCache()}, r"pool is RadixCache\(.*, not a SlotPool: it has no alloc_to"),
+        ({"prefix_cache": FreeListPool(2)}, r"prefix_cache is FreeListPool\(.*, not a PrefixCache: it has no acquire"),
+        ({"prefix_cache": "a" * 10_000}, "prefix_cache is 'aaa.*…, not a PrefixCache: it has no acquire"),
+        ({"num_pages": "2"}, "num_pages is '2'"),
+        ({"page_size": 1.0}, "page_size is 1.0"),
+    ],
+)
+def test_what_is_no_part_is_refused(parts, words):
+    with pytest.raises(TypeError, match=words):
+        CacheManager(**{"num_pages": 2, "page_size": 1, **parts})
+
+
+def test_more_slots_than_there_are_numbers_are_refused_before_memory_is_taken():
+    with pytest.raises(ValueError, match=f"{2**31 - 1} pages of 2 are {2**32 - 2} slots: a slot is an integer in"):
+        CacheManager(2**31 - 1, 2)
+    with pytest.raises(ValueError, match="a slot is an integer in") as refused:
+        CacheManager(10**5000)
+    assert len(str(refused.value)) < 300
 
 
 @pytest.mark.parametrize("pool", [FreeListPool, BitmaskPool, QueuePool])

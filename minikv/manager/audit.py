@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from minikv.errors import InvariantError
+from minikv.errors import InvariantError, bounded
 from minikv.pools.contract import PAGE_LIMIT
 
 if TYPE_CHECKING:
@@ -19,15 +19,36 @@ if TYPE_CHECKING:
 Owners = dict[int, str]
 
 
-def require_fit(manager: CacheManager) -> None:
-    """Raise `ValueError` for the first part of a new manager that does not fit the others.
+_CACHE_VERBS = ("acquire", "insert", "lock", "unlock", "evict", "check")
+_POOL_VERBS = ("alloc_to", "free", "is_free", "check")
 
-    >>> from minikv import CacheManager
-    >>> CacheManager(num_pages=2**12, page_size=2**20)
+
+def require_slots(num_pages: int, page_size: int) -> None:
+    """Raise `ValueError` when there are more slots than an int32 can number.
+
+    >>> require_slots(num_pages=2**12, page_size=2**20)
     Traceback (most recent call last):
     ValueError: 4096 pages of 1048576 are 4294967296 slots: a slot is an integer in [0, 2**31)
     """
+    if num_pages * page_size > PAGE_LIMIT:
+        pages, slots = bounded(num_pages), bounded(num_pages * page_size)
+        raise ValueError(f"{pages} pages of {bounded(page_size)} are {slots} slots: a slot is an integer in [0, 2**31)")
+
+
+def require_fit(manager: CacheManager) -> None:
+    """Raise `TypeError` for a part of a new manager that is none, `ValueError` for one that does not fit the others.
+
+    >>> from minikv import CacheManager, RadixCache
+    >>> CacheManager(num_pages=4, page_size=2, prefix_cache=RadixCache())
+    Traceback (most recent call last):
+    ValueError: page_size is 2: the prefix cache has pages of 1
+    """
     pages, size = manager.num_pages, manager.page_size
+    for name, part, verbs in (("prefix_cache", manager.cache, _CACHE_VERBS), ("pool", manager.pool, _POOL_VERBS)):
+        missing = [verb for verb in verbs if not callable(getattr(part, verb, None))]
+        if missing or isinstance(part, type):
+            kind = "a PrefixCache" if name == "prefix_cache" else "a SlotPool"
+            raise TypeError(f"{name} is {bounded(part)}, not {kind}" + (f": it has no {missing[0]}" if missing else ""))
     if manager.cache.page_size != size:
         raise ValueError(f"page_size is {size}: the prefix cache has pages of {manager.cache.page_size}")
     if manager.pool.size != pages:
@@ -35,8 +56,6 @@ def require_fit(manager: CacheManager) -> None:
     for name, mine in (("num_pages", pages), ("page_size", size)):
         if getattr(manager.store, name, mine) != mine:
             raise ValueError(f"{name} is {mine}: the store has {getattr(manager.store, name)}")
-    if pages * size > PAGE_LIMIT:
-        raise ValueError(f"{pages} pages of {size} are {pages * size} slots: a slot is an integer in [0, 2**31)")
 
 
 def check_manager(manager: CacheManager) -> None:

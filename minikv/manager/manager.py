@@ -25,7 +25,7 @@ from typing import Any
 
 from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive, exclusive
-from minikv.manager.audit import check_manager, require_fit
+from minikv.manager.audit import check_manager, require_fit, require_slots
 from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
 from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
@@ -41,7 +41,7 @@ class CacheManager(Exclusive):
     to `(p + 1) * page_size - 1`. `prefix_cache` is any `PrefixCache` of that page size (default
     `RadixCache(page_size)`), `pool` any `SlotPool` of `num_pages` pages (default `FreeListPool(num_pages)`), both of
     them new or kept for this manager alone. `store` is where the keys and values lie; the manager only carries it.
-    Raises `ValueError` when the parts do not fit each other.
+    The default pool takes 4 bytes a page. Raises `TypeError` or `ValueError` when the parts do not fit each other.
 
     >>> manager = CacheManager(num_pages=8)
     >>> first = manager.start([1, 2, 3, 4])
@@ -64,6 +64,7 @@ class CacheManager(Exclusive):
     ):
         self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        require_slots(self.num_pages, self.page_size)
         self.cache: PrefixCache = prefix_cache if prefix_cache is not None else RadixCache(page_size)
         self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
         self.store = store
@@ -99,8 +100,8 @@ class CacheManager(Exclusive):
 
         At most `limit` tokens are taken from the cache. By default at least the last token is left to compute, since
         its logits are what the request came for. `spare` pages are to remain available, for the next tokens of those
-        that run. Raises `OutOfPages`, the spare ones among the needed, and nothing is held, when there is no room;
-        `ValueError` when there are no tokens.
+        that run. Raises `OutOfPages`, the spare ones among the needed, when there is no room, and `ValueError` when there
+        are no tokens; then nothing is held, though what was found of `tokens` counts as used.
 
         >>> manager = CacheManager(num_pages=4, page_size=2)
         >>> manager.start([1, 2, 3]).slots.tolist()

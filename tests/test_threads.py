@@ -1,0 +1,143 @@
+"""Threads: any of them may call a cache manager, and only its lock makes that so."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import threading
+
+import pytest
+
+from minikv import CacheManager, InvariantError, OutOfPages, RadixCache
+
+ROUNDS = 60  # lives of a request, in each thread
+
+
+class WithoutLock(CacheManager):
+    """A manager whose lock does nothing."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self._lock = contextlib.nullcontext()
+
+
+@contextlib.contextmanager
+def switching_all_the_time():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def in_threads(*acts):
+    """Run each of `acts` in a thread of its own; the errors that came out."""
+    errors = []
+
+    def run(act):
+        try:
+            act()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=[act]) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return errors
+
+
+def lives(manager, seed):
+    """Requests that begin alike, one after the other: they share, compute the same twice, and run out of room."""
+    for turn in range(ROUNDS):
+        with contextlib.suppress(OutOfPages):
+            sequence = manager.start([1, 2, 3, 4, 5, turn % 3, 100 * seed + turn, seed, turn])
+            end = manager.abort
+            try:
+                manager.advance(sequence, 1)
+                manager.checkpoint(sequence)
+                manager.extend(sequence, [turn, turn + 1, turn + 2])
+                manager.advance(sequence)
+                end = manager.abort if turn % 4 == 3 else manager.finish
+            finally:
+                end(sequence)
+
+
+@pytest.mark.parametrize("page_size", [1, 2])
+def test_many_threads_leave_nothing_behind(page_size):
+    manager = CacheManager(48, page_size, prefix_cache=RadixCache(page_size, evict_by="page"))
+    with switching_all_the_time():
+        errors = in_threads(*[lambda seed=seed: lives(manager, seed) for seed in range(4)])
+    assert errors == []
+    manager.check()
+    assert (manager.sequences, manager.cache.protected_size) == ([], 0)
+    assert manager.available_size == 48 * page_size
+
+
+def in_the_middle(manager, verb, act, patience):
+    """Once, in the middle of the pool's `verb`, another thread begins `act`; it has `patience` seconds to be done."""
+    original, threads = getattr(manager.pool, verb), []
+
+    def interrupted(*args):
+        if not threads:
+            threads.append(threading.Thread(target=act))
+            threads[0].start()
+            threads[0].join(patience)
+        return original(*args)
+
+    setattr(manager.pool, verb, interrupted)
+    return threads
+
+
+def two_start(manager, patience):
+    others = in_the_middle(manager, "alloc_to", lambda: manager.start([3, 4]), patience)
+    manager.start([1, 2])
+    return others
+
+
+def two_extend(manager, patience):
+    sequence = manager.start([1, 2])
+    others = in_the_middle(manager, "alloc_to", lambda: manager.extend(sequence, [4]), patience)
+    manager.extend(sequence, [3])
+    return others
+
+
+def two_checkpoint(manager, patience):
+    """The duplicates of a checkpoint are on their way to the pool when the other thread gives its pages back."""
+    published, duplicated, other = (manager.start([1, 2, 3, last]) for last in (4, 5, 6))
+    for sequence in (published, duplicated):
+        manager.advance(sequence)
+    manager.checkpoint(published)
+    others = in_the_middle(manager, "free", lambda: manager.abort(other), patience)
+    manager.checkpoint(duplicated)
+    return others
+
+
+@pytest.mark.parametrize("act", [two_start, two_extend, two_checkpoint], ids=lambda act: act.__name__)
+def test_an_act_that_comes_in_the_middle_of_another_waits(act):
+    """It cannot be done before the other is, however long that waits for it."""
+    manager = CacheManager(16)
+    (other,) = act(manager, patience=0.05)
+    other.join()
+    manager.check()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("act", [two_start, two_extend, two_checkpoint], ids=lambda act: act.__name__)
+def test_without_the_lock_it_does_harm(act):
+    """The other is let through to its end, so this does not hang on luck."""
+    manager = WithoutLock(16)
+    with pytest.raises((InvariantError, ValueError)):  # noqa: PT012 - the act itself may be refused, or the audit finds it
+        (other,) = act(manager, patience=60)
+        other.join()
+        manager.check()
+
+
+@pytest.mark.parametrize("part", ["minikv.pools", "minikv.prefix.radix"])
+def test_the_parts_say_that_they_are_for_one_thread(part):
+    words = inspect.cleandoc(sys.modules[part].__doc__).replace("\n", " ")
+    assert "may be used by one thread at a time; a `CacheManager` takes care of that" in words
+    assert "Any thread may call it" in CacheManager.__doc__
