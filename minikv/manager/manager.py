@@ -100,8 +100,8 @@ class CacheManager(Exclusive):
 
         At most `limit` tokens are taken from the cache. By default at least the last token is left to compute, since
         its logits are what the request came for. `spare` pages are to remain available, for the next tokens of those
-        that run. Raises `OutOfPages`, the spare ones among the needed, when there is no room, and `ValueError` when there
-        are no tokens; then nothing is held, though what was found of `tokens` counts as used.
+        that run. Raises `OutOfPages`, the spare ones among the needed, when there is no room; then nothing is held, and
+        what was found of `tokens` counts as used. `ValueError` when there are no tokens.
 
         >>> manager = CacheManager(num_pages=4, page_size=2)
         >>> manager.start([1, 2, 3]).slots.tolist()
