@@ -868,6 +868,19 @@ def test_rule_14_a_handle_that_ended_where_there_is_no_end_any_more_still_locks(
     cache.check()
 
 
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_rule_14_a_handle_finds_its_place_when_the_joined_edge_was_cut_again(cut):
+    cache, handle = split_in_two()
+    cache.match_prefix([1, 2, 3, 4])
+    cache.match_prefix([1, 2, 3, 4][:cut])
+    cache.lock(handle)
+    assert (handle.node.end, sizes(cache)) == (2, (2, 2, 4))
+    cache.check()
+    assert evicted(cache, 10) == [7, 8]
+    cache.unlock(handle)
+    assert cached(cache, [1, 2, 3, 4]) == [5, 6]
+
+
 @pytest.mark.parametrize("evict_by", ["node", "page"])
 @pytest.mark.parametrize("again", [[1, 2, 3, 4], [1, 2, 3, 9]], ids=["the same tokens", "other tokens"])
 def test_rule_14_a_handle_stays_stale_whatever_was_cached_and_joined_there_since(again, evict_by):
