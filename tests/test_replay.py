@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive import NaiveCache
 
 from minikv import RadixCache, pack
-from minikv.measure import TraceError, TraceRequest, read_trace, replay
+from minikv.measure import Replay, TraceError, TraceRequest, read_trace, replay
 from minikv.measure.traces import LONGEST_LINE, trace_lines
 
 
@@ -51,6 +51,16 @@ def test_a_capacity_is_a_whole_number_of_blocks(capacity, error):
         replay(trace([1]), RadixCache(), capacity)
 
 
+def test_a_capacity_holds_a_page():
+    with pytest.raises(ValueError, match="capacity is 3: a cache holds at least 1 page of 4"):
+        replay(trace([1]), RadixCache(page_size=4), capacity=3)
+    assert replay(trace([1, 2, 3]), RadixCache(page_size=2), capacity=3).uncached_requests == 1
+
+
+def test_a_whole_trace_may_be_found_and_an_empty_request_finds_nothing():
+    assert replay(trace([1, 2], [], [1, 2]), RadixCache()) == Replay(3, 4, hits=2, peak_size=2)
+
+
 def test_a_replay_starts_with_an_empty_cache():
     cache = RadixCache()
     cache.insert([1], [0])
@@ -60,7 +70,7 @@ def test_a_replay_starts_with_an_empty_cache():
 
 @given(
     st.lists(st.lists(st.integers(0, 2), max_size=7), max_size=12),
-    st.none() | st.integers(1, 12),
+    st.none() | st.integers(3, 12),
     st.integers(1, 3),
     st.sampled_from(["node", "page"]),
 )

@@ -1,7 +1,8 @@
 """Replaying a trace through a prefix cache: what would it have saved?
 
-Each request goes the whole way, one after the other: match, lock, make room, insert, unlock. One token of the cache
-stands for one block of the trace, so sizes and capacities count blocks.
+A `CacheManager` serves each request from start to finish, one after the other. One token of the cache stands for one
+block of the trace, so sizes and capacities count blocks. A trace lists whole blocks of a prompt, so a request may find
+all of them cached.
 """
 
 from __future__ import annotations
@@ -9,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from minikv.errors import whole_number
+from minikv.manager import CacheManager
+from minikv.measure.growing_pool import GrowingPool
 from minikv.measure.traces import TraceRequest
-from minikv.pools import PAGE_LIMIT, Pages
+from minikv.pools.contract import PAGE_LIMIT
 from minikv.prefix import PrefixCache
 from minikv.tokens import PackedTokens
 
 
 @dataclass
 class Replay:
-    """What came of a replay, all in blocks but `requests` and `uncached_requests`.
+    """What a replay found, all in blocks but `requests` and `uncached_requests`.
 
-    `hits` were cached when their request came; `evicted` had to go for others; `peak_size` is the most that was
+    `hits` were cached when their request arrived; `evicted` made room for others; `peak_size` is the most that was
     cached at once; `uncached_requests` were larger than the capacity and served without the cache.
     """
 
@@ -40,9 +41,10 @@ class Replay:
 
 
 def replay(requests: Iterable[TraceRequest], cache: PrefixCache, capacity: int | None = None) -> Replay:
-    """Send every request through `cache`, evicting so that at most `capacity` blocks are held; `None`: no limit.
+    """Serve every request through `cache`, which holds at most `capacity` blocks, in whole pages; `None`: no limit.
 
-    `cache` must be empty. A request larger than the capacity is served uncached.
+    `cache` must be empty. A request larger than the capacity is served uncached. Raises `ValueError` when the capacity
+    is smaller than a page.
 
     >>> from minikv import RadixCache
     >>> from minikv.measure import TraceRequest
@@ -55,56 +57,34 @@ def replay(requests: Iterable[TraceRequest], cache: PrefixCache, capacity: int |
     """
     if cache.total_size:
         raise ValueError(f"the cache holds {cache.total_size} tokens already: a replay starts with an empty one")
-    if capacity is not None:
-        capacity = whole_number("capacity", capacity, 1, "a cache holds at least 1 block")
-    pool = _GrowingPool(capacity)
+    manager = _manager(cache, capacity)
+    room = manager.available_size
     result = Replay()
     for request in requests:
         result.requests += 1
         result.blocks += len(request.blocks)
-        if capacity is not None and len(request.blocks) > capacity:
+        if len(request.blocks) > room:
             result.uncached_requests += 1
-        else:
-            _serve(request.blocks, cache, pool, result)
-            result.peak_size = max(result.peak_size, cache.total_size)
+        elif len(request.blocks):
+            _serve(request.blocks, manager, result)
     return result
 
 
-def _serve(blocks: PackedTokens, cache: PrefixCache, pool: _GrowingPool, result: Replay) -> None:
-    match = cache.match_prefix(blocks)
-    cache.lock(match.handle)
-    new = len(blocks) - match.length
-    if new > pool.num_free:
-        evicted = cache.evict(new - pool.num_free)
-        pool.free(evicted)
-        result.evicted += len(evicted)
-    slots = np.concatenate([match.slots, np.array(pool.alloc(new), np.int32)])
-    inserted = cache.insert(blocks, slots, start=match.handle)
-    if inserted.length < len(blocks):
-        pool.free(slots[max(inserted.length, match.length) :])  # the tail that is no whole page
-    cache.unlock(match.handle)
-    result.hits += match.length
+def _manager(cache: PrefixCache, capacity: int | None) -> CacheManager:
+    """A manager of as many whole pages as `capacity` blocks have room for."""
+    if capacity is None:
+        capacity = PAGE_LIMIT
+    size = cache.page_size
+    capacity = whole_number("capacity", capacity, size, f"a cache holds at least 1 page of {size}")
+    num_pages = min(capacity, PAGE_LIMIT) // size
+    return CacheManager(num_pages, size, cache, GrowingPool(num_pages))
 
 
-class _GrowingPool:
-    """A pool that makes its slots when they are first asked for, so that a large capacity costs nothing unused."""
-
-    def __init__(self, size: int | None):
-        self._size = PAGE_LIMIT if size is None else min(size, PAGE_LIMIT)
-        self._made = 0
-        self._returned: list[int] = []
-
-    @property
-    def num_free(self) -> int:
-        return self._size - self._made + len(self._returned)
-
-    def alloc(self, count: int) -> list[int]:
-        keep = max(0, len(self._returned) - count)
-        slots = self._returned[keep:]
-        del self._returned[keep:]
-        fresh = range(self._made, self._made + count - len(slots))
-        self._made = fresh.stop
-        return [*slots, *fresh]
-
-    def free(self, slots: Pages) -> None:
-        self._returned.extend(slots.tolist())
+def _serve(blocks: PackedTokens, manager: CacheManager, result: Replay) -> None:
+    before = manager.cache.total_size
+    sequence = manager.start(blocks, limit=len(blocks))
+    result.hits += sequence.cached_length
+    result.evicted += before - manager.cache.total_size  # a start stores nothing, so what is missing made room
+    manager.advance(sequence)
+    manager.finish(sequence)
+    result.peak_size = max(result.peak_size, manager.cache.total_size)
