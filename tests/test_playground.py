@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minikv.course.playground import Playground, playground
-from minikv.course.playground.bench import Bench
+from minikv.course.playground.history import History
+from minikv.course.playground.live import LiveCache
 from minikv.course.playground.page import message_html, page_html, text_of
 from minikv.course.playground.scenes import SCENES
 from minikv.course.playground.steps import MOST_PAGES, Settings, Step, label_text, prompt_step
-from minikv.course.playground.story import Story
 from minikv.errors import LockError, OutOfPages
 from minikv.prefix.eviction import POLICIES
 
@@ -40,156 +40,156 @@ SETTINGS = st.builds(
 DOINGS = st.lists(st.one_of(STEPS, STEPS, STEPS, SETTINGS, st.sampled_from(list(SCENES.values()))), max_size=14)
 
 
-def do(story, doing):
+def do(history, doing):
     """One doing of a class; what cannot be done must change nothing."""
-    before = text_of(story)
+    before = text_of(history)
     try:
         if isinstance(doing, Settings):
-            story.set(doing)
+            history.set(doing)
         else:
-            story.do(*(doing.steps if hasattr(doing, "hint") else [doing]))
+            history.do(*(doing.steps if hasattr(doing, "hint") else [doing]))
     except (ValueError, LockError, OutOfPages):
-        assert text_of(story) == before
+        assert text_of(history) == before
 
 
 @given(SETTINGS, DOINGS)
 @settings(max_examples=120, deadline=None)
 def test_nothing_leaks_whatever_a_class_does(first, doings):
-    story = Story(first)
+    history = History(first)
     for doing in doings:
-        do(story, doing)
-        bench = story.bench
-        bench.check()
-        assert bench.free_size + bench.cache.total_size == story.settings.capacity * story.settings.page_size
+        do(history, doing)
+        live = history.live
+        live.check()
+        assert live.free_size + live.cache.total_size == history.settings.capacity * history.settings.page_size
 
 
 @given(SETTINGS, DOINGS, st.integers(0, 14))
 @settings(max_examples=80, deadline=None)
 def test_undo_and_redo_come_back_to_the_same(first, doings, count):
-    story = Story(first)
+    history = History(first)
     for doing in doings:
-        do(story, doing)
-    text, page, count = text_of(story), page_html(story), min(count, story.at)
-    undone = [story.undo() for _ in range(count)]
-    story.bench.check()
-    assert [story.redo() for _ in range(count)] == undone[::-1]
-    assert (text_of(story), page_html(story)) == (text, page)
+        do(history, doing)
+    text, page, count = text_of(history), page_html(history), min(count, history.at)
+    undone = [history.undo() for _ in range(count)]
+    history.live.check()
+    assert [history.redo() for _ in range(count)] == undone[::-1]
+    assert (text_of(history), page_html(history)) == (text, page)
 
 
 @given(SETTINGS, DOINGS)
 @settings(max_examples=60, deadline=None)
 def test_undoing_everything_gives_the_empty_cache_it_began_with(first, doings):
-    story = Story(first)
+    history = History(first)
     for doing in doings:
-        do(story, doing)
-    while story.at:
-        story.undo()
-    assert story.settings == first
-    assert story.bench.cache.total_size == 0
-    assert story.bench.pool.num_free == first.capacity
-    assert not story.bench.locks
+        do(history, doing)
+    while history.at:
+        history.undo()
+    assert history.settings == first
+    assert history.live.cache.total_size == 0
+    assert history.live.pool.num_free == first.capacity
+    assert not history.live.locks
 
 
 def test_a_request_that_does_not_fit_says_what_there_is_and_changes_nothing():
-    story = Story(Settings(capacity=6))
+    history = History(Settings(capacity=6))
     for step in [prompt_step("insert", "1 2 3"), prompt_step("lock", "1 2 3"), prompt_step("insert", "7 8")]:
-        story.do(step)
-    before, clock = text_of(story), story.bench.cache._clock
-    with pytest.raises(OutOfPages, match=r"^4 needed, but only 1 free and 2 evictable$"):
-        story.do(prompt_step("insert", "1 2 9 9 9 9"))
-    assert (text_of(story), story.bench.cache._clock) == (before, clock)
+        history.do(step)
+    before, clock = text_of(history), history.live.cache._clock
+    with pytest.raises(OutOfPages, match=r"^4 pages needed, but only 1 free and 2 evictable$"):
+        history.do(prompt_step("insert", "1 2 9 9 9 9"))
+    assert (text_of(history), history.live.cache._clock) == (before, clock)
 
 
 def test_a_request_makes_room_by_evicting_but_never_its_own_prefix():
-    bench = Bench(Settings(capacity=4))
-    bench.act(prompt_step("insert", "1 2 3"))
-    outcome = bench.act(prompt_step("insert", "1 2 8 9"))
+    live = LiveCache(Settings(capacity=4))
+    live.act(prompt_step("insert", "1 2 3"))
+    outcome = live.act(prompt_step("insert", "1 2 8 9"))
     assert outcome.words == "2 of 4 cached, 2 new in slots 2-3, evicted 1 page for it; split a node"
-    assert bench.cache.match_prefix([1, 2, 8, 9]).length == 4
+    assert live.cache.match_prefix([1, 2, 8, 9]).length == 4
 
 
 def test_the_unaligned_tail_needs_a_page_and_gives_it_back():
-    bench = Bench(Settings(page_size=4, capacity=3))
-    outcome = bench.act(prompt_step("insert", "1 2 3 4 5 6 7 8 9 10"))
+    live = LiveCache(Settings(page_size=4, capacity=3))
+    outcome = live.act(prompt_step("insert", "1 2 3 4 5 6 7 8 9 10"))
     assert outcome.words == "0 of 10 cached, 8 new in slots 0-7, tail of 2 not kept"
-    assert bench.pool.num_free == 1
-    with pytest.raises(OutOfPages, match="3 needed, but only 2 free"):
-        Bench(Settings(page_size=4, capacity=2)).act(prompt_step("insert", "1 2 3 4 5 6 7 8 9 10"))
+    assert live.pool.num_free == 1
+    with pytest.raises(OutOfPages, match="3 pages needed, but only 2 free"):
+        LiveCache(Settings(page_size=4, capacity=2)).act(prompt_step("insert", "1 2 3 4 5 6 7 8 9 10"))
 
 
 def test_reset_waits_for_the_locks():
-    story = Story()
-    story.do(prompt_step("insert", "1 2"), prompt_step("lock", "1 2"))
+    history = History()
+    history.do(prompt_step("insert", "1 2"), prompt_step("lock", "1 2"))
     with pytest.raises(LockError, match="cannot reset: 1 lock"):
-        story.do(Step("reset"))
-    story.do(Step("unlock", "1", number=1), Step("reset"))
-    assert story.bench.cache.total_size == 0
-    story.undo()
-    assert story.bench.cache.total_size == 2
+        history.do(Step("reset"))
+    history.do(Step("unlock", "1", number=1), Step("reset"))
+    assert history.live.cache.total_size == 0
+    history.undo()
+    assert history.live.cache.total_size == 2
 
 
 def test_locks_are_numbered_and_given_back_by_number():
-    story = Story()
-    story.do(*[prompt_step(verb, "1 2") for verb in ("insert", "lock", "lock")])
-    assert {number: what for number, (_, what) in story.bench.locks.items()} == dict.fromkeys(
+    history = History()
+    history.do(*[prompt_step(verb, "1 2") for verb in ("insert", "lock", "lock")])
+    assert {number: what for number, (_, what) in history.live.locks.items()} == dict.fromkeys(
         (1, 2), "2 tokens of [1 2]"
     )
-    story.do(Step("unlock", "1", number=1))
-    assert story.bench.cache.protected_size == 2
+    history.do(Step("unlock", "1", number=1))
+    assert history.live.cache.protected_size == 2
     with pytest.raises(LockError, match="cannot give back lock 1: held are 2"):
-        story.do(Step("unlock", "1", number=1))
+        history.do(Step("unlock", "1", number=1))
     with pytest.raises(ValueError, match="nothing to lock: no page of \\[9\\] is cached"):
-        story.do(prompt_step("lock", "9"))
+        history.do(prompt_step("lock", "9"))
 
 
 def test_other_settings_replay_the_same_steps():
-    story = Story(Settings(page_size=4, capacity=12))
-    story.do(*SCENES["pages of 4"].steps[1:])
-    assert story.outcomes[-1].words == "4 of 7 cached in slots 0-3; split a node"
-    story.set(Settings(page_size=2, capacity=12))
-    assert [outcome.words for outcome in story.outcomes[1:]] == [
+    history = History(Settings(page_size=4, capacity=12))
+    history.do(*SCENES["pages of 4"].steps[1:])
+    assert history.outcomes[-1].words == "4 of 7 cached in slots 0-3; split a node"
+    history.set(Settings(page_size=2, capacity=12))
+    assert [outcome.words for outcome in history.outcomes[1:]] == [
         "6 of 7 cached in slots 0-5; split a node",
         "2 steps replayed",
     ]
-    story.undo()
-    assert story.settings.page_size == 4
+    history.undo()
+    assert history.settings.page_size == 4
 
 
 def test_settings_in_which_a_step_cannot_be_done_are_refused_by_its_number():
-    story = Story()
-    story.do(prompt_step("insert", "1 2"), prompt_step("lock", "1 2"))
-    before = text_of(story)
+    history = History()
+    history.do(prompt_step("insert", "1 2"), prompt_step("lock", "1 2"))
+    before = text_of(history)
     wanted = r"^step 2 \(lock \[1 2\]\) cannot be done then: there is nothing to lock: .*\. Undo it, or reset first$"
     with pytest.raises(ValueError, match=wanted):
-        story.set(Settings(page_size=4))
-    assert text_of(story) == before
+        history.set(Settings(page_size=4))
+    assert text_of(history) == before
 
 
 def test_after_a_reset_what_came_before_does_not_bind():
-    story = Story()
-    story.do(prompt_step("insert", "1 2 3"), Step("reset"))
-    story.set(Settings(capacity=2))
-    story.do(prompt_step("insert", "5"))
-    assert story.outcomes[0].words == "0 of 3 cached, 3 new in slots 0-2"
-    assert story.settings.capacity == story.bench.pool.size == 2
+    history = History()
+    history.do(prompt_step("insert", "1 2 3"), Step("reset"))
+    history.set(Settings(capacity=2))
+    history.do(prompt_step("insert", "5"))
+    assert history.outcomes[0].words == "0 of 3 cached, 3 new in slots 0-2"
+    assert history.settings.capacity == history.live.pool.size == 2
 
 
 def test_a_new_step_forgets_the_undone_ones():
-    story = Story()
-    story.do(prompt_step("insert", "1"), prompt_step("insert", "2"))
-    story.undo()
-    story.do(prompt_step("insert", "3"))
-    assert list(map(str, story.steps)) == ["insert [1]", "insert [3]"]
+    history = History()
+    history.do(prompt_step("insert", "1"), prompt_step("insert", "2"))
+    history.undo()
+    history.do(prompt_step("insert", "3"))
+    assert list(map(str, history.steps)) == ["insert [1]", "insert [3]"]
     with pytest.raises(ValueError, match="nothing to redo"):
-        story.redo()
+        history.redo()
 
 
 def test_the_same_settings_are_no_step():
-    story = Story()
-    story.set(Settings())
-    assert not story.steps
+    history = History()
+    history.set(Settings())
+    assert not history.steps
     with pytest.raises(ValueError, match="nothing to undo"):
-        story.undo()
+        history.undo()
 
 
 @pytest.mark.parametrize("typed", ["1 2 3", "1, 2, 3", "[1, 2, 3]", "[1 2 3]", " 1,2 ,3 "])
@@ -219,18 +219,18 @@ def test_a_bad_prompt_is_named(typed):
 @given(st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=12), st.integers(1, 3))
 @settings(max_examples=60, deadline=None)
 def test_any_text_can_be_a_prompt_and_is_drawn(typed, page_size):
-    story = Story(Settings(page_size, 64))
-    story.do(prompt_step("insert", typed, text=True))
-    assert story.steps[0].tokens == tuple(typed.encode())
-    assert ElementTree.fromstring(page_html(story, text=True)).tag == "div"
-    assert text_of(story, text=True).replace("\n", "").isprintable()
+    history = History(Settings(page_size, 64))
+    history.do(prompt_step("insert", typed, text=True))
+    assert history.steps[0].tokens == tuple(typed.encode())
+    assert ElementTree.fromstring(page_html(history, text=True)).tag == "div"
+    assert text_of(history, text=True).replace("\n", "").isprintable()
 
 
 def test_a_long_namespace_is_cut_in_words_and_pictures():
-    story = Story()
-    story.do(prompt_step("insert", "1", namespace="x" * 3000), prompt_step("lock", "1", namespace="x" * 3000))
-    assert max(map(len, text_of(story).splitlines())) < 120
-    assert "x" * 70 not in page_html(story)
+    history = History()
+    history.do(prompt_step("insert", "1", namespace="x" * 3000), prompt_step("lock", "1", namespace="x" * 3000))
+    assert max(map(len, text_of(history).splitlines())) < 120
+    assert "x" * 70 not in page_html(history)
 
 
 def test_text_that_is_cut_within_a_character_is_shown_byte_by_byte():
@@ -257,30 +257,30 @@ def test_settings_that_no_cache_can_have_are_refused(message):
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", SCENES)
 def test_every_scene_plays_under_every_policy(name, policy):
-    scene, story = SCENES[name], Story()
-    story.do(*scene.steps)
-    story.set(replace(story.settings, policy=policy))
-    story.bench.check()
-    assert page_html(story, scene.text)
+    scene, history = SCENES[name], History()
+    history.do(*scene.steps)
+    history.set(replace(history.settings, policy=policy))
+    history.live.check()
+    assert page_html(history, scene.text)
     room = playground(scene=name)
     room.buttons["insert"].click()  # the prompt to go on with
-    assert room.story.steps[-1].verb == "insert"
+    assert room.history.steps[-1].verb == "insert"
 
 
 def test_scenes_keep_what_they_promise():
     def told(name):
-        story = Story()
-        story.do(*SCENES[name].steps)
-        return story, text_of(story, SCENES[name].text)
+        history = History()
+        history.do(*SCENES[name].steps)
+        return history, text_of(history, SCENES[name].text)
 
     assert "'the cat ' · slots 0-7 · matched" in told("two prompts share a prefix")[1]
     assert told("split under a lock")[1].count("locked ×1") == 2
     assert "[5 6]" not in told("evict the tail first")[1].split("1. scene")[0]
     assert "0 of 3 cached" in told("two namespaces")[1]
-    assert told("full: what may go?")[0].bench.pool.num_free == 0
+    assert told("full: what may go?")[0].live.pool.num_free == 0
     for page_size in (1, 2):
-        story, _ = told("pages of 4")
-        story.set(replace(story.settings, page_size=page_size))
+        history, _ = told("pages of 4")
+        history.set(replace(history.settings, page_size=page_size))
 
 
 # -- the widgets ------------------------------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ def test_every_refusal_is_said_in_the_box():
         press(room, name)
         refused(room, message)
     press(room, "insert", "1 2 3 4 5")
-    refused(room, "insert: 5 needed, but only 4 free and 0 evictable (in pages)")
+    refused(room, "insert: 5 pages needed, but only 4 free and 0 evictable")
     press(room, "lock", "1 2")
     refused(room, "there is nothing to lock")
     press(room, "evict", amount=-1)
@@ -375,7 +375,7 @@ def test_bad_settings_are_said_and_the_field_goes_back():
         ("page_size", 0, "page_size is 0: a page holds at least 1 token"),
         ("page_size", -3, "page_size is -3"),
         ("capacity", 100_000, "capacity is 100000: a playground draws at most 256 pages"),
-        ("capacity", 2, "step 1 (insert [1 2 3]) cannot be done then: 3 needed, but only 2 free"),
+        ("capacity", 2, "step 1 (insert [1 2 3]) cannot be done then: 3 pages needed, but only 2 free"),
     ]:
         before = room.text, room.settings[name].value
         room.settings[name].value = value
@@ -389,7 +389,7 @@ def test_settings_are_chosen_undone_and_follow_the_scene():
     room.settings["page_size"].value = 2
     assert room.said == "page size 4 → 2: 2 steps replayed"
     room.settings["evict_by"].value = "page"
-    assert room.story.bench.cache.evict_by == "page"
+    assert room.history.live.cache.evict_by == "page"
     press(room, "undo")
     press(room, "undo")
     assert (room.settings["page_size"].value, room.settings["evict_by"].value) == (4, "node")
@@ -463,6 +463,6 @@ def test_the_notebook_comparison_is_never_disturbed():
 
 def test_an_error_that_nobody_foresaw_is_said_too(monkeypatch):
     room = Playground()
-    monkeypatch.setattr(room.story, "do", lambda step: 1 / 0)
+    monkeypatch.setattr(room.history, "do", lambda step: 1 / 0)
     press(room, "insert", "1")
     refused(room, "insert: division by zero")

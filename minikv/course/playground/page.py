@@ -9,8 +9,8 @@ from typing import Any
 
 from minikv.course.pictures.draw import Picture, draw
 from minikv.course.pictures.svg import svg_size
+from minikv.course.playground.history import History
 from minikv.course.playground.steps import label_text
-from minikv.course.playground.story import Story
 
 SHOWN = 8  # lines of history
 _SMALLEST = {"tree": 0.7, "pool": 0.6}  # shrunk further it could not be read: it scrolls instead
@@ -40,27 +40,27 @@ def message_html(tone: str, words: str) -> str:
     return f'<div role="{role}" style="{box}"><b style="color:{line}">{sign}</b> {escape(words)}</div>'
 
 
-def pictures(story: Story, text: bool = False) -> tuple[Picture, Picture]:
+def pictures(history: History, text: bool = False) -> tuple[Picture, Picture]:
     """The tree and the pool as they are, with what the last step touched marked.
 
     >>> from minikv.course.playground.steps import prompt_step
-    >>> story = Story()
-    >>> story.do(prompt_step("insert", "hi", text=True))
-    >>> print(pictures(story, text=True)[0])
+    >>> history = History()
+    >>> history.do(prompt_step("insert", "hi", text=True))
+    >>> print(pictures(history, text=True)[0])
     root
     └─ 'hi' · slots 0-1 · new
     """
-    last, bench = story.outcomes[-1] if story.outcomes else None, story.bench
+    last, live = history.outcomes[-1] if history.outcomes else None, history.live
     label: Callable[[list[Any]], str] | None = label_text if text else None
-    tree = draw(bench.cache, label=label, **(last.nodes if last else {}))
-    marks: dict[str, Any] = {"locked": bench.protected_pages, **(last.pages if last else {})}
-    return tree, draw(bench.pool, **marks)
+    tree = draw(live.cache, label=label, **(last.nodes if last else {}))
+    marks: dict[str, Any] = {"locked": live.protected_pages, **(last.pages if last else {})}
+    return tree, draw(live.pool, **marks)
 
 
-def text_of(story: Story, text: bool = False) -> str:
+def text_of(history: History, text: bool = False) -> str:
     """The text twin: settings, sizes, tree, pool, locks and the last steps.
 
-    >>> print(text_of(Story()))
+    >>> print(text_of(History()))
     Playground(page_size=1, capacity=32, policy='lru', evict_by='node')
     tokens: 32 free + 0 evictable + 0 protected = 32
     root
@@ -68,42 +68,42 @@ def text_of(story: Story, text: bool = False) -> str:
       0  ................
      16  ................    # in use  . free
     """
-    bench, sizes = story.bench, _sizes(story)
-    lines = [f"Playground({story.settings})", "tokens: " + " + ".join(f"{n} {name}" for name, n in sizes[:3])]
+    live, sizes = history.live, _sizes(history)
+    lines = [f"Playground({history.settings})", "tokens: " + " + ".join(f"{n} {name}" for name, n in sizes[:3])]
     lines[-1] += f" = {sum(n for _, n in sizes[:3])}"
-    lines += [picture.text for picture in pictures(story, text)]
-    lines += [f"lock {number}: {what}" for number, (_, what) in bench.locks.items()]
-    steps = [": ".join(filter(None, (name, what))) + " (undone)" * undone for name, what, undone in _log(story)]
+    lines += [picture.text for picture in pictures(history, text)]
+    lines += [f"lock {number}: {what}" for number, (_, what) in live.locks.items()]
+    steps = [": ".join(filter(None, (name, what))) + " (undone)" * undone for name, what, undone in _log(history)]
     return "\n".join(lines + steps)
 
 
-def page_html(story: Story, text: bool = False) -> str:
+def page_html(history: History, text: bool = False) -> str:
     """The same as HTML on white: the tree beside the rest, or above it where the window is narrow.
 
-    >>> "nothing done yet" in page_html(Story())
+    >>> "nothing done yet" in page_html(History())
     True
     """
-    tree, pool = pictures(story, text)
+    tree, pool = pictures(history, text)
     width = svg_size(tree.svg)[0] if tree.svg else 300
     left = f'<div style="flex:1 1 {max(width, 180):g}px;min-width:0;max-width:100%">{_drawn(tree, "tree")}</div>'
-    right = "".join([_tiles(story), _drawn(pool, "pool"), _locks(story), _history(story)])
+    right = "".join([_tiles(history), _drawn(pool, "pool"), _locks(history), _history(history)])
     panel = f'<div style="{_PANEL}">{left}<div style="flex:1 1 430px;min-width:0;max-width:560px">{right}</div></div>'
     return f'<div style="{_NO_WIDER}">{panel}</div>'
 
 
-def _sizes(story: Story) -> list[tuple[str, int]]:
-    cache = story.bench.cache
+def _sizes(history: History) -> list[tuple[str, int]]:
+    cache = history.live.cache
     return [
-        ("free", story.bench.free_size),
+        ("free", history.live.free_size),
         ("evictable", cache.evictable_size),
         ("protected", cache.protected_size),
         ("cached", cache.total_size),
     ]
 
 
-def _tiles(story: Story) -> str:
-    tiles = [f'<span style="{_TILE}"><b style="font-size:16px">{n}</b> {name}</span>' for name, n in _sizes(story)]
-    size, pages = story.settings.page_size, story.settings.capacity
+def _tiles(history: History) -> str:
+    tiles = [f'<span style="{_TILE}"><b style="font-size:16px">{n}</b> {name}</span>' for name, n in _sizes(history)]
+    size, pages = history.settings.page_size, history.settings.capacity
     how = "" if size == 1 else f": {pages} pages of {size}; page p is slots {size}p to {size}p+{size - 1}"
     total = f'<div style="color:#495057;margin:2px 0 6px">tokens, {size * pages} in all{how}</div>'
     return f'<div style="display:flex;flex-wrap:wrap;gap:6px">{"".join(tiles)}</div>{total}'
@@ -118,27 +118,27 @@ def _drawn(picture: Picture, name: str) -> str:
     return f'<div role="img" aria-label="the {name}: {text}" style="overflow-x:auto">{drawn}</div>'
 
 
-def _locks(story: Story) -> str:
-    held = [f"<b>lock {number}</b>: {escape(what)}" for number, (_, what) in story.bench.locks.items()]
+def _locks(history: History) -> str:
+    held = [f"<b>lock {number}</b>: {escape(what)}" for number, (_, what) in history.live.locks.items()]
     return f'<div style="margin:4px 0">{"<br/>".join(held)}</div>' if held else ""
 
 
-def _log(story: Story) -> Iterator[tuple[str, str, bool]]:
+def _log(history: History) -> Iterator[tuple[str, str, bool]]:
     """The lines of history near the present: step, what came of it, and whether it is undone."""
-    end = min(len(story.steps), max(story.at + SHOWN // 2, SHOWN))
+    end = min(len(history.steps), max(history.at + SHOWN // 2, SHOWN))
     start = max(0, end - SHOWN)
     if start:
         yield "", f"… {start} earlier", False
     for i in range(start, end):
-        done = i < story.at
-        yield f"{i + 1}. {story.steps[i]}", story.outcomes[i].words if done else "", not done
-    if end < len(story.steps):
-        yield "", f"… {len(story.steps) - end} more", True
+        done = i < history.at
+        yield f"{i + 1}. {history.steps[i]}", history.outcomes[i].words if done else "", not done
+    if end < len(history.steps):
+        yield "", f"… {len(history.steps) - end} more", True
 
 
-def _history(story: Story) -> str:
+def _history(history: History) -> str:
     lines = []
-    for name, what, undone in _log(story):
+    for name, what, undone in _log(history):
         shown = ": ".join(filter(None, (f"<b>{escape(name)}</b>" if name else "", escape(what))))
         if undone:
             shown = f"<s>{shown}</s> <i>(undone)</i>"

@@ -1,8 +1,8 @@
 """The playground: one live cache for a classroom, under plain ipywidgets.
 
 Type a prompt, press a button, and see tree, pool and sizes at once; undo, redo, load a scene, or ask what the same
-steps would have done with other pages or another policy. The widgets only read what is typed, tell it to a `Story`
-and show what came of it. Whatever goes wrong is said in the message box: nothing is thrown at the class.
+steps would have done with other pages or another policy. The widgets only read what is typed, pass it to a `History`
+and show the outcome. Every error is shown in the message box; none is raised.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 import ipywidgets as widgets
 
 from minikv.course.pictures.draw import Picture, beside
+from minikv.course.playground.history import History
 from minikv.course.playground.page import message_html, page_html, pictures, text_of
 from minikv.course.playground.scenes import SCENES
 from minikv.course.playground.steps import NAMES, Settings, Step, prompt_step
-from minikv.course.playground.story import Story
-from minikv.errors import LockError, OutOfPages
+from minikv.errors import LockError
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
 
@@ -43,7 +43,7 @@ _WELCOME = "Type a prompt and press insert, or load a scene."
 class Playground:
     """A live cache to press buttons at; made by `playground`, shown by being the last line of a cell.
 
-    `story` is the history and the live cache (`story.bench.cache`); `text` is the text twin of what is shown.
+    `history` is the history and the live cache (`history.live.cache`); `text` is the text twin of what is shown.
 
     >>> room = Playground(Settings(capacity=4))
     >>> room.prompt.value = "1 2 three"
@@ -52,7 +52,7 @@ class Playground:
     """
 
     def __init__(self, settings: Settings | None = None, scene: str | None = None):
-        self.story, self.said, self._turn = Story(settings), _WELCOME, RLock()
+        self.history, self.said, self._turn = History(settings), _WELCOME, RLock()
         self._make_inputs()
         self._make_settings()
         self.message, self.view = (widgets.HTML(layout=widgets.Layout(width="auto", margin="3px 0")) for _ in range(2))
@@ -66,12 +66,12 @@ class Playground:
     @property
     def text(self) -> str:
         """What is shown, as text."""
-        return text_of(self.story, self._reads_text)
+        return text_of(self.history, self._reads_text)
 
     @property
     def picture(self) -> Picture:
         """Tree and pool side by side."""
-        return beside(*pictures(self.story, self._reads_text))
+        return beside(*pictures(self.history, self._reads_text))
 
     def __repr__(self) -> str:
         return self.text
@@ -82,7 +82,7 @@ class Playground:
         live = {"version_major": 2, "version_minor": 0, "model_id": self.box.model_id}
         return {**still, "text/plain": self.text, "application/vnd.jupyter.widget-view+json": live}, size
 
-    # -- what there is to press and to fill in ---------------------------------------------------------------------
+    # -- buttons and fields ---------------------------------------------------------------------
 
     def _make_inputs(self) -> None:
         # Typed text is sent when its field is left: sent key by key, a click could overtake the last key.
@@ -104,7 +104,7 @@ class Playground:
         choices = {"policy": list(POLICIES), "evict_by": list(EVICT_BY)}
         self.settings: dict[str, Any] = {}
         for name, label in NAMES.items():
-            what = {"value": getattr(self.story.settings, name), "description": label, "style": _LABEL}
+            what = {"value": getattr(self.history.settings, name), "description": label, "style": _LABEL}
             if name in choices:
                 control = widgets.Dropdown(options=choices[name], layout=_place("150px"), **what)
             else:
@@ -133,7 +133,7 @@ class Playground:
         button.on_click(lambda _: self._press(name))
         return button
 
-    # -- what happens then -----------------------------------------------------------------------------------------
+    # -- what a press does -----------------------------------------------------------------------------------------
 
     @property
     def _reads_text(self) -> bool:
@@ -141,8 +141,8 @@ class Playground:
 
     def _press(self, name: str) -> None:
         special: dict[str, Callable[[], None]] = {
-            "undo": lambda: self._show("hint", f"undone: {self.story.undo()}"),
-            "redo": lambda: self._show("good", f"done again: {self.story.redo()}"),
+            "undo": lambda: self._show("hint", f"undone: {self.history.undo()}"),
+            "redo": lambda: self._show("good", f"done again: {self.history.redo()}"),
             "load": lambda: self._load(self.scene.value),
         }
         self._try(name, special.get(name, lambda: self._do(self._step(name))))
@@ -158,40 +158,38 @@ class Playground:
         return Step(verb, str(self.amount.value), number=self.amount.value) if verb == "evict" else Step(verb)
 
     def _do(self, step: Step) -> None:
-        self.story.do(step)
-        self._show("good", f"{step}: {self.story.outcomes[-1].words}")
+        self.history.do(step)
+        self._show("good", f"{step}: {self.history.outcomes[-1].words}")
 
     def _load(self, name: str) -> None:
         if name not in SCENES:
             raise ValueError(f"scene is {name!r}: expected one of {', '.join(map(repr, SCENES))}")
         scene = SCENES[name]
-        self.story.do(*scene.steps)
+        self.history.do(*scene.steps)
         self.scene.value, self.prompt.value, self.namespace.value = name, scene.then, ""
         self.kind.value = _TEXT if scene.text else _IDS
         self._show("hint", scene.hint)
 
     def _choose(self, name: str) -> None:
-        """A setting was changed, by hand or by us: only what differs from the story's is a choice."""
+        """A setting was changed, by hand or by us: only what differs from the history's is a choice."""
         value = self.settings[name].value
-        if value != getattr(self.story.settings, name):
-            self._try(NAMES[name], lambda: self._set(replace(self.story.settings, **{name: value})))
+        if value != getattr(self.history.settings, name):
+            self._try(NAMES[name], lambda: self._set(replace(self.history.settings, **{name: value})))
 
     def _set(self, settings: Settings) -> None:
-        self.story.set(settings)
-        self._show("good", f"{self.story.steps[-1].said}: {self.story.outcomes[-1].words}")
+        self.history.set(settings)
+        self._show("good", f"{self.history.steps[-1].said}: {self.history.outcomes[-1].words}")
 
     def _retype(self) -> None:
         self.prompt.placeholder = _EXAMPLE[self.kind.value]
-        self.view.value = page_html(self.story, self._reads_text)
+        self.view.value = page_html(self.history, self._reads_text)
         self._speak_for_all()
 
     def _try(self, what: str, act: Callable[[], None]) -> None:
         with self._turn:
             try:
                 act()
-            except OutOfPages as error:
-                self._show("bad", f"{what}: {error} (in pages)")
-            except Exception as error:  # a class must never meet a traceback, whatever is wrong
+            except Exception as error:  # a lesson shows a message, never a traceback
                 self._show("bad", f"{what}: {error}")
 
     def _speak_for_all(self) -> None:
@@ -207,13 +205,13 @@ class Playground:
     def _show(self, tone: str, words: str) -> None:
         self.said = words
         self.message.value = message_html(tone, words)
-        self.view.value = page_html(self.story, self._reads_text)
+        self.view.value = page_html(self.history, self._reads_text)
         for name, control in self.settings.items():
-            control.value = getattr(self.story.settings, name)
+            control.value = getattr(self.history.settings, name)
         chosen = self.held.value
-        locks = [(f"{number}: {what}", number) for number, (_, what) in self.story.bench.locks.items()]
+        locks = [(f"{number}: {what}", number) for number, (_, what) in self.history.live.locks.items()]
         self.held.options = locks or [("no lock", _NO_LOCK)]
-        self.held.value = chosen if chosen in self.story.bench.locks else self.held.options[0][1]
+        self.held.value = chosen if chosen in self.history.live.locks else self.held.options[0][1]
         self._speak_for_all()
 
 
@@ -225,7 +223,7 @@ def playground(
     A scene brings its own settings. Raises `ValueError` or `TypeError` for settings that no cache can have and for
     an unknown scene. Where widgets do not run, the stored picture and text show what was there.
 
-    >>> playground(capacity=8, scene="evict the tail first").story.steps[-1].verb
+    >>> playground(capacity=8, scene="evict the tail first").history.steps[-1].verb
     'evict'
     >>> playground(capacity=4)
     Playground(page_size=1, capacity=4, policy='lru', evict_by='node')

@@ -1,8 +1,8 @@
 """The history of a playground: steps that can be undone and redone.
 
-A story keeps its steps, not its states. Whatever is shown is made by replaying the steps from the start, which is
-quick at a classroom's size and always right: a step that fails leaves the story as it was, undo replays one step
-fewer, and other settings replay the same steps in another cache, which shows what would have come of them there.
+A history keeps its steps, not its states. The live cache is made by replaying the steps from the start, which is fast
+for a lesson's few steps and always right: a step that fails leaves the history as it was, undo replays one step fewer,
+and other settings replay the same steps in another cache, which shows their effect there.
 
     steps   insert  insert  lock  |  set page size 4  evict        replayed up to here: at = 3
             [0, at): done            [at, len): undone, and can be redone
@@ -13,20 +13,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from minikv.course.playground.bench import Bench, Outcome
+from minikv.course.playground.live import LiveCache, StepOutcome
 from minikv.course.playground.steps import Settings, Step
 
 _BEGINNINGS = ("reset", "scene")
 
 
-class Story:
-    """Steps that were done, up to `at`, and undone ones after it; `bench` is what came of them.
+class History:
+    """Steps that were done, up to `at`, and undone ones after it; `live` is the cache after them.
 
     >>> from minikv.course.playground.steps import prompt_step
-    >>> story = Story(Settings())
-    >>> story.do(prompt_step("insert", "1 2 3")); story.bench.cache.total_size
+    >>> history = History(Settings())
+    >>> history.do(prompt_step("insert", "1 2 3")); history.live.cache.total_size
     3
-    >>> print(story.undo(), story.bench.cache.total_size)
+    >>> print(history.undo(), history.live.cache.total_size)
     insert [1 2 3] 0
     """
 
@@ -38,7 +38,7 @@ class Story:
     @property
     def settings(self) -> Settings:
         """The settings in force."""
-        return self.bench.settings
+        return self.live.settings
 
     @property
     def at(self) -> int:
@@ -74,31 +74,31 @@ class Story:
         return self.steps[self.at - 1]
 
     def _go(self, steps: Sequence[Step]) -> None:
-        self.bench, self.outcomes = replay(self._first, steps)
+        self.live, self.outcomes = play_steps(self._first, steps)
 
 
-def replay(first: Settings, steps: Sequence[Step]) -> tuple[Bench, list[Outcome]]:
-    """Do `steps` from an empty cache; what came of them all, and of each.
+def play_steps(first: Settings, steps: Sequence[Step]) -> tuple[LiveCache, list[StepOutcome]]:
+    """Do `steps` from an empty cache; return the live cache and the outcome of each step.
 
     A step's error is raised as it is when it comes from the last step, else with the step that it comes from.
 
-    >>> bench, outcomes = replay(Settings(), [Step("insert", tokens=(1, 2)), Step("evict", number=2)])
+    >>> live, outcomes = play_steps(Settings(), [Step("insert", tokens=(1, 2)), Step("evict", number=2)])
     >>> [outcome.words for outcome in outcomes]
     ['0 of 2 cached, 2 new in slots 0-1', '2 asked for, 2 freed: slots 0-1']
     """
-    outcomes: list[Outcome] = []
-    bench, since = Bench(_settings_in(steps, first)), 0
+    outcomes: list[StepOutcome] = []
+    live, since = LiveCache(_settings_in(steps, first)), 0
     for i, step in enumerate(steps):
         try:
-            outcome = _tell(bench, step, i - since)
+            outcome = _tell(live, step, i - since)
         except Exception as error:
             if i == len(steps) - 1:
                 raise
             raise ValueError(f"step {i + 1} ({step}) cannot be done then: {error}. Undo it, or reset first") from error
         outcomes.append(outcome)
         if step.verb in _BEGINNINGS:
-            bench, since = Bench(_settings_in(steps[i + 1 :], step.settings or bench.settings)), i + 1
-    return bench, outcomes
+            live, since = LiveCache(_settings_in(steps[i + 1 :], step.settings or live.settings)), i + 1
+    return live, outcomes
 
 
 def _settings_in(steps: Sequence[Step], settings: Settings) -> Settings:
@@ -108,9 +108,9 @@ def _settings_in(steps: Sequence[Step], settings: Settings) -> Settings:
     return settings
 
 
-def _tell(bench: Bench, step: Step, steps_before: int) -> Outcome:
+def _tell(live: LiveCache, step: Step, steps_before: int) -> StepOutcome:
     if step.verb == "set":
-        return Outcome(f"{steps_before} step{'' if steps_before == 1 else 's'} replayed")
+        return StepOutcome(f"{steps_before} step{'' if steps_before == 1 else 's'} replayed")
     if step.verb == "scene":
-        return Outcome("begins with an empty cache")
-    return bench.act(step)
+        return StepOutcome("begins with an empty cache")
+    return live.act(step)
