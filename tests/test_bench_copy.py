@@ -12,9 +12,9 @@ torch = pytest.importorskip("torch")
 
 from minikv import InvariantError, KVShape, KVStore, asset, cli  # noqa: E402
 from minikv.measure import copying  # noqa: E402
-from minikv.measure.bench import Spread  # noqa: E402
 from minikv.measure.copy_report import copy_promises, copy_report, save, saved  # noqa: E402
 from minikv.measure.copying import INDEXED_LOOP, ROWS, SHAPES, Bench, CopyFigures, CopyResult, bench_copy  # noqa: E402
+from minikv.measure.results import Spread  # noqa: E402
 
 SMALL = KVShape(2, num_kv_heads=2, head_dim=8)
 

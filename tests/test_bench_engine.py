@@ -13,9 +13,9 @@ from llamas import llama  # noqa: E402
 
 from minikv import InvariantError, cli  # noqa: E402
 from minikv.measure import chatting  # noqa: E402
-from minikv.measure.bench import Spread  # noqa: E402
 from minikv.measure.chat_report import chat_promises, chat_report  # noqa: E402
 from minikv.measure.chatting import INSTRUCTIONS, bench_engine  # noqa: E402
+from minikv.measure.results import Spread  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import importlib
 import importlib.util
@@ -11,16 +10,17 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
 from typing import Any
 
 from minikv.cli.console import complain, positive, shown
 from minikv.cli.importing import importing
 from minikv.cli.replay import open_trace
-from minikv.measure.bench import ROUNDS, SHARES, bench
-from minikv.measure.race import Contender
+from minikv.measure.bench import SHARES, bench
+from minikv.measure.lap import Contender
+from minikv.measure.progress import Progress
+from minikv.measure.race import ROUNDS
 from minikv.measure.report import report
-from minikv.measure.traces import TraceError, read_trace
+from minikv.measure.traces import TraceError, TraceRequest, read_trace
 
 _EXAMPLES = """examples:
   minikv bench --quick                                a first look
@@ -36,7 +36,7 @@ def add_bench(commands: Any) -> None:
     >>> parser.parse_args(["bench", "--only", "W1,W2"]).only
     ('W1', 'W2')
     """
-    says = "race the tree against the textbook one and the physical limit"
+    says = "race the cache against the textbook tree and the physical limit"
     lines = argparse.RawDescriptionHelpFormatter
     bench = commands.add_parser("bench", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
     bench.add_argument("--trace", metavar="FILE", help="a Mooncake trace (.jsonl) for the workload W6")
@@ -65,36 +65,25 @@ def run_bench(options: argparse.Namespace) -> int:
         return _run_engine(options)
     if "W6" in options.only and not options.trace:
         return complain("W6 is a trace: name its file with --trace", 2)
-    trace, name = None, shown(options.trace or "")
     try:
-        if options.trace:
-            with open_trace(options.trace) as lines:
-                trace = list(itertools.islice(read_trace(lines, name), 1000))
+        trace = _trace_of(options.trace) if options.trace else None
     except OSError as error:
-        return complain(f"cannot read {name}: {error.strerror}", 2)
+        return complain(f"cannot read {shown(options.trace)}: {error.strerror}", 2)
     except TraceError as error:
         return complain(str(error), 1)
     try:
-        with _laps() as tick:
-            figures = bench(trace, options.only, options.rounds, options.quick, options.race, tick)
+        with Progress() as tick:
+            figures = bench(trace, options.only, options.rounds, options.quick, options.race, tick, tick.expect)
     except ValueError as error:
         return complain(str(error), 1)
     print(json.dumps(dataclasses.asdict(figures)) if options.json else report(figures))
     return 0
 
 
-@contextlib.contextmanager
-def _laps() -> Iterator[Callable[[str], None]]:
-    """A progress line that says what is measured now, on a terminal only."""
-    from tqdm import tqdm
-
-    with tqdm(desc="bench", unit=" laps", disable=None, leave=False) as bar:
-
-        def tick(what: str) -> None:
-            bar.set_description(what)
-            bar.update()
-
-        yield tick
+def _trace_of(path: str) -> list[TraceRequest]:
+    """The first 1,000 requests of a trace."""
+    with open_trace(path) as file:
+        return list(itertools.islice(read_trace(file, shown(path)), 1000))
 
 
 def _run_copy(options: argparse.Namespace) -> int:
@@ -110,7 +99,7 @@ def _run_copy(options: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         return complain(f"cannot save the figures: {error}", 2)
     try:
-        with _laps() as tick:
+        with Progress() as tick:
             figures = bench_copy(options.device, options.rounds, options.quick, tick=tick)
     except ValueError as error:
         return complain(str(error), 1)
@@ -127,7 +116,7 @@ def _run_engine(options: argparse.Namespace) -> int:
         from minikv.measure.chat_report import chat_report
         from minikv.measure.chatting import bench_engine
 
-    with _laps() as tick:
+    with Progress() as tick:
         figures = bench_engine(rounds=options.rounds, quick=options.quick, tick=tick)
         if importlib.util.find_spec("transformers") is not None:
             with importing():
@@ -176,4 +165,4 @@ def guest(text: str) -> Contender:
     for verb in ("match_prefix", "lock", "unlock", "insert", "evict"):
         if not callable(getattr(made, verb, None)):
             raise argparse.ArgumentTypeError(f"{text!r} cannot be raced: it has no {verb}")
-    return Contender(text, made, tokens=lambda packed: packed.tolist())
+    return Contender(text, made)

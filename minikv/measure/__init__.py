@@ -1,7 +1,8 @@
 """Measuring a prefix cache: traces of real requests, what a cache makes of them, and how fast it is."""
 
-from minikv.measure.bench import Figures, bench, race
-from minikv.measure.race import Contender
+from minikv.measure.bench import Figures, bench
+from minikv.measure.lap import Contender
+from minikv.measure.race import race
 from minikv.measure.replay import Replay, replay
 from minikv.measure.traces import TraceError, TraceRequest, read_trace
 

@@ -19,8 +19,11 @@ from typing import Any
 from minikv.assets import asset
 from minikv.errors import InvariantError, whole_number
 from minikv.manager import CacheManager
-from minikv.measure.bench import ROUNDS, Spread, Tick, machine
+from minikv.measure.bench import machine
 from minikv.measure.copying import one_thread
+from minikv.measure.progress import Tick
+from minikv.measure.race import ROUNDS
+from minikv.measure.results import Spread
 from minikv.prefix import NoCache, RadixCache
 from minikv.serving import Engine, Request
 from minikv.serving.model import Llama

@@ -1,29 +1,28 @@
-"""How costs grow: evicting with the number of leaves, matching with the prompt, a pool with its size, and memory."""
+"""How costs grow: evict with the leaves, match with the prompt, extend with the context, a pool with its size."""
 
 from __future__ import annotations
 
 import statistics
 import time
-import tracemalloc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from minikv.manager import CacheManager
+from minikv.measure.progress import Tick, quiet
 from minikv.measure.textbook import TextbookCache
 from minikv.pools import FreeListPool, SlotPool
 from minikv.prefix import RadixCache
 from minikv.tokens import PackedTokens
 
-Tick = Callable[[str], Any]
 _SLOTS = np.arange(16, dtype=np.int32)
+_MOST_TEXTBOOK_LEAVES = 100_000  # it visits them all for each eviction
 
 
-def evict_one(leaves: Sequence[int], rounds: int, tick: Tick = lambda what: None) -> dict[str, Any]:
-    """Microseconds to evict one leaf of many (16-token sequences, 8 shared by groups of 32), ours and the textbook's.
-
-    The textbook tree is not asked for more than 100,000: it visits them all for each one.
+def evict_one(leaves: Sequence[int], rounds: int, tick: Tick = quiet) -> dict[str, Any]:
+    """Microseconds to evict one leaf of many (`sequences`), ours and the textbook's, which gets 100,000 at most.
 
     >>> figures = evict_one([64], rounds=1)
     >>> figures["leaves"], figures["minikv"][0] < figures["textbook"][0]
@@ -33,24 +32,29 @@ def evict_one(leaves: Sequence[int], rounds: int, tick: Tick = lambda what: None
     for count in leaves:
         tick(f"evict one of {count:,} leaves")
         tree, textbook = RadixCache(), TextbookCache()
-        for tokens in _sequences(count):
+        for tokens in sequences(count):
             tree.insert(tokens, _SLOTS)
-            if count <= 100_000:
+            if count <= _MOST_TEXTBOOK_LEAVES:
                 textbook.insert(tokens.tolist(), range(16))
         found["minikv"].append(_median(partial(tree.evict, 1), min(100 * rounds, count // 2)))
-        few = max(1, min(10 * rounds, 100_000 // count))
-        slow = _median(partial(textbook.evict, 1), few) if count <= 100_000 else None
-        found["textbook"].append(slow)
+        few = max(1, min(10 * rounds, _MOST_TEXTBOOK_LEAVES // count))
+        found["textbook"].append(_median(partial(textbook.evict, 1), few) if count <= _MOST_TEXTBOOK_LEAVES else None)
     return found
 
 
-def _sequences(count: int) -> Any:
-    for i in range(count):
+def sequences(count: int, first: int = 0) -> Iterator[PackedTokens]:
+    """Sequences of 16 tokens, the first 8 shared by groups of 32, numbered from `first`.
+
+    >>> a, b = sequences(2)
+    >>> a[:8] == b[:8], a[8:] == b[8:]
+    (True, False)
+    """
+    for i in range(first, first + count):
         group, own = divmod(i, 32)
         yield PackedTokens(np.array([group] * 8 + [1_000_000 + own] * 8, np.uint32).tobytes())
 
 
-def match_by_length(lengths: Sequence[int], rounds: int, tick: Tick = lambda what: None) -> dict[str, Any]:
+def match_by_length(lengths: Sequence[int], rounds: int, tick: Tick = quiet) -> dict[str, Any]:
     """Microseconds of a match that finds the whole prompt, by the prompt's length; one cached sequence.
 
     >>> match_by_length([10], rounds=1)["tokens"]
@@ -66,43 +70,39 @@ def match_by_length(lengths: Sequence[int], rounds: int, tick: Tick = lambda wha
     return found
 
 
-def memory_per_token(pages: Sequence[int], tokens: int, tick: Tick = lambda what: None) -> dict[str, Any]:
-    """Bytes that a tree and its pool take for each cached token, in conversations of eight 256-token turns.
+def extend_by_context(contexts: Sequence[int], rounds: int, tick: Tick = quiet) -> dict[str, Any]:
+    """Microseconds for a running sequence to take one more token (extend, advance), by the length of its context.
 
-    >>> memory_per_token([1], 2048)["page size"]
-    [1]
+    >>> extend_by_context([10], rounds=1)["tokens"]
+    [10]
     """
-    found: dict[str, Any] = {"page size": list(pages), "minikv": []}
-    turns = [PackedTokens(np.random.RandomState(i).bytes(8 * 256 * 4)) for i in range(tokens // 2048)]
-    for page in pages:
-        tick(f"memory with pages of {page}")
-        tracemalloc.start()
-        before = tracemalloc.get_traced_memory()[0]
-        cache, pool = RadixCache(page), FreeListPool(tokens // page)
-        for conversation in turns:
-            taken = pool.alloc(2048 // page)
-            slots = (taken[:, None] * page + np.arange(page, dtype=np.int32)).ravel()
-            for end in range(256, 2049, 256):
-                cache.insert(conversation[:end], slots[:end])
-        taken = slots = np.zeros(0, np.int32)
-        found["minikv"].append(round((tracemalloc.get_traced_memory()[0] - before) / tokens, 2))
-        tracemalloc.stop()
+    found: dict[str, Any] = {"tokens": list(contexts), "minikv": []}
+    for context in contexts:
+        tick(f"extend a context of {context:,} tokens")
+        manager = CacheManager(context + 1000 * rounds)
+        sequence = manager.start(PackedTokens(np.arange(context, dtype=np.uint32).tobytes()))
+        manager.advance(sequence)
+
+        def one_more(manager: CacheManager = manager, sequence: Any = sequence) -> None:
+            manager.extend(sequence, (7,))
+            manager.advance(sequence)
+
+        found["minikv"].append(_median(one_more, 100 * rounds))
     return found
 
 
-def pool_by_size(sizes: Sequence[int], rounds: int, tick: Tick = lambda what: None) -> dict[str, Any]:
-    """Microseconds to take and give back 64 slots, by the size of the pool.
+def pool_by_size(sizes: Sequence[int], rounds: int, tick: Tick = quiet) -> dict[str, Any]:
+    """Microseconds to take and give back 64 pages, by the size of the pool.
 
     >>> sorted(pool_by_size([1000], rounds=1))
     ['FreeListPool', 'slots']
     """
     found: dict[str, Any] = {"slots": list(sizes), "FreeListPool": []}
     for size in sizes:
-        tick(f"a pool of {size:,} slots")
-        for kind in (FreeListPool,):
-            pool = kind(size)
-            pool.alloc(size // 2)
-            found[kind.__name__].append(_median(partial(_take_and_give, pool), 400 * rounds))
+        tick(f"a pool of {size:,} pages")
+        pool = FreeListPool(size)
+        pool.alloc(size // 2)
+        found["FreeListPool"].append(_median(partial(_take_and_give, pool), 400 * rounds))
     return found
 
 

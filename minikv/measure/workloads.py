@@ -1,10 +1,10 @@
-"""Six workloads that a serving engine meets, made anew from a fixed seed: the same tokens on any machine.
+"""Six workloads that a serving engine meets, generated from a fixed seed: the same tokens on any machine.
 
-W1 chat        turns of many conversations under a few system prompts: long prefixes, short news
+W1 chat        turns of many conversations under a few system prompts: long prefixes, short new parts
 W2 documents   a question about one of a few long documents, some of them popular
-W3 strangers   random prompts that share nothing: the cache can only cost
+W3 strangers   random prompts that share nothing: here a cache only costs
 W4 thoughts    trees of reasoning: many short branches off one trunk
-W5 cuts        one long prompt, left at a random place: every request splits an edge, paths grow long
+W5 cuts        one long prompt, left at a random place: every request splits an edge
 W6 mooncake    a real trace, each of its 512-token blocks written out as 512 tokens
 """
 
@@ -25,51 +25,52 @@ _VOCABULARY = 128_000
 _Tokens = npt.NDArray[np.uint32]
 
 
-class Request(NamedTuple):
-    """One request: its `prompt`, and the `full` sequence at its end, the answer behind the prompt."""
+class Exchange(NamedTuple):
+    """One request: its `prompt`, its `answer`, and the `full` sequence, the answer behind the prompt."""
 
     prompt: PackedTokens
+    answer: PackedTokens
     full: PackedTokens
 
 
 class Workload(NamedTuple):
-    """Requests in the order in which they come, under a short name (`W1`) and one that says what they are."""
+    """Requests in order of arrival, under a short name (`W1`) and a title."""
 
     name: str
     title: str
-    requests: list[Request]
+    exchanges: list[Exchange]
 
     @property
     def num_tokens(self) -> int:
         """Tokens of all prompts together."""
-        return sum(len(request.prompt) for request in self.requests)
+        return sum(len(exchange.prompt) for exchange in self.exchanges)
 
 
 class _Writer:
-    """Makes up tokens; the old `RandomState` because its numbers are promised never to change."""
+    """Random tokens; `RandomState`, though old, because its numbers are promised never to change."""
 
     def __init__(self, seed: int):
-        self.dice = np.random.RandomState(seed)
+        self.random = np.random.RandomState(seed)
 
     def text(self, low: int, high: int | None = None) -> _Tokens:
         """Between `low` and `high` random tokens, or exactly `low`."""
-        length = low if high is None else self.dice.randint(low, high + 1)
-        return self.dice.randint(0, _VOCABULARY, length).astype(np.uint32)
+        length = low if high is None else self.random.randint(low, high + 1)
+        return self.random.randint(0, _VOCABULARY, length).astype(np.uint32)
 
-    def request(self, prompt: _Tokens, answer: _Tokens) -> Request:
-        packed = PackedTokens(prompt.tobytes())
-        return Request(packed, packed + PackedTokens(answer.tobytes()))
+    def exchange(self, prompt: _Tokens, answer: _Tokens) -> Exchange:
+        asked, answered = PackedTokens(prompt.tobytes()), PackedTokens(answer.tobytes())
+        return Exchange(asked, answered, asked + answered)
 
 
 def chat(count: int = 2048) -> Workload:
     """W1: 32 conversations at a time, each under one of 16 system prompts of 1,000 tokens, for 8 turns.
 
     >>> workload = chat(64)
-    >>> first, later = workload.requests[0], workload.requests[32]
+    >>> first, later = workload.exchanges[0], workload.exchanges[32]
     >>> later.prompt[: len(first.full)] == first.full          # the next turn brings the whole conversation again
     True
     """
-    writer, requests = _Writer(1), list[Request]()
+    writer, exchanges = _Writer(1), list[Exchange]()
     systems = [writer.text(1000) for _ in range(16)]
     live: list[tuple[_Tokens, int]] = []
     for i in range(count):
@@ -78,91 +79,91 @@ def chat(count: int = 2048) -> Workload:
             live.append((systems[seat % 16], seat % 8))  # not all at their first turn at once
         said, turn = live[seat]
         if turn == 8:
-            said, turn = systems[writer.dice.randint(16)], 0
+            said, turn = systems[writer.random.randint(16)], 0
         prompt, answer = np.concatenate([said, writer.text(128, 512)]), writer.text(128, 512)
-        requests.append(writer.request(prompt, answer))
+        exchanges.append(writer.exchange(prompt, answer))
         live[seat] = (np.concatenate([prompt, answer]), turn + 1)
-    return Workload("W1", "chat", requests)
+    return Workload("W1", "chat", exchanges)
 
 
 def documents(count: int = 512) -> Workload:
     """W2: questions about 64 documents of 20,000 tokens; the k-th most popular is asked about 1/k as often.
 
-    >>> max(len(request.prompt) for request in documents(4).requests) > 20_000
+    >>> max(len(request.prompt) for request in documents(4).exchanges) > 20_000
     True
     """
     writer = _Writer(2)
     papers = [writer.text(20_000) for _ in range(64)]
     weights = 1 / np.arange(1, 65)
-    asked = writer.dice.choice(64, count, p=weights / weights.sum())
-    requests = [
-        writer.request(np.concatenate([papers[paper], writer.text(200, 1500)]), writer.text(100, 300))
+    asked = writer.random.choice(64, count, p=weights / weights.sum())
+    exchanges = [
+        writer.exchange(np.concatenate([papers[paper], writer.text(200, 1500)]), writer.text(100, 300))
         for paper in asked.tolist()
     ]
-    return Workload("W2", "documents", requests)
+    return Workload("W2", "documents", exchanges)
 
 
 def strangers(count: int = 2000) -> Workload:
     """W3: prompts of 1,000 random tokens that share nothing, not even their first token.
 
-    >>> len(strangers(3).requests[0].prompt)
+    >>> len(strangers(3).exchanges[0].prompt)
     1000
     """
-    writer, requests = _Writer(3), list[Request]()
+    writer, exchanges = _Writer(3), list[Exchange]()
     for i in range(count):
         prompt = writer.text(1000)
         prompt[0] = _VOCABULARY + i
-        requests.append(writer.request(prompt, writer.text(50)))
-    return Workload("W3", "strangers", requests)
+        exchanges.append(writer.exchange(prompt, writer.text(50)))
+    return Workload("W3", "strangers", exchanges)
 
 
 def thoughts(count: int = 1728) -> Workload:
     """W4: 27 problems, each a trunk of 900 tokens with three levels of four branches, walked depth first.
 
-    >>> a, b = thoughts(2).requests
+    >>> a, b = thoughts(2).exchanges
     >>> a.prompt[:964] == b.prompt[:964]
     True
     """
-    writer, requests = _Writer(4), list[Request]()
+    writer, exchanges = _Writer(4), list[Exchange]()
     for _ in range(-(-count // 64)):
         trunk = writer.text(900)
         steps = {path: writer.text(64) for depth in (1, 2, 3) for path in itertools.product(range(4), repeat=depth)}
         for path in itertools.product(range(4), repeat=3):
             prompt = np.concatenate([trunk, *(steps[path[:depth]] for depth in (1, 2, 3))])
-            requests.append(writer.request(prompt, writer.text(32)))
-    return Workload("W4", "thoughts", requests[:count])
+            exchanges.append(writer.exchange(prompt, writer.text(32)))
+    return Workload("W4", "thoughts", exchanges[:count])
 
 
 def cuts(count: int = 2000) -> Workload:
     """W5: one prompt of 8,000 tokens, each request leaving it at a random place for 4 tokens of its own.
 
-    >>> len(cuts(5).requests)
+    >>> len(cuts(5).exchanges)
     5
     """
     writer = _Writer(5)
     base = writer.text(8000)
-    places = writer.dice.randint(1, 8000, count).tolist()
-    return Workload("W5", "cuts", [writer.request(base[:at], writer.text(4)) for at in places])
+    places = writer.random.randint(1, 8000, count).tolist()
+    return Workload("W5", "cuts", [writer.exchange(base[:at], writer.text(4)) for at in places])
 
 
 def mooncake(trace: Iterable[TraceRequest], count: int = 1000) -> Workload:
-    """W6: the first `count` requests of a trace in Mooncake's format, written out as tokens.
+    """W6: the first `count` requests of a trace in Mooncake's format that have a prompt, written out as tokens.
 
     >>> from minikv.tokens import pack
     >>> request = TraceRequest(0, 700, 3, pack([4, 9]))
-    >>> mooncake([request]).requests[0].prompt[510:514].tolist()
+    >>> mooncake([request]).exchanges[0].prompt[510:514].tolist()
     [2558, 2559, 4608, 4609]
     """
-    writer, requests = _Writer(6), list[Request]()
-    for request in itertools.islice(trace, count):
+    writer, exchanges = _Writer(6), list[Exchange]()
+    for request in itertools.islice((request for request in trace if request.input_length), count):
         blocks = np.frombuffer(request.blocks.data, np.uint32)
         if request.input_length > BLOCK * len(blocks):
             raise ValueError(f"input_length is {request.input_length}: {len(blocks)} blocks hold {BLOCK} tokens each")
         if len(blocks) and blocks.max() >= 2**32 // BLOCK:
             raise ValueError(f"block id {blocks.max()} is too large: its tokens would not fit 32 bits")
         tokens = np.repeat(blocks * np.uint32(BLOCK), BLOCK) + np.tile(np.arange(BLOCK, dtype=np.uint32), len(blocks))
-        requests.append(writer.request(tokens[: request.input_length], writer.text(request.output_length)))
-    return Workload("W6", "mooncake", requests)
+        exchanges.append(writer.exchange(tokens[: request.input_length], writer.text(request.output_length)))
+    return Workload("W6", "mooncake", exchanges)
 
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {

@@ -1,0 +1,187 @@
+"""The life of a request in a race: how it begins and how it ends, for the manager, the bare index and any other index.
+
+    begin    match and lock all but the last token, make room, take slots for prompt and answer
+             published: the prompt is computed now, so cache it before the answer is generated
+    finish   cache the whole, free what is left over, unlock
+
+A life is what the clock sees. `prepare` turns tokens into the form that a contender takes, and is not timed.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from minikv.manager import CacheManager, Sequence
+from minikv.measure.workloads import Exchange
+from minikv.pools import FreeListPool
+from minikv.prefix import Handle, RadixCache
+from minikv.tokens import PackedTokens
+
+ToTokens = Callable[[PackedTokens], Any]
+
+
+class Life(Protocol):
+    """What a race asks of a contender; made with an empty index, a capacity in tokens, and whether to publish."""
+
+    def prepare(self, exchange: Exchange, tokens: ToTokens) -> Any:
+        """The exchange in the contender's own form, made by `tokens`."""
+
+    def begin(self, prepared: Any) -> tuple[Any, int]:
+        """Begin a request; return what `finish` needs, and how many tokens were cached."""
+
+    def finish(self, running: Any) -> None:
+        """End a request: its tokens are cached and it holds nothing."""
+
+
+class ManagerLife:
+    """A request as the engine serves it: start, perhaps checkpoint, extend by the answer, advance, finish.
+
+    >>> from minikv.measure.workloads import chat
+    >>> life = ManagerLife(RadixCache(), capacity=10_000, publish=False)
+    >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], lambda tokens: tokens))
+    >>> life.finish(running); cached, life.manager.cache.total_size
+    (0, 1582)
+    """
+
+    def __init__(self, cache: RadixCache, capacity: int, publish: bool):
+        self.manager, self.publish = CacheManager(-(-capacity // cache.page_size), cache.page_size, cache), publish
+
+    def prepare(self, exchange: Exchange, tokens: ToTokens) -> Any:
+        """Prompt and answer."""
+        return tokens(exchange.prompt), tokens(exchange.answer)
+
+    def begin(self, prepared: Any) -> tuple[Sequence, int]:
+        """Start the prompt, publish it if asked to, and extend it by the answer."""
+        prompt, answer = prepared
+        sequence = self.manager.start(prompt)
+        if self.publish:
+            self.manager.advance(sequence)
+            self.manager.checkpoint(sequence)
+        self.manager.extend(sequence, answer)
+        return sequence, sequence.cached_length
+
+    def finish(self, running: Sequence) -> None:
+        """All is computed: finish the sequence."""
+        self.manager.advance(running)
+        self.manager.finish(running)
+
+
+class IndexLife:
+    """The bare index and the manager's pool, by the verbs that the manager calls and without its bookkeeping.
+
+    >>> from minikv.measure.workloads import chat
+    >>> life = IndexLife(RadixCache(16), capacity=10_000, publish=True)
+    >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], lambda tokens: tokens))
+    >>> life.finish(running); cached, life.cache.total_size, life.pool.num_free
+    (0, 1568, 527)
+    """
+
+    def __init__(self, cache: RadixCache, capacity: int, publish: bool):
+        self.cache, self.page_size, self.publish = cache, cache.page_size, publish
+        self.pool = FreeListPool(-(-capacity // cache.page_size))
+
+    def prepare(self, exchange: Exchange, tokens: ToTokens) -> Any:
+        """Prompt and full sequence."""
+        return tokens(exchange.prompt), tokens(exchange.full)
+
+    def begin(self, prepared: Any) -> tuple[Any, int]:
+        """Acquire, make room, write the row of pages."""
+        prompt, full = prepared
+        match = self.cache.acquire(prompt, limit=len(prompt) - 1)
+        row = memoryview(array("i", bytes(4 * -(-len(full) // self.page_size))))
+        cached = match.length // self.page_size
+        short = len(row) - cached - self.pool.num_free
+        if short > 0:
+            self.pool.free(self.cache.evict(short * self.page_size))
+        match.copy_to(row)
+        self.pool.alloc_to(row[cached:])
+        held = self._publish(prompt, row, match) if self.publish else match
+        return (full, row, held), match.length
+
+    def _publish(self, prompt: Any, row: memoryview, match: Handle) -> Handle:
+        """Cache the prompt and lock it; where the index kept pages of its own, the row takes them."""
+        done = self.cache.insert(prompt, row[: len(prompt) // self.page_size], start=match)
+        held: Handle = done
+        if done.prefix_length == match.length:
+            self.cache.lock(done)
+        else:
+            held = again = self.cache.acquire(prompt, limit=done.length)
+            self.pool.free(row[match.length // self.page_size : done.prefix_length // self.page_size])
+            again.copy_to(row)
+        self.cache.unlock(match)
+        return held
+
+    def finish(self, running: Any) -> None:
+        """Insert all, free duplicates and the tail, unlock."""
+        full, row, held = running
+        done = self.cache.insert(full, row, start=held)
+        if done.prefix_length > held.length:
+            self.pool.free(row[held.length // self.page_size : done.prefix_length // self.page_size])
+        if done.length < len(full):
+            self.pool.free(row[done.length // self.page_size :])
+        self.cache.unlock(held)
+
+
+class VerbsLife:
+    """Any index with the five verbs, with pages of one token and the manager's pool; its prompts lack their last token.
+
+    `match_prefix(tokens)` and `insert(tokens, slots)` return something with `length` and `handle`, and with `slots` or
+    `prefix_length`; `evict(num_tokens)` returns slots.
+
+    >>> from minikv.measure.textbook import TextbookCache
+    >>> from minikv.measure.workloads import chat
+    >>> life = VerbsLife(TextbookCache(), capacity=10_000, publish=True)
+    >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], PackedTokens.tolist))
+    >>> life.finish(running); cached, life.cache.evictable_size, life.pool.num_free
+    (0, 1582, 8418)
+    """
+
+    def __init__(self, cache: Any, capacity: int, publish: bool):
+        self.cache, self.pool, self.publish = cache, FreeListPool(capacity), publish
+
+    def prepare(self, exchange: Exchange, tokens: ToTokens) -> Any:
+        """The prompt less its last token, the prompt, and the full sequence."""
+        return tokens(exchange.prompt[:-1]), tokens(exchange.prompt), tokens(exchange.full)
+
+    def begin(self, prepared: Any) -> tuple[Any, int]:
+        """Match, lock, make room, write the row of slots."""
+        cut, prompt, full = prepared
+        match = self.cache.match_prefix(cut)
+        self.cache.lock(match.handle)
+        row = memoryview(array("i", bytes(4 * len(full))))
+        short = len(row) - match.length - self.pool.num_free
+        if short > 0:
+            self.pool.free(self.cache.evict(short))
+        row[: match.length] = _int32(match.slots)
+        self.pool.alloc_to(row[match.length :])
+        held = self._publish(prompt, row, match) if self.publish else match
+        return (full, row, held.handle, held.length), match.length
+
+    def _publish(self, prompt: Any, row: memoryview, match: Any) -> Any:
+        """Cache the prompt and lock it; where the index kept slots of its own, the row takes them."""
+        done = self.cache.insert(prompt, row[: len(prompt)])
+        self.cache.lock(done.handle)
+        if done.prefix_length > match.length:
+            self.pool.free(row[match.length : done.prefix_length])
+            row[: done.length] = _int32(self.cache.match_prefix(prompt).slots)
+        self.cache.unlock(match.handle)
+        return done
+
+    def finish(self, running: Any) -> None:
+        """Insert all, free duplicates and what was not kept, unlock."""
+        full, row, handle, cached = running
+        done = self.cache.insert(full, row)
+        if done.prefix_length > cached:
+            self.pool.free(row[cached : done.prefix_length])
+        if done.length < len(full):
+            self.pool.free(row[done.length :])
+        self.cache.unlock(handle)
+
+
+def _int32(slots: Any) -> Any:
+    """Slots in the form that a row takes."""
+    return array("i", slots) if isinstance(slots, list) else np.asarray(slots, np.int32).data

@@ -1,0 +1,42 @@
+"""The workloads of the bench: the same tokens on every machine, and a trace written out as tokens."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from minikv.measure import read_trace
+from minikv.measure.workloads import WORKLOADS, mooncake
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_workload_is_the_same_every_time_and_a_short_one_is_its_beginning(name):
+    long, again, short = WORKLOADS[name](40), WORKLOADS[name](40), WORKLOADS[name](8)
+    assert long == again
+    if name not in ("W2", "W5"):  # those draw all their places at once
+        assert long.exchanges[:8] == short.exchanges
+    assert long.name == name
+    for exchange in long.exchanges:
+        assert exchange.full == exchange.prompt + exchange.answer
+        assert len(exchange.answer) > 0
+
+
+def trace(*lengths):
+    lines = [{"timestamp": 0, "input_length": n, "output_length": 7, "hash_ids": [3, 8]} for n in lengths]
+    return read_trace(json.dumps(line) for line in lines)
+
+
+def test_a_trace_becomes_tokens():
+    (exchange,) = mooncake(trace(600)).exchanges
+    assert (len(exchange.prompt), len(exchange.full)) == (600, 607)
+    assert exchange.prompt[:2].tolist() == [1536, 1537]
+
+
+def test_a_request_without_a_prompt_is_left_out():
+    assert [len(exchange.prompt) for exchange in mooncake(trace(0, 5, 0, 9), count=2).exchanges] == [5, 9]
+
+
+def test_a_trace_whose_blocks_do_not_hold_its_tokens_is_refused():
+    with pytest.raises(ValueError, match="input_length is 1025: 2 blocks hold 512 tokens each"):
+        mooncake(trace(1025))
