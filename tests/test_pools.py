@@ -155,7 +155,7 @@ def test_a_stack_reuses_what_was_freed_last():
 
 
 @given(st.lists(st.lists(st.integers(-1, 12), max_size=8), max_size=8), st.integers(1, 12))
-def test_long_lists_are_marked_by_runs_with_the_same_outcome(frees, in_use):
+def test_long_lists_are_noted_by_runs_with_the_same_outcome(frees, in_use):
     """The path for long lists, here from two pages on, refuses and frees exactly what the path for short ones does."""
     outcomes = []
     for long_run in (2, 1000):
@@ -318,9 +318,9 @@ def test_reprs_are_short():
 
 
 CORRUPTIONS = [
-    (FreeListPool, lambda pool: setattr(pool, "_at", 2)),
+    (FreeListPool, lambda pool: pool._where.__setitem__(2, 1)),
     (FreeListPool, lambda pool: pool._memory.__setitem__(3, 0)),
-    (FreeListPool, lambda pool: pool._mark.__setitem__(3, -1)),
+    (FreeListPool, lambda pool: pool._where.__setitem__(3, 0)),
     (FreeListPool, lambda pool: pool._memory.__setitem__(3, 2)),
     (FreeListPool, lambda pool: setattr(pool, "_at", 9)),
     (FreeListPool, lambda pool: pool._memory.__setitem__(3, -1)),

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, OutOfPages
-from minikv.pools.contract import IN_USE, Pages, page_id, page_ids, pool_size, refuse_free, request
+from minikv.pools.contract import Pages, page_id, page_ids, pool_size, refuse_free, request
 
 _INT32 = np.dtype(np.int32)
-_IN_USE_BYTES = np.array([IN_USE], np.int32).tobytes()
-_LONG_RUN = 1024  # from here on, marking a run like memory costs less than going to its pages one by one
+_FEW = 16  # up to here, going from page to page costs less than starting numpy
+_LONG_RUN = 1024  # from here on, noting a run like memory costs less than going to its pages one by one
 
 
 class FreeListPool:
     """A stack of free pages that knows of every page whether it is free, and refuses what cannot be.
 
-    `size` is the number of pages. Both ends of a page's life are one copy of its number, and the cost of `alloc` and
-    `free` does not depend on `size`. A pool may be used by one thread at a time. After the free lists of SGLang and
-    mini-sglang, which slice and concatenate a tensor instead, so that theirs cost more the larger the pool is, and
-    which do not notice a page that is freed twice.
+    `size` is the number of pages. Taking pages is one copy of their numbers off the stack. A page is free if and only
+    if it stands on the stack where `_where` says (a sparse set, after Briggs and Torczon), so that only `free` has
+    anything to write down. No cost depends on `size`. A pool may be used by one thread at a time. After the free lists
+    of SGLang and mini-sglang, which slice and concatenate a tensor instead, so that theirs cost more the larger the
+    pool is, and which do not notice a page that is freed twice.
 
     >>> pool = FreeListPool(4)
     >>> pages = pool.alloc(3); pages.tolist(), pool.num_free
@@ -38,7 +39,7 @@ class FreeListPool:
         # Free pages: [_at:], the next one first. An array, because numpy takes longer to start than these copies take.
         self._memory = array("i", np.arange(self.size, dtype=np.int32).tobytes())
         self._at = 0
-        self._mark = np.zeros(self.size, np.int32)  # IN_USE, or for a free page any number >= 0
+        self._where = self._memory[:]  # the place in memory at which each page was pushed last
 
     @property
     def num_free(self) -> int:
@@ -50,7 +51,6 @@ class FreeListPool:
         at = self._at
         end = at + request(num_pages, self.size - at)
         pages: Pages = np.frombuffer(self._memory[at:end], _INT32)
-        self._mark_used(pages)
         self._at = end
         return pages
 
@@ -66,75 +66,94 @@ class FreeListPool:
         at, num_pages = self._at, len(row)
         if num_pages > self.size - at:
             raise OutOfPages(needed=num_pages, free=self.size - at)
-        end = at + num_pages
-        row[:] = memoryview(self._memory)[at:end]
-        self._mark_used(np.frombuffer(self._memory, _INT32, num_pages, 4 * at) if num_pages else self._mark[:0])
-        self._at = end
+        row[:] = memoryview(self._memory)[at : at + num_pages]
+        self._at = at + num_pages
 
     def free(self, pages: Any) -> None:
         """Push `pages` back, so that the same `alloc` would give them again in the same order; all or none."""
         ids = np.asarray(pages) if type(pages) is memoryview and pages.format == "i" else pages
         if not (type(ids) is np.ndarray and ids.dtype is _INT32 and ids.ndim == 1):
             ids = page_ids(pages, self.size)
-        runs = _runs(ids)
-        if not (self._mark_runs_free(runs) if runs else self._mark_free(ids)):
-            refuse_free(page_ids(pages, self.size), self.is_free)
         at = self._at - len(ids)
+        if at < 0 or not self._note(ids, at):
+            refuse_free(page_ids(pages, self.size), self.is_free)
         memoryview(self._memory)[at : self._at] = ids.data
         self._at = at
 
     def is_free(self, page: int) -> bool:
         """Whether `page` is free."""
-        return bool(self._mark[page_id(page, self.size)] != IN_USE)
+        return self._stands(page_id(page, self.size))
 
     def check(self) -> None:
-        """The stack holds every page that is marked free, once, and nothing else."""
+        """The stack holds pages of this pool, each once, and each stands where the pool looks for it."""
         stack = np.frombuffer(self._memory, np.int32)[self._at :]
         if not 0 <= self._at <= self.size or (len(stack) and not 0 <= stack.min() <= stack.max() < self.size):
             found = f"{self.num_free} of {self.size} pages on the stack, or a page out of range"
             raise InvariantError(f"FreeListPool: {found}")
-        times, marked = np.bincount(stack, minlength=self.size), self._mark != IN_USE
-        for page in np.flatnonzero(times != marked).tolist():
-            if times[page] > 1:
-                raise InvariantError(f"FreeListPool: page {page} is on the stack {times[page]} times")
-            if marked[page]:
-                raise InvariantError(f"FreeListPool: page {page} is marked free but the stack does not hold it")
-            raise InvariantError(f"FreeListPool: page {page} is on the stack but marked in use")
+        times, places = np.bincount(stack, minlength=self.size), np.arange(self._at, self.size)
+        for page in np.flatnonzero(times > 1).tolist():
+            raise InvariantError(f"FreeListPool: page {page} is on the stack {times[page]} times")
+        for place in (self._at + np.flatnonzero(np.frombuffer(self._where, np.int32)[stack] != places)).tolist():
+            page = self._memory[place]
+            raise InvariantError(f"FreeListPool: page {page} is on the stack at {place}, not at {self._where[page]}")
 
-    def _mark_used(self, pages: Pages) -> None:
-        runs = _runs(pages)
-        if runs is None:
-            self._mark[pages.astype(np.intp)] = IN_USE
-        else:
-            for run in runs:
-                self._mark[run] = IN_USE
+    # -- where pages stand ------------------------------------------------------------------------------------------
 
-    def _mark_free(self, ids: Pages) -> bool:
-        """Mark pages free, or change nothing when one of them is foreign, free already, or given twice."""
-        mark, index = self._mark, ids.view(np.uint32).astype(np.int64)  # as unsigned, a negative id is a huge one
+    def _stands(self, page: int) -> bool:
+        """Whether `page`, of this pool, stands on the stack."""
+        place = self._where[page]
+        return place >= self._at and self._memory[place] == page
+
+    def _note(self, ids: Pages, at: int) -> bool:
+        """Note that `ids` stand from `at` on, or nothing when one of them is foreign, free already, or given twice."""
+        if len(ids) < _FEW:
+            return self._note_few(ids.tolist(), at)
+        runs = _runs(ids)
+        return self._note_runs(runs, at) if runs else self._note_many(ids, at)
+
+    def _note_few(self, pages: list[int], at: int) -> bool:
+        for page in pages:
+            if not 0 <= page < self.size or self._stands(page):
+                return False
+        if len(set(pages)) < len(pages):
+            return False
+        for place, page in enumerate(pages, at):
+            self._where[page] = place
+        return True
+
+    def _note_many(self, ids: Pages, at: int) -> bool:
+        """The same, in numpy."""
+        where, index = np.frombuffer(self._where, _INT32), ids.view(np.uint32).astype(np.int64)
         try:
-            marks = mark.take(index)
+            before = where.take(index)  # as unsigned, a negative id is a huge one
         except IndexError:
             return False
-        if marks.tobytes() != _IN_USE_BYTES * len(ids):
+        if self._any_stands(ids, before):
             return False
-        order = np.arange(len(ids), dtype=np.int32)
-        mark[index] = order
-        if mark.take(index).tobytes() != order.tobytes():  # another number was written there: a page is given twice
-            mark[index] = IN_USE
+        places = np.arange(at, at + len(ids), dtype=np.int32)
+        where[index] = places
+        if where.take(index).tobytes() != places.tobytes():  # another place was written there: a page is given twice
+            where[index] = before
             return False
         return True
 
-    def _mark_runs_free(self, runs: list[slice]) -> bool:
-        """The same for runs of neighbours, which are looked at and marked as memory, not page by page."""
-        for i, run in enumerate(runs):
-            inside = 0 <= run.start < run.stop <= self.size  # a run that wraps round int32 has none of this
-            if not inside or (self._mark[run] != IN_USE).any():
-                for undone in runs[:i]:
-                    self._mark[undone] = IN_USE
+    def _note_runs(self, runs: list[slice], at: int) -> bool:
+        """The same for runs of neighbours, which are looked at and noted as memory, not page by page."""
+        where, reached = np.frombuffer(self._where, _INT32), 0
+        for run in sorted(runs, key=lambda run: run.start):
+            if not reached <= run.start < run.stop <= self.size:  # foreign, or it meets the run before it
                 return False
-            self._mark[run] = 0
+            if self._any_stands(np.arange(run.start, run.stop, dtype=np.int32), where[run]):
+                return False
+            reached = run.stop
+        for run in runs:
+            where[run] = np.arange(at, at := at + run.stop - run.start, dtype=np.int32)
         return True
+
+    def _any_stands(self, ids: Pages, places: Pages) -> bool:
+        """Whether one of the pages `ids`, which were pushed last at `places`, still stands there."""
+        memory = np.frombuffer(self._memory, _INT32)
+        return bool(((memory.take(places) == ids) & (places >= self._at)).any())
 
     def __repr__(self) -> str:
         return f"FreeListPool({self.num_free} of {self.size} free)"
