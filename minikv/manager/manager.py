@@ -295,7 +295,8 @@ class CacheManager(Exclusive):
               [.., end of the row)      the rest, not offered or not kept: ours
         """
         end, row = sequence.publishable, sequence._row_of(0, sequence.publishable // self.page_size)
-        tokens = sequence.tokens if end == sequence.length else sequence.tokens[:end]
+        all_computed = sequence.computed == sequence.length  # then no copy: the cache leaves out the tail itself
+        tokens = sequence.tokens if all_computed else sequence.tokens[:end]
         sequence._first_own = end // self.page_size  # what is on offer is not ours while it is
         try:
             return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle)
