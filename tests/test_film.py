@@ -21,7 +21,6 @@ from minikv import (
     PageTable,
     QueuePool,
     RadixCache,
-    page_slots,
     record,
 )
 from minikv.course.film.frame import BROAD, paint, room_of
@@ -80,7 +79,7 @@ def test_pools_tables_and_their_verbs():
     bits, queue, table = BitmaskPool(4), QueuePool(4), PageTable(1, 4)
     with record(bits, queue, table) as film:
         bits.occupy(2)
-        queue.take(3)
+        queue.occupy(3)
         queue.free([])
         row = table.open()
         table.append(row, [2, 3])
@@ -156,7 +155,7 @@ def test_a_managers_steps_belong_to_its_own_operation():
         ("start [1 2 3]", ("match [1 2 3]: 2 of 3 tokens are cached", "alloc 1: slot 2")),
         ("drop 1", ("evict 1: 2 tokens left the tree, slots 0-1", "free slots 0-1")),
         ("start [0 1 2 3 4 5 6 7 … 10 in all]", ("match [0 1 2 3 4 5 6 7 … 10 in all]: nothing of it is cached",
-         "alloc 10 raised OutOfPages: 10 needed, but only 7 free")),
+         "alloc 10 raised OutOfPages: 10 pages needed, but only 7 free")),
     ]  # fmt: skip
     assert marks(film.at(3)) == {"[1 2]": ["matched"]}
     assert film.why(2).events[-1] == "taken by step 3 (start [1 2 3])"
@@ -309,7 +308,7 @@ def test_a_pool_of_pages_belongs_to_a_cache_with_pages():
     cache, pool = RadixCache(page_size=4), FreeListPool(3)
     with record(cache, pool) as film:
         pages = pool.alloc(2)
-        cache.insert(range(8), page_slots(pages, 4))
+        cache.insert(range(8), pages)
     assert film.at(1).words == "alloc 2: pages 0-1"
     assert film.at(2).sizes == {"free": 4, "in hand": 0, "evictable": 8, "protected": 0}
     assert [cell.name for cell in film.at(2).pools[0][1]] == ["n1", "n1", ""]
@@ -324,7 +323,7 @@ def test_a_page_in_the_tree_is_not_in_hand():
     cache, pool = RadixCache(page_size=4), FreeListPool(4)
     with record(cache, pool) as film:
         pages = pool.alloc(4)
-        cache.insert(range(4), page_slots(pages[2:3], 4))
+        cache.insert(range(4), pages[2:3])
         pool.free(pages[:2])
     assert film.at(-1).sizes == {"free": 8, "in hand": 4, "evictable": 4, "protected": 0}
     assert [cell.name for cell in film.at(-1).pools[0][1]] == ["", "", "n1", "hand"]
@@ -510,9 +509,9 @@ def run(cache, pool, steps):
             match = cache.match_prefix(tokens)
             cache.lock(match.handle)
             try:
-                slots = pool.alloc(len(tokens) - match.length)
-                done = cache.insert(tokens, [*match.slots, *slots])
-                said.append((match.slots.tolist(), slots.tolist(), repr(done)))
+                pages = pool.alloc((len(tokens) - match.length) // cache.page_size)
+                done = cache.insert(tokens, [*match.pages, *pages])
+                said.append((match.pages.tolist(), pages.tolist(), repr(done)))
             except OutOfPages as error:
                 said.append(repr(error))
             cache.unlock(match.handle)
@@ -533,7 +532,7 @@ SETTINGS = st.sampled_from([(1, "node"), (1, "page"), (2, "node"), (2, "page")])
 
 def a_pair(setting):
     page_size, evict_by = setting
-    return RadixCache(page_size, evict_by=evict_by), FreeListPool(16)
+    return RadixCache(page_size, evict_by=evict_by), FreeListPool(16 // page_size)
 
 
 @given(STEPS, SETTINGS)
@@ -549,23 +548,26 @@ def test_recording_changes_nothing(steps, setting):
 @given(STEPS, SETTINGS)
 def test_every_frame_agrees_with_itself(steps, setting):
     """Cells, tree and sizes tell one story, and each slot's story ends where its cell is."""
-    cache, pool = a_pair(setting)
-    with record(cache, pool, page_size=1) as film:
+    (cache, pool), size = a_pair(setting), setting[0]
+    with record(cache, pool) as film:
         run(cache, pool, steps)
     for frame in film:
         live = [view for view in frame.nodes if "evicted" not in view.marks]
-        holders = {slot: f"n{view.id}" for view in live for slot in view.slots}
+        holders = {slot // size: f"n{view.id}" for view in live for slot in view.slots}
         cells = frame.pools[0][1]
         assert {i: cell.name for i, cell in enumerate(cells) if cell.owner == "tree"} == holders
         count = {owner: sum(cell.owner == owner for cell in cells) for owner in ("free", "request")}
         sizes = frame.sizes
-        assert (sizes["free"], sizes["in hand"]) == (count["free"], count["request"])
-        assert sizes["evictable"] + sizes["protected"] == len(holders)
-        assert sum(sizes.values()) == pool.size
+        assert (sizes["free"], sizes["in hand"]) == (
+            count["free"] * size,
+            count["request"] * size,
+        )
+        assert sizes["evictable"] + sizes["protected"] == len(holders) * size
+        assert sum(sizes.values()) == pool.size * size
         ids = [view.id for view in frame.nodes]
         assert len(set(ids)) == len(ids)
-    for slot, cell in enumerate(film.at(-1).pools[0][1]):
-        last = film.why(slot).events[-1]
+    for page, cell in enumerate(film.at(-1).pools[0][1]):
+        last = film.why(page * size).events[-1]
         ends = {"free": ("freed", "free from"), "tree": ("cached", "split", "joined"), "request": ("taken", "evicted")}
         assert last.startswith(ends[cell.owner]), (last, cell)
 
@@ -573,7 +575,7 @@ def test_every_frame_agrees_with_itself(steps, setting):
 @given(STEPS, SETTINGS)
 def test_ghosts_are_what_left_and_new_is_what_came(steps, setting):
     cache, pool = a_pair(setting)
-    with record(cache, pool, page_size=1) as film:
+    with record(cache, pool) as film:
         run(cache, pool, steps)
     for before, after in zip(film.frames, film.frames[1:]):
         was, now = set(before.state.owners), set(after.state.owners)
