@@ -60,7 +60,7 @@ def pools_and_tables():
     bits, queue, table = BitmaskPool(4), QueuePool(4), PageTable(1, 4)
     with record(bits, queue, table) as film:
         bits.occupy(2)
-        queue.take(3)
+        queue.occupy(3)
         queue.free([])
         row = table.open()
         table.append(row, [2, 3])

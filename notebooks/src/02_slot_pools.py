@@ -452,12 +452,12 @@ def script_that_breaks_it():
 
 ## What it cost
 
-Safety has a price, and it can be counted: besides the stack, a mark for every slot.
+Safety has a price, and it can be counted: besides the stack, for every slot its place on it.
 """
 
 # %%
 pool = FreeListPool(1_000_000)
-parts = {"stack": pool.size * pool._memory.itemsize, "marks": pool._mark.nbytes}
+parts = {name: memoryview(part).nbytes for name, part in (("stack", pool._memory), ("places", pool._where))}
 print(f"a pool of {pool.size:,} slots:", parts, f"= {sum(parts.values()) / pool.size:.0f} bytes a slot")
 
 # %% [markdown]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from minikv.course.exercises.ch00 import shared_prefix
 from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
 from minikv.course.exercises.judge import Script
-from minikv.prefix import RadixCache
 
 
 def aligned_match(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
@@ -27,10 +26,14 @@ def radix_nodes(prompts: Sequence[Sequence[int]]) -> int:
     >>> radix_nodes([[1, 2, 3], [1, 2, 4]])
     3
     """
-    cache = RadixCache()
+    tree = Tree()
     for prompt in prompts:
-        cache.insert(prompt, range(len(prompt)))
-    return sum(1 for _ in cache.nodes())
+        tree.insert(list(prompt), list(range(len(prompt))))
+    count, stack = -1, [tree.root]
+    while stack:
+        count += 1
+        stack.extend(stack.pop().children.values())
+    return count
 
 
 class Node:
