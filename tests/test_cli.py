@@ -177,11 +177,15 @@ def test_ctrl_c_that_python_drops_in_a_destructor_ends_the_import_without_a_trac
         def __del__(self):
             signal.raise_signal(signal.SIGINT)
 
-    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
-    with pytest.raises(KeyboardInterrupt), importing():
-        Half()
-    assert capsys.readouterr().err == ""
-    assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
+    own = signal.signal(signal.SIGINT, signal.default_int_handler)  # as it is when a command begins
+    try:
+        before = signal.getsignal(signal.SIGINT), sys.unraisablehook
+        with pytest.raises(KeyboardInterrupt), importing():
+            Half()
+        assert capsys.readouterr().err == ""
+        assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before
+    finally:
+        signal.signal(signal.SIGINT, own)
 
 
 def test_an_error_while_importing_is_itself_and_another_handler_of_ctrl_c_stays():

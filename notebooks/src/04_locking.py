@@ -362,7 +362,7 @@ for tree in (SafeSplit(), LockingCache()):
 """
 ## The same in `minikv`
 
-`RadixCache` agrees with ours in 2,000 rounds of match, lock, insert, evict and unlock: in every length, every slot and both sizes. (Now and then all that may go is evicted. Less than that would show a difference: `RadixCache` joins nodes that nothing tells apart, so its leaves may be longer than ours.)
+`RadixCache` agrees with ours in 2,000 rounds of match, lock, insert, evict and unlock: in every length, every slot and both sizes. (It joins nodes that nothing tells apart, so evict all or nothing.)
 """
 
 # %%

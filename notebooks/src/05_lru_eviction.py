@@ -315,6 +315,7 @@ def insert(cache, tokens, slots):
     return done.handle if isinstance(cache, RadixCache) else done[1]  # what can be locked
 
 
+# %%
 caches, freed = (ScanCache(), RingCache(), RadixCache(policy=KeptApart)), ([], [], [])
 chance, held = random.Random(7), []
 for i in range(1000):

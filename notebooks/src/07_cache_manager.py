@@ -301,6 +301,8 @@ class RowForgotten(Manager):
 
 
 # %%
+import random
+
 for kind in (Manager, TailForgotten, TreeFreed, PublishedEarly, RowForgotten):
     try:
         with Ledger((desk := kind(num_pages=10, page_size=2)).pool, desk.cache):
@@ -326,8 +328,6 @@ Audit and ledger know whose a slot is; the canary knows what is in it.
 """
 
 # %%
-import random
-
 chance, ours, pairs = random.Random(7), Manager(48, 2), []
 theirs = CacheManager(48, 2, RadixCache(2, evict_by="page"))
 with Ledger(theirs.pool, theirs.cache, sequences=theirs.owned) as ledger:

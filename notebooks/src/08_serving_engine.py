@@ -74,7 +74,7 @@ def film_of(slots, steps):
     return film
 
 
-film_of(slots=40, steps=2).at(-1)
+film_of(slots=36, steps=2).at(-1)
 
 # %% [markdown]
 """
