@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from minikv.measure.report import Promise
 
 if TYPE_CHECKING:
-    from minikv.measure.bench import Spread
     from minikv.measure.chatting import EngineFigures
+    from minikv.measure.results import Spread
 
 
 ONE = "a random Llama in float32, one thread"

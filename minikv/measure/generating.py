@@ -16,10 +16,12 @@ from typing import NamedTuple
 
 from minikv.errors import InvariantError, whole_number
 from minikv.manager import CacheManager
-from minikv.measure.bench import ROUNDS, Spread, Tick
 from minikv.measure.chatting import Duel
 from minikv.measure.copying import one_thread
 from minikv.measure.peer import Answer, Peer
+from minikv.measure.progress import Tick
+from minikv.measure.race import ROUNDS
+from minikv.measure.results import Spread
 from minikv.serving import Engine, SamplingParams
 from minikv.serving.config import LlamaConfig
 from minikv.serving.model import Llama
