@@ -45,10 +45,10 @@ class InvariantError(AssertionError):
 
     >>> from minikv import FreeListPool
     >>> pool = FreeListPool(4)
-    >>> pool._at = 1
+    >>> pool._memory[1] = 0
     >>> pool.check()
     Traceback (most recent call last):
-    minikv.errors.InvariantError: FreeListPool: page 0 is marked free but the stack does not hold it
+    minikv.errors.InvariantError: FreeListPool: page 0 is on the stack 2 times
     """
 
 

@@ -16,6 +16,7 @@ def importing() -> Iterator[None]:
     An import runs code of other packages. Some of it turns every exception into an `ImportError`; and Python itself
     drops an exception that comes during the cleanup of an import, after it has printed a traceback.
 
+    >>> _ = signal.signal(signal.SIGINT, signal.default_int_handler)      # as it is when a command begins
     >>> try:
     ...     with importing():
     ...         try:
