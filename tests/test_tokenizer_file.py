@@ -48,7 +48,9 @@ def test_patterns_that_backtrack_or_are_written_oddly_are_refused(pattern):
     ("a+(?!b)", "a+(?!b*c)"),
     ("a{0,9}b", "a{0,10}b+c"),
     ("a?" * 8, "a?" * 9),
-    ("a*b|" * 4, "a*b|" * 5),
+    ("a*b|" * 6, "a*b|" * 7),
+    ("a?a?a*b", "a?a?a?a*b"),
+    ("(?=b*)a+c", "b*a+c"),
     ("(?:a{10}){100}", "(?:a{10}){101}"),
     ("[a+]+", "(?:[a]+)+"),
     (r"\(a+\)+", "(?:a+)+"),
@@ -74,6 +76,7 @@ WRONG = {
     },
     "lists 65 others: expected at most 64": {"pre_tokenizer": [{"type": "Digits"}] * 65},
     "a part of the pre_tokenizer has length 0": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
+    "the patterns may try the rest of a text 13 times": {"pre_tokenizer": [{"Regex": "a*b"}] * 13},
     r"the pattern '\(a\+\)\+' repeats": {"normalizer": [{**NORMAL, "pattern": {"Regex": "(a+)+"}}]},
 }
 

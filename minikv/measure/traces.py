@@ -47,7 +47,7 @@ def trace_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def read_trace(lines: Iterable[bytes | str], name: str = "trace") -> Iterator[TraceRequest]:
-    """Read a trace line by line, holding one line at a time; blank lines are passed over.
+    """Read a trace line by line, holding one line at a time; blank lines are skipped.
 
     Raises `TraceError` with `name`, the line's number and the reason at the first line that is not a request.
 

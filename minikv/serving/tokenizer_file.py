@@ -27,7 +27,7 @@ _MOST_GROWTH = 64  # of a text, by all replacements together
 _LONGEST_PATTERN = 4096  # characters
 _MOST_COPIES = 1000  # of what is repeated so many times
 _MOST_WAYS = 256  # in which repetitions with a bound come out
-_MOST_RETRIES = 4  # alternatives in which something may fail behind a repetition without bound
+_MOST_RETRIES = 6  # times that the rest of a text is tried from one place: the pattern of GPT-4o needs all of them
 
 
 def check_tokenizer(settings: Mapping[str, Any]) -> None:
@@ -42,17 +42,20 @@ def check_tokenizer(settings: Mapping[str, Any]) -> None:
         raise ValueError(f"dropout is {bounded(model['dropout'])}: expected none, so that equal texts are cut equally")
     if isinstance(model, dict) and model.get("merges") and model.get("continuing_subword_prefix"):
         raise ValueError("the model has merges and a continuing_subword_prefix: expected one of the two")
+    retries = 0
     for name in _PARTS:
         parts = list(_objects(settings.get(name)))
         if (growth := prod(_growth(part) for part in parts)) > _MOST_GROWTH:
             raise ValueError(f"the {name} may make a text {bounded(growth)} times as long: expected {_MOST_GROWTH}")
         for part in parts:
             if isinstance(part.get("Regex"), str):
-                check_pattern(part["Regex"])
+                retries += check_pattern(part["Regex"])
             if part.get("type") == "Precompiled":
                 _check_charsmap(part.get("precompiled_charsmap"))
             if part.get("length") == 0:
                 raise ValueError(f"a part of the {name} has length 0: expected at least 1")
+    if retries > 2 * _MOST_RETRIES:
+        raise ValueError(f"the patterns may try the rest of a text {retries} times: at most {2 * _MOST_RETRIES}")
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -96,17 +99,18 @@ class _Part(NamedTuple):
     fails: bool = False  # it does not match everywhere
     open: int = 0  # repetitions without bound behind which nothing may fail as yet
     rank: int = 0  # those behind which something may fail
-    retries: int = 0  # the same, of all alternatives together
+    retries: int = 0  # the same, of all alternatives together and in all ways
     ways: int = 1  # in which its repetitions with a bound come out
 
 
 _CHARACTER = _Part(copies=1, fails=True)
 
 
-def check_pattern(pattern: str) -> None:
-    """Raise `ValueError` if `pattern` could take much longer than a text is long, or is written too oddly to tell.
+def check_pattern(pattern: str) -> int:
+    """How often `pattern` may try the rest of a text from one place; `ValueError` if too often, or if none can tell.
 
     >>> check_pattern(r"\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+")
+    2
     >>> check_pattern("a*[ab]*c")
     Traceback (most recent call last):
     ValueError: the pattern 'a*[ab]*c' tries again and again where a part fails
@@ -119,6 +123,7 @@ def check_pattern(pattern: str) -> None:
         raise ValueError(f"the pattern {bounded(pattern)} {error}") from None
     if found.rank > 1 or found.retries > _MOST_RETRIES or found.ways > _MOST_WAYS:
         raise ValueError(f"the pattern {bounded(pattern)} tries again and again where a part fails")
+    return found.retries
 
 
 class _Odd(Exception):
@@ -157,7 +162,7 @@ class _Reader:
             self._at += 1
             parts.append(self._sequence())
         most = [max(values) for values in zip(*parts)]
-        found = _Part(*most)._replace(retries=sum(part.retries for part in parts))
+        found = _Part(*most)._replace(retries=sum(part.retries * part.ways for part in parts))
         return found._replace(varies=True) if len(parts) > 1 else found
 
     def _sequence(self) -> _Part:
