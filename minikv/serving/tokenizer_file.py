@@ -107,7 +107,9 @@ _CHARACTER = _Part(copies=1, fails=True)
 
 
 def check_pattern(pattern: str) -> int:
-    """How often `pattern` may try the rest of a text from one place; `ValueError` if too often, or if none can tell.
+    """How often `pattern` may try the rest of a text from one place; `ValueError` if that is too often.
+
+    A pattern that is written too oddly to tell is refused as well.
 
     >>> check_pattern(r"\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+")
     2
