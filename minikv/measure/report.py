@@ -135,7 +135,8 @@ def _race_lines(race: Race) -> Iterator[str]:
 
 def _long_run_lines(run: dict[str, Any]) -> Iterator[str]:
     yield f"long run, {run['requests']:,} requests that leave hot prompts at random places, us of the median"
-    yield f"  requests    first thousand {run['first thousand']:>8,.2f}    last thousand {run['last thousand']:>8,.2f}"
+    first, second, last = run["first thousand"], run["second thousand"], run["last thousand"]
+    yield f"  requests    first thousand {first:>8,.2f}    last thousand {last:>8,.2f}    second {second:>8,.2f}"
     yield f"  a match     at the end     {run['match']:>8,.2f}    built afresh  {run['match, built afresh']:>8,.2f}"
     yield f"  nodes       at the end     {run['nodes']:>8,}    built afresh  {run['nodes, built afresh']:>8,}"
 
