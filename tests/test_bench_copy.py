@@ -149,7 +149,7 @@ def test_a_file_that_cannot_take_the_figures_is_said_before_anything_is_measured
     for name, words in (
         ("no/copy.json", "Its folder does not exist: "),
         ("list.json", "holds a list: expected an object"),
-        ("text.json", "is not JSON, line 1: Expecting"),
+        ("text.json", "is not JSON: Expecting"),
         ("package.json", "holds 'name', which is not the figures of a device"),
         ("", "Is a directory"),
         ("a\0b", "holds no NUL character"),
