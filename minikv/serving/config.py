@@ -72,11 +72,7 @@ class LlamaConfig:
         if not isinstance(kind, str) or kind not in _BIASES:
             raise ValueError(f"model_type is {bounded(kind)}: expected one of {', '.join(_BIASES)}")
         _check_settings(config)
-        shape = KVShape.from_config(config)
-        if shape.num_layers > _MOST_LAYERS:
-            raise ValueError(f"num_hidden_layers is {shape.num_layers}: expected at most {_MOST_LAYERS}")
-        if shape.head_dim % 2:
-            raise ValueError(f"head_dim is {shape.head_dim}: RoPE turns pairs of numbers, so it must be even")
+        shape = _shape(config)
         theta, scaling = _rope(config)
         attention_bias, vocab_size = bool_field(config, "attention_bias"), _size(config, "vocab_size")
         return cls(
@@ -95,6 +91,15 @@ class LlamaConfig:
             output_bias=attention_bias and _BIASES[kind] != "qkv",
             mlp_bias=bool_field(config, "mlp_bias"),
         )
+
+
+def _shape(config: Mapping[str, Any]) -> KVShape:
+    shape = KVShape.from_config(config)
+    if shape.num_layers > _MOST_LAYERS:
+        raise ValueError(f"num_hidden_layers is {shape.num_layers}: expected at most {_MOST_LAYERS}")
+    if shape.head_dim % 2:
+        raise ValueError(f"head_dim is {shape.head_dim}: RoPE turns pairs of numbers, so it must be even")
+    return shape
 
 
 def _check_settings(config: Mapping[str, Any]) -> None:
