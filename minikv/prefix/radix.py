@@ -347,12 +347,8 @@ class RadixCache:
         node, at_byte = self._walk(top, data, skip_byte, end_byte)
         if node is _NOTHING and at_byte < end_byte:
             top = node = self._new_root(namespace)
-        path = self._use(node, top)
-        if at_byte < end_byte:
-            duplicates = (at_byte - skip_byte) // stride * _PAGE_BYTES
-            node = self._add_leaf(node, data[at_byte:end_byte], new[duplicates:])
-        if path:
-            self._order.touch(_unlocked(path))  # after the leaf, so that a parent is younger than its child
+        duplicates = (at_byte - skip_byte) // stride * _PAGE_BYTES
+        node = self._extend(node, top, data[at_byte:end_byte], new[duplicates:])
         if priority:
             self._raise_priority(node, priority)
         return Insertion(self._epoch, node, end_byte // TOKEN_BYTES, namespace, data, at_byte // TOKEN_BYTES)
@@ -381,6 +377,15 @@ class RadixCache:
                 where = f"tokens[{at_byte // TOKEN_BYTES}:{node.end}]"
                 raise ValueError(f"start is not a prefix of the tokens: they part in {where}")
             node = node.parent
+
+    def _extend(self, node: RadixNode, top: RadixNode, key_bytes: bytes, page_bytes: bytes) -> RadixNode:
+        """Use the path from `top` to `node` now, and add a leaf below it for what is new, if anything is."""
+        path = self._use(node, top)
+        if key_bytes:
+            node = self._add_leaf(node, key_bytes, page_bytes)
+        if path:
+            self._order.touch(_unlocked(path))  # after the leaf, so that a parent is younger than its child
+        return node
 
     def _add_leaf(self, parent: RadixNode, key_bytes: bytes, page_bytes: bytes) -> RadixNode:
         """Add a leaf below `parent`, used once, now."""
@@ -493,9 +498,12 @@ class RadixCache:
         if type(num_tokens) is not int or num_tokens < 0:
             num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
         wanted = -(-num_tokens // self.page_size) * _PAGE_BYTES
-        parts, got, by_page = [], 0, self.evict_by == "page"
+        parts: list[bytes] = []
+        got, by_page = 0, self.evict_by == "page"
         while got < wanted and (leaf := self._order.first()) is not None:
             if leaf.children or leaf.ref_count:
+                if parts:
+                    break  # what is freed comes back first; the next call says what is wrong
                 self._refuse_victim(leaf)
             more = len(leaf.page_bytes) > wanted - got
             freed = self._trim(leaf, wanted - got) if by_page and more else self._remove_leaf(leaf)

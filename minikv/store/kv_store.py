@@ -41,10 +41,7 @@ class KVStore:
         device: torch.device | str = "cpu",
         dtype: torch.dtype | str = "fp16",
     ):
-        if shape.latent_dim is not None:
-            raise ValueError(f"latent_dim is {shape.latent_dim}: this store keeps K and V, not latent vectors")
-        if layout not in LAYOUTS:
-            raise ValueError(f"layout is {bounded(layout)}: expected one of {', '.join(LAYOUTS)}")
+        _require(shape, layout)
         self.shape, self.layout, self.dtype = shape, layout, dtype_of(dtype)
         self.num_pages = whole_number("num_pages", num_pages, 1, "a store has at least 1 page")
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
@@ -279,3 +276,10 @@ def _once(target: Slots, name: str) -> Slots:
         assert at is not None
         raise ValueError(f"{name}[{at}] is {target.ids[at]}: it is there twice, so one of the two would be lost")
     return target
+
+
+def _require(shape: KVShape, layout: str) -> None:
+    if shape.latent_dim is not None:
+        raise ValueError(f"latent_dim is {shape.latent_dim}: this store keeps K and V, not latent vectors")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {bounded(layout)}: expected one of {', '.join(LAYOUTS)}")
