@@ -48,14 +48,14 @@ def require_regular(path: Path) -> None:
 
 
 def read_text(path: Path, most: int) -> str:
-    """The content of a UTF-8 file of at most `most` bytes; `ValueError` names what is wrong with it.
+    """The content of a UTF-8 file of at most `most` bytes, less a byte order mark; `ValueError` names what is wrong.
 
     >>> from minikv.assets import asset
     >>> read_text(asset("model/config.json"), most=4096)[:1]
     '{'
     """
     try:
-        return read_bytes(path, most).decode("utf-8")
+        return read_bytes(path, most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8: {error.reason} at byte {error.start + 1}") from None
 
@@ -93,7 +93,7 @@ def parse_json(text: str | bytes, name: str) -> Any:
     ValueError: config.json has the key 'a' twice
     """
     try:
-        text = text.decode("utf-8") if isinstance(text, bytes) else text
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         found = _DECODER.decode(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}" if error.lineno > 1 else f"column {error.colno}"

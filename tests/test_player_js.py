@@ -7,7 +7,7 @@ import json
 import pytest
 from browser import Page, chromium  # noqa: F401 - fixtures
 
-from minikv import FreeListPool, LockError, RadixCache, draw, page_slots, play, record
+from minikv import FreeListPool, LockError, RadixCache, draw, play, record
 from minikv.course.pictures.render import graphviz_way
 from minikv.course.player import script, style
 
@@ -246,7 +246,7 @@ def test_a_step_is_read_out_once(tab, film):
 def test_a_slot_of_a_page_says_which_page(chromium, tmp_path):  # noqa: F811
     cache, pool = RadixCache(page_size=4), FreeListPool(3)
     with record(cache, pool) as film:
-        cache.insert(range(8), page_slots(pool.alloc(2), 4))
+        cache.insert(range(8), pool.alloc(2))
     tab = Page(chromium)
     on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
     one = tab.page.locator("#one")

@@ -161,7 +161,7 @@ def test_progress_says_that_it_cannot_be_read_and_changes_nothing(at_home, capsy
     write(at_home, BROKEN)
     progress([1])
     said, chapter, solved = capsys.readouterr().out.splitlines()
-    assert said.startswith(f"❌ the record of your marks cannot be read: {str(at_home)!r} is not JSON, line 1: ")
+    assert said.startswith(f"❌ the record of your marks cannot be read: {str(at_home)!r} is not JSON: ")
     assert (chapter, solved) == ("chapter 01   ⬜ 1.1   ⬜ 1.2   ⬜ 1.3", "0 of 3 solved")
     assert at_home.read_text("utf-8") == BROKEN
 
