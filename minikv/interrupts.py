@@ -8,6 +8,9 @@ step, is not held back: an interrupt does no harm there.
 Changing the handler of SIGINT costs more than a whole request, so it is not changed at every act: ours is put in place
 at the first act (and again when another has taken its place), and passes Ctrl-C on to the one that was there before.
 It stays. While an act is under way it only remembers the call.
+
+`asyncio.run` puts a handler of its own only where Python's is: after the first act, Ctrl-C is a plain
+`KeyboardInterrupt` there.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ class EvictionOrder(Protocol):
     """What a tree needs from an eviction policy; every method is O(1) or O(log n).
 
     `reads` names the fields of a node that the policy looks at, some of `READABLE`: two nodes on a path that are equal
-    in all of them may become one. `key(node)` is what the policy sorts by. Most policies are a `SmallestKeyFirst` with
+    in all of them may become one. `key(node)` is what the policy sorts by; where two keys are equal the older node goes
+    first, so a policy whose keys tie should read `id` as well. Most policies are a `SmallestKeyFirst` with
     these two.
     """
 
