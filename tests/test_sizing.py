@@ -205,3 +205,14 @@ def test_configs_that_name_their_heads_otherwise_are_refused():
         KVShape.from_config({"text_config": "x"})
     with pytest.raises(TypeError, match="the config is a NoneType"):
         KVShape.from_config(None)
+
+
+def test_weights_that_take_all_that_may_be_used_leave_nothing():
+    assert kv_budget(100, 100, utilization=1) == 0
+    with pytest.raises(ValueError, match="the weights take 101 bytes, but only 100 may be used"):
+        kv_budget(100, 101, utilization=1)
+
+
+@pytest.mark.parametrize(("kv_heads", "name"), [(1, "MQA"), (2, "GQA"), (4, "GQA"), (8, "MHA")])
+def test_attention_is_named_by_how_many_heads_share_their_keys(kv_heads, name):
+    assert KVShape(2, num_kv_heads=kv_heads, head_dim=4, num_heads=8).attention == name

@@ -652,3 +652,11 @@ def test_the_triton_kernel_agrees_with_indexing_on_a_gpu(shape, layout):
         move_by_index(expected, src, dst)
         move_rows(plane, src, dst)
         assert torch.equal(plane, expected)
+
+
+def test_a_part_of_slots_indexes_its_own_rows_whether_or_not_the_whole_was_used():
+    for used in (False, True):
+        slots = Slots([5, 6, 7], 10)
+        if used:
+            assert slots.index.tolist() == [5, 6, 7]
+        assert slots[1:3].index.tolist() == [6, 7]
