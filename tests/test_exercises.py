@@ -231,7 +231,7 @@ def test_an_operation_that_both_refuse_is_named(asked, operations, said, capsys)
     line = capsys.readouterr().out
     assert line.startswith(f"❌ {asked}: operation ")
     assert said in line
-    assert line.endswith("on both. Hint: what both refuse does nothing: mend it first\n")
+    assert line.endswith("on both. Hint: what both refuse does nothing: fix it first\n")
 
 
 def test_a_script_that_does_no_harm_gets_a_hint_that_fits_it(capsys):

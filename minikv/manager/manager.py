@@ -307,7 +307,7 @@ class CacheManager(Exclusive):
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
         size, before = self.page_size, sequence._handle
-        given, kept = done.prefix_length // size, max(done.length, sequence.shared) // size
+        given, kept = done.prefix_length // size, done.length // size
         duplicates = sequence._row[sequence.shared // size : given]
         if duplicates:  # another sequence was faster: the cache kept its pages
             match = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)

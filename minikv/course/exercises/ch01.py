@@ -23,7 +23,7 @@ def pages_needed(num_tokens: int, page_size: int) -> int:
 def best_page_size(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int:
     """The largest of `sizes` at which sequences of these `lengths` waste at most the share `most_waste` of all slots.
 
-    Larger pages are cheaper to keep book of. Raises `ValueError` if every size wastes more.
+    Larger pages need less bookkeeping. Raises `ValueError` if every size wastes more.
 
     >>> best_page_size([100, 200], [1, 16, 64, 256], most_waste=0.1)
     16
@@ -143,7 +143,7 @@ EXERCISES = (
         ),
         hint="for each size count pages, slots in them and slots without a token; then take the largest that passes",
         wrong=(
-            Wrong(_smallest, "of the sizes that pass, take the largest: fewer pages are cheaper to keep book of"),
+            Wrong(_smallest, "of the sizes that pass, take the largest: fewer pages need less bookkeeping"),
             Wrong(_of_the_tokens, "the waste is a share of all slots taken, not of the tokens"),
             Wrong(_all_in_one_row, "each sequence has pages of its own, so each may waste the end of its last page"),
             Wrong(_each_alone, "the share is over all sequences together: one may waste more if others waste less"),

@@ -234,7 +234,7 @@ def _advice(case: Case) -> str | None:
         return "nobody is preempted here: take fewer slots, or let them say more"
     if not any(waiting for _, waiting in seen):
         return "where nobody else waits, the front of the line is its end: add a request that cannot come in at first"
-    return "who waits behind must come in before the one that went, and be done before it: let it be short"
+    return "a request that waits behind must come in before the preempted one, and be done before it: let it be short"
 
 
 _SHARES = st.tuples(st.integers(0, 12), st.lists(st.integers(1, 8), max_size=5))
@@ -250,7 +250,7 @@ EXERCISES = (
         strategy=_SHARES,
         hint="first one token for each that decodes, then as much as is left of the budget for the others, in order",
         wrong=(
-            Wrong(_in_order, "who decodes comes first, wherever it stands in the list"),
+            Wrong(_in_order, "a decoding request comes first, wherever it stands in the list"),
             Wrong(_all_that_is_left, "a step has only so many tokens: stop when the budget is spent"),
             Wrong(_shortest_first, "among those who read their prompts the order counts, and not who has least left"),
             Wrong(_decoding_is_free, "the tokens of those who decode are taken from the budget as well"),
@@ -261,7 +261,7 @@ EXERCISES = (
             Wrong(_decoding_always, "there may be fewer tokens than requests that decode: the last of them get 0"),
             Wrong(_as_they_are_given, "the result is in the order of the list: share i is request i's"),
             Wrong(_without_the_empty_handed, "who gets nothing is in the list too, with 0"),
-            Wrong(_equal_parts, "no equal parts: who comes first gets all it can use"),
+            Wrong(_equal_parts, "do not give equal parts: the earlier request gets all it can use"),
         ),
     ),
     Exercise(
@@ -271,7 +271,7 @@ EXERCISES = (
         cases=[([], 1), ([3], 0), ([2, 1], 1), ([1, 2], 1), ([1, 1], 1), ([1, 2], 0), ([0, 1, 2], 1), ([0, 2, 3], 1),
                ([0, 1, 2, 3], 2), ([3, 0, 2, 1], 1), ([0, 0, 1, 2, 3], 2), ([0, 3, 0, 2, 1], 1)],
         strategy=_ORDERS,
-        hint="count for each who waits how often somebody who came later went before it",
+        hint="count for each waiting request how often a later one went before it",
         wrong=(
             Wrong(_longest_alone, "with new long prefixes coming all the time, the shortest would wait for ever"),
             Wrong(_shortest_prefix_first, "the other way round: the longest cached prefix goes first"),

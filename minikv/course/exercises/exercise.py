@@ -138,7 +138,7 @@ class Hunt:
             return RIGHT, f"bug found: {found}{more}", None
         hint = next((w.hint for w in self.wrong if _same_case(given, run(w.answer, ()))), None)
         if hint is None and isinstance(case, Script) and (error := refused(self.reference, case)):
-            return WRONG, f"{self.name}: {error}, on both. Hint: what both refuse does nothing: mend it first", None
+            return WRONG, f"{self.name}: {error}, on both. Hint: what both refuse does nothing: fix it first", None
         if hint is None and self.advice is not None:
             hint = run(self.advice, (case,)).value
         what = f"on {call} the careless one does no harm" if valid else f"{call} is no valid call, {right}"

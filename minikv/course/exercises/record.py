@@ -1,4 +1,4 @@
-"""The record of a learner's marks: one small JSON file, in which no mark is lost, whoever else writes to it."""
+"""The record of a learner's marks: one small JSON file, in which no mark is lost, even if two programs write it."""
 
 from __future__ import annotations
 
