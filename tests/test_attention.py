@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from llamas import llama, store_for
 
 from minikv.serving.attention import attend, attend_in_blocks, join
-from minikv.serving.batch import Batch, Causal, Padded, Prefix
+from minikv.serving.batch import Batch, Causal, Padded, SharedPrefix
 from minikv.serving.contract import Chunk
 from minikv.serving.sharing import WORTH, shared_prefixes
 
@@ -69,7 +69,7 @@ def test_sharing_is_a_part_for_all_and_nothing_is_read_twice():
     chunks = [Chunk([1], 502, [*prefix, 600 + 3 * i, 601 + 3 * i, 602 + 3 * i]) for i in range(4)]
     chunks.append(Chunk([1, 2, 3], 500, [*prefix, 700, 701, 702]))
     batch = Batch(chunks, 23, torch.zeros(1))
-    assert [type(part) for part in batch.parts] == [Padded, Causal, Prefix]
+    assert [type(part) for part in batch.parts] == [Padded, Causal, SharedPrefix]
     assert batch.parts[2].rows == slice(0, 7)
     assert len(batch.reads) == 500 + 4 * 3
 

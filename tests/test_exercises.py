@@ -212,7 +212,7 @@ def test_a_script_that_is_none_is_said_to_be_none(script, names, capsys):
     assert said.count("\n") == 1
 
 
-CARELESS = "4.3 CarelessTree", "5.3 CarelessPathRing"
+CARELESS = "4.3 CarelessLockingTree", "5.3 CarelessPathRing"
 
 
 @pytest.mark.parametrize(

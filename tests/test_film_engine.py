@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from minikv import CacheManager, CanaryModel, Engine, Scheduler, record
 from minikv.course.film.frame import paint, room_of
-from minikv.course.film.rows import MOST_CELLS, MOST_LINES, Line, Requests
+from minikv.course.film.rows import MOST_CELLS, MOST_LINES, Requests, RequestView
 from minikv.course.pictures import render
 from minikv.course.pictures.svg import svg_size
 
@@ -113,10 +113,10 @@ def test_the_bars_are_what_the_engine_computes(prompts, budget):
 
 
 def test_many_requests_and_long_ones_are_cut_and_it_is_said():
-    line = Line("r1", "waits", 0, 0, 1)
+    line = RequestView("r1", "waits", 0, 0, 1)
     assert len(Requests((line,) * 20).text.splitlines()) == MOST_LINES + 2
     assert Requests((line,) * 20).heading == "requests: 0 running, 20 waiting, the first 12 shown"
-    long = Requests((Line("r1", "reads", 50, 100, 120),))
+    long = Requests((RequestView("r1", "reads", 50, 100, 120),))
     assert long.text.splitlines() == [
         "requests: 1 running, 0 waiting, a cell is 3 tokens",
         f"r1 reads  {17 * 'm'}{17 * 'n'}{6 * '.'}",

@@ -122,6 +122,23 @@ def test_what_a_learner_meets_has_a_worked_example(name):
     assert ">>>" in (inspect.getdoc(thing) or ""), name
 
 
+def classes_of(path):
+    """The public classes and type aliases (`Pages = ...`) that a module defines."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        names = [node.name] if isinstance(node, ast.ClassDef) else [t.id for t in targets if isinstance(t, ast.Name)]
+        yield from (name for name in names if re.fullmatch(r"[A-Z]+[a-z]\w*", name))
+
+
+def test_no_class_has_the_name_of_another():
+    homes = {}
+    for path in MODULES:
+        for name in classes_of(path):
+            homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    assert "Sequence" in homes
+    assert not {name: found for name, found in homes.items() if len(found) > 1}
+
+
 def test_no_file_is_a_drawer_for_leftovers():
     assert not [path for path in MODULES if path.stem in ("utils", "common", "helpers", "misc")]
 

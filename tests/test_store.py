@@ -20,7 +20,7 @@ from minikv import HostCopy, InvariantError, KVShape, KVStore, Slots, draw, kv_t
 from minikv.store import moves  # noqa: E402
 from minikv.store.device import DTYPES  # noqa: E402
 from minikv.store.layout import LAYOUTS  # noqa: E402
-from minikv.store.moves import LONG_RUN, MANY, Plane, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
+from minikv.store.moves import LONG_RUN, MANY, CopyView, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
 
 ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU on this machine")
 DEVICES = ["cpu", pytest.param("cuda", marks=ON_GPU)]
@@ -266,7 +266,7 @@ def test_both_ways_of_copying_in_host_memory_agree_with_indexing(width, overlap)
     dst = (pages[3:9, None] * 4 + np.arange(4)).ravel() if overlap else (pages[6:12, None] * 4 + np.arange(4)).ravel()
     expected = plane.clone()
     move_by_index(expected, torch.from_numpy(src), torch.from_numpy(dst))
-    move_on_cpu([Plane(plane)], src, dst)
+    move_on_cpu([CopyView(plane)], src, dst)
     assert torch.equal(plane, expected)
 
 
@@ -275,7 +275,7 @@ def test_rows_wider_than_numpys_widest_item_are_copied_too(wide, monkeypatch):
     monkeypatch.setattr(moves, "WIDEST", 7)
     memory = torch.arange(6 * wide).view(1, 6, wide).to(torch.uint8) + torch.arange(6, dtype=torch.uint8).view(1, 6, 1)
     for src, dst in (([0, 1], [1, 0]), ([0, 2], [4, 5]), ([0, 1, 2], [1, 2, 3])):
-        plane, expected = Plane(memory.clone()), memory.clone()
+        plane, expected = CopyView(memory.clone()), memory.clone()
         assert plane.rows is None
         expected[:, dst] = memory[:, src]
         move_on_cpu([plane], np.array(src), np.array(dst))
@@ -289,7 +289,7 @@ def test_a_plane_between_other_bytes_leaves_them_alone():
     outside.as_strided((3, 4, 4), (20, 4, 1), 2).fill_(False)
     expected = plane.clone()
     expected[:, [0, 1]] = plane[:, [2, 3]].clone()
-    move_on_cpu([Plane(plane)], np.array([2, 3]), np.array([0, 1]))
+    move_on_cpu([CopyView(plane)], np.array([2, 3]), np.array([0, 1]))
     assert torch.equal(plane, expected)
     assert torch.equal(memory[outside], before[outside])
 
@@ -487,7 +487,7 @@ def test_checked_slots_are_taken_as_they_are_and_cannot_be_changed_from_outside(
     assert store.slots(slots) is slots
     assert KVStore(EVEN, 1, 4).slots(slots) is not slots  # another number of slots: checked again
     with pytest.raises(ValueError, match="read-only"):
-        slots.ids[0] = 9
+        slots.numbers[0] = 9
     with pytest.raises(TypeError, match="sliced without a step"):
         slots[0]
     with pytest.raises(TypeError, match="sliced without a step"):
@@ -567,7 +567,7 @@ def test_a_picture_of_a_store_has_every_piece_in_the_order_of_memory(shape, layo
 @both_layouts
 def test_check_finds_a_view_that_is_elsewhere(layout):
     def elsewhere(plane):
-        return Plane(plane.lines.clone())
+        return CopyView(plane.lines.clone())
 
     for name, attribute, change in (
         ("k is not where", "_views", lambda views: views._replace(k=views.v, v=views.k)),

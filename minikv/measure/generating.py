@@ -67,7 +67,7 @@ def race_transformers(rounds: int = ROUNDS, quick: bool = False, tick: Tick = la
     return duels
 
 
-Lap = Callable[[bool], tuple[float, float]]
+Timing = Callable[[bool], tuple[float, float]]
 
 
 class _Sides:
@@ -90,7 +90,7 @@ class _Sides:
         self.slots = max(*requests, sizes.prefilled) + sizes.prompts
         self.store = KVStore(self.model.shape, self.slots, layout="layer", dtype=self.model.dtype)
 
-    def workloads(self) -> list[tuple[str, str, float, Lap]]:
+    def workloads(self) -> list[tuple[str, str, float, Timing]]:
         """Each workload's name, the peer's cache, the promised ratio, and what runs a lap of it."""
         s = self.sizes
         many = f"{s.prompts} prompts of {s.prompt}, {s.new} new tokens"

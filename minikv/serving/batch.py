@@ -3,7 +3,7 @@
 Everything in a decoder but attention looks at one token at a time, so the tokens of all chunks run through it in one
 long row. What a token attends to is cut into parts, each of which is computed without a mask of its size:
 
-    prefix    slots that were computed before: every token of the part sees all of them (`Prefix`), and where
+    prefix    slots that were computed before: every token of the part sees all of them (`SharedPrefix`), and where
               several chunks share a prefix, they share the part
     own       a chunk of several tokens attends to itself, causally (`Causal`); what a chunk of one token, decoding,
               has for itself is padded to the length of others like it (`Padded`)
@@ -29,7 +29,7 @@ from minikv.tokens import PackedTokens, integers
 GATHERED = 2048
 
 
-class Prefix(NamedTuple):
+class SharedPrefix(NamedTuple):
     """The tokens `rows` of the packed row all see the slots `batch.reads[slots]`."""
 
     rows: slice | torch.Tensor
@@ -110,7 +110,7 @@ class Batch:
         ends = dict(zip(order, np.cumsum([len(row.tokens) for row in packed]).tolist()))
         spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
         self.last, self.order = self._ids([span[-1] for span in spans]), self._ids(np.concatenate(spans))
-        self.parts: list[Causal | Padded | Prefix] = []
+        self.parts: list[Causal | Padded | SharedPrefix] = []
         self._add_own(packed)
         for members, start, stop in shared:
             self._add_prefix(given[members[0]].slots[start:stop], [spans[i] for i in members])
@@ -163,7 +163,7 @@ class Batch:
         rows: slice | torch.Tensor = slice(spans[0].start, spans[-1].stop)
         if any(a.stop != b.start for a, b in pairwise(spans)):
             rows = self._ids(np.concatenate(spans))
-        self.parts.append(Prefix(rows, self._read(slots)))
+        self.parts.append(SharedPrefix(rows, self._read(slots)))
 
     def _read(self, slots: Any) -> slice:
         """Where `slots` are in `reads`."""

@@ -11,7 +11,7 @@ from minikv.sizing import KVShape
 from minikv.store.device import device_of, dtype_of, side_stream
 from minikv.store.host import HostCopy, fetch, layer_number, send
 from minikv.store.layout import LAYOUTS, Layout, cut, places, row_bytes
-from minikv.store.moves import Plane, move
+from minikv.store.moves import CopyView, move
 from minikv.store.slots import Slots
 
 
@@ -60,8 +60,8 @@ class KVStore:
         with torch.inference_mode(False):
             self._views = self._cut()
             self._layers = list(zip(self._views.k, self._views.v))
-            self._slots = [Plane(plane) for plane in self._views.planes]
-            self._pages = [Plane(plane.view(len(plane), self.num_pages, -1)) for plane in self._views.planes]
+            self._slots = [CopyView(plane) for plane in self._views.planes]
+            self._pages = [CopyView(plane.view(len(plane), self.num_pages, -1)) for plane in self._views.planes]
         self._side = side_stream(self.device)
 
     def _cut(self) -> Layout:
@@ -223,7 +223,7 @@ class KVStore:
         [[(64, 64)], [(16, 16), (80, 16), (144, 16), (208, 16)]]
         """
         found: list[tuple[int, int]] = []
-        for first, size, _ in places(self._views, _once(self.slots(slots), "slots").ids):
+        for first, size, _ in places(self._views, _once(self.slots(slots), "slots").numbers):
             if found and sum(found[-1]) == first:
                 first, before = found.pop()
                 size += before
@@ -236,7 +236,7 @@ class KVStore:
         >>> KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=4), 3, layout="layer").pieces()
         [0, 1, 2, 0, 1, 2]
         """
-        return [slot for _, _, slot in places(self._views, self.slots(range(self.num_slots)).ids)]
+        return [slot for _, _, slot in places(self._views, self.slots(range(self.num_slots)).numbers)]
 
     # -- what holds ----------------------------------------------------------------------------------------------------
 
@@ -274,7 +274,7 @@ def _once(target: Slots, name: str) -> Slots:
     if not target.distinct:
         at = target.repeated()
         assert at is not None
-        raise ValueError(f"{name}[{at}] is {target.ids[at]}: it is there twice, so one of the two would be lost")
+        raise ValueError(f"{name}[{at}] is {target.numbers[at]}: it is there twice, so one of the two would be lost")
     return target
 
 

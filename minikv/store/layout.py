@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from minikv.sizing import KVShape
-from minikv.store.slots import Ids
+from minikv.store.slots import SlotNumbers
 
 LAYOUTS = ("page", "layer")
 # A row is moved in items as wide as it allows, since what a copy costs is counted in items.
@@ -84,8 +84,8 @@ def cut(memory: torch.Tensor, shape: KVShape, num_slots: int, dtype: torch.dtype
     return Layout(view((layers, num_slots, k), *keys), view((layers, num_slots, v), *values), tuple(planes))
 
 
-def places(layout: Layout, ids: Ids) -> list[tuple[int, int, int]]:
-    """Where the keys and values of slots `ids` lie, in the order of memory: first byte, bytes, and slot of each row.
+def places(layout: Layout, slots: SlotNumbers) -> list[tuple[int, int, int]]:
+    """Where the keys and values of `slots` lie, in the order of memory: first byte, bytes, and slot of each row.
 
     >>> shape = KVShape(1, num_kv_heads=1, head_dim=4)
     >>> views = cut(torch.zeros(2 * 16, dtype=torch.uint8), shape, 2, torch.float16, "layer")
@@ -95,6 +95,7 @@ def places(layout: Layout, ids: Ids) -> list[tuple[int, int, int]]:
     found = []
     for view in (layout.k, layout.v):
         size, (outer, row, _), start = view.itemsize, view.stride(), view.storage_offset()
-        firsts = (np.add.outer(np.arange(len(view)) * int(outer) + int(start), ids * int(row)) * size).ravel().tolist()
-        found += [(first, view.shape[2] * size, slot) for first, slot in zip(firsts, ids.tolist() * len(view))]
+        starts = np.add.outer(np.arange(len(view)) * int(outer) + int(start), slots * int(row)) * size
+        rows = zip(starts.ravel().tolist(), slots.tolist() * len(view))
+        found += [(first, view.shape[2] * size, slot) for first, slot in rows]
     return sorted(found)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from minikv.store.slots import Ids, Slots
+from minikv.store.slots import SlotNumbers, Slots
 
 LONG_RUN = 4096  # bytes; from here on a run is copied by itself, below it all rows of a line are gathered at once
 MANY = 512  # slots; from here on numpy looks faster whether two sets of them meet than Python does
@@ -20,15 +20,15 @@ WIDEST = 2**31 - 1  # bytes; numpy has no item wider than that
 _NEXT = (1 << 32) + 1  # from (a, b) to (a + 1, b + 1), both packed into one number
 
 
-class Plane:
+class CopyView:
     """Rows to copy by: a tensor (line, slot, items) whose slots and items are contiguous, and its bytes as numpy.
 
     `lines` is that tensor, `width` the bytes of a row. In host memory `flat` is the same memory as (line, byte), and
     `rows` as (line, slot), a row to an item, since numpy copies an item of any size up to `WIDEST` with one memcpy;
     a wider row, as a page may be that is most of a store, has none.
 
-    >>> plane = Plane(torch.zeros(2, 5, 3, dtype=torch.int16))
-    >>> plane.width, plane.flat.shape, plane.rows.shape
+    >>> view = CopyView(torch.zeros(2, 5, 3, dtype=torch.int16))
+    >>> view.width, view.flat.shape, view.rows.shape
     (6, (2, 30), (2, 5))
     """
 
@@ -41,32 +41,32 @@ class Plane:
             self.rows = memory.view(f"V{self.width}")[..., 0] if self.width <= WIDEST else None
 
     def __repr__(self) -> str:
-        return f"Plane({len(self.lines)} lines x {self.lines.shape[1]} rows of {self.width} bytes)"
+        return f"CopyView({len(self.lines)} lines x {self.lines.shape[1]} rows of {self.width} bytes)"
 
 
-def move(planes: Sequence[Plane], src: Slots, dst: Slots) -> None:
-    """Copy the rows `src` of every plane to its rows `dst`, by whatever way is fastest on the planes' device.
+def move(views: Sequence[CopyView], src: Slots, dst: Slots) -> None:
+    """Copy the rows `src` of every view to its rows `dst`, in the way that is fastest on their device.
 
     The checks are the caller's: as many of both, and no row twice in `dst`.
 
-    >>> plane = Plane(torch.arange(5).view(1, 5, 1))
-    >>> move([plane], Slots([0, 1, 2], limit=5), Slots([1, 2, 3], limit=5)); plane.lines.flatten()
+    >>> view = CopyView(torch.arange(5).view(1, 5, 1))
+    >>> move([view], Slots([0, 1, 2], limit=5), Slots([1, 2, 3], limit=5)); view.lines.flatten()
     tensor([0, 0, 1, 2, 4])
     """
     if not len(src):
         return
-    device = planes[0].lines.device.type
+    device = views[0].lines.device.type
     if device == "cpu":
-        move_on_cpu(planes, src.ids, dst.ids)
-    elif device == "cuda" and has_triton() and disjoint(src.ids, dst.ids):
+        move_on_cpu(views, src.numbers, dst.numbers)
+    elif device == "cuda" and has_triton() and disjoint(src.numbers, dst.numbers):
         from minikv.store.triton_copy import move_rows
 
-        with torch.cuda.device(planes[0].lines.device):  # a kernel starts on the current one, wherever its memory is
-            for plane in planes:
-                move_rows(plane.lines, src.index, dst.index)
+        with torch.cuda.device(views[0].lines.device):  # a kernel starts on the current one, wherever its memory is
+            for view in views:
+                move_rows(view.lines, src.index, dst.index)
     else:
-        for plane in planes:
-            move_by_index(plane.lines, src.index, dst.index)
+        for view in views:
+            move_by_index(view.lines, src.index, dst.index)
 
 
 def move_by_index(lines: torch.Tensor, src: torch.Tensor, dst: torch.Tensor) -> None:
@@ -79,29 +79,29 @@ def move_by_index(lines: torch.Tensor, src: torch.Tensor, dst: torch.Tensor) -> 
     lines.index_copy_(1, dst, lines.index_select(1, src))
 
 
-def move_on_cpu(planes: Sequence[Plane], src: Ids, dst: Ids) -> None:
+def move_on_cpu(views: Sequence[CopyView], src: SlotNumbers, dst: SlotNumbers) -> None:
     """The same in host memory: run by run where runs are long and nothing overlaps, else line by line by indexing.
 
-    >>> plane = Plane(torch.arange(5).view(1, 5, 1))
-    >>> move_on_cpu([plane], np.array([3, 4]), np.array([0, 1])); plane.lines.flatten()
+    >>> view = CopyView(torch.arange(5).view(1, 5, 1))
+    >>> move_on_cpu([view], np.array([3, 4]), np.array([0, 1])); view.lines.flatten()
     tensor([3, 4, 2, 3, 4])
     """
     pieces = runs(src, dst)
     apart = len(pieces) == 1 or disjoint(src, dst)  # of a single run numpy itself looks whether it overlaps
-    for plane in planes:
-        width, flat = plane.width, plane.flat
+    for view in views:
+        width, flat = view.width, view.flat
         if apart and len(src) * width >= len(pieces) * LONG_RUN:
             for source, target, length in pieces:
                 source, target, size = source * width, target * width, length * width
                 flat[:, target : target + size] = flat[:, source : source + size]
-        elif plane.rows is None:
-            move_by_index(plane.lines, torch.from_numpy(src), torch.from_numpy(dst))
+        elif view.rows is None:
+            move_by_index(view.lines, torch.from_numpy(src), torch.from_numpy(dst))
         else:
-            for line in plane.rows:
+            for line in view.rows:
                 line[dst] = line[src]
 
 
-def runs(src: Ids, dst: Ids) -> list[tuple[int, int, int]]:
+def runs(src: SlotNumbers, dst: SlotNumbers) -> list[tuple[int, int, int]]:
     """The runs of neighbours in both `src` and `dst`, in order: where each begins in both, and its length.
 
     >>> runs(np.array([4, 5, 6, 1]), np.array([0, 1, 2, 3]))
@@ -113,7 +113,7 @@ def runs(src: Ids, dst: Ids) -> list[tuple[int, int, int]]:
     return list(zip(src[firsts].tolist(), dst[firsts].tolist(), lengths))
 
 
-def disjoint(src: Ids, dst: Ids) -> bool:
+def disjoint(src: SlotNumbers, dst: SlotNumbers) -> bool:
     """Whether no number is in both.
 
     >>> disjoint(np.array([1, 5]), np.array([2, 3])), disjoint(np.array([1, 5]), np.array([5, 6]))

@@ -11,14 +11,14 @@ import torch
 from minikv.errors import bounded
 from minikv.tokens import integers
 
-Ids = npt.NDArray[np.int64]
+SlotNumbers = npt.NDArray[np.int64]
 
 
 class Slots:
     """Numbers in [0, limit), checked, with a copy of them on the device that will use them.
 
-    Made by `KVStore.slots`. `ids` are the numbers as a numpy int64 array that cannot be written to, `index` the same as
-    a tensor on the store's `device`. A slice of checked slots is checked.
+    Made by `KVStore.slots`. `numbers` is a numpy int64 array that cannot be written to, `index` the same as a tensor
+    on the store's `device`. A slice of checked slots is checked.
 
     >>> slots = Slots([4, 2, 7], limit=8)
     >>> slots[:2], slots.distinct, slots.index
@@ -28,26 +28,26 @@ class Slots:
     ValueError: slots[1] is 8: this store has slots 0 to 7
     """
 
-    __slots__ = ("_distinct", "_index", "_run", "device", "ids", "limit")
+    __slots__ = ("_distinct", "_index", "_run", "device", "limit", "numbers")
 
     def __init__(self, slots: Any, limit: int, device: torch.device | str = "cpu", name: str = "slots"):
-        ids = _checked(slots.ids if isinstance(slots, Slots) else slots, limit, name)
-        ids.flags.writeable = False
-        self.ids: Ids = ids
+        numbers = _checked(slots.numbers if isinstance(slots, Slots) else slots, limit, name)
+        numbers.flags.writeable = False
+        self.numbers: SlotNumbers = numbers
         self.limit, self.device = limit, torch.device(device)
         self._index: torch.Tensor | None = None
         self._distinct: bool | None = None
         self._run: slice | bool | None = False  # not looked up yet
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return len(self.numbers)
 
     def __getitem__(self, part: slice) -> Slots:
         """The same slots from `part.start` to `part.stop`, without another check."""
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise TypeError(f"slots can be sliced without a step, not indexed with {bounded(part)}")
         found = object.__new__(Slots)
-        found.ids, found.limit, found.device = self.ids[part], self.limit, self.device
+        found.numbers, found.limit, found.device = self.numbers[part], self.limit, self.device
         found._index = None if self._index is None else self._index[part]
         found._distinct = True if self._distinct else None
         found._run = False
@@ -57,14 +57,14 @@ class Slots:
     def index(self) -> torch.Tensor:
         """The numbers as a tensor on the device; put there when first asked for."""
         if self._index is None:
-            self._index = torch.from_numpy(self.ids.copy()).to(self.device)
+            self._index = torch.from_numpy(self.numbers.copy()).to(self.device)
         return self._index
 
     @property
     def distinct(self) -> bool:
         """Whether no number is there twice; looked up once."""
         if self._distinct is None:
-            self._distinct = len(set(self.ids.tolist())) == len(self.ids)
+            self._distinct = len(set(self.numbers.tolist())) == len(self.numbers)
         return self._distinct
 
     @property
@@ -75,9 +75,9 @@ class Slots:
         (slice(5, 8, None), None)
         """
         if self._run is False:
-            ids = self.ids
-            runs = len(ids) > 0 and bool((ids[1:] - ids[:-1] == 1).all())
-            self._run = slice(int(ids[0]), int(ids[-1]) + 1) if runs else None
+            numbers = self.numbers
+            runs = len(numbers) > 0 and bool((numbers[1:] - numbers[:-1] == 1).all())
+            self._run = slice(int(numbers[0]), int(numbers[-1]) + 1) if runs else None
         return self._run  # type: ignore[return-value]
 
     def repeated(self) -> int | None:
@@ -86,9 +86,9 @@ class Slots:
         >>> Slots([3, 5, 3, 5], limit=8).repeated()
         2
         """
-        ids = self.ids
-        order = np.argsort(ids, kind="stable")  # equal numbers stay in the order in which they were given
-        again = order[1:][ids[order[1:]] == ids[order[:-1]]]
+        numbers = self.numbers
+        order = np.argsort(numbers, kind="stable")  # equal numbers stay in the order in which they were given
+        again = order[1:][numbers[order[1:]] == numbers[order[:-1]]]
         return int(again.min()) if len(again) else None
 
     def tolist(self) -> list[int]:
@@ -97,20 +97,20 @@ class Slots:
         >>> Slots(range(3), limit=8).tolist()
         [0, 1, 2]
         """
-        found: list[int] = self.ids.tolist()
+        found: list[int] = self.numbers.tolist()
         return found
 
     def __repr__(self) -> str:
-        shown = ", ".join(map(str, self.ids[:8].tolist()))
+        shown = ", ".join(map(str, self.numbers[:8].tolist()))
         more = f", ... {len(self)} in all" if len(self) > 8 else ""
         return f"Slots([{shown}{more}])"
 
 
-def _checked(numbers: Any, limit: int, name: str) -> Ids:
+def _checked(numbers: Any, limit: int, name: str) -> SlotNumbers:
     """A copy of `numbers`, all in [0, limit), or the error that names the first that is not."""
     if type(numbers) is np.ndarray and numbers.ndim == 1 and numbers.dtype.kind == "i":
-        ids = numbers.astype(np.int64)
-        if not len(ids) or int(ids.view(np.uint64).max()) < limit:  # a negative number is a huge one there
-            return ids
+        found = numbers.astype(np.int64)
+        if not len(found) or int(found.view(np.uint64).max()) < limit:  # a negative number is a huge one there
+            return found
     unit = name.rpartition("_")[2]  # src_pages are pages
     return integers(numbers, name, f"this store has {unit} 0 to {limit - 1}", limit).astype(np.int64)

@@ -497,17 +497,17 @@ An evicted prefix takes fresh slots, a cached one its own: the same room.
 
 </details>
 
-**4.3 Bug hunt.** In this tree requests lock by name. `CarelessTree` keeps no receipt: to unlock, it looks the prompt up again, as AstrAI's `release` did. Find a script after which `evictable` is wrong. Can you make it give away what *another* request holds?
+**4.3 Bug hunt.** In this tree requests lock by name. `CarelessLockingTree` keeps no receipt: to unlock, it looks the prompt up again, as AstrAI's `release` did. Find a script after which `evictable` is wrong. Can you make it give away what *another* request holds?
 """
 
 # %%
 import inspect
 
-from minikv.course.exercises.ch04 import CarelessTree, LockingTree
+from minikv.course.exercises.ch04 import CarelessLockingTree, LockingTree
 from minikv.course.exercises.judge import Script
 
 right = LockingTree.insert, LockingTree.lock, LockingTree.unlock, LockingTree.evictable.fget
-for part in (*right, CarelessTree):
+for part in (*right, CarelessLockingTree):
     print(inspect.getsource(part))
 
 
@@ -516,7 +516,7 @@ def script_that_breaks_it():
     return Script((), (("insert", ([1, 2],)), ("lock", ("Anna", [1, 2, 3])), ("unlock", ("Anna",))))
 
 
-check("4.3 CarelessTree", script_that_breaks_it)
+check("4.3 CarelessLockingTree", script_that_breaks_it)
 
 # %% [markdown]
 """

@@ -68,12 +68,12 @@ def _admit(cache: RadixCache, pool: FreeListPool, prompt: list[int]) -> bool:
     return True
 
 
-class Node:
+class LockingNode:
     """A node of `LockingTree`: a run of tokens, the node above, those below by first token, and its locks."""
 
-    def __init__(self, tokens: list[int], parent: Node | None):
+    def __init__(self, tokens: list[int], parent: LockingNode | None):
         self.tokens, self.parent = tokens, parent
-        self.children: dict[int, Node] = {}
+        self.children: dict[int, LockingNode] = {}
         self.ref_count = 0
 
 
@@ -81,8 +81,8 @@ class LockingTree:
     """A radix tree in which requests lock by name; `lock` gives the length of the prefix that it protects."""
 
     def __init__(self) -> None:
-        self.root = Node([], None)
-        self.places: dict[str, Node] = {}
+        self.root = LockingNode([], None)
+        self.places: dict[str, LockingNode] = {}
         self.prompts: dict[str, list[int]] = {}
 
     def lock(self, name: str, tokens: list[int]) -> int:
@@ -104,7 +104,7 @@ class LockingTree:
         """Tokens that no lock protects."""
         return sum(len(node.tokens) for node in self.nodes() if node.ref_count == 0)
 
-    def count(self, node: Node, change: int) -> None:
+    def count(self, node: LockingNode, change: int) -> None:
         """Change the count of every node on the path to `node`."""
         while node.parent is not None:
             node.ref_count += change
@@ -114,10 +114,10 @@ class LockingTree:
         """Cache `tokens`; how many were cached already."""
         node, at = self.walk(tokens)
         if at < len(tokens):
-            node.children[tokens[at]] = Node(tokens[at:], node)
+            node.children[tokens[at]] = LockingNode(tokens[at:], node)
         return at
 
-    def walk(self, tokens: list[int]) -> tuple[Node, int]:
+    def walk(self, tokens: list[int]) -> tuple[LockingNode, int]:
         """The node where the longest cached prefix of `tokens` ends, and its length."""
         node, at = self.root, 0
         while at < len(tokens) and tokens[at] in node.children:
@@ -128,18 +128,18 @@ class LockingTree:
                 return self.split(node, same), at
         return node, at
 
-    def split(self, node: Node, at: int) -> Node:
+    def split(self, node: LockingNode, at: int) -> LockingNode:
         """Cut `node` after `at` tokens; the upper part, which takes over the count."""
         parent = node.parent
         assert parent is not None
-        upper = Node(node.tokens[:at], parent)
+        upper = LockingNode(node.tokens[:at], parent)
         upper.ref_count = node.ref_count
         parent.children[upper.tokens[0]] = upper
         node.tokens, node.parent = node.tokens[at:], upper
         upper.children[node.tokens[0]] = node
         return upper
 
-    def nodes(self) -> Iterator[Node]:
+    def nodes(self) -> Iterator[LockingNode]:
         """Every node but the root."""
         stack = list(self.root.children.values())
         while stack:
@@ -148,7 +148,7 @@ class LockingTree:
             stack += node.children.values()
 
 
-class CarelessTree(LockingTree):
+class CarelessLockingTree(LockingTree):
     """The same, but to unlock it looks for the place again."""
 
     def unlock(self, name: str) -> None:
@@ -287,7 +287,7 @@ def _advice(script: Script) -> str | None:
 
 def _praise(script: Script) -> str:
     """Whether a script that found the bug also made the careless tree give away what somebody still holds."""
-    tree, robbed = CarelessTree(), ""
+    tree, robbed = CarelessLockingTree(), ""
     for verb, given in script.operations:
         with contextlib.suppress(Exception):
             getattr(tree, verb)(*copy.deepcopy(given))
@@ -353,8 +353,8 @@ EXERCISES = (
     ),
     Hunt(
         id="4.3",
-        name="CarelessTree",
-        careless=CarelessTree,
+        name="CarelessLockingTree",
+        careless=CarelessLockingTree,
         reference=LockingTree,
         observe="evictable",
         example=Script((), (("insert", ([1, 2],)), ("lock", ("Anna", [1, 2, 3])), ("insert", ([1, 2, 3],)),

@@ -11,7 +11,7 @@ from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
 from minikv.course.exercises.judge import Script
 
 Leaf = tuple[int, int, bool]  # how many tokens, the clock's reading at its last use, whether it is locked
-Prefix = tuple[int, ...]
+TokenPath = tuple[int, ...]
 
 
 def victims(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
@@ -66,10 +66,10 @@ class PathRing:
     """
 
     def __init__(self) -> None:
-        self.ring: OrderedDict[Prefix, None] = OrderedDict()
-        self.locks: Counter[Prefix] = Counter()
+        self.ring: OrderedDict[TokenPath, None] = OrderedDict()
+        self.locks: Counter[TokenPath] = Counter()
 
-    def path(self, tokens: Sequence[int]) -> list[Prefix]:
+    def path(self, tokens: Sequence[int]) -> list[TokenPath]:
         """Every prefix of `tokens`, the longest first."""
         return [tuple(tokens[:end]) for end in range(len(tokens), 0, -1)]
 
@@ -98,11 +98,11 @@ class PathRing:
             if not self.locks[prefix]:
                 self.ring[prefix] = None
 
-    def way_back(self, tokens: Sequence[int]) -> list[Prefix]:
+    def way_back(self, tokens: Sequence[int]) -> list[TokenPath]:
         """In which order the prefixes of `tokens` go back into the ring."""
         return self.path(tokens)
 
-    def evict(self) -> Prefix | None:
+    def evict(self) -> TokenPath | None:
         """Take out the oldest prefix; `None` if all are locked."""
         return self.ring.popitem(last=False)[0] if self.ring else None
 
@@ -110,7 +110,7 @@ class PathRing:
 class CarelessPathRing(PathRing):
     """The same, but a lock is given back from the root down."""
 
-    def way_back(self, tokens: Sequence[int]) -> list[Prefix]:
+    def way_back(self, tokens: Sequence[int]) -> list[TokenPath]:
         """In which order the prefixes of `tokens` go back into the ring."""
         return self.path(tokens)[::-1]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
 
 Run = tuple[int, int, int]
-Case = tuple[list[str], list[int], list[int]]
+_Case = tuple[list[str], list[int], list[int]]
 
 
 def runs(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
@@ -228,23 +228,23 @@ def _swaps_only(src: Sequence[int], dst: Sequence[int]) -> int:
     return len(pairs) + sum(len(ring) == 2 for ring in _rings(pairs))
 
 
-def _one_run() -> Case:
+def _one_run() -> _Case:
     return ["a", "b", "c", "d"], [0, 1, 2], [1, 2, 3]
 
 
-def _apart() -> Case:
+def _apart() -> _Case:
     return ["a", "b", "c", "d"], [0, 2], [1, 3]
 
 
-def _read_before() -> Case:
+def _read_before() -> _Case:
     return ["a", "b", "c", "d"], [0, 3], [1, 0]
 
 
-def _written_twice() -> Case:
+def _written_twice() -> _Case:
     return ["a", "b", "c", "d"], [0, 2], [1, 1]
 
 
-def _advice(case: Case) -> str | None:
+def _advice(case: _Case) -> str | None:
     """A hint for a call that does no harm: what it has not got yet."""
     try:
         copied(*case)

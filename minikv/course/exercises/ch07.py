@@ -46,7 +46,7 @@ def _changes(order: str) -> int:
     return sum(one != other for one, other in itertools.pairwise(order))
 
 
-class Request:
+class DeskRequest:
     """A request at a `Desk`: its tokens, their slots, and how many were cached, are shared and are computed."""
 
     def __init__(self, tokens: list[int], slots: list[int], match: Any):
@@ -59,7 +59,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.cache, self.pool = RadixCache(), FreeListPool(8)
-        self.requests: dict[str, Request] = {}
+        self.requests: dict[str, DeskRequest] = {}
 
     @property
     def free(self) -> int:
@@ -76,7 +76,7 @@ class Desk:
         except OutOfPages:
             self.cache.unlock(match)
             raise
-        self.requests[name] = Request(tokens, match.slots.tolist() + own, match)
+        self.requests[name] = DeskRequest(tokens, match.slots.tolist() + own, match)
         return match.length
 
     def compute(self, name: str) -> None:

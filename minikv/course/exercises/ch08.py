@@ -11,9 +11,9 @@ from minikv.manager import CacheManager
 from minikv.serving import Engine, LongestPrefixFirst, Scheduler
 from minikv.testing.canary_model import CanaryModel
 
-Line = list[int]
-Requests = Sequence[tuple[int, int]]
-Case = tuple[int, list[tuple[int, int]]]
+_Queue = list[int]
+_Requests = Sequence[tuple[int, int]]
+_Case = tuple[int, list[tuple[int, int]]]
 
 
 def shares(budget: int, left: Sequence[int]) -> list[int]:
@@ -48,7 +48,7 @@ def let_in(cached: Sequence[int], max_overtakes: int) -> list[int]:
     return [number - min(came) for number in came]
 
 
-def serving(slots: int, requests: Requests, wait_again: Callable[[Line, int], Line]) -> Iterator[int]:
+def serving(slots: int, requests: _Requests, wait_again: Callable[[_Queue, int], _Queue]) -> Iterator[int]:
     """The requests as they finish, in an engine with so many slots; a request is (tokens in its prompt, new tokens)."""
     waiting, said = list(range(len(requests))), [0] * len(requests)
     running: list[int] = []
@@ -72,14 +72,14 @@ def serving(slots: int, requests: Requests, wait_again: Callable[[Line, int], Li
                 yield who
 
 
-def finished(slots: int, requests: Requests) -> list[int]:
+def finished(slots: int, requests: _Requests) -> list[int]:
     """The order in which they finish, when who is preempted waits at the front of the line."""
     if any(prompt < 1 or new < 1 or prompt + new - 1 > slots for prompt, new in requests):
         raise ValueError(f"a request has a prompt, says something, and fits into {slots} slots")
     return list(serving(slots, requests, lambda waiting, who: [who, *waiting]))
 
 
-def careless_finished(slots: int, requests: Requests) -> list[int]:
+def careless_finished(slots: int, requests: _Requests) -> list[int]:
     """The same, when it waits at the end."""
     return list(serving(slots, requests, lambda waiting, who: [*waiting, who]))
 
@@ -151,7 +151,7 @@ def _equal_parts(budget: int, left: Sequence[int]) -> list[int]:
 
 
 def _chosen(
-    cached: Sequence[int], is_tired: Callable[[int], bool], pick: Callable[[Line], int], everybody: bool = False
+    cached: Sequence[int], is_tired: Callable[[int], bool], pick: Callable[[_Queue], int], everybody: bool = False
 ) -> list[int]:
     """The rule with its parts exchanged: who is tired, who of the tired is picked, and who counts as overtaken."""
     waiting, overtaken, order = list(range(len(cached))), [0] * len(cached), []
@@ -201,19 +201,19 @@ def _last_of_equals(cached: Sequence[int], max_overtakes: int) -> list[int]:
     return _chosen(later_first, lambda often: often >= max_overtakes, lambda tired: tired[0])
 
 
-def _room_for_all() -> Case:
+def _room_for_all() -> _Case:
     return 20, [(2, 4), (2, 4), (2, 1)]
 
 
-def _two() -> Case:
+def _two() -> _Case:
     return 9, [(2, 4), (2, 4)]
 
 
-def _preemptions(case: Case) -> list[tuple[int, int]]:
+def _preemptions(case: _Case) -> list[tuple[int, int]]:
     """For each preemption who it was, and how many waited."""
     seen: list[tuple[int, int]] = []
 
-    def wait_again(waiting: Line, who: int) -> Line:
+    def wait_again(waiting: _Queue, who: int) -> _Queue:
         seen.append((who, len(waiting)))
         return [who, *waiting]
 
@@ -221,7 +221,7 @@ def _preemptions(case: Case) -> list[tuple[int, int]]:
     return seen
 
 
-def _advice(case: Case) -> str | None:
+def _advice(case: _Case) -> str | None:
     """A hint for a call that does no harm: what it has not got yet."""
     try:
         finished(*case)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from minikv.course.film.changes import REMOVED, WENT, Changes, compare
 from minikv.course.film.state import State
 
-Event = tuple[int, str]
+NumberedEvent = tuple[int, str]
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Delta:
     """What an operation did: its changes, and what happened to each node (but for its locks) and to each slot."""
 
     changes: Changes = field(default_factory=Changes)
-    nodes: tuple[Event, ...] = ()
-    slots: tuple[Event, ...] = ()
+    nodes: tuple[NumberedEvent, ...] = ()
+    slots: tuple[NumberedEvent, ...] = ()
 
     def then(self, later: Delta) -> Delta:
         """This and then `later`, as one operation."""
@@ -38,7 +38,7 @@ def delta_of(before: State, after: State, verb: str) -> Delta:
     )
 
 
-def told(events: Iterable[Event], step: int, op: str) -> Iterator[Event]:
+def told(events: Iterable[NumberedEvent], step: int, op: str) -> Iterator[NumberedEvent]:
     """Events as those of a step.
 
     >>> list(told([(3, "taken {by}")], 1, "alloc 4"))
@@ -48,7 +48,7 @@ def told(events: Iterable[Event], step: int, op: str) -> Iterator[Event]:
     return ((which, words.format(by=by, at=at, step=step, op=op)) for which, words in events)
 
 
-def _node_events(before: State, after: State, changes: Changes) -> list[Event]:
+def _node_events(before: State, after: State, changes: Changes) -> list[NumberedEvent]:
     """(node, what happened to it) for every node that something happened to, but for its locks."""
     upper_parts = {upper for upper, _ in changes.splits if upper not in before.nodes}
     events = [(upper, f"split off n{lower} {{at}}") for upper, lower in changes.splits if upper in upper_parts]
@@ -60,7 +60,7 @@ def _node_events(before: State, after: State, changes: Changes) -> list[Event]:
     return events + [(key, f"cut to {len(after.nodes[key].tokens)} tokens {{by}}") for key in changes.trimmed]
 
 
-def lock_events(before: State, after: State, changes: Changes) -> list[Event]:
+def lock_events(before: State, after: State, changes: Changes) -> list[NumberedEvent]:
     """(node, whether it has more or fewer locks than before); the upper part of a split has its lock from below."""
     events = []
     upper_parts = {upper for upper, _ in changes.splits if upper not in before.nodes}
@@ -72,7 +72,7 @@ def lock_events(before: State, after: State, changes: Changes) -> list[Event]:
     return events
 
 
-def _slot_events(before: State, after: State, changes: Changes, verb: str) -> list[Event]:
+def _slot_events(before: State, after: State, changes: Changes, verb: str) -> list[NumberedEvent]:
     """(slot, what happened to it) for every slot that changed hands, in the order in which it must have happened."""
     taken, freed = _handed(before, after)
     was, now, old_contents, contents = before.owners, after.owners, before.contents, after.contents

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from minikv.course.film.events import Delta, Event, told
+from minikv.course.film.events import Delta, NumberedEvent, told
 from minikv.course.film.pool import TOP, Cell, Grid, cells_text, pool_paper, pool_parts
 from minikv.course.film.rows import Requests, Rows
 from minikv.course.film.state import State
@@ -52,15 +52,15 @@ class Frame:
     began: int = field(repr=False, compare=False)
     path: frozenset[int] = field(repr=False)
     delta: Delta = field(repr=False)
-    locks: tuple[Event, ...] = field(repr=False)
+    locks: tuple[NumberedEvent, ...] = field(repr=False)
 
     @property
-    def node_events(self) -> list[Event]:
+    def node_events(self) -> list[NumberedEvent]:
         """(node, what happened to it), in words that name this step."""
         return list(told(self.delta.nodes + self.locks, self.step, self.op))
 
     @property
-    def slot_events(self) -> list[Event]:
+    def slot_events(self) -> list[NumberedEvent]:
         """(slot, what happened to it), in words that name this step."""
         return list(told(self.delta.slots, self.step, self.op))
 

@@ -96,7 +96,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Line:
+class RequestView:
     """One request as it was: its `name`, what it does, and of its `length` tokens how many are cached and computed.
 
     `computed` counts from the first token on, those in the cache among them; `slots` are what it holds.
@@ -109,10 +109,10 @@ class Line:
     length: int
     slots: tuple[int, ...] = ()
 
-    def cells(self, before: Line | None, size: int = 1) -> str:
+    def cells(self, before: RequestView | None, size: int = 1) -> str:
         """A letter for each `size` tokens: that of the first of them.
 
-        >>> Line("r1", "reads", 2, 5, 7).cells(Line("r1", "reads", 2, 3, 7))
+        >>> RequestView("r1", "reads", 2, 5, 7).cells(RequestView("r1", "reads", 2, 3, 7))
         'mmcnn..'
         """
         known = before.computed if before and before.does != WAITS and before.computed <= self.computed else 0
@@ -122,14 +122,14 @@ class Line:
         return letters.ljust(self.length, ".")[::size]
 
 
-def lines_of(thing: Any) -> tuple[Line, ...]:
+def lines_of(thing: Any) -> tuple[RequestView, ...]:
     """The requests of an engine, or the sequences of a manager.
 
     >>> from minikv import CacheManager
     >>> manager = CacheManager(8)
     >>> _ = manager.start([1, 2, 3])
     >>> lines_of(manager)
-    (Line(name='s1', does='runs', cached=0, computed=0, length=3, slots=(0, 1, 2)),)
+    (RequestView(name='s1', does='runs', cached=0, computed=0, length=3, slots=(0, 1, 2)),)
     """
     if not hasattr(thing, "scheduler"):
         return tuple(_line(f"s{sequence.number}", RUNS, sequence) for sequence in thing.sequences)
@@ -137,32 +137,32 @@ def lines_of(thing: Any) -> tuple[Line, ...]:
     return tuple(_request(request) for request in asked)
 
 
-def _request(request: Any) -> Line:
+def _request(request: Any) -> RequestView:
     name, sequence = f"r{request.number}", request.sequence
     if sequence is None:
-        return Line(name, WAITS, 0, 0, len(request.tokens))
+        return RequestView(name, WAITS, 0, 0, len(request.tokens))
     return _line(name, READS if sequence.computed < len(sequence.tokens) else ANSWERS, sequence)
 
 
-def _line(name: str, does: str, sequence: Any) -> Line:
+def _line(name: str, does: str, sequence: Any) -> RequestView:
     slots = tuple(int(slot) for slot in sequence.slots)
-    return Line(name, does, sequence.cached_length, sequence.computed, len(sequence.tokens), slots)
+    return RequestView(name, does, sequence.cached_length, sequence.computed, len(sequence.tokens), slots)
 
 
 @dataclass(frozen=True)
 class Requests:
     """The requests of one frame, with those of the frame before for what was computed in between.
 
-    >>> old, new = Line("r1", "reads", 2, 3, 7), Line("r1", "reads", 2, 5, 7)
-    >>> print(Requests((new, Line("r2", "waits", 0, 0, 3)), (old,)).text)
+    >>> old, new = RequestView("r1", "reads", 2, 3, 7), RequestView("r1", "reads", 2, 5, 7)
+    >>> print(Requests((new, RequestView("r2", "waits", 0, 0, 3)), (old,)).text)
     requests: 1 running, 1 waiting
     r1 reads  mmcnn..
     r2 waits  ...
     m from the cache  c computed  n computed now  . to compute
     """
 
-    lines: tuple[Line, ...]
-    before: tuple[Line, ...] = ()
+    lines: tuple[RequestView, ...]
+    before: tuple[RequestView, ...] = ()
 
     @property
     def heading(self) -> str:

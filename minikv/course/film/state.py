@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-from minikv.course.film.rows import Line, lines_of
+from minikv.course.film.rows import RequestView, lines_of
 from minikv.testing.snapshot import NodeView, plain, snapshot
 
 VERBS = {
@@ -47,7 +47,7 @@ class State:
     pools: tuple[PoolState, ...] = ()
     tables: tuple[tuple[str, tuple[tuple[int, ...] | None, ...]], ...] = ()
     sequences: tuple[tuple[int, ...], ...] = ()
-    requests: tuple[Line, ...] | None = None  # an engine's or a manager's
+    requests: tuple[RequestView, ...] | None = None  # an engine's or a manager's
     sizes: tuple[tuple[str, int], ...] = ()
 
     @property
@@ -157,7 +157,7 @@ class Looker:
         sequences = tuple(_slots(sequence) for sequence in self._by_kind["sequence"])
         return State(nodes, parents, pools, tables, sequences, self._requests(), tuple(self._sizes(nodes, pools)))
 
-    def _requests(self) -> tuple[Line, ...] | None:
+    def _requests(self) -> tuple[RequestView, ...] | None:
         for thing in self._by_kind["engine"] + self._by_kind["manager"]:
             if hasattr(thing, "scheduler") or hasattr(thing, "sequences"):
                 return lines_of(thing)

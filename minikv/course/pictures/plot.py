@@ -12,7 +12,7 @@ from minikv.course.pictures.draw import Picture
 from minikv.testing.snapshot import legible
 
 _STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "x"), ("--", "v"), ("-.", "P"))
-Line = tuple[str, Sequence["float | None"]]
+Curve = tuple[str, Sequence["float | None"]]
 _COLOURS = ("#084298", "#842029", "#0f5132", "#664d03", "#5a189a", "#495057", "#0b7285")
 
 
@@ -62,7 +62,7 @@ def _verbatim(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def _svg(title: str, name: str, values: Sequence[float], lines: Sequence[Line], y: str, log: str) -> str | None:
+def _svg(title: str, name: str, values: Sequence[float], lines: Sequence[Curve], y: str, log: str) -> str | None:
     if importlib.util.find_spec("matplotlib") is None:
         return None
     from matplotlib import rc_context
@@ -80,7 +80,7 @@ def _svg(title: str, name: str, values: Sequence[float], lines: Sequence[Line], 
     return re.sub(r'(width|height)="([\d.]+)pt"', r'\1="\2"', svg[svg.index("<svg") :], count=2)
 
 
-def _draw_lines(axes: Any, values: Sequence[float], lines: Sequence[Line], log: str) -> None:
+def _draw_lines(axes: Any, values: Sequence[float], lines: Sequence[Curve], log: str) -> None:
     for (line, numbers), colour, (dash, marker) in zip(lines, _COLOURS, _STYLES):
         shown = [float("nan") if number is None else number for number in numbers]
         axes.plot(values, shown, dash, color=colour, marker=marker, markersize=4, label=_verbatim(line))

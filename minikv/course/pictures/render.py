@@ -22,7 +22,7 @@ MOST_PIXELS = 1_200_000  # of a larger picture, for a PNG takes as long as it ha
 _INCH, _PAD = 72, 7
 
 
-class Layout(NamedTuple):
+class Placement(NamedTuple):
     """Where the middle of each node is, on a paper of so many units."""
 
     centres: list[tuple[float, float]]
@@ -45,7 +45,7 @@ def graphviz_way() -> str | None:
 @functools.lru_cache(maxsize=4096)
 def places(
     sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool = False, ordered: bool = False
-) -> Layout | None:
+) -> Placement | None:
     """Where boxes of these sizes (width, height) stand as a tree; `None` without Graphviz.
 
     `parents` are places in the list. `sideways` trees grow to the right; `ordered` keeps siblings in their order.
@@ -62,7 +62,7 @@ def places(
     where = {words[1]: (float(words[2]), float(words[3])) for words in lines if words[0] == "node"}
     top = float(high)
     centres = [(where[f"n{i}"][0] * _INCH + _PAD, (top - where[f"n{i}"][1]) * _INCH + _PAD) for i in range(len(sizes))]
-    return Layout(centres, round(float(wide) * _INCH) + 2 * _PAD, round(top * _INCH) + 2 * _PAD)
+    return Placement(centres, round(float(wide) * _INCH) + 2 * _PAD, round(top * _INCH) + 2 * _PAD)
 
 
 def _dot(sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool, ordered: bool) -> str:
