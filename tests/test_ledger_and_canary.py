@@ -117,7 +117,8 @@ def test_two_nodes_that_hold_one_slot():
 def test_a_pool_that_forgets():
     pool, _, ledger = world()
     pool.alloc(3)
-    pool._memory[pool._where[1]] = 1
+    pool._at -= 1
+    pool._memory[pool._at], pool._where[1] = 1, pool._at
     with pytest.raises(LedgerError, match="slot 1: the pool has it as free, but it is\nthe caller's since operation 1"):
         ledger.check()
 

@@ -318,7 +318,7 @@ def test_reprs_are_short():
 
 
 CORRUPTIONS = [
-    (FreeListPool, lambda pool: setattr(pool, "_at", 2)),
+    (FreeListPool, lambda pool: setattr(pool, "_at", -1)),
     (FreeListPool, lambda pool: pool._memory.__setitem__(3, 0)),
     (FreeListPool, lambda pool: pool._where.__setitem__(3, 0)),
     (FreeListPool, lambda pool: pool._memory.__setitem__(3, 2)),

@@ -21,6 +21,7 @@ from minikv.pools import FreeListPool
 from minikv.prefix import Handle, RadixCache
 from minikv.tokens import PackedTokens
 
+_ONE_PAGE = array("i", [0])
 ToTokens = Callable[[PackedTokens], Any]
 
 
@@ -73,6 +74,8 @@ class ManagerLife:
 class IndexLife:
     """The bare index and the manager's pool, by the verbs that the manager calls and without its bookkeeping.
 
+    Its rows are those of a page table, as in SGLang: the memory of a request that is over serves the next.
+
     >>> from minikv.measure.workloads import chat
     >>> life = IndexLife(RadixCache(16), capacity=10_000, publish=True)
     >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], lambda tokens: tokens))
@@ -83,24 +86,27 @@ class IndexLife:
     def __init__(self, cache: RadixCache, capacity: int, publish: bool):
         self.cache, self.page_size, self.publish = cache, cache.page_size, publish
         self.pool = FreeListPool(-(-capacity // cache.page_size))
+        self.rows: list[memoryview] = []  # free ones
 
     def prepare(self, exchange: Exchange, tokens: ToTokens) -> Any:
-        """Prompt and full sequence."""
-        return tokens(exchange.prompt), tokens(exchange.full)
+        """Prompt and full sequence, and how many tokens they have."""
+        return tokens(exchange.prompt), len(exchange.prompt), tokens(exchange.full), len(exchange.full)
 
     def begin(self, prepared: Any) -> tuple[Any, int]:
         """Acquire, make room, write the row of pages."""
-        prompt, full = prepared
-        match = self.cache.acquire(prompt, limit=len(prompt) - 1)
-        row = memoryview(array("i", bytes(4 * -(-len(full) // self.page_size))))
-        cached = match.length // self.page_size
-        short = len(row) - cached - self.pool.num_free
+        prompt, asked, full, total = prepared
+        match = self.cache.acquire(prompt, limit=asked - 1)
+        cached, pages = match.length // self.page_size, -(-total // self.page_size)
+        row = self.rows.pop() if self.rows else memoryview(b"")
+        if len(row) < pages:
+            row = memoryview(_ONE_PAGE * (2 * pages))
+        short = pages - cached - self.pool.num_free
         if short > 0:
             self.pool.free(self.cache.evict(short * self.page_size))
         match.copy_to(row)
-        self.pool.alloc_to(row[cached:])
+        self.pool.alloc_to(row[cached:pages])
         held = self._publish(prompt, row, match) if self.publish else match
-        return (full, row, held), match.length
+        return (full, row, pages, held), match.length
 
     def _publish(self, prompt: Any, row: memoryview, match: Handle) -> Handle:
         """Cache the prompt and lock it; where the index kept pages of its own, the row takes them."""
@@ -117,13 +123,14 @@ class IndexLife:
 
     def finish(self, running: Any) -> None:
         """Insert all, free duplicates and the tail, unlock."""
-        full, row, held = running
-        done = self.cache.insert(full, row, start=held)
+        full, row, pages, held = running
+        done = self.cache.insert(full, row[:pages], start=held)
         if done.prefix_length > held.length:
             self.pool.free(row[held.length // self.page_size : done.prefix_length // self.page_size])
-        if done.length < len(full):
-            self.pool.free(row[done.length // self.page_size :])
+        if done.length // self.page_size < pages:
+            self.pool.free(row[done.length // self.page_size : pages])
         self.cache.unlock(held)
+        self.rows.append(row)
 
 
 class VerbsLife:

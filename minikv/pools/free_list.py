@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, OutOfPages
-from minikv.pools.contract import IN_USE, Pages, page_id, page_ids, pool_size, refuse_free, request
+from minikv.pools.contract import Pages, page_id, page_ids, pool_size, refuse_free, request
 
 _INT32 = np.dtype(np.int32)
 _FEW = 8  # up to here, going from page to page costs less than starting numpy
@@ -18,8 +18,8 @@ class FreeListPool:
     """A stack of free pages that knows of every page whether it is free, and refuses what cannot be.
 
     `size` is the number of pages. Each page has a place, where it was pushed last, and is free if and only if it still
-    stands there (a sparse set, after Briggs and Torczon): so taking pages is a copy off the stack, and only `free` goes
-    to each page. No cost depends on `size`. A pool may be used by one thread at a time. After the free lists of SGLang
+    stands there (a sparse set, after Briggs and Torczon): so taking pages is one copy, and only `free` looks at each
+    page. No cost depends on `size`. A pool may be used by one thread at a time. After the free lists of SGLang
     and mini-sglang, which slice and concatenate a tensor instead, so that theirs cost more the larger the pool is, and
     which do not notice a page that is freed twice.
 
@@ -35,8 +35,8 @@ class FreeListPool:
 
     def __init__(self, size: int):
         self.size = pool_size(size)
-        self._memory = np.arange(self.size, dtype=np.int32)  # [_at:] are free, the next one first; IN_USE before that
-        self._where = np.arange(self.size, dtype=np.int32)  # for each page, where on the stack it was pushed last
+        self._memory = np.arange(self.size, dtype=np.int32)  # [_at:] are free, the next one first
+        self._where = self._memory.copy()  # for each page, where on the stack it was pushed last
         self._at = 0
 
     @property
@@ -47,9 +47,7 @@ class FreeListPool:
     def alloc(self, num_pages: int) -> Pages:
         """Take `num_pages` pages off the stack, or none: `OutOfPages` if there are fewer."""
         end = self._at + request(num_pages, self.size - self._at)
-        taken = self._memory[self._at : end]
-        pages = taken.copy()
-        taken.fill(IN_USE)
+        pages = self._memory[self._at : end].copy()
         self._at = end
         return pages
 
@@ -65,37 +63,31 @@ class FreeListPool:
         end = self._at + len(row)
         if end > self.size:
             raise OutOfPages(needed=len(row), free=self.size - self._at)
-        taken = self._memory[self._at : end]
-        row[:] = taken.data
-        taken.fill(IN_USE)
+        row[:] = self._memory.data[self._at : end]
         self._at = end
 
     def free(self, pages: Any) -> None:
         """Push `pages` back, so that the same `alloc` would give them again in the same order; all or none."""
-        ids = np.asarray(pages) if type(pages) is memoryview and pages.format == "i" else pages
-        if not (type(ids) is np.ndarray and ids.dtype is _INT32 and ids.ndim == 1):
-            ids = page_ids(pages, self.size)
-        at = self._at - len(ids)
-        if at < 0 or not self._note(ids, at):
+        if type(pages) is memoryview and pages.format == "i" and pages.ndim == 1:
+            ids: Any = pages
+        else:
+            plain = type(pages) is np.ndarray and pages.dtype is _INT32 and pages.ndim == 1
+            ids = pages if plain else page_ids(pages, self.size)
+        if not (self._free_few(ids.tolist()) if len(ids) <= _FEW else self._free_many(np.asarray(ids))):
             refuse_free(page_ids(pages, self.size), self.is_free)
-        self._memory[at : self._at] = ids
-        self._at = at
 
     def is_free(self, page: int) -> bool:
         """Whether `page` is free."""
         number = page_id(page, self.size)
-        return bool(self._memory[self._where[number]] == number)
+        place = self._where[number]
+        return bool(place >= self._at and self._memory[place] == number)
 
     def check(self) -> None:
-        """The stack holds pages of this pool, each once and each at its place; what is before them is in use."""
+        """The stack holds pages of this pool, each once and each at its place."""
         free, at = self._memory[self._at :], self._at
         if not 0 <= at <= self.size or (len(free) and not 0 <= free.min() <= free.max() < self.size):
             found = f"{self.num_free} of {self.size} pages on the stack, or a page out of range"
             raise InvariantError(f"FreeListPool: {found}")
-        for place in np.flatnonzero(self._memory[:at] != IN_USE).tolist():
-            raise InvariantError(
-                f"FreeListPool: page {self._memory[place]} is left on the stack at {place}, before {at}"
-            )
         times = np.bincount(free, minlength=self.size)
         for page in np.flatnonzero(times > 1).tolist():
             raise InvariantError(f"FreeListPool: page {page} is on the stack {times[page]} times")
@@ -104,30 +96,36 @@ class FreeListPool:
 
     # -- where pages stand --------------------------------------------------------------------------------------------
 
-    def _note(self, ids: Pages, at: int) -> bool:
-        """Note that `ids` stand from `at` on, or nothing when one of them is foreign, free already, or given twice."""
-        if len(ids) <= _FEW:
-            return self._note_few(ids.tolist(), at)
-        runs = _runs(ids)
-        return self._note_runs(runs, at) if runs else self._note_many(ids, at)
-
-    def _note_few(self, pages: list[int], at: int) -> bool:
+    def _free_few(self, pages: list[int]) -> bool:
+        """Push a few pages, or none when one of them is foreign, free already, or given twice."""
+        stack, where, top, at = self._memory.data, self._where.data, self._at, self._at - len(pages)
         for page in pages:
-            if not 0 <= page < self.size or self._memory[self._where[page]] == page:
+            if not 0 <= page < self.size or (where[page] >= top and stack[where[page]] == page):
                 return False
-        if len(set(pages)) < len(pages):
+        if at < 0 or len(set(pages)) < len(pages):
             return False
         for place, page in enumerate(pages, at):
-            self._where[page] = place
+            stack[place], where[page] = page, place
+        self._at = at
+        return True
+
+    def _free_many(self, ids: Pages) -> bool:
+        """The same for many, in a few steps of numpy."""
+        at, runs = self._at - len(ids), _runs(ids)
+        if at < 0 or not (self._note_runs(runs, at) if runs else self._note_many(ids, at)):
+            return False
+        self._memory[at : self._at] = ids
+        self._at = at
         return True
 
     def _note_many(self, ids: Pages, at: int) -> bool:
+        """Note that `ids` stand from `at` on, or nothing when one of them cannot be freed."""
         where, index = self._where, ids.view(np.uint32).astype(np.int64)  # as unsigned, a negative id is a huge one
         try:
             before = where.take(index)
         except IndexError:
             return False
-        if _any_equal(self._memory.take(before), ids):
+        if self._any_stands(ids, before):
             return False
         places = np.arange(at, at + len(ids), dtype=np.int32)
         where[index] = places
@@ -142,19 +140,20 @@ class FreeListPool:
         for run in sorted(runs, key=lambda run: run.start):
             if not reached <= run.start < run.stop <= self.size:  # foreign, or it meets the run before it
                 return False
-            if _any_equal(self._memory.take(self._where[run]), np.arange(run.start, run.stop, dtype=np.int32)):
+            if self._any_stands(np.arange(run.start, run.stop, dtype=np.int32), self._where[run]):
                 return False
             reached = run.stop
         for run in runs:
             self._where[run] = np.arange(at, at := at + run.stop - run.start, dtype=np.int32)
         return True
 
+    def _any_stands(self, ids: Pages, places: Pages) -> bool:
+        """Whether any of `ids` stands on the stack at its place in `places`, and so is free."""
+        standing = (self._memory.take(places) == ids) & (places >= self._at)
+        return b"\1" in standing.tobytes()  # a third of the time of `any`
+
     def __repr__(self) -> str:
         return f"FreeListPool({self.num_free} of {self.size} free)"
-
-
-def _any_equal(a: Pages, b: Pages) -> bool:
-    return b"\1" in (a == b).tobytes()  # a third of the time of `any`
 
 
 def _runs(ids: Pages) -> list[slice] | None:

@@ -5,8 +5,8 @@ insert, lock, evict.
 
 A node is an edge, a run of whole pages of tokens, and one page number for each of them. Edges are packed bytes, so
 walking down costs one memcmp a node. Children are keyed by the bytes of their first page. Unlocked nodes stand in an
-eviction order (`eviction.py`), so evicting is a pop. Nothing here is linear in the size of the cache (cutting or
-joining an edge copies that edge).
+eviction order (`eviction.py`), so evicting is a pop. Nothing here is linear in the size of the cache (cutting an
+edge copies that edge).
 
 The tree keeps track of pages and does not own them: it never allocates one, and it returns those that it evicts. It
 may be used by one thread at a time; a `CacheManager` takes care of that.
@@ -41,6 +41,7 @@ from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, p
 
 EVICT_BY = ("node", "page")
 _PAGE_BYTES = 4  # of a page's number: an int32
+_MOST_PARTS = 8  # a join copies nothing until an edge has more parts than this: each costs a walk one more memcmp
 _GONE = -1  # the `ref_count` of a node that is no longer in the tree
 _NO_CHILDREN: dict[bytes, RadixNode] = {}  # shared by all leaves, so that a leaf needs no dictionary; never changed
 
@@ -52,25 +53,50 @@ class RadixNode:
     """One edge of the tree and the node at its end: its tokens, their pages, and how many locks pass through.
 
     `key_bytes` and `page_bytes` are the tokens and the pages as they are stored, four bytes a number, and never
-    changed in place. `end` is the depth, in tokens, at which the edge ends. `last_used` is the clock's reading at the
-    last use. Three more are for policies that read them: `created` is the reading when the tokens were cached, `hits`
-    counts the matches and inserts that went through (kept up only for a policy that reads it), and `priority` is the
-    largest one given. `older` and `newer` belong to the eviction order.
+    changed in place. A join only lines up their parts (`key_parts`, `page_parts`), and reading them in one piece glues
+    these. `end` is the depth, in tokens, at which the edge ends. `last_used` is the clock's reading at the last use.
+    Three more are for policies that read them: `created` is the reading when the tokens were cached, `hits` counts the
+    matches and inserts that went through (kept up only for a policy that reads it), and `priority` is the largest one
+    given. `older` and `newer` belong to the eviction order.
     """
 
     __slots__ = (
-        "children", "created", "end", "hits", "id", "key_bytes", "last_used", "newer", "older", "page_bytes", "parent",
+        "children", "created", "end", "hits", "id", "key_parts", "last_used", "newer", "older", "page_parts", "parent",
         "priority", "ref_count",
     )  # fmt: skip
 
     def __init__(self, node_id: int, key_bytes: bytes, page_bytes: bytes, parent: RadixNode | None, end: int, now: int):
-        self.id, self.key_bytes, self.page_bytes, self.parent, self.end = node_id, key_bytes, page_bytes, parent, end
+        self.id, self.parent, self.end = node_id, parent, end
+        self.key_parts: tuple[bytes, ...] = (key_bytes,)
+        self.page_parts: tuple[bytes, ...] = (page_bytes,)
         self.children = _NO_CHILDREN
         self.ref_count = self.priority = 0
         self.created = self.last_used = now
         self.hits = 1
         self.older: Any = None
         self.newer: Any = None
+
+    @property
+    def key_bytes(self) -> bytes:
+        """The tokens on this edge as they are stored, in one piece."""
+        if len(self.key_parts) > 1:
+            self.key_parts = (b"".join(self.key_parts),)
+        return self.key_parts[0]
+
+    @key_bytes.setter
+    def key_bytes(self, key_bytes: bytes) -> None:
+        self.key_parts = (key_bytes,)
+
+    @property
+    def page_bytes(self) -> bytes:
+        """The pages of those tokens as they are stored, in one piece."""
+        if len(self.page_parts) > 1:
+            self.page_parts = (b"".join(self.page_parts),)
+        return self.page_parts[0]
+
+    @page_bytes.setter
+    def page_bytes(self, page_bytes: bytes) -> None:
+        self.page_parts = (page_bytes,)
 
     @property
     def tokens(self) -> list[int]:
@@ -113,7 +139,8 @@ class RadixCache:
     or a class of your own that keeps the contract of `EvictionOrder`. `evict_by` is "node" (whole leaves, so perhaps
     more than asked) or "page" (the pages at a leaf's end, never one more than needed). Nothing takes longer because
     more is cached, or because the cache has lived long: match and insert cost a memcmp of the prompt and a step for
-    each node on its path, evict a step for each node freed; a split, a join or a trim copies the edge that it changes.
+    each node on its path, evict a step for each node freed; a split or a trim copies the edge that it changes, and of
+    several joins one does.
 
     >>> cache = RadixCache()
     >>> cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
@@ -190,11 +217,12 @@ class RadixCache:
             child = node.children.get(data[at_byte : at_byte + stride])
             if child is None:
                 break
-            edge = child.key_bytes
-            if not data.startswith(edge, at_byte, end_byte):  # one memcmp, no slice
-                same = common_bytes(edge, data, at_byte, end_byte, stride)
-                return self._split(child, same // stride), at_byte + same
-            at_byte += len(edge)
+            start_byte = at_byte
+            for part in child.key_parts:
+                if not data.startswith(part, at_byte, end_byte):  # one memcmp, no slice
+                    same = common_bytes(child.key_bytes, data, start_byte, end_byte, stride)
+                    return self._split(child, same // stride), start_byte + same
+                at_byte += len(part)
             node = child
         return node, at_byte
 
@@ -228,18 +256,21 @@ class RadixCache:
 
             parent --[ a b ]--> upper --[ c d ]--> node        parent --[ a b c d ]--> node
         """
-        top, stride = above[-1], self._stride
-        parent: RadixNode = top.parent  # type: ignore[assignment]
-        whole = [*above[::-1], node]
-        node.key_bytes = b"".join([part.key_bytes for part in whole])
-        node.page_bytes = b"".join([part.page_bytes for part in whole])
-        node.parent = parent
-        parent.children[node.key_bytes[:stride]] = node
+        parent: RadixNode = above[-1].parent  # type: ignore[assignment]
+        keys: list[bytes] = []
+        pages: list[bytes] = []
+        for part in [*above[::-1], node]:
+            keys += part.key_parts
+            pages += part.page_parts
+        if len(keys) > _MOST_PARTS:
+            keys, pages = [b"".join(keys)], [b"".join(pages)]
         if not node.ref_count:
             self._order.remove(above)
         for gone in above:
             gone.ref_count, gone.parent, gone.children = _GONE, node, _NO_CHILDREN
-            gone.key_bytes = gone.page_bytes = b""
+            gone.key_parts = gone.page_parts = (b"",)
+        node.key_parts, node.page_parts, node.parent = tuple(keys), tuple(pages), parent
+        parent.children[keys[0][: self._stride]] = node
 
     def _joinable(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
         """The nodes between `node` and `top` that are one with `node`, nearest first; all of them were just used.
@@ -250,7 +281,7 @@ class RadixCache:
         found: list[RadixNode] = []
         upper: RadixNode = node.parent  # type: ignore[assignment]
         while upper is not top and len(upper.children) == 1 and upper.ref_count == node.ref_count:
-            if any(getattr(upper, field) != getattr(node, field) for field in self._also_reads):
+            if self._also_reads and any(getattr(upper, field) != getattr(node, field) for field in self._also_reads):
                 break
             found.append(upper)
             upper = upper.parent  # type: ignore[assignment]
@@ -288,11 +319,15 @@ class RadixCache:
     def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
         """The match and its path, deepest first; the path is used now, and stands in the eviction order as before."""
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
-        most = len(data) // TOKEN_BYTES if limit is None else require_limit(limit, len(data) // TOKEN_BYTES)
+        most = len(data) // TOKEN_BYTES
+        if limit is not None:
+            most = require_limit(limit, most)
         root = self._root_of(namespace)
         end, at_byte = self._walk(root, data, 0, most // self.page_size * self._stride)
         path = self._use(end, root)
-        parts = [node.page_bytes for node in reversed(path)]
+        parts: list[bytes] = []
+        for node in reversed(path):
+            parts += node.page_parts
         return Match(self._epoch, end, at_byte // TOKEN_BYTES, namespace, data, parts), path
 
     def _use(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
@@ -505,10 +540,15 @@ class RadixCache:
                 if parts:
                     break  # what is freed comes back first; the next call says what is wrong
                 self._refuse_victim(leaf)
-            more = len(leaf.page_bytes) > wanted - got
-            freed = self._trim(leaf, wanted - got) if by_page and more else self._remove_leaf(leaf)
-            got += len(freed)
-            parts.append(np.frombuffer(freed, np.int32)[::-1].tobytes() if by_page else freed)
+            if by_page:
+                more = len(leaf.page_bytes) - (wanted - got)
+                freed = self._trim(leaf, wanted - got) if more > 0 else b"".join(self._remove_leaf(leaf))
+                parts.append(np.frombuffer(freed, np.int32)[::-1].tobytes())
+                got += len(freed)
+            else:
+                whole = self._remove_leaf(leaf)
+                parts += whole
+                got += sum(map(len, whole))
         self._evictable -= got // _PAGE_BYTES * self.page_size
         return np.frombuffer(bytearray().join(parts), np.int32)
 
@@ -521,12 +561,12 @@ class RadixCache:
         self._order.rekey(leaf)  # a policy may read `end`
         return freed
 
-    def _remove_leaf(self, leaf: RadixNode) -> bytes:
-        """Take a whole leaf out of the tree, and return its pages; handles that ended in it go stale."""
+    def _remove_leaf(self, leaf: RadixNode) -> tuple[bytes, ...]:
+        """Take a whole leaf out of the tree, and return the parts of its pages; handles that ended in it go stale."""
         parent: RadixNode = leaf.parent  # type: ignore[assignment]
-        order, freed = self._order, leaf.page_bytes
+        order, freed = self._order, leaf.page_parts
         order.remove((leaf,))
-        del parent.children[leaf.key_bytes[: self._stride]]
+        del parent.children[leaf.key_parts[0][: self._stride]]
         if not parent.children:
             parent.children = _NO_CHILDREN
             if isinstance(parent, RadixRoot):
