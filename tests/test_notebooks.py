@@ -506,6 +506,7 @@ def test_chapter_08_attends_as_the_package_does(slots, width, start):
     store = KVStore(KVShape(1, num_kv_heads=1, head_dim=k.shape[2]), 16, dtype=k.dtype)
     store.write(0, row[:start], k[:start], v[:start])
     theirs = StepAttention(Batch([chunk], 10, x), store)
+    theirs.write(0, k[start:], v[start:])
     got = theirs(0, (x[start:] @ names["Q"])[:, None] * k.shape[2] ** 0.5, k[start:], v[start:])
     assert torch.allclose(ours, got[:, 0], atol=1e-6)
 

@@ -82,7 +82,7 @@ def join(
 class StepAttention:
     """The attention of one step, layer after layer: `batch`'s new K and V go to `store`, and the rest is read there.
 
-    The slots are checked here, once for all layers.
+    In each layer, `write` comes first. The slots are checked here, once for all layers.
     """
 
     def __init__(self, batch: Batch, store: Any):
@@ -93,10 +93,13 @@ class StepAttention:
         longest = max((len(slots) for _, slots in self.parts if slots is not None and slots.run is None), default=0)
         self.room = store.rows(longest) if longest else None
 
+    def write(self, layer: int, k: torch.Tensor, v: torch.Tensor) -> None:
+        """Store the new tokens' K and V of one layer, (tokens, kv_heads, head_dim)."""
+        self.store.write(layer, self.new, k.to(self.store.dtype), v.to(self.store.dtype))
+
     def __call__(self, layer: int, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-        """What the new tokens of one layer attend to: q and the result (tokens, heads, head_dim), k and v new."""
+        """What the new tokens of one layer attend to: q and the result (tokens, heads, head_dim), k and v as before."""
         k, v = k.to(self.store.dtype), v.to(self.store.dtype)
-        self.store.write(layer, self.new, k, v)
         own, prefixes = [], []
         for part, slots in self.parts:
             if isinstance(part, Causal):

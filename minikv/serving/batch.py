@@ -99,6 +99,7 @@ class Batch:
         if not given:
             raise ValueError("there are no chunks: a forward step computes at least 1")
         _check_tokens(given, vocab_size)
+        self._given, self._vocab_size, self._worth = [*given], vocab_size, worth
         self._like, self._reads = like, list[Any]()
         shared = shared_prefixes([row.slots[: row.start] for row in given], worth)
         for members, _, stop in shared:
@@ -118,6 +119,16 @@ class Batch:
             if len(row.tokens) > 1 and row.own < row.start:
                 self._add_prefix(row.slots[row.own : row.start], [span])
         self.reads = np.concatenate(self._reads) if self._reads else np.empty(0, np.int32)
+
+    def ends(self) -> Batch:
+        """The last token of each chunk as a batch of its own, for when all the others have keys and values already.
+
+        >>> import torch
+        >>> Batch([Chunk([1, 2], 0, [8, 9])], vocab_size=10, like=torch.zeros(1)).ends().parts
+        [Padded(rows=slice(0, 1, None), size=1, length=2, slots=slice(0, 2, None), mask=None)]
+        """
+        chunks = [Chunk(row.tokens[-1:], len(row.slots) - 1, row.slots) for row in self._given]
+        return Batch(chunks, self._vocab_size, self._like, self._worth)
 
     def _ids(self, ids: Any) -> torch.Tensor:
         return torch.from_numpy(np.asarray(ids, np.int64)).to(self._like.device)

@@ -120,12 +120,16 @@ class Llama:
         embedding = self.weights["model.embed_tokens.weight"]
         batch = Batch(chunks, self.vocab_size, embedding)
         attention, angles = StepAttention(batch, store), self._angles(batch.positions)
-        x = functional.embedding(batch.tokens, embedding)
-        for layer in range(self.shape.num_layers):
-            name = f"model.layers.{layer}"
-            x = x + self._attention(self._norm(x, f"{name}.input_layernorm"), layer, attention, angles)
-            x = x + self._mlp(self._norm(x, f"{name}.post_attention_layernorm"), f"{name}.mlp")
-        x = self._norm(x[batch.order if all_positions else batch.last], "model.norm")
+        x, last = functional.embedding(batch.tokens, embedding), self.shape.num_layers - 1
+        for layer in range(last):
+            x = self._layer(x, layer, attention, angles)
+        if all_positions or len(batch.tokens) == len(chunks):
+            x = self._layer(x, last, attention, angles)[batch.order]
+        else:  # of the last layer only the ends are asked for: the rest needs its keys and values there, no more
+            ends = batch.ends()
+            x = self._layer(x, last, attention, angles, (batch.last[ends.last.argsort()], StepAttention(ends, store)))
+            x = x[ends.last]
+        x = self._norm(x, "model.norm")
         return functional.linear(x, embedding if self.config.tied else self.weights["lm_head.weight"])
 
     # -- the parts --------------------------------------------------------------------------------------------------
@@ -138,12 +142,26 @@ class Llama:
         scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.config.norm_eps)
         return self.weights[f"{name}.weight"] * (wide * scale).to(x.dtype)
 
-    def _attention(self, h: torch.Tensor, layer: int, attention: StepAttention, angles: Angles) -> torch.Tensor:
-        """Project, rotate, attend, project: (tokens, hidden) to (tokens, hidden)."""
-        name, head = f"model.layers.{layer}.self_attn", self.shape.head_dim
-        q, k, v = (self._linear(h, f"{name}.{part}_proj").view(len(h), -1, head) for part in "qkv")
-        found = attention(layer, apply_rotary(q, *angles), apply_rotary(k, *angles), v)
-        return self._linear(found.flatten(1), f"{name}.o_proj")
+    def _layer(
+        self,
+        x: torch.Tensor,
+        layer: int,
+        attention: StepAttention,
+        angles: Angles,
+        ends: tuple[torch.Tensor, StepAttention] | None = None,
+    ) -> torch.Tensor:
+        """Attend and think: (tokens, hidden) to (tokens, hidden). With `ends` it goes on for those rows alone."""
+        name, head = f"model.layers.{layer}", self.shape.head_dim
+        h = self._norm(x, f"{name}.input_layernorm")
+        k, v = (self._linear(h, f"{name}.self_attn.{part}_proj").view(len(h), -1, head) for part in "kv")
+        k = apply_rotary(k, *angles)
+        attention.write(layer, k, v)
+        if ends is not None:
+            rows, attention = ends
+            x, h, angles = x[rows], h[rows], (angles[0][rows], angles[1][rows])
+        q = apply_rotary(self._linear(h, f"{name}.self_attn.q_proj").view(len(h), -1, head), *angles)
+        x = x + self._linear(attention(layer, q, k, v).flatten(1), f"{name}.self_attn.o_proj")
+        return x + self._mlp(self._norm(x, f"{name}.post_attention_layernorm"), f"{name}.mlp")
 
     def _mlp(self, h: torch.Tensor, name: str) -> torch.Tensor:
         """SwiGLU, some tokens at a time, so that what is between the projections stays in the processor's cache."""
