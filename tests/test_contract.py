@@ -624,6 +624,74 @@ def test_rule_10_a_namespace_that_changes_loses_no_page(make, now):
     assert cache.total_size == 2
 
 
+class HashRaises:
+    """A name whose hash works `times` times, and raises from then on."""
+
+    def __init__(self, times):
+        self.times = times
+
+    def __hash__(self):
+        self.times -= 1
+        if self.times < 0:
+            raise RuntimeError("no hash today")
+        return 7
+
+
+@every_shipped_index
+@pytest.mark.parametrize("verb", ["match_prefix", "acquire", "insert"])
+@pytest.mark.parametrize("times", range(4))
+def test_rule_10_a_namespace_whose_hash_raises_changes_nothing(make, verb, times):
+    cache, fresh, name = make(), make(), HashRaises(times)
+    pages = ([8, 9],) if verb == "insert" else ()
+    if times == 0:
+        with pytest.raises(TypeError, match="a namespace must be hashable") as caught:
+            getattr(cache, verb)([1, 2], *pages, namespace=name)
+        assert isinstance(caught.value.__cause__, RuntimeError)
+    else:
+        try:
+            getattr(cache, verb)([1, 2], *pages, namespace=name)
+        except RuntimeError:
+            pass
+        else:
+            return
+    for each in (cache, fresh):
+        each.insert([1, 2], [0, 1], namespace="b")
+        each.check()
+    told = [[(node.id, node.tokens, node.last_used) for node in each.nodes()] for each in (cache, fresh)]
+    assert told[0] == told[1]
+    assert cache.protected_size == 0
+
+
+@every_shipped_index
+def test_rule_10_names_whose_hashes_raise_later_lose_no_page(make):
+    cache = make()
+    names = HashRaises(100), HashRaises(100), "c"
+    for i, name in enumerate(names):
+        cache.insert([1, 2], [2 * i, 2 * i + 1], namespace=name)
+    names[0].times = names[1].times = 0
+    with pytest.raises(TypeError, match="a namespace must be hashable"):
+        cache.match_prefix([1, 2], namespace=names[0])
+    assert [evicted(cache, 2) for _ in range(2)] == [[0, 1], [2, 3]]
+    cache.check()
+    assert cached(cache, [1, 2], "c") == [4, 5]
+    assert evicted(cache, 2) == [4, 5]
+    assert sizes(cache) == (0, 0, 0)
+    cache.check()
+
+
+@every_shipped_index
+def test_rule_10_names_that_become_equal_lose_no_page(make):
+    cache, names = make(), [Changing("a"), Changing("b"), Changing("c")]
+    for i, name in enumerate(names):
+        cache.insert([1, 2], [2 * i, 2 * i + 1], namespace=name)
+    for name in names:
+        name.what = "all the same"
+    assert evicted(cache, 2) == [0, 1]
+    cache.check()
+    assert evicted(cache, 10) == [2, 3, 4, 5]
+    cache.check()
+
+
 def nested(depth):
     """A list in a list in a list: its repr needs a recursion of that depth."""
     found = []

@@ -250,7 +250,7 @@ def require_limit(limit: int | None, num_tokens: int) -> int:
 
 
 def require_hashable(namespace: Hashable) -> None:
-    """Raise the `TypeError` that says so when `namespace` is not hashable.
+    """Raise the `TypeError` that says so when `namespace` is not hashable, whatever its own `__hash__` raises.
 
     >>> require_hashable(["lora"])
     Traceback (most recent call last):
@@ -258,8 +258,9 @@ def require_hashable(namespace: Hashable) -> None:
     """
     try:
         hash(namespace)
-    except TypeError:
-        raise TypeError(f"namespace is {bounded(namespace)}: a namespace must be hashable") from None
+    except Exception as error:
+        cause = None if isinstance(error, TypeError) else error
+        raise TypeError(f"namespace is {bounded(namespace)}: a namespace must be hashable") from cause
 
 
 def brief(values: Any, most: int = 8) -> str:

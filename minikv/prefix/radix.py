@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -604,17 +605,25 @@ class RadixCache:
         return self._roots.get(namespace, _NOTHING)
 
     def _new_root(self, namespace: Hashable) -> RadixRoot:
-        self._roots[namespace] = root = RadixRoot(self._take_id(), namespace)
+        self._roots[namespace] = root = RadixRoot(self._next_id, namespace)
+        self._next_id += 1  # last, for a namespace's own __hash__ may raise
         return root
 
     def _remove_root(self, root: RadixRoot) -> None:
-        """Forget a namespace that holds nothing, even if its hash has changed since; the default one stays."""
+        """Forget a namespace that holds nothing, even if its hash has changed since; the default one stays.
+
+        Where hashes raise, or two names have become equal, the empty root stays: better than to lose another one.
+        """
         if root.namespace is None:
             return
-        if self._roots.get(root.namespace) is root:
-            del self._roots[root.namespace]
-        else:
-            self._roots = {key: other for key, other in self._roots.items() if other is not root}
+        with suppress(Exception):
+            if self._roots.get(root.namespace) is root:
+                del self._roots[root.namespace]
+                return
+        with suppress(Exception):
+            others = {name: other for name, other in self._roots.items() if other is not root}
+            if len(others) == len(self._roots) - 1:
+                self._roots = others
 
     def _take_id(self) -> int:
         self._next_id += 1
