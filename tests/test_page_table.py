@@ -107,3 +107,16 @@ def test_pages_become_slots_and_back(pages, page_size):
 def test_slots_that_are_not_whole_pages_are_refused(slots, names):
     with pytest.raises(ValueError, match=names):
         slot_pages(slots, 2)
+
+
+@pytest.mark.parametrize("size", [2**28 + 1, 2**31, 2**70, 10**5000], ids=["one more", "int32", "large", "too long"])
+def test_a_page_of_more_slots_than_fit_is_refused(size):
+    for call in (lambda: page_slots([0], size), lambda: page_slots([], size), lambda: slot_pages([], size)):
+        with pytest.raises(ValueError, match=r"page_size is .*: a page holds at most 2\*\*28 slots") as caught:
+            call()
+        assert len(str(caught.value)) < 200
+
+
+def test_more_slots_than_fit_are_refused_before_memory_is_taken():
+    with pytest.raises(ValueError, match="5 pages of 67108864 are 335544320 slots"):
+        page_slots([0, 1, 2, 3, 4], 2**26)

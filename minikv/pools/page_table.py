@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from minikv.errors import InvariantError, whole_number
-from minikv.pools.contract import Pages
+from minikv.errors import InvariantError, bounded, whole_number
+from minikv.pools.contract import POOL_LIMIT, Pages
 from minikv.pools.free_list import FreeListPool
 from minikv.tokens import integers
 
@@ -122,12 +122,16 @@ class PageTable:
 def page_slots(pages: Any, page_size: int) -> Pages:
     """The slots of whole pages, in order: page p has slots p*page_size to (p+1)*page_size - 1.
 
+    Raises `ValueError` for a page whose slots are not all below 2**31, and for more than 2**28 slots.
+
     >>> page_slots([2, 0], page_size=3).tolist()
     [6, 7, 8, 0, 1, 2]
     """
-    size = whole_number("page_size", page_size, 1, "a page holds at least 1 slot")
+    size = _page_size(page_size)
     ids = integers(pages, "pages", f"a page of {size} slots is an integer in [0, {2**31 // size})", 2**31 // size)
-    within = np.arange(size, dtype=np.int32)
+    if len(ids) * size > POOL_LIMIT:
+        raise ValueError(f"{len(ids)} pages of {size} are {len(ids) * size} slots: expected at most 2**28 at a time")
+    within = np.arange(size if len(ids) else 0, dtype=np.int32)
     slots: Pages = np.add.outer(ids.astype(np.int32) * np.int32(size), within).ravel()
     return slots
 
@@ -138,15 +142,23 @@ def slot_pages(slots: Any, page_size: int) -> Pages:
     >>> slot_pages([6, 7, 8, 0, 1, 2], page_size=3).tolist()
     [2, 0]
     """
-    size = whole_number("page_size", page_size, 1, "a page holds at least 1 slot")
+    size = _page_size(page_size)
     values = _slots(slots)
     if len(values) % size:
         raise ValueError(f"{len(values)} slots are not whole pages of {size}")
     pages = values[::size] // size
-    wrong = np.flatnonzero(np.add.outer(pages.astype(np.int64) * size, np.arange(size)).ravel() != values)
+    within = np.arange(min(size, len(values)))
+    wrong = np.flatnonzero(np.add.outer(pages.astype(np.int64) * size, within).ravel() != values)
     if len(wrong):
         raise ValueError(f"slots[{wrong[0]}] is {values[wrong[0]]}: pages of {size} slots are contiguous and aligned")
     return pages
+
+
+def _page_size(page_size: int) -> int:
+    size = whole_number("page_size", page_size, 1, "a page holds at least 1 slot")
+    if size > POOL_LIMIT:
+        raise ValueError(f"page_size is {bounded(size)}: a page holds at most 2**28 slots")
+    return size
 
 
 def _slots(slots: Any) -> Pages:
