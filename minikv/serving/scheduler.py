@@ -225,7 +225,8 @@ class Scheduler:
 
     def _cached(self, request: Request) -> int:
         """How many tokens of `request` are cached now."""
-        return self.manager.cache.match_prefix(request.tokens[:-1], namespace=request.namespace).length
+        tokens = request.tokens
+        return self.manager.cache.match_prefix(tokens, limit=len(tokens) - 1, namespace=request.namespace).length
 
     def _waits_for_a_prefix(self, request: Request) -> bool:
         """Whether another request is computing so much of what `request` needs that it should wait for it."""
