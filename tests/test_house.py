@@ -130,6 +130,25 @@ def classes_of(path):
         yield from (name for name in names if re.fullmatch(r"[A-Z]+[a-z]\w*", name))
 
 
+def lines_of_code(function, lines):
+    """How many lines a function has, without its docstring, comments and empty lines."""
+    text = function.body[0] if ast.get_docstring(function, clean=False) is not None else None
+    documented = range(text.lineno, text.end_lineno + 1) if text else ()
+    numbers = [number for number in range(function.lineno, function.end_lineno + 1) if number not in documented]
+    return len([number for number in numbers if lines[number - 1].strip() and lines[number - 1].strip()[0] != "#"])
+
+
+def test_every_function_fits_on_a_screen():
+    found = {}
+    for path in MODULES:
+        text = path.read_text("utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found[f"{path.relative_to(ROOT)} {node.name}"] = lines_of_code(node, text.splitlines())
+    assert max(found.values()) > 20
+    assert not {name: count for name, count in found.items() if count > 25}
+
+
 def test_no_class_has_the_name_of_another():
     homes = {}
     for path in MODULES:

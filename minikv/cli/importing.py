@@ -27,31 +27,41 @@ def importing() -> Iterator[None]:
     ...     print("interrupted")
     interrupted
     """
-    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, or somebody else's
+    press = _Press()
+    if not press.install():
         yield
         return
-    pressed = False
-
-    def press(number: int, frame: FrameType | None) -> None:
-        nonlocal pressed
-        pressed = True
-        raise KeyboardInterrupt
-
     unraisable = sys.unraisablehook
-    try:
-        signal.signal(signal.SIGINT, press)
-    except ValueError:  # not the main thread: Ctrl-C never comes here
-        yield
-        return
-    sys.unraisablehook = lambda error: None if pressed else unraisable(error)
+    sys.unraisablehook = lambda error: None if press.came else unraisable(error)
     try:
         yield
     except BaseException:
-        if pressed:
+        if press.came:
             raise KeyboardInterrupt from None
         raise
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.unraisablehook = unraisable
-    if pressed:
+    if press.came:
+        raise KeyboardInterrupt
+
+
+class _Press:
+    """A handler of Ctrl-C that raises `KeyboardInterrupt`, as Python's own does, and remembers that it came."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def install(self) -> bool:
+        """Take the place of Python's handler; false, and nothing has changed, where that cannot be done."""
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # ignored, or another program's
+            return False
+        try:
+            signal.signal(signal.SIGINT, self)
+        except ValueError:  # not the main thread: Ctrl-C never comes here
+            return False
+        return True
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
         raise KeyboardInterrupt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -33,42 +33,48 @@ def race(
     >>> found.to_limit("mine").median > 1, found.of("mine").hit_rate
     (True, 0.569)
     """
-    _require(workload, contenders)
-    rounds = whole_number("rounds", rounds, 1, "a race has at least 1 round")
-    everything, lengths = working_set(workload), [len(exchange.full) for exchange in workload.exchanges]
-    capacity = max(everything * share // 100, IN_FLIGHT * (max(lengths) + 16))
-    tick(f"{workload.name} at {share} %, warming up")
-    hits = run(contenders[0], workload, capacity, publish).hits
+    rounds = _checked_rounds(workload, contenders, rounds)
+    (capacity, room), where = _capacity(workload, share), f"{workload.name} at {share} %"
+    tick(f"{where}, warming up")
+    hits, lengths = run(contenders[0], workload, capacity, publish).hits, workload.lengths
     limits = Limit(workload, hits), Limit(workload, hits, written=lengths)
     floors: list[list[Lap]] = [[limit.run()] for limit in limits]
     laps: dict[str, list[Lap]] = {contender.name: [] for contender in contenders}
     with collecting():
-        for turn in range(rounds):
-            for contender in _rotated(contenders, turn):
-                tick(f"{workload.name} at {share} %, round {turn + 1}, {contender.name}")
-                laps[contender.name].append(run(contender, workload, capacity, publish))
-                for limit, own in zip(limits, floors):
-                    own.append(limit.run())
+        for turn, contender in _turns(contenders, rounds):
+            tick(f"{where}, round {turn + 1}, {contender.name}")
+            laps[contender.name].append(run(contender, workload, capacity, publish))
+            for limit, own in zip(limits, floors):
+                own.append(limit.run())
     floor, row = map(usual, floors)
-    room = round(100 * capacity / everything)
     results = [_result(name, own, workload.num_tokens) for name, own in laps.items()]
     head = workload.name, workload.title, share, room, publish, len(lengths)
     return Race(*head, floor.p50, floor.mean, row.p50, results)
 
 
-def _require(workload: Workload, contenders: Sequence[Contender]) -> None:
-    """There is something to race with."""
+def _checked_rounds(workload: Workload, contenders: Sequence[Contender], rounds: int) -> int:
+    """`rounds` as an int, if there is something to race with and for."""
     names = [contender.name for contender in contenders]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"contenders are {', '.join(names) or 'none'}: a race has some, each with a name of its own")
     if not workload.exchanges:
         raise ValueError(f"workload {workload.name} has no requests to race with")
+    return whole_number("rounds", rounds, 1, "a race has at least 1 round")
 
 
-def _rotated(contenders: Sequence[Contender], turn: int) -> list[Contender]:
-    """The contenders in the order of this round: another one goes first each time."""
-    first = turn % len(contenders)
-    return [*contenders[first:], *contenders[:first]]
+def _capacity(workload: Workload, share: int) -> tuple[int, int]:
+    """Tokens: `share` per cent of the working set, but enough for all in flight; and how many per cent that makes."""
+    everything = working_set(workload)
+    capacity = max(everything * share // 100, IN_FLIGHT * (max(workload.lengths) + 16))
+    return capacity, round(100 * capacity / everything)
+
+
+def _turns(contenders: Sequence[Contender], rounds: int) -> Iterator[tuple[int, Contender]]:
+    """Whose turn it is in which round: another contender goes first each time."""
+    for turn in range(rounds):
+        first = turn % len(contenders)
+        for contender in (*contenders[first:], *contenders[:first]):
+            yield turn, contender
 
 
 def _result(name: str, laps: list[Lap], num_tokens: int) -> Result:

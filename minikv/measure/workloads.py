@@ -45,6 +45,11 @@ class Workload(NamedTuple):
         """Tokens of all prompts together."""
         return sum(len(exchange.prompt) for exchange in self.exchanges)
 
+    @property
+    def lengths(self) -> list[int]:
+        """Tokens of each request, prompt and answer."""
+        return [len(exchange.full) for exchange in self.exchanges]
+
 
 class _Writer:
     """Random tokens; `RandomState`, though old, because its numbers are promised never to change."""
