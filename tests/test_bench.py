@@ -7,10 +7,10 @@ import json
 
 import pytest
 
-from minikv import cli
+from minikv import asset, cli
 from minikv.measure import bench, read_trace
 from minikv.measure import race as run_race
-from minikv.measure.bench import CONTENDERS, Figures
+from minikv.measure.bench import CONTENDERS, Figures, Scales, grow
 from minikv.measure.report import promises, report
 from minikv.measure.results import Race, Result
 from minikv.measure.workloads import WORKLOADS
@@ -140,3 +140,16 @@ def test_the_bench_measures_a_trace_when_it_is_given_one():
 def test_an_unknown_workload_is_named():
     with pytest.raises(ValueError, match="workload is 'w3': expected one of W1, W2"):
         bench(only=["w3"], rounds=1)
+
+
+def test_the_shipped_figures_have_the_rows_that_the_bench_writes():
+    """Chapter 05 reads them, so a row that is renamed, or no longer measured, must not stay in the file."""
+    shipped = json.loads(asset("bench.json").read_text("utf-8"))
+    today = Figures("here", "today", 1, True)
+    grow(today, Scales(1050, (64,), (5,), (5,), pages=(1,), cached=2**14, pools=(200,), nodes=1000))
+    assert list(shipped) == [field.name for field in dataclasses.fields(Figures)]
+    rows = {name: list(found) for name, found in dataclasses.asdict(today).items() if isinstance(found, dict)}
+    assert {name: list(shipped[name]) for name in rows} == {name: rows[name] if shipped[name] else [] for name in rows}
+    assert {name for race in shipped["races"] for name in race} <= {field.name for field in dataclasses.fields(Race)}
+    for name in ("evict", "match"):
+        assert len(set(map(len, shipped[name].values()))) == 1
