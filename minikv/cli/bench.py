@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-from minikv.cli.console import complain, positive, shown
+from minikv.cli.console import complain, lacking, positive, shown
 from minikv.cli.importing import importing
 from minikv.cli.replay import open_trace
 from minikv.measure.bench import SHARES, bench
@@ -87,7 +87,7 @@ def _trace_of(path: str) -> list[TraceRequest]:
 
 
 def _run_copy(options: argparse.Namespace) -> int:
-    if refused := _not_with_torch(options, "--copy"):
+    if refused := _refused(options, "--copy", "torch"):
         return refused
     with importing():
         from minikv.measure.copy_report import copy_report, save, saved
@@ -110,7 +110,7 @@ def _run_copy(options: argparse.Namespace) -> int:
 
 
 def _run_engine(options: argparse.Namespace) -> int:
-    if refused := _not_with_torch(options, "--engine"):
+    if refused := _refused(options, "--engine", "torch", "safetensors"):
         return refused
     with importing():
         from minikv.measure.chat_report import chat_report
@@ -126,10 +126,10 @@ def _run_engine(options: argparse.Namespace) -> int:
     return 0
 
 
-def _not_with_torch(options: argparse.Namespace, what: str) -> int:
-    """The exit status when `what`, a bench that needs torch, cannot run; 0 when it can."""
-    if importlib.util.find_spec("torch") is None:
-        return complain(f"{what} needs PyTorch: pip install 'minikv[serving]'", 2)
+def _refused(options: argparse.Namespace, what: str, *packages: str) -> int:
+    """The exit status when `what`, a bench that needs `packages`, cannot run; 0 when it can."""
+    if missing := lacking(what, *packages):
+        return complain(missing, 2)
     if options.trace or options.only or options.race:
         return complain(f"--trace, --only and --race are no part of {what}", 2)
     return 0

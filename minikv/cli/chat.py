@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import sys
 from typing import Any
 
 from minikv.assets import asset
-from minikv.cli.console import complain, positive
+from minikv.cli.console import complain, lacking, positive
 from minikv.cli.importing import importing
 
 _EXAMPLES = """examples:
@@ -38,8 +37,8 @@ def run_chat(options: argparse.Namespace) -> int:
     """Load the model that `options` name and chat until the input ends; returns the exit status."""
     if sys.stdin is None:
         return complain("cannot read the questions: standard input is closed", 2)
-    if importlib.util.find_spec("torch") is None:
-        return complain("the chat needs PyTorch, which is not installed: pip install 'minikv[serving]'", 2)
+    if missing := lacking("the chat", "torch", "safetensors"):
+        return complain(missing, 2)
     with importing():
         from minikv.serving.sampling import SamplingParams
         from minikv.serving.terminal import converse, open_chat

@@ -1,8 +1,9 @@
-"""What the commands share: how an option is read, and how a complaint is said."""
+"""What the commands share: how an option is read, what is missing, and how a complaint is said."""
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import sys
 
 from minikv.errors import bounded
@@ -32,6 +33,19 @@ def complain(what: str, status: int) -> int:
     if sys.stderr is not None:
         print(f"minikv: {what}", file=sys.stderr)
     return status
+
+
+def lacking(what: str, *packages: str) -> str | None:
+    """The line that says which of `packages`, all of the extra serving, `what` needs and does not find.
+
+    >>> lacking("this example", "json"), lacking("this example", "no_such_package")
+    (None, "this example needs no_such_package, which is not installed: pip install 'minikv[serving]'")
+    """
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            name = "PyTorch" if package == "torch" else package
+            return f"{what} needs {name}, which is not installed: pip install 'minikv[serving]'"
+    return None
 
 
 def shown(name: str) -> str:
