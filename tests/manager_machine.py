@@ -22,6 +22,7 @@ from minikv.testing.watch import watch
 TRUNK = [0, 1, 0, 0, 1, 1, 0, 1]
 PROMPTS = st.tuples(st.integers(0, 8), st.lists(st.integers(0, 1), max_size=4))
 NAMESPACES = st.sampled_from([None, None, None, "lora"])
+LIMITS = st.none() | st.integers(0, 40)  # in tokens; `None` is the manager's default, all but the last one
 PICK = st.integers(0, 11)
 PAGES = 14
 
@@ -118,23 +119,30 @@ class ManagerAgainstModel(RuleBasedStateMachine):
 
     # -- the rules ----------------------------------------------------------------------------------------------------
 
-    @rule(prompt=PROMPTS, namespace=NAMESPACES)
-    def start(self, prompt, namespace):
-        self.begin_request([*self.tokens_of(prompt), 7], namespace)
+    @rule(prompt=PROMPTS, namespace=NAMESPACES, limit=LIMITS)
+    def start(self, prompt, namespace, limit):
+        self.begin_request([*self.tokens_of(prompt), 7], namespace, limit)
 
     @precondition(lambda self: self.pages_kept)
-    @rule(pick=PICK, more=st.integers(-1, 1))
-    def start_where_room_is_scarce(self, pick, more):
+    @rule(pick=PICK, more=st.integers(-1, 1), limit=LIMITS)
+    def start_where_room_is_scarce(self, pick, more, limit):
         """Behind something cached, for as many pages as could be had if it were not read; one less, or one more."""
         namespace, prefix = list(self.pages_kept)[pick % len(self.pages_kept)]
         pages = self.free + len(self.pages_kept) - len(self.protected()) + more
-        self.begin_request([*prefix, *[7] * (max(1, pages) * self.size)], namespace)
+        self.begin_request([*prefix, *[7] * (max(1, pages) * self.size)], namespace, limit)
 
-    def begin_request(self, tokens, namespace):
-        length = self.cached(tokens[:-1], namespace)
+    @precondition(lambda self: self.pages_kept)
+    @rule(pick=PICK, short=st.integers(0, 20))
+    def start_what_is_cached(self, pick, short):
+        """A prompt that is cached to its end: of that, all but the last `short` tokens may be used."""
+        namespace, prefix = list(self.pages_kept)[pick % len(self.pages_kept)]
+        self.begin_request(list(prefix), namespace, max(0, len(prefix) - short))
+
+    def begin_request(self, tokens, namespace, limit):
+        length = self.cached(tokens[: len(tokens) - 1 if limit is None else limit], namespace)
         twin = Twin(tokens, namespace, length, length, -(-len(tokens) // self.size))
         pages = twin.row - length // self.size
-        sequence = self.room(lambda: self.manager.start(tokens, namespace=namespace), pages, twin)
+        sequence = self.room(lambda: self.manager.start(tokens, namespace=namespace, limit=limit), pages, twin)
         if sequence is not None:
             self.twins[sequence.number] = twin
             self.compare(sequence.cached_length, length)
@@ -142,8 +150,8 @@ class ManagerAgainstModel(RuleBasedStateMachine):
     @rule(prompt=PROMPTS)
     def start_two_alike(self, prompt):
         """Two identical prompts in one batch: neither knows of the other."""
-        self.start(prompt, None)
-        self.start(prompt, None)
+        self.start(prompt, None, None)
+        self.start(prompt, None, None)
 
     @precondition(lambda self: self.twins)
     @rule(pick=PICK, count=st.integers(0, 40))

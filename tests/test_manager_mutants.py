@@ -26,12 +26,13 @@ class RoomBeforeLock(CacheManager):
     """The notebook: what is evictable is asked before the lock, and counted on after it."""
 
     def start(self, tokens, *, namespace=None, spare=0, limit=None):
-        match = self.cache.match_prefix(tokens[:-1], namespace=namespace)
+        most = len(tokens) - 1 if limit is None else limit
+        match = self.cache.match_prefix(tokens, limit=most, namespace=namespace)
         pages = -(-len(tokens) // self.page_size) - match.length // self.page_size
         if pages * self.page_size > self.available_size:
-            return super().start(tokens, namespace=namespace)  # which says that there is no room
+            return super().start(tokens, namespace=namespace, limit=limit)  # which says that there is no room
         self.cache.lock(match.handle)  # from here on it cannot fail, so nothing undoes this
-        sequence = super().start(tokens, namespace=namespace)
+        sequence = super().start(tokens, namespace=namespace, limit=limit)
         self.cache.unlock(match.handle)
         return sequence
 
@@ -90,7 +91,7 @@ class ForgetsToUnlockWithoutRoom(CacheManager):
     def start(self, tokens, *, namespace=None, spare=0, limit=None):
         unlock, self.cache.unlock = self.cache.unlock, lambda handle: None
         try:
-            return super().start(tokens, namespace=namespace)
+            return super().start(tokens, namespace=namespace, limit=limit)
         finally:
             self.cache.unlock = unlock
 
@@ -141,3 +142,28 @@ def test_the_machine_catches(mutant):
     hunt = settings(max_examples=2000, stateful_step_count=30, phases=[Phase.generate], suppress_health_check=calm)
     with pytest.raises((InvariantError, LockError, ValueError), match=f"(?s){MUTANTS[mutant]}"):
         run_state_machine_as_test(machine, settings=hunt)
+
+
+class IgnoresTheLimit(CacheManager):
+    """Takes from the cache whatever is there, and leaves the last token to compute as if nobody had said anything."""
+
+    def start(self, tokens, *, namespace=None, spare=0, limit=None):
+        return super().start(tokens, namespace=namespace, spare=spare)
+
+
+class CountsTheLimitInPages(CacheManager):
+    """A limit of 3 is taken for 3 pages."""
+
+    def start(self, tokens, *, namespace=None, spare=0, limit=None):
+        most = None if limit is None else limit * self.page_size
+        return super().start(tokens, namespace=namespace, spare=spare, limit=most)
+
+
+@pytest.mark.parametrize("mutant", [IgnoresTheLimit, CountsTheLimitInPages], ids=lambda mutant: mutant.__name__)
+def test_the_machine_knows_what_a_limit_means(mutant):
+    """Such a manager loses nothing and reads nothing wrong, so that only the model can tell."""
+    machine = type(f"Careless{mutant.__name__}", (ManagerAgainstModel,), {"manager_type": mutant})
+    hunt = settings(max_examples=500, stateful_step_count=30, phases=[Phase.generate])
+    with pytest.raises(AssertionError) as caught:
+        run_state_machine_as_test(machine, settings=hunt)
+    assert not isinstance(caught.value, InvariantError)
