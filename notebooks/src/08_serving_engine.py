@@ -411,8 +411,9 @@ And in our own engine? The second cell clocks the chat. It is the one cell here 
 """
 
 # %%
-from minikv.serving.config import LlamaConfig, read_json
+from minikv.serving.config import LlamaConfig
 from minikv.serving.model import weight_shapes
+from minikv.untrusted import read_json
 
 llama = LlamaConfig.read(read_json(asset("configs/llama-3.1-8b.json")))
 weights = 2 * sum(torch.Size(shape).numel() for shape in weight_shapes(llama).values())
