@@ -1,11 +1,13 @@
 # Two commands matter: `make lab` opens the course, `make test` checks everything. Both set up what they need.
 #   PYTHON=python3.12   the interpreter that makes the virtual environment (3.11 or newer, as the pins in constraints.txt)
+#   EVERY=20            `make mutants` with one mutant of each 20; PART=pools or PART=prefix/radix, those alone
 #   TORCH=0             `make lab` without PyTorch, for the chapters that need none
 #   GPU=1               PyTorch with CUDA; GPU=0 is its CPU build, a tenth of the size, and the default without nvidia-smi
 
 PYTHON ?= python3
 VENV   ?= .venv
 JOBS   ?= 2
+EVERY  ?= 1
 TORCH  ?= 1
 GPU    ?= $(if $(shell command -v nvidia-smi 2>/dev/null),1,0)
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
@@ -19,7 +21,7 @@ VERSION   := $(patsubst torch==%,%,$(shell grep '^torch==' constraints.txt))
 CUDA_SIZE := 2.8 GB to fetch, more than 5 GB on disk
 comma     := ,
 
-.PHONY: lab test lint types spell unit notebooks build clean
+.PHONY: lab test lint types spell unit notebooks mutants build clean
 
 lab: $(COURSE)
 	$(BIN)/minikv lab
@@ -42,6 +44,10 @@ unit: $(DEV)
 # Strict nbval: every output of every notebook is run again and compared.
 notebooks: $(DEV)
 	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope --nbval notebooks
+
+# Hours: each of some 4,000 small mistakes should make a test fail.
+mutants: $(DEV)
+	$(BIN)/python tests/mutants.py $(PART) --every $(EVERY) --jobs $(JOBS)
 
 build: $(DEV)
 	$(BIN)/python notebooks/build.py

@@ -250,7 +250,9 @@ def test_ci_runs_exactly_the_readmes_test_command():
     assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
 
 
-(WORKFLOW,) = [yaml.safe_load(path.read_text("utf-8")) for path in (ROOT / ".github" / "workflows").glob("*.yml")]
+WORKFLOW, NIGHTLY = [
+    yaml.safe_load((ROOT / ".github" / "workflows" / name).read_text("utf-8")) for name in ("test.yml", "nightly.yml")
+]
 
 
 def test_the_workflow_runs_it_on_three_systems():
@@ -267,6 +269,12 @@ def test_the_workflow_tests_the_core_alone_on_other_pythons():
     files = [word for word in commands[-1].split() if word.startswith(("tests/", "minikv/"))]
     assert "tests/test_radix.py" in files
     assert not [name for name in files if not (ROOT / name).exists()]
+
+
+def test_the_nightly_workflow_tries_every_mutant():
+    (job,) = NIGHTLY["jobs"].values()
+    assert [step["run"] for step in job["steps"] if "run" in step] == ["make mutants JOBS=4"]
+    assert NIGHTLY["permissions"] == {"contents": "read"}
 
 
 def test_every_python_of_the_workflow_is_promised():

@@ -1,0 +1,231 @@
+"""A mutation run: would the tests notice a mistake? `make mutants`; here, for example, `python tests/mutants.py pools`.
+
+Each mutant of `mutate` is a process of its own, forked from one that has imported the large packages already, and runs
+the judges of its file: its doctests, then the tests that `JUDGES` names, until one fails. Nothing is written to the
+source. The time limit is CPU time, three times what the judge takes without a mutant, so that a loaded machine changes
+no result. What is left are the survivors: mistakes that no test notices, and changes that are none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gc
+import importlib
+import math
+import os
+import resource
+import signal
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+from pathlib import Path
+
+import pytest
+from mutate import Mutant, mutants_of
+
+ROOT = Path(__file__).resolve().parent.parent
+PRELOAD = ("numpy", "torch", "hypothesis.stateful", "nbval.plugin", "safetensors.torch", "tokenizers", "jinja2.sandbox")
+FLOOR = 0.80  # the share of mutants that must die, in each package
+MEMORY = 4 << 30  # bytes that one process may have: some mutants grow a list without end
+
+# For each file of `minikv`, the tests that judge it, the quickest first.
+JUDGES = {
+    "tokens": "tokens contract",
+    "prefix/contract": "no_cache radix contract",
+    "prefix/eviction": "eviction radix machine::test_radix",
+    "prefix/no_cache": "no_cache contract",
+    "prefix/radix": "radix eviction contract machine::test_radix",
+    "prefix/radix_check": "radix contract",
+    "pools/bitmask": "pools",
+    "pools/contract": "pools growing_pool",
+    "pools/free_list": "pools manager",
+    "pools/page_table": "page_table manager",
+    "pools/queue": "pools",
+    "store/device": "store",
+    "store/host": "store",
+    "store/kv_store": "store",
+    "store/layout": "store",
+    "store/moves": "store",
+    "store/slots": "store",
+    "store/triton_copy": "store",
+    "manager/audit": "manager",
+    "manager/manager": "threads manager interrupts",
+    "manager/sequence": "manager",
+    "serving/attention": "attention llama",
+    "serving/batch": "attention llama llama_oracle",
+    "serving/chat": "chat",
+    "serving/chat_format": "template chat",
+    "serving/checkpoint": "llama broken_checkpoints",
+    "serving/config": "llama broken_checkpoints llama_oracle",
+    "serving/contract": "engine llama",
+    "serving/engine": "engine scheduler interrupts",
+    "serving/generation": "engine",
+    "serving/model": "llama llama_oracle",
+    "serving/order": "scheduler engine",
+    "serving/request": "scheduler engine",
+    "serving/sampling": "engine",
+    "serving/scheduled": "scheduler engine",
+    "serving/scheduler": "scheduler engine interrupts",
+    "serving/sharing": "attention engine",
+    "serving/template": "template chat",
+    "serving/terminal": "chat broken_checkpoints",
+    "serving/tokenizer": "tokenizer chat",
+    "serving/tokenizer_file": "tokenizer_file tokenizer broken_checkpoints",
+}
+
+
+def source_of(name: str) -> Path:
+    return ROOT / "minikv" / f"{name}.py"
+
+
+def judges_of(name: str) -> list[str]:
+    """What pytest is asked to run for a file: its own doctests first."""
+    files = [judge.partition("::") for judge in JUDGES[name].split()]
+    return [f"minikv/{name}.py", *(f"tests/test_{file}.py{colons}{test}" for file, colons, test in files)]
+
+
+class Planted(SourceFileLoader):
+    """Imports one module from a syntax tree in place of its file."""
+
+    def __init__(self, module: str, path: Path, tree: ast.Module) -> None:
+        super().__init__(module, str(path))
+        self._tree = tree
+
+    def get_code(self, fullname: str) -> object:
+        return compile(self._tree, self.path, "exec", dont_inherit=True)
+
+    def find_spec(self, fullname: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return spec_from_file_location(fullname, self.path, loader=self) if fullname == self.name else None
+
+
+def forked(work: Callable[[], int], log: int) -> int:
+    """Do `work` in a process of its own, whose output goes to the file `log`; returns its number."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        for output in (1, 2):
+            os.dup2(log, output)
+        status = work()
+    finally:
+        os._exit(status)
+
+
+def asked(judge: str) -> int:
+    """What pytest answers. Its rewriting of `assert`, which would only explain the failure, is off: it takes time."""
+    status = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", judge])
+    return 0 if status == pytest.ExitCode.NO_TESTS_COLLECTED else status  # a file may have no doctest
+
+
+def limit_of(judge: str) -> int:
+    """Seconds of CPU time for this judge, from a run without a mutant, which must pass."""
+    with tempfile.TemporaryFile() as log:
+        _, status, usage = os.wait4(forked(lambda: asked(judge), log.fileno()), 0)
+        if status:
+            log.seek(0)
+            raise SystemExit(f"{log.read().decode()}\n{judge} fails without a mutant")
+    return math.ceil(3 * (usage.ru_utime + usage.ru_stime)) + 2
+
+
+@dataclass
+class Trial:
+    """A mutant before its judges."""
+
+    name: str
+    tree: ast.Module
+    mutant: Mutant
+    judges: deque[str] = field(init=False)
+    survived: bool = True
+
+    def __post_init__(self) -> None:
+        self.judges = deque(judges_of(self.name))
+
+    def begin(self, limits: dict[str, int]) -> int:
+        """Ask the next judge, in a process of its own; returns its number."""
+        judge = self.judges.popleft()
+        with open(os.devnull, "wb") as nowhere:
+            return forked(lambda: self._ask(judge, limits[judge]), nowhere.fileno())
+
+    def _ask(self, judge: str, limit: int) -> int:
+        self.mutant.plant()
+        sys.meta_path.insert(0, Planted(f"minikv.{self.name.replace('/', '.')}", source_of(self.name), self.tree))
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+        signal.alarm(10 * limit + 60)  # what waits for ever takes no CPU time
+        return asked(judge)
+
+
+def decide(trials: list[Trial], limits: dict[str, int], jobs: int) -> None:
+    """Bring every trial to its end: a judge that notices, or no judge left."""
+    waiting, running = deque(trials), {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            trial = waiting.popleft()
+            running[trial.begin(limits)] = trial
+        pid, status, _ = os.wait3(0)
+        trial = running.pop(pid)
+        trial.survived = status == 0
+        if trial.survived and trial.judges:
+            running[trial.begin(limits)] = trial
+
+
+def trials(every: int, part: str) -> Iterator[list[Trial]]:
+    """For each file whose name begins with `part`, one of each `every` mutants of all files."""
+    number = 0
+    for name in JUDGES:
+        tree = ast.parse(source_of(name).read_text("utf-8"))
+        all_here = [Trial(name, tree, mutant) for mutant in mutants_of(tree)]
+        chosen = all_here[-number % every :: every]
+        number += len(all_here)
+        if chosen and name.startswith(part):
+            yield chosen
+
+
+def report(scores: dict[str, list[bool]]) -> bool:
+    """Print the score of each package; does each keep the floor?"""
+    print(f"\n{'package':<10}{'mutants':>8}{'killed':>8}{'score':>8}")
+    for package, killed in scores.items():
+        print(f"{package:<10}{len(killed):>8}{sum(killed):>8}{sum(killed) / len(killed):>8.1%}")
+    return all(sum(killed) >= FLOOR * len(killed) for killed in scores.values())
+
+
+def prepare() -> None:
+    """Import what every judge would import, but nothing of minikv: a mutant must be imported in its place."""
+    os.chdir(ROOT)
+    os.environ |= {"HYPOTHESIS_PROFILE": "mutants", "OMP_NUM_THREADS": "1"}
+    sys.path.insert(0, str(ROOT))
+    for module in PRELOAD:
+        importlib.import_module(module)
+    gc.freeze()  # or each process would collect what this one has imported
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Would the tests notice a mistake?")
+    parser.add_argument("part", nargs="?", default="", help="a package or a file: pools, prefix/radix")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="one of each N mutants, always the same ones")
+    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
+    options = parser.parse_args(arguments)
+    prepare()
+    limits: dict[str, int] = {}
+    scores: dict[str, list[bool]] = {}
+    for chosen in trials(options.every, options.part):
+        name = chosen[0].name
+        limits |= {judge: limit_of(judge) for judge in judges_of(name) if judge not in limits}
+        decide(chosen, limits, options.jobs)
+        killed = [not trial.survived for trial in chosen]
+        scores.setdefault(name.split("/")[0], []).extend(killed)
+        print(f"{name}: {sum(killed)} of {len(killed)} mutants killed", flush=True)
+        for trial in chosen:
+            if trial.survived:
+                print(f"  minikv/{name}.py:{trial.mutant.line}: {trial.mutant}", flush=True)
+    return 0 if report(scores) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
