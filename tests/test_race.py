@@ -11,7 +11,7 @@ import pytest
 from minikv import RadixCache
 from minikv.measure import race
 from minikv.measure.bench import CONTENDERS
-from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, run
+from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, StoringLimit, run
 from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS, Workload
 
@@ -38,8 +38,21 @@ def test_the_limit_compares_the_hit_tokens_and_copies_their_slots():
         slots[:] = memoryview(array("i", [number] * len(slots)))
     assert len(limit.run().times) == 3
     assert set(limit.row) == {2}
-    rows = Limit(workload, [0, 7, 1000], [1050, 1050, 1050])
-    assert [(len(cached), len(slots)) for _, cached, slots in rows.requests] == [(0, 1050), (28, 1050), (4000, 1050)]
+
+
+def test_the_limit_that_stores_copies_the_whole_row_and_what_is_new(monkeypatch):
+    stored, module = [], sys.modules["minikv.measure.lap"]
+    monkeypatch.setattr(module, "deque", lambda maxlen: stored)
+    workload = WORKLOADS["W3"](2)
+    limit = StoringLimit(workload, [0, 7])
+    for number, (_, _, slots) in enumerate(limit.requests):
+        slots[:] = memoryview(array("i", [number] * len(slots)))
+    assert len(limit.run().times) == 2
+    assert set(limit.row) == {1}
+    wholes = [exchange.full.data for exchange in workload.exchanges]
+    assert [tokens for tokens, _ in stored] == [wholes[0], wholes[1][28:]]
+    assert [set(array("i", slots)) for _, slots in stored] == [{0}, {1}]
+    assert [len(slots) for _, slots in stored] == [4 * 1050, 4 * 1043]
 
 
 def test_figures_are_ratios_of_the_laps(monkeypatch):
@@ -47,7 +60,9 @@ def test_figures_are_ratios_of_the_laps(monkeypatch):
     laps = {"a": iter([Lap(), Lap([6000, 2000], [1, 2]), Lap([8000, 4000], [1, 2])]),
             "b": iter([Lap([60000, 20000], [3, 0])] * 2)}  # fmt: skip
     floors = [Lap([90000, 1000]), Lap([1000, 1000]), *[Lap([1000, 90000])] + [Lap([1000, 1000])] * 2]
-    floors = iter([lap for floor in floors for lap in (floor, Lap([3000, 5000]))])  # the limit, then the whole rows
+    floors = iter(
+        [lap for floor in floors for lap in (floor, Lap([3000, 5000]))]
+    )  # the limit, then the one that stores
     order, module = [], sys.modules["minikv.measure.race"]  # the name in the package is the function
 
     def run_known(contender, *_):
@@ -55,14 +70,15 @@ def test_figures_are_ratios_of_the_laps(monkeypatch):
         return next(laps[contender.name])
 
     monkeypatch.setattr(module, "run", run_known)
-    monkeypatch.setattr(module.Limit, "__init__", lambda self, workload, hits, written=None: None)
-    monkeypatch.setattr(module.Limit, "run", lambda self: next(floors))
+    for kind in (module.Limit, module.StoringLimit):
+        monkeypatch.setattr(kind, "__init__", lambda self, workload, hits: None)
+        monkeypatch.setattr(kind, "run", lambda self: next(floors))
     found = race(WORKLOADS["W3"](2), [Contender("a", RadixCache), Contender("b", RadixCache)], rounds=2)
     assert order == ["a", "a", "b", "b", "a"]  # once to warm up; then another one goes first in each round
     assert found.of("a").p50 == found.of("a").mean == [4.0, 6.0]
     assert (found.limit_p50, found.limit_mean) == (1.0, 1.0)
     assert found.to_limit("a") == found.to_limit_mean("a") == Spread(5.0, 4.0, 6.0)
-    assert found.to_row("a") == Spread(1.25, 1.0, 1.5)
+    assert found.to_storing("a") == Spread(1.25, 1.0, 1.5)
     assert found.between("b", "a") == Spread(8.333, 6.667, 10.0)
     with pytest.raises(KeyError):
         found.of("c")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from minikv.errors import whole_number
-from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, collecting, run
+from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, StoringLimit, collecting, run
 from minikv.measure.progress import Tick, quiet
 from minikv.measure.results import Race, Result
 from minikv.measure.workloads import Workload
@@ -36,8 +36,8 @@ def race(
     rounds = _checked_rounds(workload, contenders, rounds)
     (capacity, room), where = _capacity(workload, share), f"{workload.name} at {share} %"
     tick(f"{where}, warming up")
-    hits, lengths = run(contenders[0], workload, capacity, publish).hits, workload.lengths
-    limits = Limit(workload, hits), Limit(workload, hits, written=lengths)
+    hits = run(contenders[0], workload, capacity, publish).hits
+    limits = [Limit(workload, hits), StoringLimit(workload, hits)]
     floors: list[list[Lap]] = [[limit.run()] for limit in limits]
     laps: dict[str, list[Lap]] = {contender.name: [] for contender in contenders}
     with collecting():
@@ -46,10 +46,10 @@ def race(
             laps[contender.name].append(run(contender, workload, capacity, publish))
             for limit, own in zip(limits, floors):
                 own.append(limit.run())
-    floor, row = map(usual, floors)
+    floor, storing = map(usual, floors)
     results = [_result(name, own, workload.num_tokens) for name, own in laps.items()]
-    head = workload.name, workload.title, share, room, publish, len(lengths)
-    return Race(*head, floor.p50, floor.mean, row.p50, results)
+    head = workload.name, workload.title, share, room, publish, len(hits)
+    return Race(*head, floor.p50, floor.mean, storing.p50, results)
 
 
 def _checked_rounds(workload: Workload, contenders: Sequence[Contender], rounds: int) -> int:
