@@ -40,7 +40,7 @@ JUDGES = {
     "prefix/eviction": "eviction radix machine::test_radix",
     "prefix/no_cache": "no_cache contract",
     "prefix/radix": "radix eviction contract machine::test_radix",
-    "prefix/radix_check": "radix contract",
+    "prefix/radix_check": "radix eviction contract",
     "pools/bitmask": "pools",
     "pools/contract": "pools growing_pool",
     "pools/free_list": "pools manager",

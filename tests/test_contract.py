@@ -783,6 +783,18 @@ def test_rule_1_pages_may_be_any_sequence_and_errors_name_the_first_bad_one_with
 
 
 @every_index
+@pytest.mark.parametrize("bad", [-1, -128, -256, -(2**16), -(2**31)])
+@pytest.mark.parametrize("length", [2, 3000])
+def test_rule_1_a_negative_page_is_found_in_any_array_and_nothing_has_changed(make, bad, length):
+    """Whichever of its four bytes is zero or has its high bit set; long arrays are searched in another way."""
+    cache = make()
+    for form in (lambda pages: np.array(pages, np.int32), lambda pages: array("i", pages)):
+        with pytest.raises(ValueError, match=rf"pages\[{length - 1}\] is {bad}"):
+            cache.insert(range(length), form([*range(length - 1), bad]))
+    assert sizes(cache) == (0, 0, 0)
+
+
+@every_index
 def test_rule_1_an_object_array_is_looked_at_item_by_item(make):
     cache = make()
     cache.insert(np.array([1, 2], object), np.array([5, 6], object))

@@ -69,6 +69,7 @@ CORRUPTIONS = {
     "next id to give out is 3": lambda cache, nodes: setattr(cache, "_next_id", 3),
     "not whole pages": lambda cache, nodes: setattr(nodes[7,], "key_bytes", b""),
     "its neighbour does not link back": lambda cache, nodes: setattr(nodes[7,], "older", None),
+    "breaks off after 1 of its nodes": lambda cache, nodes: setattr(cache._order.first(), "newer", None),
     "but the clock is at": lambda cache, nodes: setattr(nodes[5,], "last_used", 99),
     "later than its parent": lambda cache, nodes: (
         cache.insert([7, 8], [9, 10]), setattr(nodes[7,], "created", 0), setattr(nodes[7,], "last_used", 0)
@@ -106,6 +107,16 @@ HEAP_CORRUPTIONS = {
         heap.reverse(), [setattr(entry[2], "newer", place) for place, entry in enumerate(heap)]
     ),
 }  # fmt: skip
+
+
+def test_check_lets_the_leaves_below_a_place_of_the_heap_stand_either_way_round():
+    cache = RadixCache(policy="lfu")
+    for token, uses in ((1, 0), (2, 2), (3, 1)):
+        cache.insert([token], [token])
+        for _ in range(uses):
+            cache.match_prefix([token])
+    assert [entry[2].tokens[0] for entry in cache._order._heap] == [1, 2, 3]
+    cache.check()
 
 
 @pytest.mark.parametrize("message", HEAP_CORRUPTIONS)

@@ -110,6 +110,7 @@ def _check_order(cache: RadixCache, nodes: list[RadixNode]) -> None:
     expected = {node.id for node in nodes if not node.ref_count and (ring or not node.children)}
     place: dict[int, int] = {}
     for node in cache._order:
+        _require(node is not None, f"the eviction order breaks off after {len(place)} of its nodes")
         _require(node.id not in place, f"node {node.id}: twice in the eviction order")
         place[node.id] = len(place)
     for node in nodes:
@@ -145,9 +146,7 @@ def _check_ring(cache: RadixCache) -> None:
     if oldest is not None:
         _require(oldest.older is cache._order, f"node {oldest.id}: it is the oldest, but links to an older one")
     for node in cache._order:
-        _require(
-            node.newer is not None and node.newer.older is node, f"node {node.id}: its neighbour does not link back"
-        )
+        _require(node.newer.older is node, f"node {node.id}: its neighbour does not link back")
         _require(
             node.newer is cache._order or node.newer.last_used >= node.last_used,
             f"node {node.id}: used at {node.last_used}, but stands before an older one",
