@@ -258,3 +258,25 @@ def test_the_unlock_of_a_handle_that_was_joined_again_and_again_gives_back_all()
     cache.match_prefix(range(29))
     cache.check()
     assert (len(list(cache.nodes())), cache.evictable_size) == (1, 29)
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=40), st.sampled_from(["node", "page"]), st.data())
+def test_a_conversation_of_many_turns_is_one_edge_of_few_parts_that_splits_and_goes_anywhere(turns, evict_by, data):
+    cache, length = RadixCache(evict_by=evict_by), 0
+    for turn in turns:
+        match = cache.acquire(range(length))
+        assert match.pages.tolist() == list(range(100, 100 + length))
+        length += turn
+        cache.insert(range(length), range(100, 100 + length), start=match)
+        cache.unlock(match)
+    cache.match_prefix(range(length))
+    (node,) = cache.nodes()
+    assert max(len(node.key_parts), len(node.page_parts)) <= 8
+    cut = data.draw(st.integers(0, length), "cut")
+    assert cache.match_prefix(range(cut)).pages.tolist() == list(range(100, 100 + cut))
+    cache.check()
+    gone = cache.evict(data.draw(st.integers(0, length - cut), "evicted")).tolist()
+    tail = list(range(100 + length - len(gone), 100 + length))
+    assert gone == (tail[::-1] if evict_by == "page" else tail)
+    assert cache.match_prefix(range(length)).length == length - len(gone)
+    cache.check()

@@ -263,7 +263,7 @@ class RadixCache:
         for part in [*above[::-1], node]:
             keys += part.key_parts
             pages += part.page_parts
-        if len(keys) > _MOST_PARTS:
+        if max(len(keys), len(pages)) > _MOST_PARTS:  # each may have been glued alone
             keys, pages = [b"".join(keys)], [b"".join(pages)]
         if not node.ref_count:
             self._order.remove(above)
