@@ -1,6 +1,6 @@
 """One act at a time: neither another thread nor Ctrl-C comes in the middle of it.
 
-Python lets an interrupt in between any two instructions, so also between taking a page and writing down whose it is.
+Python may deliver an interrupt between any two instructions, so also between taking a page and recording its owner.
 No `try` closes that gap, for an interrupt comes just as well before the `try` or inside the `except`. So an act that
 must be whole holds Ctrl-C back until it is done; it takes microseconds. What takes long, such as a model's forward
 step, is not held back: an interrupt does no harm there.

@@ -111,7 +111,7 @@ class KVShape:
         if config.get("head_dim") is not None:
             return cls(layers, kv_heads, need("head_dim"), values, num_heads=heads)
         if need("hidden_size") % heads:
-            raise ValueError(f"hidden_size {config['hidden_size']} in {name} is no multiple of its {heads} heads")
+            raise ValueError(f"hidden_size {config['hidden_size']} in {name} is not a multiple of its {heads} heads")
         return cls(layers, kv_heads, need("hidden_size") // heads, values, num_heads=heads)
 
 

@@ -184,7 +184,7 @@ def integers(values: Any, name: str, rule: str, limit: int, skip: int = 0) -> np
 
 
 def refuse(values: Sequence[Any], name: str, rule: str, limit: int) -> NoReturn:
-    """Raise the error that names the first of `values` that is no integer in [0, limit).
+    """Raise the error that names the first of `values` that is not an integer in [0, limit).
 
     >>> refuse([1, 2.5], "tokens", "a token is an integer in [0, 2**32)", TOKEN_LIMIT)
     Traceback (most recent call last):

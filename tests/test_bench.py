@@ -110,7 +110,7 @@ def test_the_command_prints_json_and_races_a_guest(capsys, tmp_path, monkeypatch
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (["--only", "W9"], "'W9' is no workload: expected some of W1, W2"),
+        (["--only", "W9"], "'W9' is not a workload: expected some of W1, W2"),
         (["--race", "nowhere:Thing"], "'nowhere:Thing' cannot be raced: No module named 'nowhere'"),
         (["--race", "json:JSONDecoder"], "cannot be raced: it has no match_prefix"),
         (["--rounds", "0"], "0 is less than 1"),

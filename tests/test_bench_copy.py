@@ -205,7 +205,7 @@ def test_the_command_measures_prints_and_saves(tmp_path, capsys, monkeypatch):
     [
         (["--save", "x.json"], "--device and --save go with --copy"),
         (["--device", "cpu"], "--device and --save go with --copy"),
-        (["--copy", "--only", "W1"], "--trace, --only and --race are no part of --copy"),
+        (["--copy", "--only", "W1"], "--trace, --only and --race do not go with --copy"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options, words, capsys):

@@ -129,7 +129,7 @@ def test_the_command(small, monkeypatch, capsys):
     [
         (["--copy"], "--copy and --engine are two benches"),
         (["--device", "cpu"], "--device and --save go with --copy"),
-        (["--only", "W1"], "are no part of --engine"),
+        (["--only", "W1"], "do not go with --engine"),
     ],
 )
 def test_options_that_do_not_go_with_it(arguments, message, capsys):

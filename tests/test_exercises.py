@@ -90,20 +90,20 @@ def test_the_fewest_moves_of_chapter_06_are_what_a_search_over_all_orders_finds(
 @pytest.mark.parametrize(
     "case", [("abcd", [0, 1], [1]), ("abcd", [0, 9], [1, 2]), ("abcd", [0, 1], [2, 2]), ("abcd", [0, 1]), (3, [0], [1])]
 )
-def test_a_call_that_means_nothing_is_to_be_mended_before_a_bug_is_hunted_with_it(case, capsys):
+def test_a_call_that_means_nothing_is_to_be_fixed_before_a_bug_is_hunted_with_it(case, capsys):
     check("6.3", lambda: case)
     said = capsys.readouterr().out
-    assert "is no valid call" in said
-    assert "Hint: mend the call first" in said
+    assert "is not a valid call" in said
+    assert "Hint: fix the call first" in said
 
 
 @pytest.mark.parametrize(
     ("case", "hint"),
     [
         ((4, [(2, 4), (2, 4), (2, 1)]), "each request must fit by itself"),
-        ((6, [2, 4]), "mend the call first"),
-        (("6", [(2, 4)]), "mend the call first"),
-        ((6, [(2, 4), (2, 4)]), "where nobody else waits, the front of the line is its end"),
+        ((6, [2, 4]), "fix the call first"),
+        (("6", [(2, 4)]), "fix the call first"),
+        ((6, [(2, 4), (2, 4)]), "where no other request waits, the front of the line is its end"),
     ],
 )
 def test_a_line_that_nobody_jumps_gets_a_hint_that_fits_it(case, hint, capsys):

@@ -28,6 +28,13 @@ def part_of(path):
     return path.relative_to(ROOT / "minikv").with_suffix("").parts[0]
 
 
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / ".github").glob("*.md"),
+    *(ROOT / "assets").rglob("*.md"),
+    *(ROOT / "notebooks").rglob("*.md"),
+]
+
 INNER = [path for path in MODULES if path != ROOT / "minikv" / "__init__.py"]
 
 
@@ -162,6 +169,35 @@ def test_no_file_is_a_drawer_for_leftovers():
     assert not [path for path in MODULES if path.stem in ("utils", "common", "helpers", "misc")]
 
 
+# What reads as translated, and what stands in its place: `STYLE` of the course is a good textbook's English.
+BANNED = {
+    r"\bkeep(s|ing)? books?\b|\bkeep book\b|\b(its|own|the|in the) books?\b": "keep track of, records",
+    r"\bmend(s|ed)?\b": "fix",
+    r"\b(one|that|this|the) very (slot|page|same|bug|operation|prompt|ids|node)\b": "that particular slot",
+    r"\b[Ww]ho(so)?(m)?ever\b": "name the thing: the request that, no matter which",
+    r"[.;:,|*] who (decodes|waits|asks|starts|comes|is done|is preempted|needs|frees)\b": "decoding requests",
+    r"\bshall\b": "will, or an imperative",
+    r"\bturn and turn about\b": "alternately",
+    r"\b(of|between) equals\b": "ties go to",
+    r"\bfor ever\b": "forever",
+    r"\bfills no page\b": "does not fill a page",
+    r"\b(moves|stands in) nobody's\b": "say what it does",
+    r"\bis no (whole|workload|valid|record|multiple|integer|number|token|prompt|leaf|case|prefix|tensor)\b": "not a",
+    r"\bno way can do\b|\bcan do with less than\b": "any method must",
+    r"\bluck need not\b": "random tests may never",
+    r"\bturn(ed|s)? (it|them|the order|two of them) round\b|\bturned round\b": "reverse",
+}  # fmt: skip
+READ = [*MODULES, *(ROOT / "notebooks" / "src").glob("*.py"), *PAGES]
+
+
+@pytest.mark.parametrize("path", READ, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_text_reads_as_english(path):
+    text = path.read_text("utf-8")
+    for phrase, better in BANNED.items():
+        found = re.search(phrase, text, re.IGNORECASE)
+        assert not found, f"{path.name}: {found[0]!r} reads as translated; better: {better}"
+
+
 # -- set-up and docs ------------------------------------------------------------------------------------------------
 
 
@@ -224,14 +260,6 @@ def test_version_and_licence_agree_everywhere():
     assert citation["version"] == PROJECT["project"]["version"] == minikv.__version__
     assert PROJECT["tool"]["minikv"]["tag"] == f"v{minikv.__version__}"
     assert citation["license"] == PROJECT["project"]["license"] == "MIT"
-
-
-PAGES = [
-    *ROOT.glob("*.md"),
-    *(ROOT / ".github").glob("*.md"),
-    *(ROOT / "assets").rglob("*.md"),
-    *(ROOT / "notebooks").rglob("*.md"),
-]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

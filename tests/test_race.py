@@ -17,7 +17,7 @@ from minikv.measure.workloads import WORKLOADS, Workload
 
 
 def test_contenders_have_names_of_their_own():
-    with pytest.raises(ValueError, match="contenders are minikv, minikv: a race has some, each with a name of its own"):
+    with pytest.raises(ValueError, match="contenders are minikv, minikv: expected some, each with a name of its own"):
         race(WORKLOADS["W3"](4), [CONTENDERS[0], CONTENDERS[0]], rounds=1)
     with pytest.raises(ValueError, match="contenders are none"):
         race(WORKLOADS["W3"](4), [])

@@ -131,7 +131,7 @@ def _refused(options: argparse.Namespace, what: str, *packages: str) -> int:
     if missing := lacking(what, *packages):
         return complain(missing, 2)
     if options.trace or options.only or options.race:
-        return complain(f"--trace, --only and --race are no part of {what}", 2)
+        return complain(f"--trace, --only and --race do not go with {what}", 2)
     return 0
 
 
@@ -144,7 +144,7 @@ def workloads(text: str) -> tuple[str, ...]:
     names = tuple(text.upper().split(","))
     for name in names:
         if name not in SHARES:
-            raise argparse.ArgumentTypeError(f"{name!r} is no workload: expected some of {', '.join(SHARES)}")
+            raise argparse.ArgumentTypeError(f"{name!r} is not a workload: expected some of {', '.join(SHARES)}")
     return names
 
 

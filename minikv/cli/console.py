@@ -10,7 +10,7 @@ from minikv.errors import bounded
 
 
 def positive(text: str) -> int:
-    """`text` as a whole number of at least 1; the error that argparse expects says why it is none.
+    """`text` as a whole number of at least 1; the error that argparse expects says what is wrong.
 
     >>> positive("7")
     7
@@ -18,7 +18,7 @@ def positive(text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{bounded(text)} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"{bounded(text)} is not a whole number") from None
     if number < 1:
         raise argparse.ArgumentTypeError(f"{bounded(number)} is less than 1")
     return number

@@ -1,4 +1,4 @@
-"""The manager's own audit: whether its parts fit, and who owns each page, asked of everybody and compared.
+"""The manager's own audit: whether its parts fit, and who owns each page by their own account.
 
 Separate from `manager.py` so that it adds up for itself. `minikv.testing.Ledger` looks on from outside and says at
 which operation it went wrong; this one needs no onlooker, and says who has what now.
@@ -36,7 +36,7 @@ def require_slots(num_pages: int, page_size: int) -> None:
 
 
 def require_fit(manager: CacheManager) -> None:
-    """Raise `TypeError` for a part of a new manager that is none, `ValueError` for one that does not fit the others.
+    """Raise `TypeError` for what cannot be a part of a manager, `ValueError` for a part that does not fit the others.
 
     >>> from minikv import CacheManager, RadixCache
     >>> CacheManager(num_pages=4, page_size=2, prefix_cache=RadixCache())
@@ -125,7 +125,7 @@ def _check_row(sequence: Sequence) -> None:
 
 
 def _check_shared(sequence: Sequence, owners: Owners) -> None:
-    """What the sequence reads as the cache's is the cache's."""
+    """What the sequence reads as cached is in the cache."""
     for page in sequence.pages[: sequence.shared // sequence.page_size].tolist():
         if not owners[page].startswith("node"):
             reader = f"the cache, from which sequence {sequence.number} reads it"

@@ -7,12 +7,12 @@
     finish       publish what is computed; all else goes back
     abort        publish nothing; all goes back
 
-Each of them is whole: another thread waits until it is done, and so does Ctrl-C.
+Each of them is atomic: another thread waits until it is done, and so does Ctrl-C.
 Between start and the end every page has exactly one owner: the pool, the prefix cache, or one sequence. `check`
 says so, or names the two. Room is looked for only when the match is locked: looked for before, it might be found in
 the match itself. And a page is only published once its keys and values have been computed: `advance` says so.
 
-After the cache managers of SGLang and mini-sglang; one function releases what a sequence holds, whatever the way out
+After the cache managers of SGLang and mini-sglang; one function releases what a sequence holds, however it ends
 (SGLang freed the last slot of a request in two places, and so twice).
 """
 
@@ -178,8 +178,8 @@ class CacheManager(Exclusive):
     def checkpoint(self, sequence: Sequence) -> None:
         """Publish the whole pages that are computed, so that others can use them while this sequence runs on.
 
-        What the cache had already (somebody was faster) is read from there from now on: the row is rewritten and our
-        duplicates are freed. A failure in the middle of it ends the sequence.
+        What the cache had already (another sequence was faster) is read from there from now on: the row is rewritten
+        and our duplicates are freed. A failure in the middle of it ends the sequence.
 
         >>> manager = CacheManager(num_pages=8)
         >>> a, b = manager.start([1, 2, 3]), manager.start([1, 2, 4])        # one batch: both compute 1 and 2
@@ -206,7 +206,7 @@ class CacheManager(Exclusive):
         >>> manager = CacheManager(num_pages=8, page_size=2)
         >>> sequence = manager.start([1, 2, 3])
         >>> manager.advance(sequence); manager.finish(sequence)
-        >>> manager.cache.total_size, manager.pool.num_free                 # the third token is no whole page
+        >>> manager.cache.total_size, manager.pool.num_free                 # the third token does not fill a page
         (2, 7)
         >>> manager.finish(sequence)
         Traceback (most recent call last):

@@ -56,7 +56,7 @@ def _checked_rounds(workload: Workload, contenders: Sequence[Contender], rounds:
     """`rounds` as an int, if there is something to race with and for."""
     names = [contender.name for contender in contenders]
     if not names or len(set(names)) < len(names):
-        raise ValueError(f"contenders are {', '.join(names) or 'none'}: a race has some, each with a name of its own")
+        raise ValueError(f"contenders are {', '.join(names) or 'none'}: expected some, each with a name of its own")
     if not workload.exchanges:
         raise ValueError(f"workload {workload.name} has no requests to race with")
     return whole_number("rounds", rounds, 1, "a race has at least 1 round")

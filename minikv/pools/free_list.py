@@ -15,7 +15,7 @@ _LONG_RUN = 1024  # from here on, noting a run like memory costs less than going
 
 
 class FreeListPool:
-    """A stack of free pages that knows of every page whether it is free, and refuses what cannot be.
+    """A stack of free pages that knows whether each page is free, and refuses to free a page twice.
 
     `size` is the number of pages. Each page has a place, where it was pushed last, and is free if and only if it still
     stands there (a sparse set, after Briggs and Torczon): so taking pages is one copy, and only `free` looks at each

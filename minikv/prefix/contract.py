@@ -136,7 +136,7 @@ class PrefixCache(Protocol):
     3. `match_prefix` gives the longest cached page-aligned prefix of at most `limit` tokens; it may split or join
        nodes, it changes no content or size.
     4. `insert` stores whole pages; tokens already there keep *their* pages. `start` continues from a locked handle.
-    5. A split, and a join, changes no size, no lock and nobody's handle.
+    5. A split or a join changes no size, no lock and no handle.
     6. `lock` protects the path to the root, `unlock` replays exactly that, locks nest; anything else is a `LockError`.
     7. Sizes are exact after every operation, in O(1).
     8. Recency is a logical clock: last match, insert or unlock; an unlocked parent is never older than its child.
@@ -168,7 +168,7 @@ class PrefixCache(Protocol):
         """The longest cached prefix of `tokens`, of at most `limit` tokens."""
 
     def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
-        """`match_prefix` and `lock` in one act, between which nothing can come."""
+        """`match_prefix` and `lock` in one act, so that nothing can come in between."""
 
     def insert(
         self, tokens: TokensLike, pages: PagesLike, *, namespace: Hashable = None, start: Handle | None = None

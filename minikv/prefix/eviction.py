@@ -183,7 +183,7 @@ class SmallestKeyFirst:
             self._sink(self._rise(place))
 
     def covered(self, node: Any) -> None:
-        """Take out `node`, which is here: it is no leaf any more, or not evictable."""
+        """Take out `node`, which is here: it is not a leaf any more, or not evictable."""
         place, last = node.newer, self._heap.pop()
         node.newer = None
         if last[2] is not node:
@@ -259,7 +259,7 @@ class MostRecentlyUsed(SmallestKeyFirst):
     reads: ClassVar[tuple[str, ...]] = ("last_used",)
 
     def key(self, node: Any) -> Key:
-        """How recently, turned round."""
+        """How recently, reversed."""
         return (-node.last_used,)
 
 
@@ -270,7 +270,7 @@ class FirstInLastOut(SmallestKeyFirst):
     reads: ClassVar[tuple[str, ...]] = ("created",)
 
     def key(self, node: Any) -> Key:
-        """When it was cached, turned round."""
+        """When it was cached, reversed."""
         return (-node.created,)
 
 

@@ -293,7 +293,7 @@ class RadixCache:
     def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
         """The longest cached page-aligned prefix of `tokens`, of at most `limit` tokens: its length, pages and handle.
 
-        Refreshes the recency of what it matched. May split or join nodes, which changes no size and nobody's handle.
+        Refreshes the recency of what it matched. May split or join nodes, which changes no size and no handle.
 
         >>> cache = RadixCache(page_size=2)
         >>> _ = cache.insert([1, 2, 3, 4], [6, 7])

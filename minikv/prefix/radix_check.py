@@ -141,7 +141,7 @@ def _check_age(cache: RadixCache, node: RadixNode, place: dict[int, int]) -> Non
 
 
 def _check_ring(cache: RadixCache) -> None:
-    """Neighbours in the ring link to each other, and nobody stands behind a younger one."""
+    """Neighbours in the ring link to each other, and none stands behind a younger one."""
     oldest = cache._order.first()
     if oldest is not None:
         _require(oldest.older is cache._order, f"node {oldest.id}: it is the oldest, but links to an older one")

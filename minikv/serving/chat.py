@@ -15,7 +15,7 @@ from minikv.serving.request import Request
 from minikv.serving.sampling import Params, SamplingParams
 from minikv.serving.tokenizer import TextStream, Tokenizer
 
-ANSWER = SamplingParams(max_new_tokens=256)  # how an answer is sampled unless it is said
+ANSWER = SamplingParams(max_new_tokens=256)  # how an answer is sampled by default
 
 
 class Chat:
@@ -73,7 +73,7 @@ class Chat:
                 self.turns.append(Turn(question, said, [*request.output]))
 
     def _tokens(self, request: Request, stopped: Callable[[], bool]) -> Iterator[int]:
-        """What comes out for `request`, whoever steps: another conversation may go on between two pieces."""
+        """The tokens of `request`; between two of them another conversation may take the engine's steps."""
         told = 0
         while True:
             over = request.is_over  # asked first: what is over gets no token behind our back

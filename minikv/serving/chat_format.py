@@ -1,9 +1,9 @@
 """How a conversation is written for a model: turns in, token ids out.
 
 A cache can only serve what is the same from the first token on. So what was said must be written the same way each
-time it is sent: the plain format repeats the very ids that the model answered with. A checkpoint's own chat template is
-written from text again, as every engine's chat endpoint does, and where a tokenizer cuts a text otherwise than the
-model did, the cache serves only up to there.
+time it is sent: the plain format repeats exactly the ids that the model answered with. A checkpoint's own chat template
+is written from text again, as every engine's chat endpoint does, and where a tokenizer cuts a text differently from
+the model, the cache serves only up to there.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Model(Protocol):
 
     @property
     def eos(self) -> Collection[int]:
-        """The ids that end a sequence; none, if it goes on for ever."""
+        """The ids that end a sequence; none, if it never ends."""
         ...
 
     def forward(self, chunks: Sequence[Chunk], store: Any) -> Any:

@@ -68,7 +68,7 @@ class Engine:
     # -- one by one -------------------------------------------------------------------------------------------------
 
     def submit(self, prompt: TokensLike, params: Params, namespace: Hashable = None) -> Request:
-        """Let a request wait for its turn; `ValueError` for what is no prompt, or can never fit.
+        """Let a request wait for its turn; `ValueError` for an invalid prompt, or one that can never fit.
 
         >>> from minikv import CacheManager, CanaryModel, SamplingParams
         >>> engine = Engine(CanaryModel(10), CacheManager(8))
@@ -146,7 +146,7 @@ class Engine:
         return [self._request(prompt, own, namespace) for prompt, own in zip(listed, each)]
 
     def _run(self, requests: list[Request]) -> Iterator[Event]:
-        """Submit and step until all are over; their tokens, those too that came out while another caller stepped."""
+        """Submit and step until all are over; their tokens, also those that came out while another caller stepped."""
         told = dict.fromkeys(requests, 0)
         try:
             for request in requests:
@@ -168,7 +168,7 @@ class Engine:
 
     @uninterrupted
     def _abort_all(self, requests: list[Request]) -> None:
-        """Abort all that wait or run, each of them even if another fails; what is over holds nothing either."""
+        """Abort all that wait or run, each of them even if another fails."""
         with contextlib.ExitStack() as each:
             each.callback(self.scheduler.sweep)
             for request in requests:

@@ -1,4 +1,4 @@
-"""What comes out of an engine: a token at a time, and what a request came to in the end."""
+"""What comes out of an engine: tokens one at a time, and the result of each request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from minikv.serving.request import Request
 
 
 class Event(NamedTuple):
-    """A token has come out: of which request, and which."""
+    """A token that came out, and the request that it belongs to."""
 
     request: Request
     token: int
@@ -17,7 +17,7 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Generation:
-    """What came of one prompt, and what it took; all but the last two count tokens.
+    """The result of one prompt, and what it took; all but the last two count tokens.
 
     `tokens` are the generated ones, the end token among them if `reason` is "stop". `cached` tokens of the prompt were
     found in the cache at first, `computed` were put through the model, again after a preemption. Without one,
@@ -40,7 +40,7 @@ class Generation:
 
 
 def generation(request: Request) -> Generation:
-    """What came of a request that is over.
+    """The result of a request that is over.
 
     >>> generation(Request([1], 1))
     Traceback (most recent call last):

@@ -1,6 +1,6 @@
 """In which order waiting requests are admitted: one small class for each answer.
 
-An order only says which to prefer. That no request is overtaken for ever is the scheduler's business.
+An order only says which requests to prefer. The scheduler sees to it that none is overtaken forever.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class LongestPrefixFirst:
         self.window = whole_number("window", window, 1, "at least 1 of the waiting is looked at")
 
     def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
-        """By what is cached of them, the longest first."""
+        """By the length of their cached prefix, the longest first."""
         waiting = list(waiting)
         near = sorted(waiting[: self.window], key=lambda request: -cached(request))
         return [*near, *waiting[self.window :]]

@@ -1,4 +1,4 @@
-"""A request: a prompt and how to sample behind it, what has come of it so far, and what it took.
+"""A request: its prompt and how to sample behind it, its output so far, and what that took.
 
 waiting -> running -> over             finished by an end token ("stop"), by length ("length"), or "aborted"
    ^----------'                        preempted: it gave its slots to an older one, and waits again
@@ -84,7 +84,7 @@ class Request:
     def take(self, token: int, step: int) -> None:
         """Enter a `token` that was generated in step number `step`.
 
-        `TypeError` or `ValueError`, and nothing has changed, for what is no token or no step, and when it is over.
+        `TypeError` or `ValueError`, and nothing has changed, for an invalid token or step, and when it is over.
 
         >>> request = Request([1, 2], 1)
         >>> request.take(7, step=1); request.output, request.reason

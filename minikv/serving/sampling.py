@@ -60,7 +60,7 @@ Params = SamplingParams | int  # a plain number is the most new tokens
 class Sampler:
     """Picks the next token of one request, by its `params` and its own generator.
 
-    Of equal logits the lowest token id is taken. One number is drawn for each token that is sampled.
+    Ties go to the lowest token id. One number is drawn for each token that is sampled.
 
     >>> import numpy as np
     >>> logits = np.array([0.0, 3.0, 3.0, 1.0])
@@ -81,7 +81,7 @@ class Sampler:
         """The next token, from the logits of all, (vocab_size,)."""
         logits = require_choice(logits)
         if self.params.temperature == 0:
-            return int(logits.argmax())  # numpy takes the first of equals
+            return int(logits.argmax())  # numpy returns the first of equal ones
         scaled = (logits.astype(np.float64) - logits.max()) / self.params.temperature
         shares = np.exp(scaled).cumsum()
         return int(np.searchsorted(shares, self._generator.random() * shares[-1], side="right"))
@@ -93,8 +93,8 @@ class Sampler:
 def require_choice(logits: Any, whose: str = "") -> npt.NDArray[Any]:
     """`logits` as an array of floats, if the largest of them is a number.
 
-    `TypeError` for what is no row of numbers, and `ValueError` where there is nothing to choose from; both begin with
-    `whose` logits they are.
+    `TypeError` for anything but a row of numbers, and `ValueError` where there is nothing to choose from; both begin
+    with `whose` logits they are.
 
     >>> require_choice([1, 2])
     array([1., 2.])

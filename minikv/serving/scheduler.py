@@ -36,7 +36,7 @@ class Scheduler:
     each one that decodes gets its token in every step. Prompts share the rest, the oldest first. `order` says which
     waiting request is admitted first; a request may be overtaken at most `max_overtakes` times. A request waits while
     another one computes at least `min_awaited_prefix` tokens that it needs as well; with `None` it never does.
-    Not for several threads at once: the engine's lock sees to that.
+    Not for several threads at once: the engine holds a lock.
 
     >>> manager = CacheManager(num_pages=32)
     >>> scheduler = Scheduler(manager, token_budget=4, max_running=2)
@@ -108,7 +108,7 @@ class Scheduler:
         """What to compute next, `[]` if there is nothing; every chunk has slots.
 
         Raises `OutOfPages` when nothing runs and there is no room for the request whose turn it is: then its pages are
-        held by something else than this scheduler's requests.
+        held by something other than this scheduler's requests.
         """
         self.sweep()
         self._make_room()
@@ -125,7 +125,7 @@ class Scheduler:
         """`chunks` are computed, and `tokens` were sampled behind them (`None` behind a chunk in the middle).
 
         A request that was aborted in the meantime is passed over. `TypeError` or `ValueError`, and nothing is entered,
-        when a token is missing, one too many or no token.
+        when a token is missing, left over or invalid.
         """
         entries = paired(chunks, list(tokens))
         self.step += 1
@@ -214,7 +214,7 @@ class Scheduler:
         overdue = [request for request in self.waiting if request.overtaken >= self.max_overtakes]
         others = [request for request in self.waiting if request.overtaken < self.max_overtakes]
         arranged = self.order.arrange(others, self._cached)
-        if len(arranged) != len(others):  # a request that is left out would wait for ever
+        if len(arranged) != len(others):  # a request that is left out would wait forever
             raise ValueError(f"{self.order} arranged {len(others)} waiting requests, and gave back {len(arranged)}")
         return overdue + arranged
 

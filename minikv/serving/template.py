@@ -1,4 +1,4 @@
-"""Chat templates of strangers: Jinja in a sandbox whose work is bounded as well as what it may touch.
+"""Untrusted chat templates: Jinja in a sandbox that limits their work as well as what they may touch.
 
 Jinja's own sandbox keeps a template from code and files, not from `{{ 2 ** 10**9 }}` or from loops without end. Here
 each render has a budget of steps. A pass over the parsed template inserts the places where steps are counted:

@@ -98,7 +98,7 @@ def _answer(chat: Chat, question: str, params: Params, write: TextIO) -> None:
 
 
 def _printable(text: str) -> str:
-    """`text` without what a terminal would obey: a model may well say an escape sequence."""
+    """`text` without control characters: a model may well generate an escape sequence."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

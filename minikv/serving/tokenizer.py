@@ -76,7 +76,7 @@ class FileTokenizer:
             self._reader.no_truncation()
 
     def encode(self, text: str) -> list[int]:
-        """The ids of `text`; special tokens that are written out in it are taken for what they are."""
+        """The ids of `text`; special tokens that are written out in it are recognized."""
         if len(text) > LONGEST_TEXT:
             raise ValueError(f"the text has {len(text)} characters: expected at most {LONGEST_TEXT}")
         with _refused("the checkpoint's tokenizer fails"):

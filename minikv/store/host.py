@@ -1,6 +1,6 @@
 """Slots in host memory: out of the store, and back into any store of the same shape.
 
-On a GPU a copy takes two steps, so that the slow one stands in nobody's way. The slots are first gathered on the
+On a GPU a copy takes two steps, so that the slow one does not hold up the rest. The slots are first gathered on the
 device, in the order of everything else that runs there; then the packed result crosses to pinned memory on a stream of
 its own. The way back is the same in reverse, and what is asked for later on the device waits until it has crossed. In
 host memory a row is one token: layer 0 K V, layer 1 K V, ...
@@ -49,7 +49,7 @@ class HostCopy:
         return self._arrived is None or bool(self._arrived.query())
 
     def wait(self) -> HostCopy:
-        """Wait until every byte has arrived; gives itself back."""
+        """Wait until every byte has arrived; returns itself."""
         if self._arrived is not None:
             self._arrived.synchronize()
         return self

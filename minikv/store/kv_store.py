@@ -18,10 +18,10 @@ from minikv.store.slots import Slots
 class KVStore:
     """The keys and values of `num_pages * page_size` tokens, in all layers, in one allocation.
 
-    `shape` says the sizes, `layout` ("page" or "layer") what lies beside what, `dtype` is a name ("fp32", "fp16",
-    "bf16", "fp8") or a torch float dtype. A new store is all zeros. What is wrong with an argument is said before a
-    byte moves: `ValueError` for a slot, shape or device that does not fit, `TypeError` for what is no tensor or of
-    another dtype. After the K/V pools of SGLang and mini-sglang.
+    `shape` gives the sizes, `layout` ("page" or "layer") the order in memory, `dtype` is a name ("fp32", "fp16",
+    "bf16", "fp8") or a torch float dtype. A new store is all zeros. Arguments are checked before a byte moves:
+    `ValueError` for a slot, shape or device that does not fit, `TypeError` for anything but a tensor of the store's
+    dtype. After the K/V pools of SGLang and mini-sglang.
 
     >>> store = KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=2, dtype="fp32")
     >>> store.write(0, [5, 1], k=torch.ones(2, 1, 2), v=torch.full((2, 1, 2), 7.0))
@@ -50,7 +50,7 @@ class KVStore:
             raise ValueError(f"num_pages x page_size is {bounded(self.num_slots)}: a store has at most 2**31 slots")
         self.slot_bytes = shape.num_layers * sum(row_bytes(shape, self.dtype))
         self.device = device_of(device)
-        with torch.inference_mode(False):  # or nobody could write to it outside of that mode
+        with torch.inference_mode(False):  # else it could not be written to outside of that mode
             self._memory = torch.zeros(self.num_slots * self.slot_bytes, dtype=torch.uint8, device=self.device)
         self._heads = (shape.num_kv_heads, shape.head_dim), (shape.num_kv_heads, shape.v_head_dim or shape.head_dim)
         self._look()
@@ -180,7 +180,7 @@ class KVStore:
         move(self._slots, *self._pair(src_slots, dst_slots, self.num_slots, "slots"))
 
     def copy_pages(self, src_pages: Any, dst_pages: Any) -> None:
-        """Copy whole pages to pages in all layers; the same as `copy` of all their slots, told in fewer numbers.
+        """Copy whole pages to pages in all layers; the same as `copy` of all their slots, given as fewer numbers.
 
         >>> store = KVStore(KVShape(2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=16)
         >>> store.copy_pages([0, 1], [3, 2])
@@ -196,7 +196,7 @@ class KVStore:
         return fetch(self._views, self.slots(slots), self.shape, self.dtype, self._side)
 
     def from_host(self, copy: HostCopy, slots: Any) -> None:
-        """Put a `HostCopy` into different `slots`, in its order; any layout takes what any other gave."""
+        """Put a `HostCopy` into different `slots`, in its order; from a store of either layout."""
         if not isinstance(copy, HostCopy):
             raise TypeError(f"copy is a {type(copy).__name__}: expected what to_host gave")
         for what, theirs, mine in (

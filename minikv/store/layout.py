@@ -3,7 +3,7 @@
     "page"    slot 0: layer 0 K V, layer 1 K V, ...   slot 1: layer 0 K V, ...     a slot is one run of bytes
     "layer"   layer 0 K: slot 0, slot 1, ...   layer 0 V: slot 0, ...   layer 1 K: ...     2 x layers runs
 
-In the page layout a page holds the keys and values of all layers of its tokens, one token behind the other, so that a
+In the page layout a page holds the keys and values of all layers of its tokens, one token after the other, so that a
 page, and any run of neighbouring slots, is copied in one go. In the layer layout the keys of one layer lie together,
 as the attention of that layer reads them. After SGLang, whose host memory is "page_first" or "layer_first".
 """

@@ -15,7 +15,7 @@ import torch
 from minikv.store.slots import SlotNumbers, Slots
 
 LONG_RUN = 4096  # bytes; from here on a run is copied by itself, below it all rows of a line are gathered at once
-MANY = 512  # slots; from here on numpy looks faster whether two sets of them meet than Python does
+MANY = 512  # slots; from here on numpy is faster than Python at finding out whether two sets meet
 WIDEST = 2**31 - 1  # bytes; numpy has no item wider than that
 _NEXT = (1 << 32) + 1  # from (a, b) to (a + 1, b + 1), both packed into one number
 
@@ -47,7 +47,7 @@ class CopyView:
 def move(views: Sequence[CopyView], src: Slots, dst: Slots) -> None:
     """Copy the rows `src` of every view to its rows `dst`, in the way that is fastest on their device.
 
-    The checks are the caller's: as many of both, and no row twice in `dst`.
+    The caller has checked that there are as many of both, and no row twice in `dst`.
 
     >>> view = CopyView(torch.arange(5).view(1, 5, 1))
     >>> move([view], Slots([0, 1, 2], limit=5), Slots([1, 2, 3], limit=5)); view.lines.flatten()
@@ -87,7 +87,7 @@ def move_on_cpu(views: Sequence[CopyView], src: SlotNumbers, dst: SlotNumbers) -
     tensor([3, 4, 2, 3, 4])
     """
     pieces = runs(src, dst)
-    apart = len(pieces) == 1 or disjoint(src, dst)  # of a single run numpy itself looks whether it overlaps
+    apart = len(pieces) == 1 or disjoint(src, dst)  # numpy itself checks whether a single run overlaps
     for view in views:
         width, flat = view.width, view.flat
         if apart and len(src) * width >= len(pieces) * LONG_RUN:

@@ -1,6 +1,6 @@
 """What checks any engine from outside: the ledger, the canary and its model, the explorer of interleavings.
 
-Nothing here draws or needs a widget, and nothing below knows that it is looked at.
+Nothing here draws or needs a widget, and nothing below knows that it is watched.
 """
 
 from minikv.testing.canary import Canary, CanaryError

@@ -1,9 +1,9 @@
 """The canary: a store that keeps, in place of keys and values, what they would have been computed from.
 
 Keys and values depend on a token, its position and everything before it. So the canary writes just that into each
-slot: the token, the position and a fingerprint of the whole prefix. Whoever then reads a slot for a prefix that it
-does not hold gets an error at once that says what is there and who put it there, where a real engine would go on and
-answer nonsense. SGLang has such a canary on the GPU; this one needs no GPU and no model.
+slot: the token, the position and a fingerprint of the whole prefix. To read a slot for a prefix that it does not hold
+is an error at once, which says what is there and who put it there; a real engine would go on and answer nonsense.
+SGLang has such a canary on the GPU; this one needs no GPU and no model.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Mark(NamedTuple):
 class Canary(AbstractContextManager["Canary"]):
     """Slots that remember what was computed into them; `write` as an engine computes, `read` as attention reads.
 
-    With a `cache` it attaches itself: what an insert brings in is written, what a match gives out is read, and after
+    With a `cache` it attaches itself: what an insert adds is written, what a match returns is read, and after
     every operation `sweep` reads all that the cache holds. Attach it while the cache is empty. With `writes=False` it
     leaves the writing to the engine.
 

@@ -1,9 +1,9 @@
-"""Interleavings: what happens when two requests take turns, in every order in which they can.
+"""Interleavings: every order in which the steps of several requests can be mixed.
 
 A request is written as a generator. Each `yield "words"` begins a step, and the words say what comes next; between
-two steps anybody else may come. `explore` runs the requests in every order, each time in a new world, and stops at
-the first order that breaks something. It begins with the orders in which nobody is interrupted, goes on with those
-with one interruption, and so on: a bug that needs few is found at once, and told in the shortest way.
+two steps any other request may run. `explore` runs the requests in every order, each time in a new world, and stops at
+the first order that breaks something. It begins with the orders without interruptions, goes on
+to those with one, and so on: a bug that needs few interruptions is found early, and shown in its shortest form.
 
 After CHESS (Musuvathi and Qadeer, PLDI 2007), which bounds the interruptions in the same way.
 """
@@ -75,7 +75,7 @@ def explore(
     check: Callable[[Any], object] | None = None,
     interruptions: int | None = None,
 ) -> Exploration:
-    """Run `programs` in every order, fewest interruptions first and then by the alphabet, until one breaks.
+    """Run `programs` in every order, fewest interruptions first and then alphabetically, until one breaks.
 
     `world` makes what they share, anew for each order; it must be the same each time. A program takes the world and
     yields the words of each of its steps; they are called A, B, C and so on. An order is broken when a step raises, or
@@ -119,7 +119,7 @@ def explore(
 
 
 def follow(letters: str, world: Any, *programs: Program, check: Callable[[Any], object] | None = None) -> Interleaving:
-    """Run `programs` in `world` in one order, as "AAB"; whoever is not done after the last letter stops there.
+    """Run `programs` in `world` in one order, as "AAB"; a program that is not done after the last letter stops there.
 
     Raises what a step or `check` raises, and `ValueError` for a letter whose program is not there or done already.
 
@@ -162,15 +162,15 @@ class _Run:
         self.next_words = [next(steps, None) for steps in self.running]
         self.chosen: list[int] = []
         self.words: list[str] = []
-        self.choices: list[list[int]] = []  # before each step, who could go
+        self.choices: list[list[int]] = []  # before each step, the programs that could go
 
     @property
     def ready(self) -> list[int]:
-        """Who could go now."""
+        """The programs that could go now."""
         return [who for who, words in enumerate(self.next_words) if words is not None]
 
     def complete(self, begun: tuple[int, ...]) -> Interleaving:
-        """Go as `begun` says, and then nobody is interrupted any more."""
+        """Go as `begun` says, and then on without interruptions."""
         while ready := self.ready:
             at = len(self.chosen)
             last = self.chosen[-1] if self.chosen else -1

@@ -1,9 +1,9 @@
 """The ledger: after every operation, each slot has exactly one owner, or the ledger says which two it has.
 
-It stands beside a pool and a cache and looks on (`minikv.testing.watch`). It keeps its own book of who should have
-which slot, from what the operations say they did, and after each one it compares the book with what the pool and the
-tree really hold. Three owners are possible: the pool (the slot is free), a node of the cache, and the caller, who took
-it and has not given it to either. vLLM counts blocks, SGLang sums sizes; a book of owners says *where* it went wrong.
+It watches a pool and a cache from outside (`minikv.testing.watch`). From what the operations say they did it records
+who should own each slot, and after each one it compares its records with what the pool and the tree really hold. Three
+owners are possible: the pool (the slot is free), a node of the cache, and the caller, which took it and has not given
+it to either. vLLM counts blocks, SGLang sums sizes; a record of owners says *where* it went wrong.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class LedgerError(InvariantError):
 
 
 class Entry(NamedTuple):
-    """What the book says of a slot: its owner since operation number `step`, and what that operation was."""
+    """The record of a slot: its owner since operation number `step`, and what that operation was."""
 
     owner: str
     step: int
@@ -53,7 +53,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     `page_size` is how many slots a page of the pool stands for, by default the cache's. `sequences`, when given, is
     called for the running sequences by name, each with the slots that are its own: no other may own them, and `check`
     finds what the caller took and no sequence has. Attach it while the cache is empty and the pool full, so that the
-    book starts true. Raises `LedgerError` at whoever called the operation; what an operation was blamed for is not
+    records start true. Raises `LedgerError` at the operation's caller; what an operation was blamed for is not
     entered, so all that follows is compared with the last state that was right.
 
     >>> from minikv import FreeListPool, RadixCache
@@ -93,7 +93,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         self.close()
 
     def owner(self, slot: int) -> Entry:
-        """What the book says of `slot`."""
+        """The record of `slot`."""
         return self._book[slot]
 
     @property
@@ -102,7 +102,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         return [slot for slot, entry in self._book.items() if entry.owner == CALLER]
 
     def check(self) -> None:
-        """Compare the book with what the pool, the cache and the sequences hold now."""
+        """Compare the records with what the pool, the cache and the sequences hold now."""
         where = f"operation {self.step}, check()"
         self._compare(where)
         if self._sequences is not None:
@@ -167,7 +167,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         for page in plain(pages):
             yield from range(int(page) * self._page, (int(page) + 1) * self._page)
 
-    # -- comparing the book with the world --------------------------------------------------------------------------
+    # -- comparing the records with the world -----------------------------------------------------------------------
 
     def _compare(self, where: str) -> None:
         nodes = held_by_nodes(self._cache, where)

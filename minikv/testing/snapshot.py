@@ -19,7 +19,7 @@ MOST_LETTERS = 60  # on a node
 class NodeView:
     """One node as it was: `label` says its tokens, `marks` what to point out; `parent` is its place in the list.
 
-    `id` is the node's own number, and `name` is how it is called on the picture, where it is called anything.
+    `id` is the node's own number, and `name` is its name on the picture, where it has one.
     """
 
     label: str
@@ -126,7 +126,7 @@ def label_of(tokens: list[Any], label: Callable[[list[Any]], str] | None = None)
 
 
 def legible(text: str) -> str:
-    """Text on one line, as any page, picture and file can show it: what is no character is written as its code.
+    """Text on one line, as any page, picture and file can show it: control characters are written as their codes.
 
     >>> legible("a\\nb\\x00é")
     'a b\\\\x00é'

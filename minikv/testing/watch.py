@@ -1,8 +1,8 @@
 """Watching any object from outside: who called which of its methods, with what, and what came back.
 
-The film, the ledger and the canary all stand beside a cache and look on. None of them has a hook in it: for as long
-as somebody watches, the object's own methods are shadowed by ones that call them and then tell. When the last one
-goes, the object is as it was.
+The film, the ledger and the canary all stand beside a cache and look on. None of them has a hook in it: while
+somebody watches, the object's own methods are shadowed by ones that call them and then report. When the last watcher
+leaves, the object is as it was.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _nesting = _Nesting()
 
 
 def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], None]:
-    """Tell `listener` of every call of one of `verbs` on `thing`, after it; return what ends it.
+    """Tell `listener` of every call of one of `verbs` on `thing`, after it; return a function that ends it.
 
     Verbs that `thing` does not have are passed over. All listeners hear of a call, in the order in which they came;
     what the first of them raises is then raised at the caller. Raises `TypeError` when the object's methods cannot be

@@ -77,7 +77,7 @@ print(
 """
 ## The picture
 
-For each token it reads, a transformer computes a *key* and a *value* in every layer, and later tokens look back at them; together they are the KV of "KV cache". Because a token only looks back, never ahead, its key and value depend on the tokens **up to it** and on nothing after. Two prompts that start with the same tokens have the same keys and values there. All of this course stands on that, so here is a transformer's attention, small and with random weights, to try it on.
+For each token it reads, a transformer computes a *key* and a *value* in every layer, and later tokens look back at them; together they are the KV of "KV cache". Because a token only looks back, never ahead, its key and value depend on the tokens **up to it** and on nothing after. Two prompts that start with the same tokens have the same keys and values there. The whole course rests on this, so here is a transformer's attention, small and with random weights, to try it on.
 """
 
 # %%
@@ -175,7 +175,7 @@ print("the same prompt, three times:", [serve(first, first, memory) for _ in ran
 
 <details><summary>Answer</summary>
 
-Only the very first turn saves nothing. Ben's first turn saves most of its prefill: he never spoke before, but the instructions did. That is why prefix caches pay even where users never come back.
+Only the very first turn saves nothing. Ben's first turn saves most of its prefill: he has never spoken, but the instructions have been read. That is why prefix caches pay even where users never come back.
 
 </details>
 """
@@ -223,7 +223,7 @@ print(f"hit rate with the time in front: {hit_rate(stamped, longer):.1%}")
 
 # %% [markdown]
 """
-If that surprised you, keep it: it is the most expensive small mistake people make with a prefix cache.
+If that surprised you, remember it: it is the most expensive small mistake people make with a prefix cache.
 
 ## The same in `minikv`
 
@@ -300,7 +300,7 @@ check("0.1 shared_by_all", shared_by_all)
 """
 <details><summary>Hint</summary>
 
-Walk all prompts from the start, and stop at the first place where one differs or ends. Of no prompts, nothing is shared.
+Walk all prompts from the start, and stop at the first place where one differs or ends. No prompts share nothing.
 
 </details>
 
@@ -333,7 +333,7 @@ check("0.2 tokens_computed", tokens_computed)
 """
 <details><summary>Hint</summary>
 
-For each prompt, the best helper is the one of the last `keep` with the longest shared prefix. Try `keep=0`, and a prompt that is cached whole.
+Of the last `keep` prompts, the one with the longest shared prefix helps most. Try `keep=0`, and a prompt that is cached whole.
 
 </details>
 
@@ -409,7 +409,7 @@ print(f"so {cache.total_size * each / 2**20:.0f} MiB of GPU memory for five shor
 
 # %% [markdown]
 """
-So memory fills, and three things are now at risk that a simple engine never has to think of. A slot may be handed out **twice** (chapter 02). A slot may be thrown out **while somebody reads it** (chapter 04). And the *wrong* thing may be thrown out (chapter 05). Most of this course is about keeping those three from happening, and about seeing it at once when they do.
+So memory fills, and three dangers appear that a simple engine never faces. A slot may be handed out **twice** (chapter 02). A slot may be thrown out **while somebody reads it** (chapter 04). And the *wrong* thing may be thrown out (chapter 05). Most of this course is about preventing those three, and about noticing at once when they happen.
 
 ## In real engines
 
@@ -455,11 +455,11 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | MLA | latent attention: one small vector a token in place of keys and values | 01 |
 | page | a fixed number of neighbouring slots, handed out together | 01 |
 | page table | for each request the slots of its tokens, in order | 01 |
-| pool | who keeps track of which pages are free | 02 |
+| pool | the part of an engine that tracks which pages are free | 02 |
 | free list | a pool as a stack of free pages | 02 |
 | double free | giving back a page that is free already | 02 |
 | version | a count of how often a page was handed out | 02 |
-| owner | who may write to a page and give it back; there may be many readers, but one owner | 02 |
+| owner | the one that may write to a page and give it back; there may be many readers | 02 |
 | evict | throw something out of the cache to make room | 02 |
 | trie | a tree with one token on each edge | 03 |
 | radix tree | a tree with a run of tokens on each edge | 03 |
@@ -475,7 +475,7 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | canary | a watcher that knows what was computed into each slot | 04 |
 | ledger | a watcher that knows who owns each slot | 04 |
 | victim | what an eviction takes next | 05 |
-| LRU | least recently used: whatever was used longest ago goes first | 05 |
+| LRU | least recently used: what was used longest ago goes first | 05 |
 | logical clock | a counter that goes up by one with each use, in place of the time | 05 |
 | ring | all that may be evicted, in the order of its last use; anything can move to the young end at once | 05 |
 | policy | a guess at what will be needed last, so that it may go first | 05 |
@@ -483,16 +483,16 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | gather | reading rows from many places into one tensor | 06 |
 | scatter | writing the rows of one tensor to many places | 06 |
 | pinned memory | host memory that the system does not move, so that a GPU can copy from and to it by itself | 06 |
-| cache manager | the one place that knows what pool, tree and page table have to do in the life of a request | 07 |
+| cache manager | the part that drives pool, tree and page table through the life of a request | 07 |
 | publish | put what is computed into the tree, for others to find | 07 |
-| duplicate | a slot whose content was computed by two, and which the tree does not need | 07 |
-| tail | the end of a request that fills no page, or is not computed | 07 |
+| duplicate | a slot whose content was computed twice, and which the tree does not need | 07 |
+| tail | the end of a request: a page that is not full, or tokens that are not computed | 07 |
 | abort | the end of a request without publishing anything | 07 |
 | checkpoint | publishing while the request runs on, and reading from the tree from then on | 07 |
 | interleaving | one of the orders in which the steps of several requests can be mixed | 07 |
 | decode | writing an answer: one token of a sequence at a time | 08 |
 | time to first token | how long a request waits for the beginning of its answer, here in steps of the engine | 08 |
-| continuous batching | after any step whoever is done leaves the batch, and somebody else comes in | 08 |
+| continuous batching | after any step a finished request leaves the batch and a waiting one joins it | 08 |
 | chunked prefill | reading a long prompt in pieces, beside the decoding of others | 08 |
 | preemption | a running request gives up its slots and waits again | 08 |
 
@@ -509,7 +509,7 @@ Keys and values depend on the tokens up to them and on nothing later, so prompts
 
 <details><summary>Answers</summary>
 
-1. A token's keys and values depend on all tokens before it. Before a common ending stand different tokens.
+1. A token's keys and values depend on all tokens before it. What comes before a common ending differs.
 2. The cache has the keys and values, not the model's output after the last token, and that output is the answer.
 3. The instructions are the same for everybody, and Anna's turn computed them.
 4. As late as possible: everything after it is shared by nobody else.

@@ -9,7 +9,7 @@
 
 ## The problem
 
-Chapter 00 ended with a chat of five turns that left its tokens in the cache. An engine reserves all the memory for its cache once, when it starts, so somebody must know *beforehand* how many tokens will fit. Here is that computation as a teaching notebook does it, in our words: multiply everything, and divide by `tp`, the number of GPUs that share the model (tensor parallelism).
+Chapter 00 ended with a chat of five turns that left its tokens in the cache. An engine reserves all the memory for its cache once, when it starts, so you must know *beforehand* how many tokens will fit. Here is that computation as a teaching notebook does it, in our words: multiply everything, and divide by `tp`, the number of GPUs that share the model (tensor parallelism).
 """
 
 
@@ -51,7 +51,7 @@ draw(table, matched=page_slots(shared, PAGE_SIZE))
 
 # %% [markdown]
 """
-The first page, slots 0 to 3, is in both rows, marked *matched*; its owner may be only one, but it has two readers. Then the requests took pages in turn, so the long one has slots 4 to 7 and, after a gap, 12 and 13. Nothing says that a request's pages must be neighbours. That is the point of a page table: any free page will do. Row 2 is free for another request; we say *closed*.
+The first page, slots 0 to 3, is in both rows, marked *matched*; it has only one owner, but two readers. Then the requests took pages in turn, so the long one has slots 4 to 7 and, after a gap, 12 and 13. Nothing says that a request's pages must be neighbours. That is the point of a page table: any free page will do. Row 2 is free for another request; we say *closed*.
 
 ## Build it
 
@@ -153,7 +153,7 @@ print([bytes_per_token(deepseek, tp=tp) for tp in (1, 8)])
 
 # %% [markdown]
 """
-**Step 5: pages that fit, and what they waste.** Take a GPU with 80 GiB, let the engine use nine tenths of it, and subtract the weights: what is left is divided into whole pages. Larger pages are fewer, so there is less to keep book of, but each request wastes what it does not use of its last page.
+**Step 5: pages that fit, and what they waste.** Take a GPU with 80 GiB, let the engine use nine tenths of it, and subtract the weights: what is left is divided into whole pages. Larger pages are fewer, so there is less bookkeeping, but each request wastes the unused part of its last page.
 """
 
 # %%
@@ -192,7 +192,7 @@ for page_size in (1, 4, 16, 64, 256):
 """
 ## The same in `minikv`
 
-You have been using it since step 2. What makes its numbers trustworthy is that they are not a formula beside the truth: `kv_tensors` lists the tensors that an engine allocates, and the sizes are computed from that list. So they can be checked by allocating.
+You have been using it since step 2. You can trust its numbers because they do not come from a separate formula: `kv_tensors` lists the tensors that an engine allocates, and the sizes are computed from that list. So they can be checked by allocating.
 """
 
 # %%
@@ -308,7 +308,7 @@ def best_page_size(lengths, sizes, most_waste):
 
 </details>
 
-**1.3 Bug hunt.** The function below is the heart of the formula that this chapter began with. Return a pair `(num_kv_heads, tp)` that an engine can really run, and for which it says something else than each rank really holds.
+**1.3 Bug hunt.** The function below is the heart of the formula that this chapter began with. Return a pair `(num_kv_heads, tp)` that an engine can really run, and for which its answer is not what each rank really holds.
 """
 
 # %%
@@ -329,7 +329,7 @@ check("1.3 kv_heads_per_rank", heads_and_ranks)
 """
 <details><summary>Hint</summary>
 
-It must be a set-up that works, so the one number divides the other. Which way round did the division not think of?
+It must be a set-up that works, so one number divides the other. Which of the two directions does the division forget?
 
 </details>
 
@@ -344,7 +344,7 @@ def heads_and_ranks():
 
 ## What it cost
 
-Pages made less to keep book of, as the first column of step 5 shows, and in return they made *sharing* coarser. Two prompts can share a page only if they agree on all of it. Say they have 255 tokens in common:
+Pages reduced the bookkeeping, as the first column of step 5 shows, but they made *sharing* coarser. Two prompts can share a page only if they agree on all of it. Say they have 255 tokens in common:
 """
 
 # %%
@@ -356,7 +356,7 @@ for page_size in (1, 16, 64, 256):
 
 # %% [markdown]
 """
-With pages of 256 a common beginning of 255 tokens is worth nothing. And an invariant is at risk now: *a page has one owner*, who may write to it, however many read it. As soon as pages are handed out and taken back, somebody has to guard it. That is the next chapter.
+With pages of 256 a common beginning of 255 tokens is worth nothing. And an invariant is at risk now: *a page has one owner*, who may write to it, however many read it. As soon as pages are handed out and taken back, something has to guard it. That is the next chapter.
 
 ## In real engines
 
@@ -372,7 +372,7 @@ They also size layers that differ: sliding windows that keep only recent tokens,
 
 ## Recap
 
-A token's keys and values take layers × KV heads × head size × two × the bytes of a number (in MLA, layers × one vector), whatever the number of parameters. Heads are dealt out to GPUs whole, and are copied when there are more GPUs than heads. A larger page costs each sequence half a page of waste and makes sharing coarser, and in return there are fewer pages to keep book of.
+A token's keys and values take layers × KV heads × head size × two × the bytes of a number (in MLA, layers × one vector), whatever the number of parameters. Heads are dealt out to GPUs whole, and are copied when there are more GPUs than heads. A larger page costs each sequence half a page of waste and makes sharing coarser, but leaves fewer pages to keep track of.
 
 **Check yourself**
 

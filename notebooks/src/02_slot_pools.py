@@ -2,14 +2,14 @@
 """
 # 02 · Who owns which slot?
 
-**After this chapter you will be able to** *break* pools that are built carelessly, *build* one that cannot be broken so, and *choose* among three the one whose order of reuse fits the job.
+**After this chapter you will be able to** *break* pools that are built carelessly, *build* one that cannot be broken that way, and *choose* the one of three whose order of reuse fits the job.
 
 **Time** 40 minutes. **Needs** chapter 01.
 **New words** pool, free list, double free, version, owner.
 
 ## The problem
 
-Chapter 01 ended with a rule that nobody guards yet: a slot has one **owner** at a time, who may write to it and give it back. (Many may read it; who lets them is chapter 03's business.) Here is how it goes wrong without a sound. Eight slots lie in a tensor; requests take some off the front and write them into their row of a page table. The code is shaped after a teaching notebook that many people have run.
+Chapter 01 ended with a rule that nothing guards yet: a slot has one **owner** at a time, who may write to it and give it back. (Many may read it; chapter 03 shows how they come to.) Here is how it goes wrong without a sound. Eight slots lie in a tensor; requests take some off the front and write them into their row of a page table. The code is shaped after a teaching notebook that many people have run.
 """
 
 # %%
@@ -49,7 +49,7 @@ That is a **double free**. From here on two requests will own slot 0.
 
 ## The picture
 
-A **pool** is whoever keeps track of which slots are free. This is a live one, after a few requests came and went.
+A **pool** keeps track of which slots are free. This is a live one, after a few requests came and went.
 """
 
 # %%
@@ -91,7 +91,7 @@ except MemoryError as error:
 
 # %% [markdown]
 """
-**Step 2: guard the way back.** To refuse a double free, the pool must know for every slot whether it is free. Searching the stack would take longer the more is free, so keep one mark for each slot. And again: look at *all* of them first, and change nothing if one is wrong.
+**Step 2: guard the way back.** To refuse a double free, the pool must know for every slot whether it is free. Searching the stack would take longer as more slots are free, so keep one mark for each slot. And again: look at *all* of them first, and change nothing if one is wrong.
 """
 
 
@@ -121,7 +121,7 @@ class GuardedFreeList(FreeList):
 
 <details><summary>Answer</summary>
 
-3 and 1: what is freed last is reused first. In one call it is 1 and 3, because `free` pushes its slots in reverse, so that whoever gives back a run gets it again in the same order.
+3 and 1: what is freed last is reused first. In one call it is 1 and 3, because `free` pushes its slots in reverse, so that a run that is given back is handed out again in the same order.
 
 </details>
 """
@@ -142,7 +142,7 @@ print("free slots, unchanged:", ours.slots)
 
 # %% [markdown]
 """
-**Step 3: a bit for each slot, and versions.** Sometimes a freed slot's *content* is still good, and whoever remembers it wants to take that very slot back. A stack cannot do that. A number with a bit for each slot can: set means free, and the lowest set bit is the next to go. The danger is in the remembering: in between, somebody else may have had the slot. So each slot gets a **version**, which counts how often it was handed out. (This class and the next show the idea only, and leave out the checks of step 2; those of `minikv` have them.)
+**Step 3: a bit for each slot, and versions.** Sometimes a freed slot's *content* is still good, and a caller that remembers it wants to take that particular slot back. A stack cannot do that. A number with a bit for each slot can: set means free, and the lowest set bit is the next to go. The danger: in the meantime, somebody else may have had the slot. So each slot gets a **version**, which counts how often it was handed out. (This class and the next show the idea only, and leave out the checks of step 2; those of `minikv` have them.)
 """
 
 
@@ -167,11 +167,11 @@ class Bitmask:
 
 # %% [markdown]
 """
-**Predict first.** A cache remembers "Anna's prompt is in slot 0, version 1". Slot 0 is freed, and Ben's request takes it, and frees it. Now Anna comes back and slot 0 is free. May she have it as it is?
+**Predict first.** A cache remembers "Anna's prompt is in slot 0, version 1". Slot 0 is freed, and Ben's request takes it, and frees it. Now Anna comes back and slot 0 is free. May she use it as it is?
 
 <details><summary>Answer</summary>
 
-No: its version is 2 now, so somebody else wrote in it. AstrAI, the system that this pool is after, kept versions too, and its copy routine did not compare them: it copied the stranger's keys and values.
+No: its version is 2 now, so somebody else has written to it. AstrAI, the system that this pool is after, kept versions too, and its copy routine did not compare them: it copied the stranger's keys and values.
 
 </details>
 """
@@ -198,7 +198,7 @@ for size in (64, 10_000, 1_000_000):
 
 # %% [markdown]
 """
-**Step 4: a queue in which anybody can leave.** Suppose free slots may still hold cached prefixes, and we reuse the one that was freed *longest ago*. That is a queue. But when somebody asks for a prefix in the middle of it, that slot must be pulled out, at once and not by searching. So link the slots to each other: each knows the one before it and the one after it.
+**Step 4: a queue that any slot can leave.** Suppose free slots may still hold cached prefixes, and we reuse the one that was freed *longest ago*. That is a queue. But when somebody asks for a prefix in the middle of it, that slot must be pulled out, at once and not by searching. So link the slots to each other: each knows the one before it and the one after it.
 """
 
 
@@ -412,7 +412,7 @@ class Pool:
 
 </details>
 
-**2.3 Bug hunt.** Below is a bitmask pool that is right, and then one with a single careless line, after one that has been in use: its `occupy`, which is meant to take one very slot that is free, flips the bit. Find a script of operations on which it lets something pass that a pool must refuse. (Go on in your head: to whom does the next `alloc` give that slot?)
+**2.3 Bug hunt.** Below is a bitmask pool that is right, and then one with a single careless line, after one that has been in use: its `occupy`, which is meant to take one particular free slot, flips the bit. Find a script of operations on which it lets something pass that a pool must refuse. (Then think one step further: who gets that slot from the next `alloc`?)
 """
 
 # %%
@@ -462,15 +462,15 @@ print(f"a pool of {pool.size:,} slots:", parts, f"= {sum(parts.values()) / pool.
 
 # %% [markdown]
 """
-Eight bytes of bookkeeping beside the 131,072 bytes that a token of Llama 3.1 8B takes: cheap insurance. What the pool can *not* see is whether an owner still needs what it gives back. Once two requests share a slot, as chapter 00 wants, "give back" is no longer one request's decision. Somebody must know who shares what, and that needs a structure of its own.
+Eight bytes of bookkeeping beside the 131,072 bytes that a token of Llama 3.1 8B takes: cheap insurance. What the pool *cannot* see is whether an owner still needs what it gives back. Once two requests share a slot, as chapter 00 wants, "give back" is no longer one request's decision. Somebody must know who shares what, and that needs a structure of its own.
 
 ## In real engines
 
 | here | SGLang | vLLM | mini-sglang | nano-vllm |
 |---|---|---|---|---|
-| how free ones are kept | a tensor, front out, back in | a linked queue | a tensor, front out, back in | a deque |
+| how free slots are kept | a tensor, front out, back in | a linked queue | a tensor, front out, back in | a deque |
 | `FreeListPool`, a stack | - | freed partial blocks go to the front | - | - |
-| `QueuePool.take` | - | `remove` | - | `deque.remove`, a search |
+| `QueuePool.occupy` | - | `remove` | - | `deque.remove`, a search |
 | `BitmaskPool` with versions | - | - | - | - (AstrAI had one) |
 | double free | noticed in a debug mode | not noticed | noticed when idle | an assertion |
 
@@ -478,20 +478,20 @@ They add a reserved slot for padding, whose content nobody reads, and groups of 
 
 ## Recap
 
-A pool promises that every slot has one owner, and keeps it by checking all before changing anything. A stack reuses what was freed last, a bitmask the lowest, a queue what was freed longest ago. When freed slots still hold something, the order of freeing is the order of forgetting, so the end of a prefix goes first.
+A pool promises that every slot has one owner, and keeps that promise by checking everything before it changes anything. A stack reuses what was freed last, a bitmask the lowest, a queue what was freed longest ago. When freed slots still hold something, the order of freeing is the order of forgetting, so the end of a prefix goes first.
 
 **Check yourself**
 
 1. Why did torch not complain when one slot was given to seven tokens?
 2. What must `free` do before it changes anything, and why before?
-3. When is a version needed, though the slot is free?
+3. Why is a version needed even though the slot is free?
 4. Why does a queue link its slots to each other, when Python has a `deque`?
 
 <details><summary>Answers</summary>
 
 1. Assigning one value to a longer slice is legal: it is repeated. Check lengths yourself.
 2. Look at every slot; otherwise half of them are free when it raises, and nobody can tell which half.
-3. To know whether somebody else had it since: free says nothing about what is in it.
+3. To know whether somebody else has had it since: "free" says nothing about what is in it.
 4. A slot must leave from the middle at once; a deque would search for it.
 
 </details>

@@ -2,7 +2,7 @@
 """
 # 03 · How do prompts share a prefix?
 
-**After this chapter you will be able to** *build* a radix tree that finds the longest cached prefix, *split* an edge without losing what hangs on it, and *predict* what pages do to sharing.
+**After this chapter you will be able to** *build* a radix tree that finds the longest cached prefix, *split* an edge without losing what is below it, and *predict* what pages do to sharing.
 
 **Time** 50 minutes. **Needs** chapters 00 and 02.
 **New words** trie, radix tree, split, page alignment, namespace.
@@ -83,7 +83,7 @@ draw(trie)
 """
 `draw` works on any nodes that have `children`, so on yours too. The trie is right, and for a 20,000-token prompt it makes 20,000 nodes, each an object with a dictionary of its own. Most of them have one child: they are not decisions, only distance.
 
-**Step 2: a run of tokens on each edge.** A **radix tree** keeps a node only where something *happens*: where a prompt ends, or where two part. Its node holds a whole run of tokens, with a slot for each. A child is found by its first token, for no two children can begin with the same one.
+**Step 2: a run of tokens on each edge.** A **radix tree** keeps a node only where something *happens*: where a prompt ends, or where two part. Its node holds a whole run of tokens, with a slot for each. A child is found by its first token, because no two children can begin with the same one.
 """
 
 
@@ -211,13 +211,13 @@ draw(tree.root)
 
 # %% [markdown]
 """
-Now the surprise that every one of these trees has in store.
+Every one of these trees holds a surprise.
 
 **Predict first.** Nobody inserts anything any more. We only *ask* for `[1, 2, 9]`. Does the tree change?
 
 <details><summary>Answer</summary>
 
-Yes: the edge `[1 2 3]` is cut after its second token. The match has to end at a node, so that the caller can hold on to that node. mini-sglang's docstring says of this function that it "will not modify the cache". It never changes *what* is cached, but it does change the nodes, so whoever keeps books by node must know.
+Yes: the edge `[1 2 3]` is cut after its second token. The match has to end at a node, so that the caller can hold on to that node. mini-sglang's docstring says of this function that it "will not modify the cache". It never changes *what* is cached, but it does change the nodes, so code that keeps track of nodes must know.
 
 </details>
 """
@@ -243,7 +243,7 @@ draw(asked.root)
 
 # %% [markdown]
 """
-**Step 5: pages.** Where slots come in pages, only whole pages can be shared. That is **page alignment**, and it changes two lines: agreement is rounded down to whole pages, and a child is found by its whole first *page*, because two children may now begin with the same token. (The caller drops the end of a prompt that fills no page before it inserts.)
+**Step 5: pages.** Where slots come in pages, only whole pages can be shared. That is **page alignment**, and it changes two lines: agreement is rounded down to whole pages, and a child is found by its whole first *page*, because two children may now begin with the same token. (Before it inserts, the caller drops the end of a prompt that does not fill a page.)
 """
 
 
@@ -266,7 +266,7 @@ class PagedTree(RadixTree):
 
 <details><summary>Answer</summary>
 
-Two nodes, and they share nothing, although both begin with token 1. The first prompt's last two tokens are not stored at all, for they fill no page.
+Two nodes, and they share nothing, although both begin with token 1. The first prompt's last two tokens are not stored at all, because they do not fill a page.
 
 </details>
 """
@@ -428,7 +428,7 @@ def radix_nodes(prompts):
 
 </details>
 
-**3.3 Bug hunt.** The tree below is right, and `CarelessTree` differs from it in one line: after a split, the new branch hangs on the wrong node. (pymllm's sliding-window tree, chapter 12's subject, had this very bug.) Find a script of inserts and a match on which it goes wrong. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
+**3.3 Bug hunt.** The tree below is right, and `CarelessTree` differs from it in one line: after a split, the new branch hangs on the wrong node. (pymllm's sliding-window tree, chapter 12's subject, had exactly this bug.) Find a script of inserts and a match on which it goes wrong. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
 """
 
 # %%
@@ -479,15 +479,15 @@ print("then room is needed, and slots", cache.evict(3), "are evicted, while both
 
 # %% [markdown]
 """
-The rule of chapter 02, one owner for each slot, still holds: the owner is the tree. But readers come and go, and the tree does not know of them. Before anything can be thrown out safely it must. That is the next chapter: locks.
+The rule of chapter 02, one owner for each slot, still holds: the owner is the tree. But readers come and go, and the tree does not know of them. It must know them before anything can be thrown out safely. That is the next chapter: locks.
 
 ## In real engines
 
 | here | SGLang | vLLM | mini-sglang | nano-vllm |
 |---|---|---|---|---|
 | `RadixNode` | `TreeNode` | no tree: a hash for each block | `RadixTreeNode` | no tree |
-| walk | `_match_prefix_helper` | one dictionary look-up a block | `_walk` | one look-up a block |
-| split | `_split_node` | never needed | `_split_at` | never needed |
+| walk | `_match_prefix_helper` | one dictionary look-up a block | `_tree_walk` | one look-up a block |
+| split | `_split_node` | never needed | `split_at` | never needed |
 | comparing a run | a galloping search | hashes, not tokens | a C++ `mismatch` | hashes, then tokens |
 | namespace | `extra_key` | `cache_salt`, LoRA and image keys in the hash | - | - |
 
@@ -495,7 +495,7 @@ They add nodes whose contents have moved to host memory, events for a router tha
 
 ## Recap
 
-A radix tree keeps a node only where a prompt ends, where two part or where a match ended, so a lookup costs what the prompt costs. A split makes a new upper node and leaves the old one as the lower part, so that whoever remembers it stays right. Even asking may split, and with pages only whole ones are stored, matched and shared.
+A radix tree keeps a node only where a prompt ends, where two part or where a match ended, so a lookup costs what the prompt costs. A split makes a new upper node and leaves the old one as the lower part, so that every reference to it stays right. Even asking may split, and with pages only whole ones are stored, matched and shared.
 
 **Check yourself**
 
@@ -507,7 +507,7 @@ A radix tree keeps a node only where a prompt ends, where two part or where a ma
 <details><summary>Answers</summary>
 
 1. The parent to the upper part and back, the upper part to the lower and back.
-2. Whoever remembers the node remembers the place where it ends.
+2. A reference to the node is a reference to the place where it ends.
 3. Free the first three of its own slots: the tree has others for those tokens.
 4. One page, 16 tokens.
 

@@ -9,7 +9,7 @@
 
 ## The problem
 
-Chapter 03 ended with a tree that hands the same slots to many readers and knows none of them. Here it is in an engine. Anna's request is being answered, token by token, and for each one the keys and values of her whole prompt are read. Between two tokens another reader comes and goes.
+Chapter 03 ended with a tree that hands the same slots to many readers and knows none of them. Here is what that means in an engine. Anna's request is being answered, token by token, and for each one the keys and values of her whole prompt are read. Between two tokens another reader comes and goes.
 
 A *canary* watches. It remembers what was computed into every slot, and complains when a slot is read that holds something else.
 """
@@ -223,13 +223,13 @@ class PathLocks(EvictingTree):
 
 # %% [markdown]
 """
-But our `evict` takes leaves only, and a node with a child is no leaf. So why the whole path?
+But our `evict` takes leaves only, and a node with a child is not a leaf. So why the whole path?
 
 **Predict first.** Lock just the *last* node of a prompt. What of the prompt can be evicted?
 
 <details><summary>Answer</summary>
 
-Nothing! Each node above has a child, and the last one is locked. But the books are wrong: the nodes above look evictable and are not, so the tree promises room that it cannot make. Where only leaves go, locking the path keeps the *number* true. (AstrAI's first cache pinned the last node only, and evicted any other: the beginning of a pinned prompt could go, and no walk reached the rest.)
+Nothing! Each node above has a child, and the last one is locked. But the sizes are wrong: the nodes above look evictable and are not, so the tree promises room that it cannot make. Where only leaves go, locking the path keeps the *number* true. (AstrAI's first cache pinned the last node only, and evicted any other: the beginning of a pinned prompt could go, and no walk reached the rest.)
 
 </details>
 """
@@ -249,7 +249,7 @@ print(f"promised: {promised} tokens, and evict({promised}) frees {len(tree.evict
 
 <details><summary>Answer</summary>
 
-Three. Her unlock walks the path as it is *now*, and takes one from the new node too: -1. It never went from 1 to 0, so its two tokens stay protected, by nobody. Worse, the next lock makes the count 0, and they are evicted *under* it. The mend is one line: the upper half takes over the count, for whoever holds the lower half passes through it. And because the old object is the *lower* half, Anna's handle still stands where her prompt ends.
+Three. Her unlock walks the path as it is *now*, and takes one from the new node too: -1. It never went from 1 to 0, so its two tokens stay protected, though nobody holds them. Worse, the next lock makes the count 0, and they are evicted *under* it. The fix is one line: the upper half takes over the count, because every lock on the lower half passes through it. And because the old object is the *lower* half, Anna's handle still stands where her prompt ends.
 
 </details>
 """
@@ -276,9 +276,9 @@ beside(*pictures)
 
 # %% [markdown]
 """
-**Step 4: lock first, then look for room.** The order that is safe is match, lock, *then* look for room, evict, take slots. If there is no room the lock goes back, or a request that only waits keeps others out. In the end the prompt is cached, and the lock moves to the whole of it.
+**Step 4: lock first, then look for room.** The safe order is match, lock, *then* look for room, evict, take slots. If there is no room, give the lock back, or a request that only waits keeps others out. Finally, insert the prompt, lock all of it, and release the first lock.
 
-**Predict first.** Six slots, all cached: `[1, 3, 6, 7, 9, 77]`. The next prompt matches four tokens and needs four slots more. An engine that looks *before* it locks finds six evictable: come in! How much room is there once the match is locked?
+**Predict first.** Six slots, all cached: `[1, 3, 6, 7, 9, 77]`. The next prompt matches four tokens and needs four slots more. An engine that looks *before* it locks finds six evictable, and says yes. How much room is there once the match is locked?
 
 <details><summary>Answer</summary>
 
@@ -384,7 +384,7 @@ print("the same in 2000 rounds; both sizes in the end:", cache.evictable_size, c
 
 # %% [markdown]
 """
-Now a day like Anna's, with short prompts and `admit` for everybody. Two watchers are attached from outside: the canary knows what is *in* a slot; a *ledger* knows *whose* it is, and after every operation compares its book with pool and tree. We plant two mistakes: Anna's lock goes back while she reads, and a tidy reader frees its slots at the end, though they are the tree's by now.
+Now a day like Anna's, with short prompts and `admit` for everybody. Two watchers are attached from outside: the canary knows what is *in* a slot; a *ledger* knows *whose* it is, and after every operation compares its records with pool and tree. We plant two mistakes: Anna's lock goes back while she reads, and a tidy reader frees its slots at the end, though they are the tree's by now.
 """
 
 # %%
@@ -406,7 +406,7 @@ for mistake in ("no mistake", "Anna's lock goes early", "a reader frees the tree
 
 # %% [markdown]
 """
-The early unlock breaks no rule of ownership, so the ledger is content; the canary sees that Anna reads what is not hers. The tidy reader is caught by the ledger in the very operation, with both owners' names.
+The early unlock breaks no rule of ownership, so the ledger is content; the canary sees that Anna reads what is not hers. The tidy reader is caught by the ledger in that same operation, with both owners' names.
 
 ## Play
 
@@ -461,7 +461,7 @@ def lock_counts(parents, held):
 
 </details>
 
-**4.2 Design.** Requests wait in a line, and are let in from the front until one does not fit. Write `how_many_fit(free, prefixes, waiting)`: how many get in? `free` slots are free. `prefixes[i]` is the length of cached prefix `i`; they share nothing, and nobody has locked them yet. A request is a pair: the prefix it begins with (or `None`), and how many tokens of its own follow. Who is in keeps everything locked. The judge compares you with a real cache and this chapter's `admit`.
+**4.2 Design.** Requests wait in a line, and are let in from the front until one does not fit. Write `how_many_fit(free, prefixes, waiting)`: how many get in? `free` slots are free. `prefixes[i]` is the length of cached prefix `i`; they share nothing, and nobody has locked them yet. A request is a pair: the prefix it begins with (or `None`), and how many tokens of its own follow. A request that got in keeps everything locked. The judge compares you with a real cache and this chapter's `admit`.
 """
 
 
@@ -522,7 +522,7 @@ check("4.3 CarelessLockingTree", script_that_breaks_it)
 """
 <details><summary>Hint</summary>
 
-A locked path cannot get shorter, and a split moves nobody's end. What makes a look-up end *deeper* than before?
+A locked path cannot get shorter, and a split does not move its end. What makes a look-up end *deeper* than before?
 
 </details>
 
@@ -564,7 +564,7 @@ print("check() finds nothing wrong:", cache.check() is None)
 
 # %% [markdown]
 """
-The tree cannot tell a leak from a request that takes its time. The rule now at risk is *every lock is given back exactly once*: receipts see to "at most once"; "at least once" is chapter 07's business. Before that: of what is evictable, what goes first?
+The tree cannot tell a leak from a request that takes its time. The rule now at risk is *every lock is given back exactly once*: receipts ensure "at most once"; chapter 07 ensures "at least once". Before that: of what is evictable, what goes first?
 
 ## In real engines
 
@@ -581,7 +581,7 @@ With blocks there is no path: a request counts each of its blocks. In mini-sglan
 
 ## Recap
 
-A lock counts one on every node from a prompt's end to the root, and the two sizes change only when a count leaves 0 or returns to it. A split hands the count up, and a handle gives back what it took, once. Lock first and look for room then, because a request's own prefix is no room for it.
+A lock counts one on every node from a prompt's end to the root, and the two sizes change only when a count leaves 0 or returns to it. A split hands the count up, and a handle gives back what it took, once. Lock first, then look for room, because a request's own prefix is not room for it.
 
 **Check yourself**
 
@@ -594,7 +594,7 @@ A lock counts one on every node from a prompt's end to the root, and the two siz
 
 1. Five, and five: the count was 2 and is 1.
 2. Nothing is lost, but the nodes above count as evictable, so more room is promised than can be made.
-3. Whoever holds the lower half will take one from every node above it, the new one too.
+3. An unlock of the lower half takes one from every node above it, the new one too.
 4. It is given back, or a request that only waits protects tokens from those that run.
 
 </details>

@@ -2,7 +2,7 @@
 """
 # 05 · What goes first?
 
-**After this chapter you will be able to** *explain* why only leaves are evicted, *build* an eviction that takes no longer when more is cached, and *predict* on which traffic the usual choice is the worst of all.
+**After this chapter you will be able to** *explain* why only leaves are evicted, *build* an eviction whose cost does not grow with the cache, and *predict* on which traffic the usual choice is the worst of all.
 
 **Time** 50 minutes. **Needs** chapters 02 to 04.
 **New words** victim, LRU, logical clock, ring, policy.
@@ -36,7 +36,7 @@ class HastyTrie:  # a node is a dictionary: token -> node
 
 <details><summary>Answer</summary>
 
-Eight. Two are ghosts: in the books, with no way to them. And in the tree hangs all that was ever evicted, as empty husks. In AstrAI, a request that came by one ended in a `KeyError`.
+Eight. Two are ghosts: they are counted, but no walk reaches them. And everything ever evicted is still linked into the tree, as an empty husk. In AstrAI, a request that reached one ended in a `KeyError`.
 
 </details>
 """
@@ -50,9 +50,9 @@ def reachable(node):
 trie = HastyTrie(capacity=10)
 for i in range(50):
     trie.insert([i, 1, 2, 3])
-books, seen = set(trie.recent), reachable(trie.root)
-print(f"{len(books)} nodes in the books, {len(books - seen)} of them ghosts that no walk can reach;")
-print(f"{len(seen)} nodes in the tree, {len(seen - books)} of them husks that hold nothing")
+counted, seen = set(trie.recent), reachable(trie.root)
+print(f"{len(counted)} nodes are counted, {len(counted - seen)} of them are ghosts that no walk can reach;")
+print(f"{len(seen)} nodes in the tree, {len(seen - counted)} of them husks that hold nothing")
 
 # %% [markdown]
 """
@@ -160,7 +160,7 @@ class Cache(Tree):
 
 # %% [markdown]
 """
-**Step 2: a heap of leaves.** Visit every node, put the leaves that nobody holds into a heap (a list that knows its smallest entry), and take out the oldest until enough is free. A parent that loses its last child joins the heap. If the heap runs empty, give what there is. (AstrAI's loop went on looking, for ever.) The second cell counts the nodes visited to evict *one* leaf.
+**Step 2: a heap of leaves.** Visit every node, put the unlocked leaves into a heap (a list that knows its smallest entry), and take out the oldest until enough is free. A parent that loses its last child joins the heap. If the heap runs empty, give what there is. (AstrAI's loop went on looking forever.) The second cell counts the nodes visited to evict *one* leaf.
 """
 
 # %%
@@ -230,13 +230,13 @@ for make in (ForgetfulCache, ScanCache, GenerousCache):
 """
 Nothing crashed, which is why such a bug lives long.
 
-**Step 4: a ring.** A scan looks at everything, and one leaf was wanted. Chapter 02 had a linked queue that anybody can leave from the middle. Keep all unlocked nodes in such a **ring**, and let whoever is used move to its young end. (An `OrderedDict` is one.) But the victim must be a *leaf*: must we search the ring for one?
+**Step 4: a ring.** A scan looks at everything, and one leaf was wanted. Chapter 02 had a linked queue that any slot can leave from the middle. Keep all unlocked nodes in such a **ring**, and move each node that is used to its young end. (An `OrderedDict` is one.) But the victim must be a *leaf*: must we search the ring for one?
 
 **Predict first.** A use moves the nodes of its path to the young end, one by one. From the root down, or from the leaf up? And then, in 1,000 random inserts: how often has the oldest node children when it is evicted?
 
 <details><summary>Answer</summary>
 
-From the leaf up, deepest first: never. The parent moves *after* its child, so it always stands on its younger side. Whoever has children has somebody older in the ring (a locked child would have locked its parent: chapter 04's whole path); the oldest has none, so it is a leaf, and nothing need be searched. From the root down one victim in four is a parent, and we are back at the ghosts.
+From the leaf up, deepest first: never. The parent moves *after* its child, so it always stands on its younger side. A node with children has an older node in the ring (a locked child would have locked its parent: chapter 04's whole path); the oldest node has none, so it is a leaf, and no search is needed. From the root down, one victim in four is a parent, and we are back at the ghosts.
 
 </details>
 """
@@ -355,9 +355,9 @@ beside(counted, timed)
 """
 A scan's price grows with the cache, the ring's does not.
 
-**Which guess?** "Used longest ago goes first" is a guess about the future. A **policy** is such a guess, and `RadixCache(policy=...)` knows seven. All but *lru* sort the leaves by a key: *lfu* (least frequently used) by how often, *fifo* (first in, first out) by when they were cached, *priority* by what the caller said, *slru* (segmented) by whether they were used again, and then by when; *mru* (most recently) and *filo* (first in, last out) turn two of them round.
+**Which guess?** "Used longest ago goes first" is a guess about the future. A **policy** is such a guess, and `RadixCache(policy=...)` knows seven. All but *lru* sort the leaves by a key: *lfu* (least frequently used) by how often, *fifo* (first in, first out) by when they were cached, *priority* by what the caller said, *slru* (segmented) by whether they were used again, and then by when; *mru* (most recently) and *filo* (first in, last out) reverse two of them.
 
-**Predict first.** A and B are cached, in that order; B has priority 5 and is inserted twice more; then A is matched; at last C is cached. In which order do they go? Do any two of `lru`, `lfu` and `priority` agree?
+**Predict first.** A and B are cached, in that order; B has priority 5 and is inserted twice more; then A is matched; finally C is cached. In which order do they go? Do any two of `lru`, `lfu` and `priority` agree?
 
 <details><summary>Answer</summary>
 
@@ -387,7 +387,7 @@ Only traffic can say which guess is good. *Chat*: twelve people, in any order, a
 
 None. When a prompt comes round again it has waited longest, so it has just been evicted, to make room for the one before it. `mru` looks mad, but what was used a moment ago is what a loop will need last.
 
-In the chat the two are *equal*, to the token: every turn ends in a fresh leaf, used last when it was made. They part where the very same prompt comes again, as in the favourites. And under `lru` what comes only once drives out everything; `lfu` and `slru` keep what was used twice.
+In the chat the two are *equal*, to the token: every turn ends in a fresh leaf, used last when it was made. They differ where exactly the same prompt comes again, as in the favourites. And under `lru` what comes only once drives out everything; `lfu` and `slru` keep what was used twice.
 
 </details>
 """
@@ -425,7 +425,7 @@ plot("chat: hits against room", {"room, in tokens": rooms}, lines, "hits")
 
 # %% [markdown]
 """
-The lines of `lru` and `fifo` lie on each other. With little room even they come last. No policy wins everywhere; chapter 13 chooses on real traces.
+The lines of `lru` and `fifo` coincide. With little room even they come last. No policy wins everywhere; chapter 13 chooses on real traces.
 
 **Whole leaves, or pages?** In the table a whole leaf went, however little was asked for. `evict_by="page"`, as in the picture, cuts only as many pages as are needed off the *end* of the victim (a page is one token here).
 
@@ -453,7 +453,7 @@ for evict_by in ("node", "page"):
 
 # %% [markdown]
 """
-The price is calls: who frees just enough must soon come again.
+The price is more calls: an eviction that frees just enough is soon followed by another.
 
 ## Play
 
@@ -592,7 +592,7 @@ check("5.3 CarelessPathRing", script_that_breaks_it)
 """
 <details><summary>Hint</summary>
 
-When a lock is given back, in which order does its path enter the ring? Evict before anybody uses it again.
+When a lock is given back, in which order does its path enter the ring? Evict before it is used again.
 
 </details>
 

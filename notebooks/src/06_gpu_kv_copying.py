@@ -9,7 +9,7 @@
 
 ## The problem
 
-So far a slot was a number. Now it is a place in memory, and a cached prefix is megabytes. AstrAI's first cache had one slot for a whole *request*: a row with room for all its tokens. A prefix that lies in one row is of no use to a request in another, so it is copied there, layer by layer. Here it is in short. A model would compute keys and values; we write down the token instead, so that we can see later whose they are.
+So far a slot was a number. Now it is a place in memory, and a cached prefix is megabytes. AstrAI's first cache had one slot for a whole *request*: a row with room for all its tokens. A prefix that lies in one row is of no use to a request in another, so it is copied there, layer by layer. Here it is, shortened. A model would compute keys and values; we write down the token instead, so that we can see later whose they are.
 """
 
 # %%
@@ -53,7 +53,7 @@ Two things are wrong with it. The first is the price: *every* hit moves the whol
 
 <details><summary>Answer</summary>
 
-Ben's keys and values, in all layers. The cache wrote down which *version* of the row it meant (chapter 02), and `copy_kv` never looks at it. Nothing complains; Clara's answer is computed from Ben's text. Two lines mend it: compare the version, and take a difference as a miss.
+Ben's keys and values, in all layers. The cache wrote down which *version* of the row it meant (chapter 02), and `copy_kv` never looks at it. Nothing complains; Clara's answer is computed from Ben's text. Two lines fix it: compare the version, and treat a difference as a miss.
 
 </details>
 """
@@ -79,9 +79,9 @@ In a tree of slots a hit copies nothing: both requests read the same slots. The 
 
 ## The picture
 
-Where do the keys and values of one slot lie? Memory is one long line, and somebody has to decide in which order layers, slots, keys and values stand on it: that is the **layout**. Both of these stores have eight slots and two layers, and are drawn from their own addresses, from the first byte to the last. Each cell is the keys, or the values, of a slot in one layer; the number is the slot.
+Where do the keys and values of one slot lie? Memory is one long line, and the order in which layers, slots, keys and values stand on it is the **layout**. Both of these stores have eight slots and two layers, and are drawn from their own addresses, from the first byte to the last. Each cell is the keys, or the values, of a slot in one layer; the number is the slot.
 
-**Predict first.** The four slots that are marked shall be copied. In how many separate runs of bytes do they lie, in the one and in the other?
+**Predict first.** Copy the four marked slots. In how many separate runs of bytes do they lie, in each layout?
 
 <details><summary>Answer</summary>
 
@@ -132,7 +132,7 @@ print("slots 2, 5 and 9 hold the tokens", k[:, 0, 0].int().tolist())
 
 # %% [markdown]
 """
-**Step 2: one copy instead of many.** To copy slots in all layers, a loop does what AstrAI did. But `kv` has the layers inside, so one indexing can take them all. What does that save, and what not? We count: the calls, and the bytes that each way reads or writes. No way can do with less than to read each byte once and to write it once; that is the limit.
+**Step 2: one copy instead of many.** To copy slots in all layers, a loop does what AstrAI did. But `kv` has the layers inside, so one indexing can take them all. What does that save, and what not? We count: the calls, and the bytes that each way reads or writes. Any method must read each byte once and write it once; that is the limit.
 
 **Predict first.** The batched copy makes two calls instead of sixteen. How many bytes does it move, as a multiple of the limit?
 
@@ -212,13 +212,13 @@ for name, kv, page, keys in (
 """
 Neither is best. What is read at every step wants its layer together; what is moved as a whole wants its page together. SGLang keeps the GPU's memory by layer, and host memory either way.
 
-**Step 4: when source and destination overlap.** Slots 0, 1, 2 shall go to slots 1, 2, 3: they move up by one.
+**Step 4: when source and destination overlap.** Copy slots 0, 1, 2 to slots 1, 2, 3: everything moves up by one.
 
 **Predict first.** The copy is done slot by slot, the first one first. What is in slots 1 to 3? And if the last one goes first? Then take a swap: slots 0 and 1 to slots 1 and 0. Which order is right?
 
 <details><summary>Answer</summary>
 
-First one first: slot 0's content three times, since each slot is overwritten before it is read. Last one first is right here, and wrong for a move downwards; C's `memmove` picks the direction that is right. For the swap *no* order is right. What always works: gather everything first, then scatter, at twice the bytes. Or look whether anything overlaps at all, which is rare.
+Starting at the front: slot 0's content three times, since each slot is overwritten before it is read. Starting at the end is right here, and wrong for a move downwards; C's `memmove` picks the direction that is right. For the swap *no* order is right. What always works: gather everything first, then scatter, at twice the bytes. Or look whether anything overlaps at all, which is rare.
 
 </details>
 """
@@ -437,7 +437,7 @@ check("6.2 fewest_moves", fewest_moves)
 """
 <details><summary>Hint</summary>
 
-Begin with a slot that is written and that nobody has to read. When is there none? How many moves more does that cost, and does it if the ring was copied elsewhere, too?
+Begin with a slot that is written and never read. When is there none? How many extra moves does that cost, and does it cost any if the ring is copied elsewhere, too?
 
 </details>
 
@@ -449,7 +449,7 @@ def fewest_moves(src, dst):
     count = 0
     while comes_from:
         ready = [slot for slot in comes_from if slot not in comes_from.values()]
-        if ready:  # nobody reads it: write it
+        if ready:  # nothing reads it: write it
             slot = ready[0]
             source = comes_from.pop(slot)
         else:  # only rings are left: save a slot
@@ -499,7 +499,7 @@ def a_call_it_gets_wrong():
 
 ## What it cost
 
-Moving whole pages is quick because more is moved: who needs one token of a page of 16 copies sixteen. And the page layout pays at every step of the model: it reads one layer's keys, and they lie in as many runs as there are tokens.
+Moving whole pages is quick because more is moved: to get one token of a page of 16, you copy sixteen. And the page layout pays at every step of the model: it reads one layer's keys, and they lie in as many runs as there are tokens.
 """
 
 # %%
@@ -511,7 +511,7 @@ for layout, to_copy, to_read in (("layer", 2 * shape.num_layers, 1), ("page", 1,
 
 # %% [markdown]
 """
-Two things are at risk now. An engine that saves the gather, and lets the copy to the host read the slots themselves, must hold a lock until the bytes have arrived: a slot that is freed before will be written too early. And a copy makes one content lie in two places, so that a mistake in the books is no longer a wrong number but a wrong answer. Chapter 07 puts pool, tree and store under one roof, and counts them.
+Two things are at risk now. An engine that skips the gather, and lets the copy to the host read the slots themselves, must hold a lock until the bytes have arrived: a slot that is freed earlier will be overwritten too soon. And a copy puts one content in two places, so a bookkeeping mistake is no longer a wrong number but a wrong answer. Chapter 07 puts pool, tree and store under one roof, and counts them.
 
 ## In real engines
 
@@ -522,7 +522,7 @@ Two things are at risk now. An engine that saves the gather, and lets the copy t
 | `write` | `set_kv_buffer`, a kernel | `reshape_and_cache`, a kernel | `store.cu`, a kernel | a Triton kernel; slot -1 is skipped |
 | `copy` | `move_kv_cache` | copies of blocks that must change | - | - |
 | `to_host`, `from_host` | `get_cpu_copy`, `load_cpu_copy`, and HiCache | `kv_offload` | - | - |
-| a slot for who writes nothing | slot 0 | block 0 | the last page | -1 |
+| a slot for rows of padding | slot 0 | block 0 | the last page | -1 |
 
 HiCache loads layer by layer, so that the first layer computes while the second is on its way; vLLM's connectors move pages between machines.
 
@@ -533,8 +533,8 @@ The best copy is none: requests that share slots move nothing. When bytes must m
 **Check yourself**
 
 1. Why does one gather and one scatter move twice the bytes of the limit?
-2. What does the page layout make cheaper, and what dearer?
-3. Slots 3, 4, 5 shall go to 2, 3, 4, one after the other. Which goes first?
+2. What does the page layout make cheaper, and what more expensive?
+3. Slots 3, 4, 5 are copied to 2, 3, 4, one after the other. Which goes first?
 4. Why gather on the GPU before going to the host?
 
 <details><summary>Answers</summary>

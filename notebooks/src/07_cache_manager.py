@@ -2,7 +2,7 @@
 """
 # 07 · What happens in the life of a request?
 
-**After this chapter you will be able to** *follow* each slot of a request from the pool and back, *end* a request in every way without losing or doubling one, and *find* the order of two requests that breaks a careless manager.
+**After this chapter you will be able to** *follow* each slot of a request from the pool and back, *end* a request in every way without losing a slot or freeing one twice, and *find* the order of two requests that breaks a careless manager.
 
 **Time** 50 minutes. **Needs** chapters 01 to 05.
 **New words** checkpoint, duplicate, tail, abort, interleaving.
@@ -41,7 +41,7 @@ print(f"{len(wrong)} of 30 readers read slots that hold nothing. The first:\n{wr
 
 # %% [markdown]
 """
-A slot must not be *published* in the tree before its keys and values are there. So publish at the end? Then a batch of eight readers computes the same instructions eight times, and somebody must clear up the eight copies. Somebody must also take back what a cancelled request holds, and half a page that no tree will take. One place has to know all that: the **cache manager**, and it is small.
+A slot must not be *published* in the tree before its keys and values are there. So publish at the end? Then a batch of eight readers computes the same instructions eight times, and the eight copies must be cleaned up. Something must also take back what a cancelled request holds, and half a page that no tree will take. One place has to know all that: the **cache manager**, and it is small.
 
 ## The picture
 
@@ -73,7 +73,7 @@ beside(draw(manager.cache), draw(table, matched=ben.slots[: ben.shared], new=min
 """
 ## Build it
 
-**Step 1: start.** Tree, pool and page table under one roof; each class adds to the one before. To start: open a row, match all tokens but the last and lock what was found; then look for room, evict if need be, and take pages for all the rest. If there is no room, row and lock go back. (`slot_pages` undoes `page_slots`.) `acquire` is `match_prefix` and `lock` in one act, so that nothing can come between them; we shall see what might.
+**Step 1: start.** Tree, pool and page table under one roof; each class adds to the one before. To start: open a row, match all tokens but the last and lock what was found; then look for room, evict if need be, and take pages for all the rest. If there is no room, row and lock go back. (`slot_pages` undoes `page_slots`.) `acquire` is `match_prefix` and `lock` in one act, so that nothing can come between them; we will see what might.
 """
 
 # %%
@@ -182,7 +182,7 @@ draw(desk.cache)
 
 # %% [markdown]
 """
-**Step 3: abort.** The reader has gone, or something failed. An **abort** publishes nothing, and gives back everything that the request owns, duplicates or not, and its lock. It leaves by the same door as `finish`: one function releases, whatever the way out. (In SGLang two paths once each freed the last slot of a request, sglang#12224.)
+**Step 3: abort.** The reader has gone, or something failed. An **abort** publishes nothing, and gives back everything that the request owns, duplicates or not, and its lock. It leaves by the same door as `finish`: one function releases everything, however the request ends. (In SGLang two paths once each freed the last slot of a request, sglang#12224.)
 
 **Predict first.** A request finishes in the same moment in which its reader hangs up, so `abort` comes after `finish`. Its row of the page table may be somebody else's by now. What should happen?
 
@@ -205,7 +205,7 @@ anna, ben = desk.start([1, 2, 3, 4, 5]), desk.start([6, 7, 8])
 desk.abort(anna)
 print("Anna aborts, free pages:", desk.pool.num_free, "and tokens cached:", desk.cache.total_size)
 desk.finish(ben)
-carl = desk.start([6, 7, 9])  # who gets Ben's row
+carl = desk.start([6, 7, 9])  # gets Ben's row
 try:
     desk.abort(ben)
 except ValueError as error:
@@ -213,7 +213,7 @@ except ValueError as error:
 
 # %% [markdown]
 """
-**Step 4: checkpoint.** A long answer takes a minute, and whoever asks meanwhile finds nothing in the tree. So publish what is computed *while the request runs on*: that is a **checkpoint**. Duplicates go back here too, but the request still reads them, at every token. So before they go, it must learn where the tree has the same: match again, rewrite the row, and move the lock.
+**Step 4: checkpoint.** A long answer takes a minute, and requests that come meanwhile find nothing in the tree. So publish what is computed *while the request runs on*: that is a **checkpoint**. Duplicates go back here too, but the request still reads them, at every token. So before they go, it must learn where the tree has the same: match again, rewrite the row, and move the lock.
 
 **Predict first.** Anna and Ben in one batch again, with slots 0 to 5 and 6 to 11. Both are computed, Anna makes a checkpoint, then Ben. What does Ben's row say afterwards?
 
@@ -254,7 +254,7 @@ draw(desk.table, matched=desk.slots(ben)[: ben.shared])
 """
 **Step 5: who owns what?** One rule holds between any two steps: *every slot has exactly one owner*, the pool, the tree, or one request. A second rule: what a request reads as shared is the tree's, and locked. To check them, ask everybody what they have, and compare.
 
-Then we plant mistakes, and let all managers live through the same little day. Three look on: our `audit`, the canary, and chapter 04's ledger, which keeps a book of every single operation. (A bare `AssertionError` is the audit's.)
+Then we plant mistakes, and let all managers live through the same little day. Three watchers look on: our `audit`, the canary, and chapter 04's ledger, which records every operation. (A bare `AssertionError` is the audit's.)
 """
 
 
@@ -348,7 +348,7 @@ print(f"the same in 1000 steps; the ledger followed {ledger.step} operations")
 """
 ## In every order
 
-Each mistake was found because somebody wrote the day on which it shows. With two requests there are many days: their steps can be mixed in many ways, and each way is an **interleaving**. Luck need not find the bad one. A computer can try them all: `explore` takes requests written as generators, in which each `yield` begins a step, and between two steps the other may come. It begins with the orders in which nobody is interrupted, then one interruption, and so on. It shows the first that breaks, a column for each request; time goes down.
+Each mistake was found because somebody wrote a day on which it shows. With two requests there are many possible days: their steps can be mixed in many ways, and each way is an **interleaving**. Random tests may never hit the bad one, but a computer can try them all: `explore` takes requests written as generators, in which each `yield` begins a step, and between two steps the other may come. It begins with the orders in which nobody is interrupted, then one interruption, and so on. It shows the first order that breaks something, with a column for each request; time runs downward.
 
 First the smallest case: why `acquire`? A finds its prefix and locks it, in two acts or in one, while B needs room.
 """
@@ -384,7 +384,7 @@ print("\nwith acquire:", explore(RadixCache, one_act, need_room))
 """
 `minikv` notices that the handle is stale. A careless cache would lock a node that is gone, and read slots that are B's.
 
-Now whole lives. Two prompts share two tokens; each is computed, published, continued by two tokens, and finished. `RowForgotten` is the manager that does not rewrite the row. Nobody audits yet, only the canary is there, so we see the harm itself.
+Now whole lives. Two prompts share two tokens; each is computed, published, continued by two tokens, and finished. `RowForgotten` is the manager that does not rewrite the row. There is no audit yet, only the canary, so we see the harm itself.
 
 **Predict first.** If nobody is interrupted, is there harm? And how many interruptions does it take?
 
@@ -430,7 +430,7 @@ The careless manager in the order that breaks it, up to the step before the read
 
 # %%
 with record(desk := RowForgotten(num_pages=12, rows=2)) as film:
-    follow(found.broken.letters[:-1], desk, *two)  # letters: who goes in each step
+    follow(found.broken.letters[:-1], desk, *two)  # letters: the request that takes each step
 film.player()
 
 # %% [markdown]
@@ -468,7 +468,7 @@ def given_back(row, shared, there, computed, page_size):
 
 </details>
 
-**7.2 Design.** How does an explorer find every order? Write `orders(a, b)`: all orders of `a` steps of A and `b` steps of B, each as a string like `"AABB"`, those with the fewest changes of letter first, and equals by the alphabet.
+**7.2 Design.** How does an explorer find every order? Write `orders(a, b)`: all orders of `a` steps of A and `b` steps of B, each as a string like `"AABB"`, those with the fewest changes of letter first, and ties in alphabetical order.
 """
 
 
@@ -504,7 +504,7 @@ def orders(a, b):
 
 </details>
 
-**7.3 Bug hunt.** A small manager, at which requests go by name. `CarelessDesk` has one word wrong, and most days nobody notices. Find a script after which `free` is wrong. Can you make it give somebody a slot that the tree still holds?
+**7.3 Bug hunt.** A small manager that knows requests by name. `CarelessDesk` has one word wrong, and on most days nobody notices. Find a script after which `free` is wrong. Can you make it give somebody a slot that the tree still holds?
 """
 
 # %%
@@ -551,7 +551,7 @@ def script_that_breaks_it():
 
 ## What it cost
 
-A checkpoint walks the tree again, and some work is still done twice: who starts in the same batch cannot see what the others are about to compute. First eight readers, all at once, or one before the others. Then the other price: a request takes pages as it grows, so room for a prompt is no promise of room for its answer.
+A checkpoint walks the tree again, and some work is still done twice: requests that start in the same batch cannot see what the others are about to compute. First eight readers, all at once, or one before the others. Then the other price: a request takes pages as it grows, so room for a prompt is no promise of room for its answer.
 """
 
 # %%
@@ -573,7 +573,7 @@ for sequence in [manager.start(prompt) for prompt in ([1, 2, 3, 4], [5, 6, 7, 8]
 
 # %% [markdown]
 """
-Each waits for the other, and both for ever. Which of them must give way, and in which order they should have been let in, is the scheduler's business: chapter 08.
+Each waits for the other, forever. The scheduler decides which of them must give way, and in which order to let them in: chapter 08.
 
 ## In real engines
 
@@ -592,7 +592,7 @@ vLLM and nano-vllm do not look for duplicates: two equal blocks both stay. With 
 
 ## Recap
 
-Between two steps every slot has one owner: the pool, the tree, or one request. What is computed may be published, while the request runs or at its end; what the tree has already is a duplicate, what fills no page is the tail, and each goes back once. Row, slots and lock leave through one door. A mistake that needs two requests in a bad order is found by trying every order, with an audit after each step.
+Between two steps every slot has one owner: the pool, the tree, or one request. What is computed may be published, while the request runs or at its end; what the tree has already is a duplicate, what does not fill a page is the tail, and each goes back once. Row, slots and lock leave through one door. A mistake that needs two requests in a bad order is found by trying every order, with an audit after each step.
 
 **Check yourself**
 

@@ -9,7 +9,7 @@
 
 ## The problem
 
-Chapter 07's manager keeps perfect books of keys and values, and nobody has computed any. Here is who does: a decoder with 1.8 million parameters that reads and writes bytes, trained on this course's own words. The simplest way to ask it something: for each new token, put everything through the model again. `Chunk` says what to compute: which tokens, how many come before them, and in which slots they all lie.
+Chapter 07's manager keeps perfect track of keys and values that nobody has computed. A decoder computes them: ours has 1.8 million parameters, reads and writes bytes, and was trained on this course's own words. Here is the simplest way to ask it something: for each new token, put everything through the model again. `Chunk` says what to compute: which tokens, how many come before them, and in which slots they all lie.
 """
 
 # %%
@@ -80,7 +80,7 @@ film_of(slots=36, steps=2).at(-1)
 """
 ## Build it
 
-**Step 1: attention through slots.** What the cache asks of a model is two lines: new keys and values are *scattered* to the slots of their tokens, and those of the whole sequence are *gathered* from its slots, whoever computed them. The next cell has attention of one head, with random weights. The prompt `[1, 2, 3, 4]` is computed whole, in slots 0 to 3; then only its end, `[3, 4]`, for somebody else, in slots 9 and 5, behind a prefix in slots 0 and 1.
+**Step 1: attention through slots.** What the cache asks of a model is two lines: new keys and values are *scattered* to the slots of their tokens, and those of the whole sequence are *gathered* from its slots, no matter which request computed them. The next cell has attention of one head, with random weights. The prompt `[1, 2, 3, 4]` is computed whole, in slots 0 to 3; then only its end, `[3, 4]`, for somebody else, in slots 9 and 5, behind a prefix in slots 0 and 1.
 
 **Predict first.** What if that row says `[1, 0, 9, 5]`, the prefix the wrong way round? What if it says `[0, 7, 9, 5]`, and nobody ever computed anything into slot 7?
 
@@ -153,7 +153,7 @@ print(f"the two likeliest tokens are more than 1 apart: {bool(first - second > 1
 
 # %% [markdown]
 """
-**Step 3: many at once.** A step of the model reads all its weights, whether for one token or for fifty. So put everybody's chunks into one step. It used to be one batch after the other, each until all of it was done. In **continuous batching** whoever is done leaves after any step, and the next one takes the place. In four cells: a request, what to compute next, who comes in, and the step.
+**Step 3: many at once.** A step of the model reads all its weights, whether for one token or for fifty. So put everybody's chunks into one step. It used to be one batch after the other, each until all of it was done. In **continuous batching** a finished request leaves after any step, and the next one takes its place. In four cells: a request, what to compute next, which requests come in, and the step.
 
 **Predict first.** Two places, and six requests with answers of 4, 20, 4, 4, 4 and 4 tokens. How many steps, if nobody comes in before both have gone? And in continuous batching?
 
@@ -197,7 +197,7 @@ class Planner:
     def plan(self):  # (request, how many tokens) for each
         self.make_room()
         work, left = [], self.budget
-        for ask in sorted(self.running, key=Ask.reads):  # False before True: who decodes comes first
+        for ask in sorted(self.running, key=Ask.reads):  # False before True: decoding comes first
             work.append((ask, min(left, ask.left())))
             left -= work[-1][1]
         while left and self.waiting and len(self.running) < self.most and self.let_in():
@@ -258,7 +258,7 @@ for kind in (WholeBatches, Loop):
 
 # %% [markdown]
 """
-**Step 4: a long prompt must not stop the others.** Three requests decode, one token each a step, and then somebody sends 500 tokens. All in one step, and three people's next word waits for 500 tokens. So `plan` gives a step only so many tokens, its `budget`: those who decode get theirs first, and a prompt is read in pieces, behind its own beginning. That is **chunked prefill**. The price is paid by the long prompt, in its **time to first token**, which we count in steps. To count tokens we need no tensors: `CanaryModel` computes fingerprints, and complains when a row of slots does not hold one prefix.
+**Step 4: a long prompt must not stop the others.** Three requests decode, one token each a step, and then somebody sends 500 tokens. All in one step, and three people's next word waits for 500 tokens. So `plan` gives a step only so many tokens, its `budget`: decoding requests get theirs first, and a prompt is read in pieces, each behind the ones before. That is **chunked prefill**. The long prompt pays for it, with its **time to first token**, which we count in steps. To count tokens we need no tensors: `CanaryModel` computes fingerprints, and complains when a row of slots does not hold one prefix.
 """
 
 # %%
@@ -380,13 +380,13 @@ beside(
 """
 Without the cache the wait grows with all that was said. With it, after the first turn, it is one step.
 
-**In which order?** The cache makes a new choice. Eight requests ask about two documents, alternately, and there is room for little more than one document.
+**In which order?** The cache creates a new choice. Eight requests ask about two documents, alternately, and there is room for little more than one document.
 
 **Predict first.** First come, first served: how often is each document computed? And if the request with the longest cached prefix goes first?
 
 <details><summary>Answer</summary>
 
-Four times each: every request evicts the document that the next one needs. In the other order once each. But a stranger's request could wait for ever while new ones with a cached prefix keep coming, so `Scheduler` has `max_overtakes`: a request is overtaken at most so many times. (It has one more rule for the cache's sake: a request waits while another one computes a prefix of at least `min_awaited_prefix` tokens that it needs too.)
+Four times each: every request evicts the document that the next one needs. In the other order once each. But a stranger's request could wait forever while new ones with a cached prefix keep coming, so `Scheduler` has `max_overtakes`: a request is overtaken at most so many times. (It has one more rule for the cache's sake: a request waits while another one computes a prefix of at least `min_awaited_prefix` tokens that it needs too.)
 
 </details>
 """
@@ -459,7 +459,7 @@ film_of(slots=56, steps=7).player()
 """
 ## Exercises
 
-**8.1 Fill in.** `left[i]` is how many tokens running request `i` has left to compute; one that has a single token left decodes. Write `shares(budget, left)`: how many tokens each of them gets in the next step. Who decodes comes first, then the others, in order.
+**8.1 Fill in.** `left[i]` is how many tokens running request `i` has left to compute; one that has a single token left decodes. Write `shares(budget, left)`: how many tokens each of them gets in the next step. Decoding requests come first, then the others in order.
 """
 
 
@@ -474,7 +474,7 @@ check("8.1 shares", shares)
 """
 <details><summary>Hint</summary>
 
-Go through the requests twice, or once in another order: `sorted(range(len(left)), key=...)` keeps the order of equals.
+Go through the requests twice, or once in another order: `sorted(range(len(left)), key=...)` keeps equal ones in their order.
 
 </details>
 
@@ -525,7 +525,7 @@ def let_in(cached, max_overtakes):
     return order
 ```
 
-`max` takes the first of equals.
+`max` takes the first of several equal ones.
 
 </details>
 
@@ -567,9 +567,9 @@ def a_call_it_gets_wrong():
 
 ## What it cost
 
-Every answer is the same, and not every answer comes sooner. Who decodes waits for the chunks of others; who is preempted is computed again, up to half as much again in step 5; and whoever has nothing in the cache may wait for those who have.
+Every answer is the same, and not every answer comes sooner. A decoding request waits for the chunks of others; a preempted one is computed again, up to half as much again in step 5; and one with nothing in the cache may wait for those with something.
 
-What is at risk now is *time*: no check of ours notices an engine that is right and slow, or a request that waits for ever. And a cached answer is the same only as long as the model is: with new weights, or another LoRA, every slot holds somebody else's keys and values. Hence namespaces (chapter 03).
+What is at risk now is *time*: no check of ours notices an engine that is right and slow, or a request that waits forever. And a cached answer is the same only as long as the model is: with new weights, or another LoRA, every slot holds somebody else's keys and values. Hence namespaces (chapter 03).
 
 ## In real engines
 
@@ -591,7 +591,7 @@ A model with slots computes chunks: a prompt, its rest, or one token, all the sa
 **Check yourself**
 
 1. Why may a slot of a cached prefix be read only behind that same prefix?
-2. What does decoding in a batch of 16 save, and what not?
+2. What does decoding in a batch of 16 save, and what does it not save?
 3. Why is the youngest preempted, and why does it wait at the front?
 4. What does a long prompt pay for chunked prefill, and who gains?
 
@@ -599,8 +599,8 @@ A model with slots computes chunks: a prompt, its rest, or one token, all the sa
 
 1. Its key and value depend on all tokens before it, and the key on its position too.
 2. The weights are read once for all 16; everybody's own past is read by each.
-3. The oldest always gets on, so all come to an end; at the front nobody who came later passes it.
-4. Its own first token comes some steps later; everybody who decodes waits less in each.
+3. The oldest always gets on, so all come to an end; at the front, no later request passes it.
+4. Its own first token comes some steps later; every decoding request waits less in each.
 
 </details>
 

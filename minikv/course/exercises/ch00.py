@@ -26,7 +26,7 @@ def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
 
 
 def shared_by_all(prompts: Sequence[Sequence[int]]) -> int:
-    """How many leading tokens all of `prompts` have in common; of no prompts, none.
+    """How many leading tokens all of `prompts` have in common; 0 for no prompts.
 
     >>> shared_by_all([[1, 2, 3], [1, 2, 4], [1, 2]])
     2
@@ -140,7 +140,7 @@ EXERCISES = (
         strategy=st.tuples(st.lists(_PROMPT, max_size=4)),
         hint="walk all prompts from the start, and stop at the first place where one differs or ends",
         wrong=(
-            Wrong(_no_prompts, "of no prompts nothing is shared: think of the empty list"),
+            Wrong(_no_prompts, "no prompts share nothing: think of the empty list"),
             Wrong(_first_alone, "a single prompt shares all of itself"),
             Wrong(_first_two, "all of the prompts must agree, not only the first two"),
             Wrong(_any_tokens, "a token counts only if everything before it is the same too, so a set will not do"),

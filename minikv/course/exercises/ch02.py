@@ -14,7 +14,7 @@ from minikv.course.exercises.judge import Script
 def first_wrong(slots: Sequence[int], free: Sequence[int], size: int) -> int | None:
     """The first of `slots` that must not be freed in a pool of `size` slots, of which `free` are free; else `None`.
 
-    A slot is wrong if the pool does not have it, if it is free already, or if it stands in `slots` before.
+    A slot is wrong if the pool does not have it, if it is free already, or if it is in `slots` before.
 
     >>> first_wrong([3, 1, 3], free=[0], size=4)
     3
@@ -60,7 +60,7 @@ class Pool:
 
 
 class Bitmask:
-    """A pool of single slots as the bits of a number, with `occupy` to take one very slot back. It is right."""
+    """A pool of single slots as the bits of a number, with `occupy` to take one particular slot back. It is right."""
 
     def __init__(self, size: int):
         self.size = size
@@ -90,7 +90,7 @@ class Bitmask:
         self._mask |= 1 << slot
 
     def occupy(self, slot: int) -> None:
-        """Take this very slot; `ValueError` if it is in use."""
+        """Take this particular slot; `ValueError` if it is in use."""
         if not self.is_free(slot):
             raise ValueError(f"slot {slot} is in use")
         self._mask &= ~(1 << slot)
@@ -100,7 +100,7 @@ class CarelessBitmask(Bitmask):
     """The same, with one careless line: it flips the bit instead of clearing it, and asks nothing."""
 
     def occupy(self, slot: int) -> None:
-        """Take this very slot."""
+        """Take this particular slot."""
         self._mask ^= 1 << slot
 
 
@@ -236,7 +236,7 @@ EXERCISES = (
             Wrong(_only_free_ones, "a slot that the pool does not have, or that is given twice, is wrong as well"),
             Wrong(_not_twice, "the same slot twice in one call is a double free too: remember what you have seen"),
             Wrong(_off_by_one, "a pool of 4 has slots 0 to 3"),
-            Wrong(_negative, "a negative number is no slot either; in Python it would quietly count from the end"),
+            Wrong(_negative, "a negative number is not a slot either; in Python it would quietly count from the end"),
         ),
     ),
     Exercise(

@@ -1,4 +1,4 @@
-"""The exercises of chapter 04: locks on a path, who fits when matches are locked, and an unlock without a receipt."""
+"""The exercises of chapter 04: locks on a path, how many requests fit, and an unlock without a receipt."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def how_many_fit(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
     """How many of `waiting` are let in, from the front until one does not fit; played on a real cache and pool.
 
     `free` slots are free and `prefixes[i]` is the length of cached prefix `i`. A request is the prefix that it begins
-    with, or `None`, and how many tokens of its own follow. Who is in keeps everything locked.
+    with, or `None`, and how many tokens of its own follow. A request that got in keeps everything locked.
 
     >>> how_many_fit(2, [4], [(0, 2), (0, 1)])
     1
@@ -225,7 +225,7 @@ def _only_what_is_free(free: int, prefixes: Sequence[int], waiting: Waiting) -> 
 
 
 def _out_of_turn(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
-    """Passes over whoever does not fit, and lets later ones in."""
+    """Passes over a request that does not fit, and lets later ones in."""
     room, inside, locked = free + sum(prefixes), 0, {None}
     for prefix, own in waiting:
         cost = own if prefix in locked or prefix is None else own + prefixes[prefix]
@@ -329,7 +329,7 @@ EXERCISES = (
             Wrong(_stops_at_the_locked, "go on to the root even where a node is locked already: each lock counts"),
             Wrong(_node_0_is_nothing, "node 0 is a node, but `while node` takes it for none: ask `is not None`"),
             Wrong(_each_place_once, "two locks at one node count twice: a set of held forgets the second"),
-            Wrong(_one_parent_only, "above the parent are more nodes: go on until the parent is None"),
+            Wrong(_one_parent_only, "there are more nodes above the parent: go on until the parent is None"),
             Wrong(_not_the_top, "the topmost node is on the path too: stop after the node that has None above it"),
         ),
     ),
@@ -341,13 +341,13 @@ EXERCISES = (
                (2, [4], [(0, 2), (0, 1)]), (2, [4], [(0, 1), (0, 1)]), (3, [4], [(None, 9), (0, 1)]),
                (1, [2, 3], [(0, 2), (1, 1)]), (0, [1, 4], [(1, 2)]), (5, [2], [])],
         strategy=_lines(),
-        hint="room is free + evictable; the first request with a prefix takes it out of the room, and nobody after",
+        hint="room is free + evictable; the first request with a prefix takes it out, and no later one does",
         wrong=(
-            Wrong(_without_the_lock, "what a request matched is locked before there is a look for room: it is no room"),
-            Wrong(_each_for_itself, "a prefix that somebody inside holds was taken out of the room already"),
+            Wrong(_without_the_lock, "a match is locked before anybody looks for room: it is not room"),
+            Wrong(_each_for_itself, "a prefix that an earlier request holds was taken out of the room already"),
             Wrong(_only_what_is_free, "what is cached and not locked is room too: it can be evicted"),
-            Wrong(_out_of_turn, "in order: behind one that does not fit, nobody is let in"),
-            Wrong(_nothing_for_none, "who begins with None needs only its own tokens: there is no prefixes[None]"),
+            Wrong(_out_of_turn, "in order: behind one that does not fit, none is let in"),
+            Wrong(_nothing_for_none, "with None, only the request's own tokens need room: there is no prefixes[None]"),
             Wrong(_prefix_0_is_none, "0 is the first prefix, but `if prefix` takes it for none: ask `is None`"),
         ),
     ),
@@ -364,7 +364,7 @@ EXERCISES = (
         praise=_praise,
         wrong=(
             Wrong(_nothing_in_between, "nothing happens between lock and unlock, so the place is found again"),
-            Wrong(_a_split_in_between, "a split moves nobody's end: what makes the look-up end deeper than before?"),
+            Wrong(_a_split_in_between, "a split does not move its end: what makes the look-up end deeper than before?"),
             Wrong(_no_unlock, "locking is right in both: the careless line runs when somebody unlocks"),
         ),
     ),

@@ -1,4 +1,4 @@
-"""The exercises of chapter 05: who goes to make room, a policy in two rings, and a lock that is given back badly."""
+"""The exercises of chapter 05: what goes to make room, a policy in two rings, and a lock that is given back badly."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ class _Remembers(TwoRings):
 
 
 class _Counts(TwoRings):
-    """lfu: whoever was used least often goes first."""
+    """lfu: the page used least often goes first."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -306,7 +306,7 @@ EXERCISES = (
             Wrong(_nothing_behind_a_lock, "a locked leaf is passed over: the ones used after it may still go"),
             Wrong(_smallest_first, "the order is that of the last use, the second of the three, not of the tokens"),
             Wrong(_new_places, "give the places as they were: sort the places, not the leaves themselves"),
-            Wrong(_all_or_nothing, "where all that may go is too little, all of it goes: not nothing"),
+            Wrong(_all_or_nothing, "if everything that may go is too little, all of it goes, not nothing"),
             Wrong(_at_least_one, "look whether enough is free before a leaf goes: for 0 tokens, none does"),
         ),
     ),

@@ -54,7 +54,7 @@ def _rings(comes_from: dict[int, int]) -> list[list[int]]:
 
 
 def _circles(comes_from: dict[int, int]) -> list[list[int]]:
-    """All rings, each once, whoever else reads from them."""
+    """All rings, each once, no matter what else reads from them."""
     found, seen = [], set()
     for first in comes_from:
         trail, at = [], first
@@ -249,7 +249,7 @@ def _advice(case: _Case) -> str | None:
     try:
         copied(*case)
     except (TypeError, ValueError):
-        return "mend the call first: cells, then as many sources as destinations, all of them there, none written twice"
+        return "fix the call first: cells, then as many sources as destinations, all of them there, none written twice"
     _, src, dst = case
     pieces = runs(src, dst)
     if len(pieces) < 2:
@@ -291,9 +291,9 @@ EXERCISES = (
             Wrong(_downwards_too, "neighbours go upwards: slot 0 behind slot 1 opens a run of its own"),
             Wrong(_target_first, "the first number is the slot to read, the second the one to write"),
             Wrong(_without_lengths, "the third number of a run is how many slots it has"),
-            Wrong(_none_is_an_error, "no slots are no runs: begin with an empty list"),
+            Wrong(_none_is_an_error, "without slots there are no runs: begin with an empty list"),
             Wrong(_one_by_one, "neighbours go together: slots 0 and 1 to slots 4 and 5 are one run of 2"),
-            Wrong(_same_distance, "as far apart as before is not enough: slots 0 and 2 are no neighbours"),
+            Wrong(_same_distance, "as far apart as before is not enough: slots 0 and 2 are not neighbours"),
         ),
     ),
     Exercise(
@@ -303,7 +303,7 @@ EXERCISES = (
         cases=[([], []), ([0], [1]), ([2], [2]), ([0, 1], [1, 2]), ([0, 1], [1, 0]), ([0, 1, 2], [1, 2, 0]),
                ([0, 1, 2, 3], [1, 0, 3, 2]), ([0, 0], [1, 2]), ([0, 1, 0], [1, 0, 2]), ([0, 1, 3], [1, 0, 3])],
         strategy=_copies(),
-        hint="a slot may be written once nobody has to read it any more; when is there no such slot to begin with?",
+        hint="a slot may be written once nothing has to read it any more; when is there no such slot to begin with?",
         wrong=(
             Wrong(_how_many, "a slot that is copied to itself needs no move; and which copies need one more?"),
             Wrong(_by_source, "a source may be there twice: keep for each destination where it comes from"),
@@ -312,7 +312,7 @@ EXERCISES = (
             Wrong(_one_for_all_rings, "each ring needs the spare slot anew: there is one more move for every ring"),
             Wrong(_two_for_a_ring, "a ring takes one move more, not two: that from the spare slot replaces another"),
             Wrong(_read_elsewhere_too, "a ring that is copied elsewhere as well needs no spare: the copy is one"),
-            Wrong(_any_overlap, "a chain, as [0, 1] to [1, 2], needs no spare: begin with the slot that nobody reads"),
+            Wrong(_any_overlap, "a chain, as [0, 1] to [1, 2], needs no spare: begin with the slot that nothing reads"),
             Wrong(_all_through_the_spare, "most slots can go straight to their place: only a ring needs the spare"),
             Wrong(_swaps_only, "a ring may be longer than two slots, as [0, 1, 2] to [1, 2, 0]"),
         ),
@@ -326,9 +326,9 @@ EXERCISES = (
         hint="a later run must read a place that an earlier run has written",
         advice=_advice,
         wrong=(
-            Wrong(_one_run, "a run that overlaps itself is copied rightly: it is read as a whole first. Take two runs"),
+            Wrong(_one_run, "a run that overlaps itself is copied correctly: it is read whole first. Take two runs"),
             Wrong(_apart, "nothing here is both read and written"),
-            Wrong(_read_before, "the place is read first and written later, which is right: turn the order round"),
+            Wrong(_read_before, "the place is read first and written later, which is right: reverse the order"),
             Wrong(_written_twice, "a place that is written twice has no right answer"),
         ),
     ),

@@ -31,7 +31,7 @@ def given_back(row: Sequence[int], shared: int, there: int, computed: int, page_
 
 
 def orders(a: int, b: int) -> list[str]:
-    """Every order of `a` steps A and `b` steps B: fewest changes of letter first, and then by the alphabet.
+    """Every order of `a` steps A and `b` steps B: fewest changes of letter first, and then alphabetically.
 
     >>> orders(2, 1)
     ['AAB', 'BAA', 'ABA']
@@ -55,7 +55,7 @@ class DeskRequest:
 
 
 class Desk:
-    """A small cache manager, eight slots in pages of one token, at which requests go by name."""
+    """A small cache manager, eight slots in pages of one token, that knows requests by name."""
 
     def __init__(self) -> None:
         self.cache, self.pool = RadixCache(), FreeListPool(8)
@@ -63,7 +63,7 @@ class Desk:
 
     @property
     def free(self) -> int:
-        """Slots that nobody has."""
+        """Slots that have no owner."""
         return self.pool.num_free
 
     def start(self, name: str, tokens: list[int]) -> int:
@@ -260,13 +260,13 @@ def _advice(script: Script) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
     aborted = [given[0] for verb, given in script.operations if verb == "abort"]
     if not aborted:
-        return "the careless line runs when somebody aborts"
+        return "the careless line runs when a request aborts"
     before = [verb for verb, given in script.operations if given[0] in aborted]
     if "checkpoint" not in before:
         return "without a checkpoint, all that was taken at the start is still its own"
     if "compute" not in before[: before.index("checkpoint")]:
         return "a checkpoint publishes what is computed: compute first"
-    return "who checkpoints, and who aborts? It must be one request, and it must have something new to publish"
+    return "one and the same request must checkpoint and abort, and it must have something new to publish"
 
 
 def _praise(script: Script) -> str:
@@ -330,11 +330,11 @@ EXERCISES = (
         strategy=st.tuples(st.integers(0, 4), st.integers(0, 4)),
         hint="an order is known when you know which of its a + b places have an A: choose them in every way, then sort",
         wrong=(
-            Wrong(_alphabet, "fewest changes of letter first; the alphabet decides only between equals"),
-            Wrong(_every_permutation, "each order once: two A's that change places make no new order"),
-            Wrong(_no_alphabet, "of orders with as many changes, the first by the alphabet comes first"),
+            Wrong(_alphabet, "fewest changes of letter first; the alphabet only breaks ties"),
+            Wrong(_every_permutation, "each order once: swapping two A's does not make a new order"),
+            Wrong(_no_alphabet, "orders with equally many changes come alphabetically"),
             Wrong(_most_changes_first, "fewest changes first: what breaks with few interruptions is easiest to read"),
-            Wrong(_nobody_interrupted, "these are the orders in which nobody is interrupted; now all the others"),
+            Wrong(_nobody_interrupted, "these are the orders without interruptions; now all the others"),
             Wrong(_a_begins, "B may begin, too"),
             Wrong(_tuples, "each order is a string: join its letters"),
             Wrong(_tuples_again, "each order is a string, and comes once: join the letters, drop what is equal, sort"),
@@ -343,7 +343,7 @@ EXERCISES = (
             Wrong(_other_way_round, "`a` is the number of A's, `b` that of B's"),
             Wrong(_half_of_the_changes, "from B to A is a change of letter, too"),
             Wrong(_one_order, "this is one order; B may begin, and each may interrupt the other"),
-            Wrong(_of_nothing_nothing, "of no steps there is one order, the empty one"),
+            Wrong(_of_nothing_nothing, "no steps have one order, the empty one"),
         ),
     ),
     Hunt(
@@ -359,7 +359,7 @@ EXERCISES = (
         wrong=(
             Wrong(_aborted_at_once, "without a checkpoint, all that was taken at the start is still its own"),
             Wrong(_nothing_computed, "a checkpoint publishes what is computed: compute first"),
-            Wrong(_finished, "the careless line runs when somebody aborts"),
+            Wrong(_finished, "the careless line runs when a request aborts"),
             Wrong(_all_was_cached, "a checkpoint publishes what is computed: compute first"),
         ),
     ),

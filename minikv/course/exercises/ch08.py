@@ -1,4 +1,4 @@
-"""The exercises of chapter 08: the shares of a step, an order in which nobody starves, a line that is jumped."""
+"""The exercises of chapter 08: the shares of a step, an order without starvation, and the wrong end of the line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Case = tuple[int, list[tuple[int, int]]]
 def shares(budget: int, left: Sequence[int]) -> list[int]:
     """How many tokens each running request gets in the next step, when `left[i]` are left of request `i` to compute.
 
-    A request with a single token left decodes, and comes first; then the others, in order.
+    Requests with a single token left decode, and come first; then the others, in order.
 
     >>> shares(8, [10, 1, 4])
     [7, 1, 0]
@@ -73,14 +73,14 @@ def serving(slots: int, requests: _Requests, wait_again: Callable[[_Queue, int],
 
 
 def finished(slots: int, requests: _Requests) -> list[int]:
-    """The order in which they finish, when who is preempted waits at the front of the line."""
+    """The order in which they finish, when a preempted request waits at the front of the line."""
     if any(prompt < 1 or new < 1 or prompt + new - 1 > slots for prompt, new in requests):
         raise ValueError(f"a request has a prompt, says something, and fits into {slots} slots")
     return list(serving(slots, requests, lambda waiting, who: [who, *waiting]))
 
 
 def careless_finished(slots: int, requests: _Requests) -> list[int]:
-    """The same, when it waits at the end."""
+    """The same, when it waits at the end of the line."""
     return list(serving(slots, requests, lambda waiting, who: [*waiting, who]))
 
 
@@ -210,7 +210,7 @@ def _two() -> _Case:
 
 
 def _preemptions(case: _Case) -> list[tuple[int, int]]:
-    """For each preemption who it was, and how many waited."""
+    """For each preemption which request it was, and how many waited."""
     seen: list[tuple[int, int]] = []
 
     def wait_again(waiting: _Queue, who: int) -> _Queue:
@@ -226,14 +226,14 @@ def _advice(case: _Case) -> str | None:
     try:
         finished(*case)
     except TypeError:
-        return "mend the call first: a number of slots, then a list of pairs of numbers"
+        return "fix the call first: a number of slots, then a list of pairs of numbers"
     except ValueError:
         return "each request must fit by itself: its prompt, and all it says but the last token"
     seen = _preemptions(case)
     if not seen:
-        return "nobody is preempted here: take fewer slots, or let them say more"
+        return "no request is preempted here: take fewer slots, or let them say more"
     if not any(waiting for _, waiting in seen):
-        return "where nobody else waits, the front of the line is its end: add a request that cannot come in at first"
+        return "where no other request waits, the front of the line is its end: add one that cannot come in at first"
     return "a request that waits behind must come in before the preempted one, and be done before it: let it be short"
 
 
@@ -252,15 +252,15 @@ EXERCISES = (
         wrong=(
             Wrong(_in_order, "a decoding request comes first, wherever it stands in the list"),
             Wrong(_all_that_is_left, "a step has only so many tokens: stop when the budget is spent"),
-            Wrong(_shortest_first, "among those who read their prompts the order counts, and not who has least left"),
-            Wrong(_decoding_is_free, "the tokens of those who decode are taken from the budget as well"),
+            Wrong(_shortest_first, "among requests that read their prompts the order counts, not which has least left"),
+            Wrong(_decoding_is_free, "the tokens of decoding requests are taken from the budget as well"),
             Wrong(_whole_prompts, "a prompt is read in pieces: give it what is left of the budget"),
             Wrong(_whole_prompts_that_fit, "a prompt is read in pieces: give it what is left of the budget"),
             Wrong(_one_prompt, "one prompt may leave something of the budget: the next one gets that"),
             Wrong(_each_alone, "the budget is one for all: take from it what each of them gets"),
             Wrong(_decoding_always, "there may be fewer tokens than requests that decode: the last of them get 0"),
             Wrong(_as_they_are_given, "the result is in the order of the list: share i is request i's"),
-            Wrong(_without_the_empty_handed, "who gets nothing is in the list too, with 0"),
+            Wrong(_without_the_empty_handed, "a request that gets nothing is in the list too, with 0"),
             Wrong(_equal_parts, "do not give equal parts: the earlier request gets all it can use"),
         ),
     ),
@@ -273,15 +273,15 @@ EXERCISES = (
         strategy=_ORDERS,
         hint="count for each waiting request how often a later one went before it",
         wrong=(
-            Wrong(_longest_alone, "with new long prefixes coming all the time, the shortest would wait for ever"),
+            Wrong(_longest_alone, "with new long prefixes coming all the time, the shortest would wait forever"),
             Wrong(_shortest_prefix_first, "the other way round: the longest cached prefix goes first"),
-            Wrong(_numbers, "return who they are, their indices, and not what they have in the cache"),
+            Wrong(_numbers, "return the indices of the requests, not what they have in the cache"),
             Wrong(_first_come, "as long as no request was overtaken too often, the longest cached prefix goes first"),
             Wrong(_once_too_often, "a request that was overtaken `max_overtakes` times may not be overtaken again"),
-            Wrong(_any_before_it, "only those who came later overtake: who came before it does not count"),
-            Wrong(_longest_of_the_tired, "of those overtaken too often the first goes, or it is overtaken again"),
-            Wrong(_last_of_the_tired, "of those overtaken too often the first goes, not the last"),
-            Wrong(_last_of_equals, "of equals the one that came first goes first"),
+            Wrong(_any_before_it, "only later requests overtake: an earlier one does not count"),
+            Wrong(_longest_of_the_tired, "among those overtaken too often the first goes, or it is overtaken again"),
+            Wrong(_last_of_the_tired, "among those overtaken too often the first goes, not the last"),
+            Wrong(_last_of_equals, "ties go to the request that came first"),
         ),
     ),
     Hunt(
@@ -290,11 +290,11 @@ EXERCISES = (
         careless=careless_finished,
         reference=finished,
         example=(6, [(2, 4), (2, 4), (2, 1)]),
-        hint="somebody must be preempted while somebody else waits",
+        hint="one request must be preempted while another one waits",
         advice=_advice,
         wrong=(
-            Wrong(_room_for_all, "nobody is preempted here: take fewer slots, or let them say more"),
-            Wrong(_two, "two are too few: where nobody else waits, the front of the line is its end"),
+            Wrong(_room_for_all, "no request is preempted here: take fewer slots, or let them say more"),
+            Wrong(_two, "two are too few: where no other request waits, the front of the line is its end"),
         ),
     ),
 )  # fmt: skip

@@ -141,11 +141,11 @@ class Hunt:
             return WRONG, f"{self.name}: {error}, on both. Hint: what both refuse does nothing: fix it first", None
         if hint is None and self.advice is not None:
             hint = run(self.advice, (case,)).value
-        what = f"on {call} the careless one does no harm" if valid else f"{call} is no valid call, {right}"
+        what = f"on {call} the careless one does no harm" if valid else f"{call} is not a valid call, {right}"
         return WRONG, f"{what}. Hint: {hint or self.hint}", None
 
     def _malformed(self, given: Outcome) -> str | None:
-        """Why what was given is no case at all, in words; `None` if it is one."""
+        """Why the answer is not a case at all, in words; `None` if it is one."""
         case = given.value
         if given.error is not None:
             return f"your code ended in {given}"
@@ -237,7 +237,7 @@ def progress(chapters: Iterable[int] = CHAPTERS) -> None:
 
     The best `check` of an exercise counts: an exercise that was solved keeps its ✅ when another answer is tried later.
     The record is the file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names. To
-    begin anew, delete it. A record that cannot be read is said to be so, and left as it is.
+    begin anew, delete it. An unreadable record is reported, and left as it is.
 
     >>> progress([])
     0 of 0 solved

@@ -47,7 +47,7 @@ class Script:
     operations: tuple[tuple[str, tuple[Any, ...]], ...]
 
     def problem(self, like: Script | None = None) -> str | None:
-        """What is not of the form that a script must have, in words, with a piece of `like`; `None` if nothing is.
+        """What is wrong with the form of this script, in words, with a piece of `like`; `None` if nothing is.
 
         >>> print(Script((4,), (("alloc", 2),)).problem(like=Script((2,), (("free", ([0],)),))))
         operation 1 is ['alloc', 2]: expected (name, (arguments,)), as in ('free', ([0],))

@@ -13,7 +13,7 @@ NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
 
 
 def recall() -> dict[str, str]:
-    """The marks of the record, by exercise; a record that cannot be read is said to be so, and has none.
+    """The marks of the record, by exercise; an unreadable record is reported, and has none.
 
     >>> sorted(set(recall().values()) - {RIGHT, WRONG})
     []
@@ -27,7 +27,7 @@ def recall() -> dict[str, str]:
 
 
 def remember(exercise: str, mark: str) -> None:
-    """Put a mark into the record; one that cannot be put there is said to be so. A solved exercise stays solved.
+    """Put a mark into the record; a failure to do so is reported. A solved exercise stays solved.
 
     Several processes may do so at once. A record in the home folder that cannot be read is kept as `progress.json.bad`,
     and a new one begins. A file that `MINIKV_PROGRESS` names may be something else, so it is left as it is.
@@ -62,10 +62,10 @@ def _marks(entries: dict[str, Any]) -> dict[str, str]:
 
 
 def _entries(record: Path) -> dict[str, Any]:
-    """All that the record holds, what a newer version wrote as well; `ValueError` where it is no record."""
+    """All that the record holds, what a newer version wrote as well; `ValueError` where it is something else."""
     entries = read_object(record)
     if entries and not _marks(entries):
-        raise ValueError(f"{str(record)!r} is no record of marks: it holds other things")
+        raise ValueError(f"{str(record)!r} is not a record of marks: it holds other things")
     return entries
 
 

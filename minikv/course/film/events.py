@@ -1,7 +1,7 @@
 """What happened to each node and to each slot, as the lines of their stories.
 
-An event is words in which `{by}`, `{at}`, `{step}` and `{op}` stand for the step that it belongs to: who is told of
-it, an operation or the larger one that made it, is known later.
+An event is words in which `{by}`, `{at}`, `{step}` and `{op}` stand for the step that it belongs to: whether
+that is the operation itself or a larger one around it is known later.
 """
 
 from __future__ import annotations

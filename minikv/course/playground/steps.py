@@ -80,7 +80,7 @@ class Step:
 def prompt_step(verb: str, typed: str, *, text: bool = False, namespace: str | None = None) -> Step:
     """A step with a prompt as it was typed: token ids, or with `text` any text, each byte of it a token.
 
-    Raises the package's own `TypeError` or `ValueError` for what is no token, and `ValueError` for an empty prompt.
+    Raises the package's own `TypeError` or `ValueError` for an invalid token, and `ValueError` for an empty prompt.
 
     >>> prompt_step("match", "héy", text=True).tokens
     (104, 195, 169, 121)
@@ -96,7 +96,7 @@ def prompt_step(verb: str, typed: str, *, text: bool = False, namespace: str | N
 
 
 def _ids(typed: str) -> list[Any]:
-    """The typed numbers as ints; what is no number stays as it is, for `pack` to name."""
+    """The typed numbers as ints; anything else stays as it is, for `pack` to name."""
     typed = typed.strip()
     if typed.startswith("[") and typed.endswith("]"):
         typed = typed[1:-1]
