@@ -140,6 +140,19 @@ class IndexAgainstModel(RuleBasedStateMachine):
     def unlock(self, pair):
         self.both(lambda cache, mine: cache.unlock(pair[mine]))
 
+    @rule(target=handles, tokens=TOKENS, cut=st.integers(0, 8), namespace=NAMESPACES)
+    def cut_and_join(self, tokens, cut, namespace):
+        """A match cuts what was inserted; with nothing else cached the next use joins it, and both handles hold."""
+        whole = self.insert(tokens, namespace, 0)
+        part = self.match(tokens, namespace, limit=cut)
+        self.lock(whole)
+        self.evict(PAGES * self.page_size)
+        self.unlock(whole)
+        self.match(tokens, namespace)
+        self.lock(part)
+        self.unlock(part)
+        return part
+
     @rule(num_tokens=st.integers(0, 12))
     def evict(self, num_tokens):
         found, expected = self.both(lambda cache, _: cache.evict(num_tokens).tolist())
