@@ -2,7 +2,9 @@
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
+from nightly import NIGHTLY
 
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=2000, derandomize=False)
@@ -10,3 +12,10 @@ settings.register_profile(  # a mutant that is found need not be found with the 
     "mutants", settings.get_profile("default"), phases=[Phase.explicit, Phase.generate], report_multiple_bugs=False
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_modifyitems(items):
+    """What is marked `nightly` is skipped by day."""
+    for item in items:
+        if not NIGHTLY and item.get_closest_marker("nightly"):
+            item.add_marker(pytest.mark.skip(reason="waits for the night: HYPOTHESIS_PROFILE=nightly"))

@@ -14,13 +14,13 @@ from pathlib import Path
 import broken
 import pytest
 import torch
+from nightly import NIGHTLY
 
 from minikv import cli
 from minikv.serving import checkpoint
 from minikv.serving.terminal import open_chat
 
 pytest.importorskip("tokenizers")
-NIGHTLY = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"
 FAMILIES = [*broken.MIXED, *broken.BROKEN]
 _opened: list[str] | None = None  # the paths that are opened while somebody listens
 

@@ -299,9 +299,11 @@ def test_the_workflow_tests_the_core_alone_on_other_pythons():
     assert not [name for name in files if not (ROOT / name).exists()]
 
 
-def test_the_nightly_workflow_tries_every_mutant():
-    (job,) = NIGHTLY["jobs"].values()
-    assert [step["run"] for step in job["steps"] if "run" in step] == ["make mutants JOBS=4"]
+def test_the_nightly_workflow_tries_every_mutant_and_what_waits_for_the_night():
+    jobs = NIGHTLY["jobs"]
+    commands = {name: [step["run"] for step in job["steps"] if "run" in step] for name, job in jobs.items()}
+    assert commands == {"mutants": ["make mutants JOBS=4"], "sweeps": ["make unit JOBS=4"]}
+    assert jobs["sweeps"]["env"] == {"HYPOTHESIS_PROFILE": "nightly"}
     assert NIGHTLY["permissions"] == {"contents": "read"}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import os
 import pickle
 import signal
 import sys
@@ -12,6 +11,7 @@ import threading
 from unittest import mock
 
 import pytest
+from nightly import NIGHTLY
 from test_engine import PROMPTS, assert_nothing_left, engine_of
 from test_manager import busy_day
 from test_scheduler import run_step, submitted
@@ -19,12 +19,10 @@ from test_scheduler import run_step, submitted
 from minikv import CacheManager, OutOfPages, Scheduler
 from minikv.interrupts import Exclusive, exclusive, uninterrupted
 
-EVERY_LINE = os.environ.get("HYPOTHESIS_PROFILE") == "nightly"  # each is a run of its own; otherwise some of them
-
 
 def some_of(lines, begin, stride):
-    """The lines at which to press: every one of them, or one of each `stride`, which is a prime."""
-    return range(begin, len(lines) + 1, 1 if EVERY_LINE else stride)
+    """The lines at which to press: all by night, and by day one of each `stride`, which is a prime."""
+    return range(begin, len(lines) + 1, 1 if NIGHTLY else stride)
 
 
 @contextlib.contextmanager

@@ -129,7 +129,7 @@ MUTANTS = {
     PublishesWhatIsNotComputed: "is read for token|shared .* computed",
     ForgetsToUnlockWithoutRoom: "the sequences read .* the cache protects",
     LockIsNotMoved: "its lock protects",
-    FreesWhatIsShared: "the pool has it as free, but it is\ncached|given back to the pool, and cached|has two owners",
+    FreesWhatIsShared: "as free, but it is\ncached|given back to the pool, and cached|has two owners|is read for",
 }
 
 

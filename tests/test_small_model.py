@@ -8,6 +8,7 @@ import random
 import pytest
 import torch
 from llamas import settings, store_for
+from nightly import NIGHTLY
 from train import END, OneStep, loss, main, reworded, rows, train, turn
 
 from minikv import CacheManager, asset
@@ -142,25 +143,26 @@ def test_it_predicts_its_corpus_far_better_than_a_model_that_knows_nothing(model
 
 def test_it_answers_what_it_was_taught(model):
     """Greedily, in one batch, through the engine: nearly every question gets its own answer, to the letter."""
-    prompts = [PlainFormat(ByteTokenizer(), END).prompt([], question) for question, _ in PAIRS]
+    pairs = PAIRS if NIGHTLY else PAIRS[::4]
+    prompts = [PlainFormat(ByteTokenizer(), END).prompt([], question) for question, _ in pairs]
     store = KVStore(model.shape, 80_000, dtype=torch.float32)
     answers = Engine(model, CacheManager(80_000, store=store)).generate(prompts, 200)
     wrong = [
         question
-        for (question, answer), got in zip(PAIRS, answers)
+        for (question, answer), got in zip(pairs, answers)
         if (ByteTokenizer().decode(got.tokens).strip(), got.reason) != (answer, "stop")
     ]
-    assert len(wrong) < 0.05 * len(PAIRS), wrong
+    assert len(wrong) < 0.05 * len(pairs), wrong
 
 
 def test_it_still_answers_when_much_has_been_said():
-    """Ten questions in one conversation, which grows to some 1,600 tokens; the cache serves nearly all of it."""
-    chat = open_chat(asset("model"))
-    asked = random.Random(1).sample([pair for pair in CORPUS["pairs"] if len(pair["answer"]) > 90], 10)
+    """A conversation that grows with each question; the cache serves nearly all of it."""
+    chat, questions = open_chat(asset("model")), 10 if NIGHTLY else 6
+    asked = random.Random(1).sample([pair for pair in CORPUS["pairs"] if len(pair["answer"]) > 90], questions)
     said = ["".join(chat.ask(pair["questions"][0])).strip() for pair in asked]
     right = [text == pair["answer"] for text, pair in zip(said, asked)]
-    assert sum(right) >= 8
-    assert chat.last.prompt > 1300
+    assert sum(right) >= 0.8 * questions
+    assert chat.last.prompt > 130 * questions
     assert chat.last.cached > 0.9 * chat.last.prompt
 
 
