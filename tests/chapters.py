@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from project import ROOT
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 CHECK = re.compile(r'^check\("([\d.]+) (\w+)", (\w+)\)$', re.MULTILINE)
+BUILDS = "", "The problem", "The picture", "Build it"  # the parts before the chapter turns to the package
 SOLUTION = re.compile(r"<summary>Solution</summary>\s+```python\n(.*?)```", re.DOTALL)
 
 
@@ -25,21 +28,40 @@ def markdown(notebook: Any) -> str:
     return "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
 
 
-def run_cells(notebook: Any, until: str = "", replace: dict[str, str] | None = None) -> tuple[dict[str, Any], str]:
-    """Run the code cells in one namespace, up to the heading `until`; `replace` swaps an exercise's stub by its id."""
-    names: dict[str, Any] = {"__name__": "__main__"}
+def code_cells(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def code_under(notebook: Any, *headings: str) -> list[Any]:
+    """The code cells in the parts with these headings; "" stands for what comes before the first heading."""
+    found, part = [], ""
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            part = next(reversed(re.findall(r"^## (.+)$", cell.source, re.MULTILINE)), part)
+        elif part in headings:
+            found.append(cell)
+    return found
+
+
+def run_cells(cells: Iterable[Any], names: dict[str, Any], replace: dict[str, str] | None = None) -> str:
+    """Run code cells with `names` and give what they print; `replace` swaps an exercise's stub by its id."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        for cell in notebook.cells:
-            if until and cell.cell_type == "markdown" and f"## {until}" in cell.source:
-                break
-            if cell.cell_type != "code":
-                continue
+        for cell in cells:
             source, asked = cell.source, CHECK.search(cell.source)
             if asked and replace:
                 source = f"{source[: asked.start()]}\n{replace[asked[1]]}\n{asked[0]}"
             exec(compile(source, "<cell>", "exec"), names)
-    return names, said.getvalue()
+    return said.getvalue()
+
+
+@functools.cache
+def built(number: str) -> dict[str, Any]:
+    """The names that the chapter of that number has built before it turns to the package's."""
+    (path,) = (path for path in NOTEBOOKS if path.stem.startswith(number))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    run_cells(code_under(load(path), *BUILDS), names)
+    return names
 
 
 def solutions(notebook: Any) -> dict[str, str]:

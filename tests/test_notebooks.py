@@ -10,9 +10,10 @@ import re
 import build
 import nbformat
 import pytest
-from chapters import NOTEBOOKS, ROOT, load, markdown, run_cells
+from chapters import BUILDS, NOTEBOOKS, ROOT, built, code_cells, code_under, load, markdown
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from nightly import NIGHTLY
 
 from minikv import CacheManager, FreeListPool, LockError, OutOfPages, RadixCache
 from minikv.measure.textbook import TextbookCache
@@ -20,11 +21,8 @@ from minikv.prefix.eviction import LeastRecentlyUsed
 
 PARTS = ["The problem", "The picture", "Build it", "The same in `minikv`", "Play", "Exercises", "What it cost",
          "In real engines", "Recap"]  # fmt: skip
+LONG = "07", "08"  # whose cells take seconds
 each_chapter = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-
-
-def code_cells(notebook):
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def headings(notebook):
@@ -147,15 +145,17 @@ def test_the_map_has_every_chapter_with_its_question():
 def test_any_cell_can_be_run_twice(path):
     """Running a cell a second time right away prints and shows the same: it builds its own small world first.
 
-    Not so a cell that measures: there it is enough that it runs.
+    Not so a cell that measures: there it is enough that it runs. By day, of a long chapter only what it builds is run.
     """
-    once = run_twice(load(path))
+    notebook = load(path)
+    wait = path.stem[:2] in LONG and not NIGHTLY
+    once = run_twice(code_under(notebook, *BUILDS) if wait else code_cells(notebook))
     assert [first for first, _ in once] == [second for _, second in once]
 
 
-def run_twice(notebook):
+def run_twice(cells):
     names, outputs = {"__name__": "__main__"}, []
-    for cell in code_cells(notebook):
+    for cell in cells:
         tree = ast.parse(cell.source)
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         pair = []
@@ -174,12 +174,11 @@ def test_cells_are_plain_python(path):
         ast.parse(cell.source)
 
 
-def test_building_twice_gives_the_same_bytes(tmp_path, monkeypatch):
+def test_building_again_gives_the_same_bytes(monkeypatch):
     monkeypatch.setattr(build, "HERE", ROOT / "notebooks")
     source = build.chapters()[1]
-    made = [nbformat.writes(build.clean(build.execute(build.assemble(source)))) for _ in range(2)]
-    assert made[0] == made[1]
-    assert made[0] + "\n" == (ROOT / "notebooks" / f"{source.stem}.ipynb").read_text("utf-8")
+    made = nbformat.writes(build.clean(build.execute(build.assemble(source))))
+    assert made + "\n" == (ROOT / "notebooks" / f"{source.stem}.ipynb").read_text("utf-8")
 
 
 def test_links_and_set_up_come_from_one_address():
@@ -230,14 +229,13 @@ def test_links_between_chapters_lead_somewhere(path):
 
 # -- what a chapter builds and what the package has cannot drift apart ------------------------------------------------
 
-CHAPTER = {path.stem[:2]: path for path in NOTEBOOKS}
 PROMPT = st.lists(st.integers(0, 1), min_size=1, max_size=10)
 
 
 @settings(max_examples=50)
 @given(st.lists(PROMPT, max_size=8), PROMPT)
 def test_chapter_00_counts_what_the_cache_saves(prompts, last):
-    names = chapter_00
+    names = built("00")
     memory, cache = [], RadixCache()
     for prompt in [*prompts, last]:
         computed = names["serve"](prompt, prompt, memory)
@@ -248,7 +246,7 @@ def test_chapter_00_counts_what_the_cache_saves(prompts, last):
 @settings(max_examples=50)
 @given(st.lists(st.one_of(st.integers(0, 6), st.lists(st.integers(-1, 8), max_size=4)), max_size=12))
 def test_chapter_02_builds_the_packages_free_list(steps):
-    ours, theirs = chapter_02["GuardedFreeList"](8), FreeListPool(8)
+    ours, theirs = built("02")["GuardedFreeList"](8), FreeListPool(8)
     for step in steps:
         outcomes = []
         for pool in (ours, theirs):
@@ -263,7 +261,7 @@ def test_chapter_02_builds_the_packages_free_list(steps):
 @settings(max_examples=50)
 @given(st.lists(PROMPT, max_size=8), st.sampled_from([1, 2, 3]))
 def test_chapter_03_builds_the_packages_tree(prompts, page_size):
-    names = chapter_03
+    names = built("03")
     ours = names["RadixTree"]() if page_size == 1 else names["PagedTree"](page_size)
     theirs = RadixCache(page_size)
     for i, prompt in enumerate(prompts):
@@ -287,7 +285,7 @@ LOCKING_STEP = st.one_of(
 @given(st.lists(LOCKING_STEP, max_size=25))
 def test_chapter_04_builds_the_packages_locks(steps):
     """Lengths, slots, both sizes and what is evicted; an unlock too many is refused by both."""
-    ours, theirs, handles = chapter_04["LockingCache"](), RadixCache(), []
+    ours, theirs, handles = built("04")["LockingCache"](), RadixCache(), []
     for number, (verb, what) in enumerate(steps):
         if verb == "insert":
             slots = list(range(10 * number, 10 * number + len(what)))
@@ -325,7 +323,7 @@ EVICTING_STEP = st.one_of(
 def test_chapter_05_evicts_as_the_textbook_and_the_package_do(steps):
     """The scan, the ring, the textbook's tree and the package's free the same slots in the same order, to the last."""
     apart = RadixCache(policy=type("KeptApart", (LeastRecentlyUsed,), {"reads": ("last_used", "id")}))
-    _, ring, *_ = caches = (chapter_05["ScanCache"](), chapter_05["RingCache"](), TextbookCache(), apart)
+    _, ring, *_ = caches = (built("05")["ScanCache"](), built("05")["RingCache"](), TextbookCache(), apart)
     held = []
     for number, (verb, what) in enumerate([*steps, ("evict", 999)]):
         if verb == "evict":
@@ -363,7 +361,7 @@ def test_chapter_06_builds_the_packages_store(steps):
     """The bare store, its two copies and both layouts of the package hold the same bytes after every step."""
     from minikv import KVShape, KVStore
 
-    names = chapter_06
+    names = built("06")
     shape = KVShape(names["LAYERS"], names["HEADS"], names["DIM"])
     ours = names["LayerStore"](16)
     theirs = [KVStore(shape, 4, 4, layout=layout, device=names["DEVICE"]) for layout in ("layer", "page")]
@@ -389,7 +387,7 @@ def test_chapter_06_copies_pages_as_the_package_does(pages, count):
     from minikv import KVShape, KVStore
 
     src, dst = pages[:count], pages[2 : 2 + count]
-    names = chapter_06
+    names = built("06")
     ours, theirs = names["PageStore"](4, 2), KVStore(KVShape(4, 2, 8), 4, 2, device=names["DEVICE"])
     for layer in range(4):
         new = names["computed"](list(range(8)))[:, layer]
@@ -412,7 +410,7 @@ LIFE_STEP = st.one_of(
 @given(st.sampled_from([1, 2, 3]), st.lists(LIFE_STEP, max_size=25))
 def test_chapter_07_builds_the_packages_manager(page_size, steps):
     """The same rows, free pages and cached tokens after every step, the same refusals; the audit and check agree."""
-    names = chapter_07
+    names = built("07")
     ours, theirs, pairs = (
         names["Manager"](12 // page_size, page_size, rows=30),
         CacheManager(12 // page_size, page_size, RadixCache(page_size, evict_by="page")),
@@ -445,15 +443,15 @@ def test_chapter_07_builds_the_packages_manager(page_size, steps):
 
 @pytest.mark.parametrize(("rows", "refused"), [(1, [1, 2, 4]), (2, [1, 2, 3, 4, 5, 6, 7, 8])])
 def test_chapter_07s_manager_holds_nothing_after_a_start_that_has_no_row_or_no_pages(rows, refused):
-    manager = chapter_07["Manager"](num_pages=6, rows=rows)
-    chapter_07["compute"](manager, first := manager.start([1, 2, 3]))
+    manager = built("07")["Manager"](num_pages=6, rows=rows)
+    built("07")["compute"](manager, first := manager.start([1, 2, 3]))
     manager.finish(first)
     manager.start([9])
     before = (manager.pool.num_free, manager.table.num_free, manager.cache.protected_size)
     with pytest.raises(OutOfPages):
         manager.start(refused)
     assert (manager.pool.num_free, manager.table.num_free, manager.cache.protected_size) == before
-    chapter_07["audit"](manager)
+    built("07")["audit"](manager)
 
 
 def life_step(manager, request, verb, more, names):
@@ -471,7 +469,7 @@ def test_chapter_08_builds_the_packages_engine(prompts, new, pages, budget, most
     """Tokens, counts, steps and preemptions are the same for every request; neither leaves anything behind."""
     from minikv import CacheManager, CanaryModel, Engine, Scheduler
 
-    names, pools = chapter_08, [CacheManager(pages) for _ in range(2)]
+    names, pools = built("08"), [CacheManager(pages) for _ in range(2)]
     ours = names["BareEngine"](CanaryModel(9), pools[0], most, budget)
     asks = [names["Ask"](prompt, new) for prompt in prompts]
     names["serve"](ours, asks)
@@ -495,7 +493,7 @@ def test_chapter_08_attends_as_the_package_does(slots, width, start):
     from minikv.serving.attention import StepAttention
     from minikv.serving.batch import Batch
 
-    names, tokens = chapter_08, [7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5][: start + width]
+    names, tokens = built("08"), [7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5][: start + width]
     row = list(slots[: start + width])
     x = names["EMBED"][tokens]
     names["attention"](Chunk(tokens[:start], 0, row[:start])) if start else None
@@ -509,12 +507,3 @@ def test_chapter_08_attends_as_the_package_does(slots, width, start):
     theirs.write(0, k[start:], v[start:])
     got = theirs(0, (x[start:] @ names["Q"])[:, None] * k.shape[2] ** 0.5, k[start:], v[start:])
     assert torch.allclose(ours, got[:, 0], atol=1e-6)
-
-
-chapter_00, chapter_02, chapter_03, chapter_04 = (
-    run_cells(load(CHAPTER[number]), until="The same in `minikv`")[0] for number in ("00", "02", "03", "04")
-)
-chapter_05 = run_cells(load(CHAPTER["05"]), until="The same in `minikv`")[0]
-chapter_06 = run_cells(load(CHAPTER["06"]), until="The same in `minikv`")[0]
-chapter_07 = run_cells(load(CHAPTER["07"]), until="The same in `minikv`")[0]
-chapter_08 = run_cells(load(CHAPTER["08"]), until="The same in `minikv`")[0]
