@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from browser import Page, chromium, lab  # noqa: F401 - fixtures
+from browser import RUN_ALL, Page, chromium, lab  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.browser
 
@@ -12,12 +12,16 @@ CELL = "from minikv.course.playground import playground\nplayground(capacity=16)
 
 
 @pytest.fixture(scope="module")
-def notebook(lab):  # noqa: F811
-    """A notebook of one cell, beside the chapters."""
+def tab(lab, chromium):  # noqa: F811
+    """A notebook of one cell, beside the chapters, open in a tab."""
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     path = lab.root / "notebooks" / "playground.ipynb"
     nbformat.write(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)], metadata=kernel), path)
-    return path.name
+    tab = Page(chromium)
+    lab.open(tab, path.name)
+    yield tab
+    tab.page.evaluate("async () => { await window.jupyterapp.serviceManager.sessions.shutdownAll(); }")
+    tab.context.close()
 
 
 class Room:
@@ -43,18 +47,16 @@ class Room:
         self.box.locator("svg").first.get_by_text(words, exact=True).wait_for(state="detached")
 
 
-def leave(tab):
-    tab.page.evaluate("async () => { await window.jupyterapp.serviceManager.sessions.shutdownAll(); }")
-    leaks, errors = tab.leaks, tab.errors
-    tab.context.close()
-    assert not leaks, leaks
-    assert not errors, errors
+@pytest.fixture
+def room(tab):
+    """A new playground: the cell has just been run again, and in the end nothing has gone wrong in the browser."""
+    assert tab.page.evaluate(RUN_ALL)
+    yield Room(tab.page)
+    assert not tab.leaks
+    assert not tab.errors
 
 
-def test_a_class_plays(lab, chromium, notebook):  # noqa: F811
-    tab = Page(chromium)
-    page = lab.open(tab, notebook)
-    room = Room(page)
+def test_a_class_plays(room, tab):
     room.type("prompt", "1 2 3 4")
     room.press("insert")
     room.says("insert [1 2 3 4]: 0 of 4 cached, 4 new in slots 0-3")
@@ -83,7 +85,7 @@ def test_a_class_plays(lab, chromium, notebook):  # noqa: F811
     size.fill("0")
     size.press("Enter")
     room.says("page_size is 0: a page holds at least 1 token", role="alert")
-    page.wait_for_function("() => document.querySelector('.minikv-playground input[type=number]').value === '1'")
+    tab.page.wait_for_function("() => document.querySelector('.minikv-playground input[type=number]').value === '1'")
 
     room.box.get_by_label("scene", exact=True).select_option(label="two prompts share a prefix")
     room.press("load")
@@ -91,24 +93,18 @@ def test_a_class_plays(lab, chromium, notebook):  # noqa: F811
     room.shows("'ran'")
     room.press("undo")
     room.lacks("'ran'")
-    leave(tab)
 
 
-def test_a_click_never_overtakes_what_was_typed(lab, chromium, notebook):  # noqa: F811
-    tab = Page(chromium)
-    room = Room(lab.open(tab, notebook))
+def test_a_click_never_overtakes_what_was_typed(room):
     for i in range(40):
         room.type("prompt", f"{i} 3 3")
         room.press("match")
         room.says(f"match [{i} 3 3]")
-    leave(tab)
 
 
 @pytest.mark.parametrize("width", [1280, 800])
-def test_nothing_is_cut_off_in_a_window(width, lab, chromium, notebook):  # noqa: F811
-    tab = Page(chromium, width=width)
-    page = lab.open(tab, notebook)
-    room = Room(page)
+def test_nothing_is_cut_off_in_a_window(width, room, tab):
+    tab.page.set_viewport_size({"width": width, "height": 720})
     room.box.get_by_label("scene", exact=True).select_option(label="full: what may go?")
     room.press("load")
     room.says("The pool is full")
@@ -134,13 +130,10 @@ def test_nothing_is_cut_off_in_a_window(width, lab, chromium, notebook):  # noqa
     assert tree.evaluate(
         "e => e.getBoundingClientRect().right < e.closest('.jp-OutputArea-output').getBoundingClientRect().right"
     )
-    leave(tab)
 
 
-def test_it_can_be_used_without_a_mouse(lab, chromium, notebook):  # noqa: F811
-    tab = Page(chromium)
-    page = lab.open(tab, notebook)
-    room = Room(page)
+def test_it_can_be_used_without_a_mouse(room, tab):
+    page = tab.page
     room.box.get_by_label("prompt", exact=True).focus()
     page.keyboard.type("1 2 3")
     room.box.get_by_role("button", name="insert", exact=True).focus()
@@ -153,4 +146,3 @@ def test_it_can_be_used_without_a_mouse(lab, chromium, notebook):  # noqa: F811
     room.box.get_by_role("button", name="load", exact=True).focus()
     page.keyboard.press("Enter")
     room.says("The locked node was cut in two")
-    leave(tab)
