@@ -39,7 +39,7 @@ spell: $(DEV)
 	$(BIN)/codespell
 
 unit: $(DEV)
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope --no-loadscope-reorder
 
 # Strict nbval: every output of every notebook is run again and compared.
 notebooks: $(DEV)
