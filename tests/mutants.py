@@ -33,7 +33,8 @@ PRELOAD = ("numpy", "torch", "hypothesis.stateful", "nbval.plugin", "safetensors
 FLOOR = 0.80  # the share of mutants that must die, in each package
 MEMORY = 4 << 30  # bytes that one process may have: some mutants grow a list without end
 
-# For each file of `minikv`, the tests that judge it, the quickest first.
+# For each file of `minikv`, the tests that judge it, the quickest first. Not triton_copy: its kernel is compiled from
+# the text of the file.
 JUDGES = {
     "tokens": "tokens contract",
     "prefix/contract": "no_cache radix contract",
@@ -52,7 +53,6 @@ JUDGES = {
     "store/layout": "store",
     "store/moves": "store",
     "store/slots": "store",
-    "store/triton_copy": "store",
     "manager/audit": "manager",
     "manager/manager": "threads manager interrupts",
     "manager/sequence": "manager",

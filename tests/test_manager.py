@@ -416,6 +416,19 @@ def test_what_is_on_its_way_to_the_pool_is_available(monkeypatch):
     assert manager.start([5, 6, 7, 8]).slots.tolist()
 
 
+def test_a_lock_that_could_not_be_released_is_released_when_room_is_needed(monkeypatch):
+    """A request finds no room, and its match cannot be unlocked: the next one may have those pages all the same."""
+    manager = CacheManager(4)
+    ran(manager, [1, 2, 3, 4])
+    with monkeypatch.context() as patch, contextlib.suppress(MemoryError):
+        patch.setattr(manager.cache, "unlock", mock.Mock(side_effect=MemoryError))
+        manager.start([1, 2, 3, 4, 5, 6])
+    assert (manager.cache.protected_size, manager.cache.evictable_size) == (4, 0)
+    manager.check()
+    assert manager.start([5, 6, 7, 8]).slots.tolist()
+    manager.check()
+
+
 # -- its parts ------------------------------------------------------------------------------------------------------
 
 

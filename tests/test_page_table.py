@@ -109,6 +109,25 @@ def test_slots_that_are_not_whole_pages_are_refused(slots, names):
         slot_pages(slots, 2)
 
 
+@pytest.mark.parametrize("page_size", [1, 3, 16])
+def test_a_page_whose_slots_are_no_int32_is_refused(page_size):
+    last = 2**31 // page_size - 1
+    assert page_slots([last], page_size)[-1] == (last + 1) * page_size - 1
+    with pytest.raises(ValueError, match=rf"pages\[0\] is {last + 1}: a page of {page_size} slots"):
+        page_slots([last + 1], page_size)
+
+
+def test_a_slot_that_is_no_int32_is_refused():
+    table = PageTable(1, 2)
+    row = table.open()
+    table.append(row, [2**31 - 1])
+    assert slot_pages([2**31 - 1], 1) == [2**31 - 1]
+    for call in (lambda: slot_pages([2**31], 1), lambda: table.append(row, [2**31])):
+        with pytest.raises(ValueError, match=r"slots\[0\] is 2147483648: a slot is an integer in"):
+            call()
+    assert table.slots(row).tolist() == [2**31 - 1]
+
+
 @pytest.mark.parametrize("size", [2**28 + 1, 2**31, 2**70, 10**5000], ids=["one more", "int32", "large", "too long"])
 def test_a_page_of_more_slots_than_fit_is_refused(size):
     for call in (lambda: page_slots([0], size), lambda: page_slots([], size), lambda: slot_pages([], size)):

@@ -309,6 +309,15 @@ def test_disjoint_is_what_sets_say(a, b):
     assert disjoint(*few) == disjoint(*many) == set(a).isdisjoint(b)
 
 
+def test_a_device_without_a_way_of_its_own_copies_by_indexing(monkeypatch):
+    """Here one with shapes and no memory, so what is asked of it is written down."""
+    asked = []
+    monkeypatch.setattr(moves, "move_by_index", lambda lines, src, dst: asked.append((lines.shape, src.shape)))
+    views = [moves.CopyView(torch.empty(lines, 5, 1, device="meta")) for lines in (1, 2)]
+    moves.move(views, Slots([0, 1], 5, "meta"), Slots([3, 4], 5, "meta"))
+    assert asked == [((1, 5, 1), (2,)), ((2, 5, 1), (2,))]
+
+
 # -- host -------------------------------------------------------------------------------------------------------------
 
 
@@ -522,11 +531,19 @@ def test_a_view_is_what_is_read_and_copies_no_run(layout, shape):
     assert not torch.equal(gathered[1], k[0])
 
 
+@pytest.mark.parametrize("numbers", [[1, 2], [1, 3]])
+def test_slots_are_looked_at_once(numbers):
+    slots = Slots(numbers, limit=8)
+    assert slots.run is slots.run
+    assert slots.index is slots.index
+
+
 def test_the_representations_are_fit_for_a_lesson():
     assert repr(filled(EVEN)) == (
         "KVStore(6 pages of 4, 3 layers, 2 KV heads, torch.float32, layout='page', 4,608 bytes)"
     )
-    assert repr(Slots(range(12), limit=12)) == "Slots([0, 1, 2, 3, 4, 5, 6, 7, ... 12 in all])"
+    assert repr(Slots(range(8), limit=12)) == "Slots([0, 1, 2, 3, 4, 5, 6, 7])"
+    assert repr(Slots(range(9), limit=12)) == "Slots([0, 1, 2, 3, 4, 5, 6, 7, ... 9 in all])"
     assert isinstance(filled(EVEN).to_host([1]), HostCopy)
 
 
