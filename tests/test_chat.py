@@ -124,6 +124,16 @@ def test_a_conversation_that_outgrows_the_context_forgets_its_older_half():
     assert 1 < max(kept) < 8
 
 
+@pytest.mark.parametrize(("spare", "kept"), [(0, 1), (-1, 0)])
+def test_a_conversation_that_just_fits_is_kept(spare, kept):
+    turns = [Turn("Hi", " Hello.", [*b" Hello.", END])]
+    needed = len(PlainFormat(BYTES, END).prompt(turns, "More?")) + 5
+    chat, _ = chat_with(context=needed + spare)
+    chat.turns = turns
+    _ = "".join(chat.ask("More?", 5))
+    assert [turn.question for turn in chat.turns] == ["Hi", "More?"][-1 - kept :]
+
+
 def test_a_question_that_is_too_long_is_refused_and_nothing_is_forgotten_for_it():
     chat, engine = chat_with(context=100)
     _ = "".join(chat.ask("short", 20))
@@ -245,6 +255,11 @@ def test_plain_lines_begin_and_end_with_ids_that_the_model_has(tmp_path, setting
         load_format(tmp_path, BYTES)
     (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": [], "bos_token_id": 3, "vocab_size": 40}))
     assert load_format(tmp_path, BYTES).prompt([], "Hi")[0] == 3
+    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": [7, 9], "vocab_size": 40}))
+    cut_off = Turn("Hi", " Hello", [*b" Hello"])
+    assert load_format(tmp_path, BYTES).prompt([cut_off], "So?") == [
+        *b"User: Hi\nAssistant: Hello", 7, *b"\nUser: So?\nAssistant:",
+    ]  # fmt: skip
 
 
 # -- the terminal ---------------------------------------------------------------------------------------------------

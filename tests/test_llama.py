@@ -150,6 +150,7 @@ WRONG = {
     r"chunks\[1\] has 2 slots: it needs one for each of 2 \+ 1 tokens": [Chunk([1], 0, [9]), Chunk([1], 2, [0, 1])],
     r"chunks\[0\]\.tokens\[1\] is 23: the vocabulary has ids 0 to 22": [Chunk([1, 23], 0, [0, 1])],
     r"chunks\[0\]\.tokens\[0\] is -1: a token is an integer": [Chunk([-1], 0, [0])],
+    r"chunks\[0\]\.tokens\[0\] is 4294967296: a token is an integer": [Chunk([2**32], 0, [0])],
     r"chunks\[0\]\.start is -1: no token comes before the first": [Chunk([1], -1, [])],
     r"slots\[1\] is 7: it is there twice": [Chunk([1], 0, [7]), Chunk([2], 0, [7])],
     r"slots\[0\] is 256: this store has slots 0 to 255": [Chunk([1], 0, [256])],
