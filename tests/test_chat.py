@@ -190,6 +190,16 @@ def test_a_template_is_found_wherever_a_checkpoint_keeps_it(tmp_path, kind):
     assert bytes(load_format(tmp_path, BYTES).prompt([], "Hi")) == b"<s>A"
 
 
+def test_a_template_file_may_be_as_long_as_a_template_in_any_script(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    file = tmp_path / "chat_template.jinja"
+    file.write_text("A{#" + "\N{GRINNING FACE}" * (2**16 - 5) + "#}", "utf-8")
+    assert bytes(load_format(tmp_path, BYTES).prompt([], "Hi")) == b"A"
+    file.write_text("x" * (2**18 + 1), "utf-8")
+    with pytest.raises(ValueError, match="has more than 262144 bytes"):
+        load_format(tmp_path, BYTES)
+
+
 def test_a_template_that_refuses_and_a_missing_library_say_so(monkeypatch):
     with pytest.raises(ValueError, match="the chat template refuses: no such thing"):
         TemplateFormat(BYTES, "{{ raise_exception('no such thing') }}", {}).prompt([], "Hi")

@@ -152,6 +152,7 @@ WRONG = {
     r"chunks\[0\]\.tokens\[0\] is -1: a token is an integer": [Chunk([-1], 0, [0])],
     r"chunks\[0\]\.tokens\[0\] is 4294967296: a token is an integer": [Chunk([2**32], 0, [0])],
     r"chunks\[0\]\.start is -1: no token comes before the first": [Chunk([1], -1, [])],
+    r"chunks\[0\]\.slots\[0\] is 2147483648: a slot is an integer": [Chunk([1], 0, [2**31])],
     r"slots\[1\] is 7: it is there twice": [Chunk([1], 0, [7]), Chunk([2], 0, [7])],
     r"slots\[0\] is 256: this store has slots 0 to 255": [Chunk([1], 0, [256])],
 }
