@@ -16,10 +16,11 @@ import re
 import reprlib
 import sys
 import threading
+import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,10 @@ from hypothesis.errors import Flaky, NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
 MOST_SECONDS = 3.0  # for one case; an answer needs thousandths of that
+_TICK, _TICKS_IDLE = 0.02, 50  # how often the watchdog looks, in seconds, and how often at nothing before it goes
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CONTAINERS = (list, dict, set, deque, bytearray)
+_throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _SHORT = reprlib.Repr()
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxarray = _SHORT.maxdict = 12
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -137,11 +140,11 @@ def run(answer: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
     >>> str(run(max, ([3, 5],))), str(run(max, ([],)))[:10]
     ('5', 'ValueError')
     """
-    saved, watchdog, said = (sys.stdout, sys.stderr, builtins.input), _Watchdog(), io.StringIO()
+    saved, call, said = (sys.stdout, sys.stderr, builtins.input), _Call(), io.StringIO()
     try:
         sys.stdout = sys.stderr = said
         builtins.input = _nobody_answers
-        watchdog.start()
+        _WATCHDOG.start(call)
         value = answer(*copy.deepcopy(args))
         return Outcome(value, printed=not said.closed and bool(said.getvalue()))
     except KeyboardInterrupt:
@@ -150,40 +153,67 @@ def run(answer: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
         return Outcome(error=error)
     finally:
         sys.stdout, sys.stderr, builtins.input = saved
-        watchdog.stop()
+        _WATCHDOG.stop(call)
+
+
+@dataclass(eq=False)
+class _Call:
+    """A call that is watched: the thread it runs in, when it takes too long, and whether it was told so."""
+
+    thread: int = field(default_factory=threading.get_ident)
+    deadline: float = field(default_factory=lambda: time.monotonic() + MOST_SECONDS)
+    was_told: bool = False
 
 
 class _Watchdog:
-    """Throws `TooLong` into the thread that started it after `MOST_SECONDS`, again and again until it is stopped.
+    """Throws `TooLong` into the thread of a call that takes more than `MOST_SECONDS`, again and again until it ends.
 
     Again and again, because an answer may catch it. A call into C that never returns cannot be reached, nor on Python
-    3.10 a loop that catches everything.
+    3.10 a loop that catches everything. One thread watches all calls, because most of them take less time than a thread
+    takes to start. It ends when there has been nothing to watch for a while.
     """
 
     def __init__(self) -> None:
-        self._target = ctypes.c_ulong(threading.get_ident())
-        self._done = threading.Event()
-        self._thrown = False
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._lock = threading.Lock()
+        self._calls: set[_Call] = set()
+        self._is_awake = False
 
-    def start(self) -> None:
-        self._thread.start()
+    def start(self, call: _Call) -> None:
+        """Watch `call` from now on."""
+        with self._lock:
+            self._calls.add(call)
+            if not self._is_awake:
+                self._is_awake = True
+                threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:
-        wait = MOST_SECONDS
-        while not self._done.wait(wait):
-            self._thrown = True
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(self._target, ctypes.py_object(TooLong))
-            wait = 0.02
+        idle = 0
+        while True:
+            time.sleep(_TICK)
+            with self._lock:
+                for call in self._calls:
+                    if time.monotonic() > call.deadline:
+                        call.was_told = True
+                        _throw(ctypes.c_ulong(call.thread), ctypes.py_object(TooLong))
+                idle = 0 if self._calls else idle + 1
+                if idle == _TICKS_IDLE:
+                    self._is_awake = False
+                    return
 
-    def stop(self) -> None:
-        self._done.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-        if self._thrown:  # one may not have landed yet: let it, here. (Taking it back with NULL leaves CPython 3.11
-            with contextlib.suppress(TooLong):  # with a flag that is set for good, and tracing then never ends.)
-                for _ in range(10_000):
+    def stop(self, call: _Call) -> None:
+        """Watch `call` no longer; an exception that has not landed yet lands here.
+
+        Taking it back with NULL leaves CPython 3.11 with a flag that is set for good, and tracing then never ends.
+        """
+        while call in self._calls:
+            with contextlib.suppress(TooLong):
+                with self._lock:
+                    self._calls.discard(call)
+                for _ in range(10_000 * call.was_told):
                     pass
+
+
+_WATCHDOG = _Watchdog()
 
 
 def _nobody_answers(prompt: object = "") -> str:
