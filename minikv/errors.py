@@ -53,7 +53,7 @@ class InvariantError(AssertionError):
 
 
 def whole_number(name: str, value: Any, at_least: int, rule: str) -> int:
-    """`value` as an int of at least `at_least`, or the error that names it and the rule.
+    """`value` as an int in [at_least, 2**63), or the error that names it and the rule; nothing here counts further.
 
     >>> whole_number("page_size", 16, 1, "a page holds at least 1 token")
     16
@@ -69,6 +69,8 @@ def whole_number(name: str, value: Any, at_least: int, rule: str) -> int:
         raise TypeError(f"{name} is {bounded(value)} ({type(value).__name__}), not a whole number: {rule}")
     if number < at_least:
         raise ValueError(f"{name} is {bounded(number)}: {rule}")
+    if number >= 2**63:
+        raise ValueError(f"{name} is {bounded(number)}: expected less than 2**63")
     return number
 
 

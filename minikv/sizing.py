@@ -47,7 +47,7 @@ class KVShape:
     num_heads: int | None = None
 
     def __post_init__(self) -> None:
-        self._check("num_layers", "a model has at least 1 layer")
+        self._check("num_layers", "a model has at least 1 layer", optional=False)
         if self.latent_dim is not None:
             self._check("latent_dim", "a latent vector has at least 1 number")
             if self.num_kv_heads or self.head_dim or self.v_head_dim is not None:
@@ -55,8 +55,8 @@ class KVShape:
                     f"latent_dim is {self.latent_dim}, so num_kv_heads, head_dim and v_head_dim stay unset"
                 )
         else:
-            self._check("num_kv_heads", "attention has at least 1 KV head")
-            self._check("head_dim", "a head has at least 1 number")
+            self._check("num_kv_heads", "attention has at least 1 KV head", optional=False)
+            self._check("head_dim", "a head has at least 1 number", optional=False)
             self._check("v_head_dim", "a head has at least 1 number")
         self._check("num_heads", "attention has at least 1 head")
         if self.num_heads and self.num_kv_heads and self.num_heads % self.num_kv_heads:
@@ -64,10 +64,10 @@ class KVShape:
                 f"num_heads is {self.num_heads}: it must be a multiple of num_kv_heads {self.num_kv_heads}"
             )
 
-    def _check(self, name: str, rule: str) -> None:
-        """Keep the field as a Python int, which cannot overflow; a field that may be `None` may be `None`."""
+    def _check(self, name: str, rule: str, optional: bool = True) -> None:
+        """Keep the field as a Python int, which cannot overflow; an optional field may be `None`."""
         value = getattr(self, name)
-        if value is not None:
+        if value is not None or not optional:
             object.__setattr__(self, name, whole_number(name, value, 1, rule))
 
     @property
@@ -152,6 +152,17 @@ def kv_heads_per_rank(num_kv_heads: int, tp: int = 1) -> int:
     return max(1, heads // ranks)
 
 
+def require_shape(shape: KVShape) -> None:
+    """Raise `TypeError` for what is not a `KVShape`.
+
+    >>> require_shape(5)
+    Traceback (most recent call last):
+    TypeError: shape is 5: expected a KVShape
+    """
+    if not isinstance(shape, KVShape):
+        raise TypeError(f"shape is {bounded(shape)}: expected a KVShape")
+
+
 def kv_tensors(
     shape: KVShape, num_pages: int, page_size: int = 1, dtype: str = "bf16", tp: int = 1
 ) -> list[TensorPlan]:
@@ -166,9 +177,10 @@ def kv_tensors(
     k_scale (48, 2, 2) float32
     v_scale (48, 2, 2) float32
     """
+    require_shape(shape)
     slots = whole_number("num_pages", num_pages, 0, "0 pages or more") * _page_size(page_size)
-    if dtype not in DTYPE_BITS:
-        raise ValueError(f"dtype is {dtype!r}: expected one of {', '.join(DTYPE_BITS)}")
+    if not isinstance(dtype, str) or dtype not in DTYPE_BITS:
+        raise ValueError(f"dtype is {bounded(dtype)}: expected one of {', '.join(DTYPE_BITS)}")
     ranks = whole_number("tp", tp, 1, "a tensor-parallel group has at least 1 rank")
     if shape.latent_dim is not None:
         heads, sizes = 1, {"latent": shape.latent_dim}
@@ -261,6 +273,8 @@ def page_waste(lengths: Iterable[int], page_size: int) -> PageWaste:
     >>> page_waste([1, 16, 17], page_size=16)
     PageWaste(pages=4, tokens=34, wasted=30)
     """
+    if not isinstance(lengths, Iterable):
+        raise TypeError(f"lengths is {bounded(lengths)}: expected the lengths of sequences")
     size, pages, tokens = _page_size(page_size), 0, 0
     for i, length in enumerate(lengths):
         number = whole_number(f"lengths[{i}]", length, 0, "a sequence has 0 tokens or more")

@@ -430,3 +430,11 @@ def test_what_was_solved_stays_solved(capsys):
     assert "❌ 1.1" in capsys.readouterr().out
     progress([1])
     assert "✅ 1.1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("chapters", [[9], [-1], [True], ["1"], b"abc", [2**70]])
+def test_progress_names_a_chapter_that_is_not_there(chapters):
+    with pytest.raises((TypeError, ValueError), match=r"^chapter is .*: chapters 0 to 8 have exercises|less than 2"):
+        progress(chapters)
+    with pytest.raises(TypeError, match=r"^chapters are 5: expected their numbers"):
+        progress(5)

@@ -471,7 +471,7 @@ def test_what_is_no_part_is_refused(parts, words):
 def test_more_slots_than_there_are_numbers_are_refused_before_memory_is_taken():
     with pytest.raises(ValueError, match=f"{2**31 - 1} pages of 2 are {2**32 - 2} slots: a slot is an integer in"):
         CacheManager(2**31 - 1, 2)
-    with pytest.raises(ValueError, match="a slot is an integer in") as refused:
+    with pytest.raises(ValueError, match=r"num_pages is .*: expected less than 2\*\*63") as refused:
         CacheManager(10**5000)
     assert len(str(refused.value)) < 300
 

@@ -677,3 +677,33 @@ def test_a_part_of_slots_indexes_its_own_rows_whether_or_not_the_whole_was_used(
         if used:
             assert slots.index.tolist() == [5, 6, 7]
         assert slots[1:3].index.tolist() == [6, 7]
+
+
+SHAPE = KVShape(2, num_kv_heads=2, head_dim=4)
+NUMBERS = {
+    "num_pages": lambda value: KVStore(SHAPE, value),
+    "page_size": lambda value: KVStore(SHAPE, 2, value),
+    "count": lambda value: KVStore(SHAPE, 2).rows(value),
+    "limit": lambda value: Slots([0], value),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_an_odd_or_huge_number_is_named_with_its_rule(name):
+    for value in (True, 1.5, float("nan"), float("inf"), "7", [], -1, 2**70, 10**5000):
+        with pytest.raises((TypeError, ValueError), match=f"^{name} is .*: ") as caught:
+            NUMBERS[name](value)
+        assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("device", [-1, 2**70, 1.5, "gpu", [], None])
+def test_a_device_that_is_none_is_named(device):
+    for make in (lambda: KVStore(SHAPE, 2, device=device), lambda: Slots([0], 4, device)):
+        with pytest.raises(ValueError, match=r"^device is .*: torch has no such device here"):
+            make()
+
+
+@pytest.mark.parametrize("shape", [5, True, None, "llama-3.1-8b"])
+def test_a_shape_that_is_none_is_named(shape):
+    with pytest.raises(TypeError, match=r"^shape is .*: expected a KVShape"):
+        KVStore(shape, 2)

@@ -18,6 +18,7 @@ from minikv.course.pictures.draw import Picture
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
 from minikv.course.reel import Reel, pictures_of
+from minikv.errors import bounded
 from minikv.testing.snapshot import legible
 
 
@@ -107,7 +108,10 @@ def play(steps: Iterable[tuple[str, Picture]]) -> Player:
     FreeListPool: 0 of 3 free
      0  #nn    # in use  . free  n new
     """
-    found = list(steps)
+    found = list(steps) if isinstance(steps, Iterable) else [steps]
+    for step in found:
+        if not (isinstance(step, tuple) and len(step) == 2 and isinstance(step[1], Picture)):
+            raise TypeError(f"a step is {bounded(step)}: expected a caption and its picture")
     if not found:
         raise ValueError("there are no steps to play")
     captions = [legible(f"{i}. {caption}") for i, (caption, _) in enumerate(found, start=1)]

@@ -125,6 +125,8 @@ def bench(
 
 def _known(names: Sequence[str]) -> Sequence[str]:
     """`names`, each of which is a workload's."""
+    if not isinstance(names, Sequence):
+        raise TypeError(f"only is {bounded(names)}: expected names of workloads")
     for name in names:
         if name not in SHARES:
             raise ValueError(f"workload is {bounded(name)}: expected one of {', '.join(SHARES)}")

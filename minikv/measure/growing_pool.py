@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, whole_number
-from minikv.pools.contract import Pages, page_id, page_ids, refuse_free, request
+from minikv.pools.contract import NO_PAGES, PAGE_LIMIT, Pages, page_id, page_ids, refuse_free, request
 
 
 class GrowingPool:
@@ -24,6 +24,8 @@ class GrowingPool:
 
     def __init__(self, size: int):
         self.size = whole_number("size", size, 1, "a pool holds at least 1 page")
+        if self.size > PAGE_LIMIT:
+            raise ValueError(f"size is {self.size}: a page is an integer in [0, 2**31)")
         self._returned = array("i")  # the next page to hand out is the last
         self._in_use = bytearray()  # one byte for each page that was made: 1 or 0
 
@@ -47,6 +49,7 @@ class GrowingPool:
 
     def alloc_to(self, row: memoryview) -> None:
         """Take as many pages as `row`, a memoryview of int32, is long, and write them there, or none: `OutOfPages`."""
+        row[:0] = NO_PAGES  # refuses a row of another kind before a page is taken
         row[:] = self.alloc(len(row)).data
 
     def free(self, pages: Any) -> None:

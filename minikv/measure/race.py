@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from minikv.errors import whole_number
+from minikv.errors import bounded, whole_number
 from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, StoringLimit, collecting, run
 from minikv.measure.progress import Tick, quiet
 from minikv.measure.results import Race, Result
@@ -54,6 +54,10 @@ def race(
 
 def _checked_rounds(workload: Workload, contenders: Sequence[Contender], rounds: int) -> int:
     """`rounds` as an int, if there is something to race with and for."""
+    if not isinstance(workload, Workload):
+        raise TypeError(f"workload is {bounded(workload)}: expected a Workload")
+    if not isinstance(contenders, Sequence) or not all(isinstance(each, Contender) for each in contenders):
+        raise TypeError(f"contenders are {bounded(contenders)}: expected a sequence of Contender")
     names = [contender.name for contender in contenders]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"contenders are {', '.join(names) or 'none'}: expected some, each with a name of its own")
@@ -64,6 +68,7 @@ def _checked_rounds(workload: Workload, contenders: Sequence[Contender], rounds:
 
 def _capacity(workload: Workload, share: int) -> tuple[int, int]:
     """Tokens: `share` per cent of the working set, but enough for all in flight; and how many per cent that makes."""
+    share = whole_number("share", share, 1, "the capacity is at least 1 per cent of the working set")
     everything = working_set(workload)
     capacity = max(everything * share // 100, IN_FLIGHT * (max(workload.lengths) + 16))
     return capacity, round(100 * capacity / everything)

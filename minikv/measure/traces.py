@@ -58,6 +58,8 @@ def read_trace(lines: Iterable[bytes | str], name: str = "trace") -> Iterator[Tr
     Traceback (most recent call last):
     minikv.measure.traces.TraceError: t.jsonl, line 2: there is no timestamp
     """
+    if isinstance(lines, (str, bytes)) or not isinstance(lines, Iterable):
+        raise TypeError(f"lines are {bounded(lines)}: expected the lines of a trace")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

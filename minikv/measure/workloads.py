@@ -17,11 +17,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from minikv.errors import whole_number
 from minikv.measure.traces import TraceRequest
 from minikv.tokens import PackedTokens
 
 BLOCK = 512
 _VOCABULARY = 128_000
+_COUNT = "a workload has 0 requests or more"
 _Tokens = npt.NDArray[np.uint32]
 
 
@@ -75,6 +77,7 @@ def chat(count: int = 2048) -> Workload:
     >>> later.prompt[: len(first.full)] == first.full          # the next turn brings the whole conversation again
     True
     """
+    count = whole_number("count", count, 0, _COUNT)
     writer, exchanges = _Writer(1), list[Exchange]()
     systems = [writer.text(1000) for _ in range(16)]
     live: list[tuple[_Tokens, int]] = []
@@ -97,6 +100,7 @@ def documents(count: int = 512) -> Workload:
     >>> max(len(request.prompt) for request in documents(4).exchanges) > 20_000
     True
     """
+    count = whole_number("count", count, 0, _COUNT)
     writer = _Writer(2)
     papers = [writer.text(20_000) for _ in range(64)]
     weights = 1 / np.arange(1, 65)
@@ -114,6 +118,7 @@ def strangers(count: int = 2000) -> Workload:
     >>> len(strangers(3).exchanges[0].prompt)
     1000
     """
+    count = whole_number("count", count, 0, _COUNT)
     writer, exchanges = _Writer(3), list[Exchange]()
     for i in range(count):
         prompt = writer.text(1000)
@@ -129,6 +134,7 @@ def thoughts(count: int = 1728) -> Workload:
     >>> a.prompt[:964] == b.prompt[:964]
     True
     """
+    count = whole_number("count", count, 0, _COUNT)
     writer, exchanges = _Writer(4), list[Exchange]()
     for _ in range(-(-count // 64)):
         trunk = writer.text(900)

@@ -41,6 +41,9 @@ class PageTable:
     def __init__(self, num_rows: int, max_length: int):
         self.num_rows = whole_number("num_rows", num_rows, 1, "a page table has at least 1 row")
         self.max_length = whole_number("max_length", max_length, 1, "a row holds at least 1 slot")
+        if self.num_rows * self.max_length > POOL_LIMIT:
+            cells = bounded(self.num_rows * self.max_length)
+            raise ValueError(f"num_rows x max_length is {cells}: a page table has at most 2**28 cells")
         self._rows = FreeListPool(self.num_rows)
         self._table = np.full((self.num_rows, self.max_length), _UNUSED, np.int32)
         self._lengths = [0] * self.num_rows

@@ -139,6 +139,8 @@ class Engine:
         self, prompts: Iterable[TokensLike], params: Params | Sequence[Params], namespace: Hashable
     ) -> list[Request]:
         """A request for each of `prompts`, which are still to be submitted."""
+        if not isinstance(prompts, Iterable):
+            raise TypeError(f"prompts are {bounded(prompts)}: expected a sequence of prompts")
         listed = list(prompts)
         each = list(params) if isinstance(params, Sequence) else [params] * len(listed)
         if len(each) != len(listed):

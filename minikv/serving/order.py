@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from minikv.errors import whole_number
+from minikv.errors import bounded, whole_number
 from minikv.serving.request import Request
 
 CachedLength = Callable[[Request], int]
@@ -59,3 +59,15 @@ class LongestPrefixFirst:
 
     def __repr__(self) -> str:
         return f"LongestPrefixFirst(window={self.window})"
+
+
+def require_order(order: Order) -> Order:
+    """`order` itself; `TypeError` if it cannot arrange requests.
+
+    >>> require_order(5)
+    Traceback (most recent call last):
+    TypeError: order is 5: expected an Order
+    """
+    if isinstance(order, type) or not callable(getattr(order, "arrange", None)):
+        raise TypeError(f"order is {bounded(order)}: expected an Order")
+    return order

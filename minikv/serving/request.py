@@ -42,7 +42,7 @@ class Request:
         self.params = SamplingParams.of(params)
         require_hashable(namespace)
         self.sampler = Sampler(self.params)
-        self.namespace, self.eos = namespace, eos
+        self.namespace, self.eos = namespace, end_tokens(eos)
         self.output: list[int] = []
         self.reason: str | None = None
         self.number = 0  # in order of arrival, from 1; the scheduler gives it
@@ -106,6 +106,17 @@ class Request:
         state = self.reason or ("waiting" if self.sequence is None else "running")
         new = f"{len(self.output)} of {self.max_new_tokens} new tokens"
         return f"Request({self.number}, {state}, {len(self.prompt)} prompt + {new})"
+
+
+def end_tokens(eos: Collection[int]) -> frozenset[int]:
+    """`eos` as a set of token ids, or an error if it is not a collection of them.
+
+    >>> sorted(end_tokens([2, 7, 2]))
+    [2, 7]
+    """
+    if not isinstance(eos, Collection) or isinstance(eos, (str, bytes)):
+        raise TypeError(f"eos is {bounded(eos)}: expected a collection of token ids")
+    return frozenset(map(token_id, eos))
 
 
 def token_id(token: int) -> int:

@@ -40,8 +40,8 @@ class SamplingParams:
             object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least, rule))
         warm, rule = self.temperature, "0 picks the likeliest token, more gives the others a chance"
         if isinstance(warm, bool) or not isinstance(warm, (int, float)):
-            raise TypeError(f"temperature is {bounded(warm)} ({type(warm).__name__}), no number: {rule}")
-        if not (math.isfinite(warm) and warm >= 0):
+            raise TypeError(f"temperature is {bounded(warm)} ({type(warm).__name__}), not a number: {rule}")
+        if not 0 <= warm < math.inf:
             raise ValueError(f"temperature is {bounded(warm)}: {rule}")
 
     @classmethod

@@ -21,7 +21,7 @@ from minikv.manager import CacheManager
 from minikv.manager import Sequence as ManagedSequence
 from minikv.manager.sequence import RUNNING
 from minikv.prefix import NoCache
-from minikv.serving.order import FirstComeFirstServed, Order
+from minikv.serving.order import FirstComeFirstServed, Order, require_order
 from minikv.serving.request import ABORTED, Request
 from minikv.serving.scheduled import ScheduledChunk, paired, rest_of
 from minikv.tokens import common_prefix
@@ -63,7 +63,7 @@ class Scheduler:
         self.max_running = whole_number("max_running", max_running, 1, "at least 1 request runs")
         rule = "each running request that decodes gets 1 token of a step"
         self.token_budget = whole_number("token_budget", token_budget, self.max_running, rule)
-        self.order: Order = FirstComeFirstServed() if order is None else order
+        self.order = require_order(FirstComeFirstServed() if order is None else order)
         self.max_overtakes = whole_number("max_overtakes", max_overtakes, 0, "with 0 no request is overtaken")
         never = min_awaited_prefix is None or isinstance(manager.cache, NoCache)  # which never publishes anything
         rule = "a request waits for at least 1 token"

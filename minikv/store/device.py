@@ -34,7 +34,7 @@ def device_of(device: Any) -> torch.device:
     """
     try:
         found = torch.empty(0, device=torch.device(device)).device
-    except (RuntimeError, AssertionError, TypeError) as error:  # each build of torch says it in its own way
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:  # each build of torch says it in its own way
         raise ValueError(f"device is {bounded(device)}: torch has no such device here") from error
     if found.type == "meta":
         raise ValueError(f"device is {bounded(device)}: expected one that keeps bytes")

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from minikv.errors import InvariantError, bounded, whole_number
-from minikv.sizing import KVShape
+from minikv.sizing import KVShape, require_shape
 from minikv.store.device import device_of, dtype_of, side_stream
 from minikv.store.host import HostCopy, fetch, layer_number, send
 from minikv.store.layout import LAYOUTS, Layout, cut, places, row_bytes
@@ -147,6 +147,9 @@ class KVStore:
 
     def rows(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Memory for the keys and values of `count` slots in one layer, for `view` to gather into again and again."""
+        count = whole_number("count", count, 0, f"this store has {self.num_slots} slots")
+        if count > self.num_slots:
+            raise ValueError(f"count is {count}: this store has {self.num_slots} slots")
         k, v = (side.new_empty(count, side.shape[2]) for side in self._views[:2])
         return k, v
 
@@ -279,6 +282,7 @@ def _once(target: Slots, name: str) -> Slots:
 
 
 def _require(shape: KVShape, layout: str) -> None:
+    require_shape(shape)
     if shape.latent_dim is not None:
         raise ValueError(f"latent_dim is {shape.latent_dim}: this store keeps K and V, not latent vectors")
     if layout not in LAYOUTS:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from minikv.errors import bounded
+from minikv.errors import bounded, whole_number
+from minikv.store.device import device_of
 from minikv.tokens import integers
 
 SlotNumbers = npt.NDArray[np.int64]
@@ -31,10 +32,12 @@ class Slots:
     __slots__ = ("_distinct", "_index", "_run", "device", "limit", "numbers")
 
     def __init__(self, slots: Any, limit: int, device: torch.device | str = "cpu", name: str = "slots"):
-        numbers = _checked(slots.numbers if isinstance(slots, Slots) else slots, limit, name)
+        limit = whole_number("limit", limit, 1, "a store has at least 1 slot")
+        where = device if isinstance(device, torch.device) else device_of(device)
+        numbers = _checked(slots.numbers if isinstance(slots, Slots) else slots, limit, str(name))
         numbers.flags.writeable = False
         self.numbers: SlotNumbers = numbers
-        self.limit, self.device = limit, torch.device(device)
+        self.limit, self.device = limit, where
         self._index: torch.Tensor | None = None
         self._distinct: bool | None = None
         self._run: slice | bool | None = False  # not looked up yet

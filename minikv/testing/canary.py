@@ -13,12 +13,12 @@ from contextlib import AbstractContextManager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from minikv.errors import InvariantError, bounded
+from minikv.errors import InvariantError, bounded, whole_number
 from minikv.pools import page_slots
 from minikv.testing.ledger import CACHE_VERBS, given_pages
 from minikv.testing.snapshot import plain
-from minikv.testing.watch import Call, watch
-from minikv.tokens import pack
+from minikv.testing.watch import Call, require_verbs, watch
+from minikv.tokens import integers, pack
 
 
 class CanaryError(InvariantError):
@@ -64,6 +64,8 @@ class Canary(AbstractContextManager["Canary"]):
         self._cache, self._writes = cache, writes
         self.step = 0
         self._where = ""
+        if cache is not None:
+            require_verbs("cache", cache, CACHE_VERBS)
         self._stop: Callable[[], None] | None = watch(cache, CACHE_VERBS, self._hear) if cache is not None else None
 
     def close(self) -> None:
@@ -76,8 +78,11 @@ class Canary(AbstractContextManager["Canary"]):
 
     def write(self, tokens: Any, slots: Any, start: int = 0, namespace: Hashable = None, words: str = "") -> None:
         """Compute `tokens[start:]` into `slots[start:]`; the tokens before are what they are computed from."""
-        listed, prints, to = pack(tokens).tolist(), fingerprints(tokens, self._seed(namespace)), plain(slots)
-        for position in range(start, len(listed)):
+        listed, prints = pack(tokens).tolist(), fingerprints(tokens, self._seed(namespace))
+        to = integers(plain(slots), "slots", "a slot is an integer in [0, 2**31)", 2**31)
+        if len(to) < len(listed):
+            raise ValueError(f"{len(to)} slots for the {len(listed)} tokens {bounded(listed)}: expected as many")
+        for position in range(whole_number("start", start, 0, "tokens count from 0"), len(listed)):
             mark = Mark(listed[position], position, prints[position], self.step, words or f"write {bounded(listed)}")
             self._marks[int(to[position])] = mark
 

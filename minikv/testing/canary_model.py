@@ -14,10 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from minikv.errors import whole_number
+from minikv.serving.request import end_tokens
 from minikv.sizing import KVShape
 from minikv.testing.canary import Canary, CanaryError, fingerprints
 from minikv.testing.snapshot import plain
-from minikv.tokens import pack
+from minikv.tokens import TOKEN_LIMIT, pack
 
 
 class CanaryModel:
@@ -41,7 +42,9 @@ class CanaryModel:
 
     def __init__(self, vocab_size: int = 256, eos: Collection[int] = (), canary: Canary | None = None):
         self.vocab_size = whole_number("vocab_size", vocab_size, 1, "a model knows at least 1 token")
-        self.eos = frozenset(eos)
+        if self.vocab_size > TOKEN_LIMIT:
+            raise ValueError(f"vocab_size is {self.vocab_size}: a token is an integer in [0, 2**32)")
+        self.eos = end_tokens(eos)
         self.shape = KVShape(num_layers=1, num_kv_heads=1, head_dim=1)
         self.canary = Canary() if canary is None else canary
 

@@ -101,6 +101,7 @@ def explore(
     """
     if not 0 < len(programs) <= len(NAMES):
         raise ValueError(f"{len(programs)} programs: expected 1 to {len(NAMES)}")
+    _require_functions(world=world, check=bool if check is None else check)
     if interruptions is not None:
         interruptions = whole_number("interruptions", interruptions, 0, "0 or more are allowed")
     waiting: list[tuple[int, tuple[int, ...]]] = [(0, ())]
@@ -134,6 +135,8 @@ def follow(letters: str, world: Any, *programs: Program, check: Callable[[Any], 
     Traceback (most recent call last):
     ValueError: letter 3 is 'A': that program is done already
     """
+    if not isinstance(letters, str):
+        raise TypeError(f"letters is {bounded(letters)}: expected text such as 'AAB'")
     run = _Run(world, programs, check)
     for number, letter in enumerate(letters, start=1):
         who = NAMES.find(letter)
@@ -144,6 +147,12 @@ def follow(letters: str, world: Any, *programs: Program, check: Callable[[Any], 
         if (error := run.step(who)) is not None:
             raise error
     return run.order(None)
+
+
+def _require_functions(**functions: Any) -> None:
+    for name, function in functions.items():
+        if not callable(function):
+            raise TypeError(f"{name} is {bounded(function)}: expected a function")
 
 
 def _begin(name: str, program: Program, world: Any) -> Steps:

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.testing.snapshot import plain, snapshot
-from minikv.testing.watch import Call, watch
+from minikv.testing.watch import Call, require_verbs, watch
 
 POOL_VERBS = ("alloc", "alloc_to", "free", "occupy")
+MOST_SLOTS = 2**24
 CACHE_VERBS = ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "reset")
 FREE, CALLER, CACHE = "free", "the caller's", "cached"
 
@@ -77,9 +78,12 @@ class Ledger(AbstractContextManager["Ledger"]):
     ):
         page_size = getattr(cache, "page_size", 1) if page_size is None else page_size
         self._page = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        self._num_slots = _require(pool, cache, sequences) * self._page
+        if self._num_slots > MOST_SLOTS:
+            raise ValueError(f"the pool has {self._num_slots} slots: a ledger has a record of each, of at most 2**24")
         self._pool, self._cache, self._sequences = pool, cache, sequences
         self.step = 0
-        self._book = dict.fromkeys(range(pool.size * self._page), Entry(FREE, 0, ""))
+        self._book = dict.fromkeys(range(self._num_slots), Entry(FREE, 0, ""))
         self._stops: list[Callable[[], None]] = []
         self.check()
         self._stops += [watch(pool, POOL_VERBS, self._hear), watch(cache, CACHE_VERBS, self._hear)]
@@ -93,8 +97,12 @@ class Ledger(AbstractContextManager["Ledger"]):
         self.close()
 
     def owner(self, slot: int) -> Entry:
-        """The record of `slot`."""
-        return self._book[slot]
+        """The record of `slot`; `ValueError` if the pool does not have it."""
+        rule = f"this pool has slots 0 to {self._num_slots - 1}"
+        number = whole_number("slot", slot, 0, rule)
+        if number >= self._num_slots:
+            raise ValueError(f"slot is {number}: {rule}")
+        return self._book[number]
 
     @property
     def callers(self) -> list[int]:
@@ -197,6 +205,16 @@ class Ledger(AbstractContextManager["Ledger"]):
                 if entry.owner != CALLER:
                     raise LedgerError(f"{where}: slot {slot} has two owners:\nsequence {name!r}, and {entry}")
                 claimed[slot] = name
+
+
+def _require(pool: Any, cache: Any, sequences: Any) -> int:
+    """The size of `pool`, if a ledger can watch these three."""
+    if not callable(getattr(pool, "is_free", None)) or isinstance(pool, type):
+        raise TypeError(f"pool is {bounded(pool)}: expected a pool, with size and is_free()")
+    require_verbs("cache", cache, CACHE_VERBS)
+    if sequences is not None and not callable(sequences):
+        raise TypeError(f"sequences is {bounded(sequences)}: expected a function that returns them")
+    return whole_number("size", pool.size, 1, "a pool holds at least 1 page")
 
 
 def held_by_nodes(cache: Any, where: str) -> dict[int, str]:

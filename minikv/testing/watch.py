@@ -14,6 +14,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from minikv.errors import bounded
+
 _moments = itertools.count(1)
 
 
@@ -56,6 +58,18 @@ class _Nesting(threading.local):
 
 
 _nesting = _Nesting()
+
+
+def require_verbs(name: str, thing: Any, verbs: Iterable[str]) -> None:
+    """Raise `TypeError` for a `thing` that has none of `verbs`.
+
+    >>> require_verbs("cache", 5, ["insert", "evict"])
+    Traceback (most recent call last):
+    TypeError: cache is 5: expected an object with insert() or evict()
+    """
+    listed = list(verbs)
+    if isinstance(thing, type) or not any(callable(getattr(thing, verb, None)) for verb in listed):
+        raise TypeError(f"{name} is {bounded(thing)}: expected an object with {'() or '.join(listed)}()")
 
 
 def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], None]:

@@ -29,6 +29,7 @@ from minikv.course.exercises.judge import (
     smallest,
 )
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, recall, remember
+from minikv.errors import bounded, whole_number
 
 CHAPTERS = range(9)
 
@@ -212,7 +213,10 @@ def exercises_of(chapter: int) -> Sequence[Exercise | Hunt]:
     >>> [exercise.id for exercise in exercises_of(1)]
     ['1.1', '1.2', '1.3']
     """
-    found: Sequence[Exercise | Hunt] = importlib.import_module(f"minikv.course.exercises.ch{chapter:02d}").EXERCISES
+    number = whole_number("chapter", chapter, 0, f"chapters 0 to {max(CHAPTERS)} have exercises")
+    if number not in CHAPTERS:
+        raise ValueError(f"chapter is {bounded(number)}: chapters 0 to {max(CHAPTERS)} have exercises")
+    found: Sequence[Exercise | Hunt] = importlib.import_module(f"minikv.course.exercises.ch{number:02d}").EXERCISES
     return found
 
 
@@ -242,6 +246,8 @@ def progress(chapters: Iterable[int] = CHAPTERS) -> None:
     >>> progress([])
     0 of 0 solved
     """
+    if not isinstance(chapters, Iterable):
+        raise TypeError(f"chapters are {bounded(chapters)}: expected their numbers")
     marks, solved, total = recall(), 0, 0
     for chapter in chapters:
         row = [(exercise.id, marks.get(exercise.id, NOT_ATTEMPTED)) for exercise in exercises_of(chapter)]

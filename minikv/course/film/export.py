@@ -13,6 +13,7 @@ from minikv.course.pictures.render import HOW_TO_GET_PICTURES, svg_to_png
 from minikv.course.pictures.svg import markup
 from minikv.course.player import script, style
 from minikv.course.reel import Reel
+from minikv.errors import bounded
 from minikv.testing.snapshot import NodeView, ranges, shorten
 
 if TYPE_CHECKING:
@@ -171,8 +172,12 @@ def png_of(frame: Frame, room: Room) -> bytes:
 
 def gif_of(film: Film, seconds_per_step: float) -> bytes:
     """All frames, each shown for so many seconds; the last one twice as long."""
-    if not seconds_per_step > 0:
-        raise ValueError(f"seconds_per_step is {seconds_per_step}: a step lasts longer than 0 seconds")
+    if isinstance(seconds_per_step, bool) or not isinstance(seconds_per_step, (int, float)):
+        raise TypeError(f"seconds_per_step is {bounded(seconds_per_step)}: expected a number")
+    if not 0 < seconds_per_step <= 3600:
+        raise ValueError(
+            f"seconds_per_step is {bounded(seconds_per_step)}: a step lasts more than 0 seconds, at most an hour"
+        )
     try:
         from PIL import Image
     except ImportError:

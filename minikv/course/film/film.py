@@ -17,6 +17,7 @@ from minikv.course.film.state import Label
 from minikv.course.pictures.draw import Picture
 from minikv.course.player import Player
 from minikv.course.reel import Reel
+from minikv.errors import whole_number
 from minikv.files import replace
 
 if TYPE_CHECKING:
@@ -94,17 +95,20 @@ class Film:
 
     def at(self, step: int) -> Frame:
         """The frame of a step, or from the end with a negative one; `ValueError` if there is none."""
-        if not -len(self.frames) <= step < len(self.frames):
-            raise ValueError(f"step is {step}: this film has steps 0 to {len(self.frames) - 1}")
-        return self.frames[step]
+        rule = f"this film has steps 0 to {len(self.frames) - 1}"
+        number = whole_number("step", step, -len(self.frames), rule)
+        if number >= len(self.frames):
+            raise ValueError(f"step is {number}: {rule}")
+        return self.frames[number]
 
     def why(self, slot: int) -> Story:
         """Who owned `slot`, when and why; `ValueError` for a slot that this film never saw."""
-        events = self.slot_stories().get(slot)
-        if events is None:
-            seen = sorted(self.slot_stories())
-            raise ValueError(f"slot is {slot}: this film saw " + (f"slots {seen[0]} to {seen[-1]}" if seen else "none"))
-        return Story(slot, tuple(words for _, words in events))
+        stories = self.slot_stories()
+        rule = "this film saw " + (f"slots {min(stories)} to {max(stories)}" if stories else "none")
+        number = whole_number("slot", slot, 0, rule)
+        if number not in stories:
+            raise ValueError(f"slot is {number}: {rule}")
+        return Story(number, tuple(words for _, words in stories[number]))
 
     def slot_stories(self) -> dict[int, list[tuple[int, str]]]:
         """For every slot that the film saw, its events: (step, words)."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minikv.course.pictures.draw import Picture
+from minikv.errors import bounded
 from minikv.testing.snapshot import legible
 
 _STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "x"), ("--", "v"), ("-.", "P"))
@@ -35,11 +36,12 @@ def plot(
         10      1      1
        100   10.5      1
     """
+    _require(x, series, log)
     ((name, values),) = x.items()
-    title, name, y = legible(title), legible(name), legible(y)
+    title, name, y = legible(str(title)), legible(str(name)), legible(str(y))
     if len(series) > len(_STYLES):
         raise ValueError(f"{len(series)} series: a plot tells at most {len(_STYLES)} apart")
-    lines = [(legible(line), numbers) for line, numbers in series.items()]
+    lines = [(legible(str(line)), numbers) for line, numbers in series.items()]
     for line, numbers in lines:
         if len(numbers) != len(values):
             raise ValueError(f"series {line!r} has {len(numbers)} values, {name} has {len(values)}: expected as many")
@@ -49,6 +51,15 @@ def plot(
     rows = ["   ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in zip(*columns)]
     heading = f"{title} ({y})" if y else title
     return Picture("\n".join([heading, *rows]), lambda: _svg(title, name, values, lines, y, log))
+
+
+def _require(x: Any, series: Any, log: Any) -> None:
+    if log not in ("", "x", "y", "xy"):
+        raise ValueError(f"log is {bounded(log)}: expected x, y or xy, or nothing")
+    if not isinstance(x, Mapping) or len(x) != 1:
+        raise TypeError(f"x is {bounded(x)}: expected one name with its values")
+    if not isinstance(series, Mapping):
+        raise TypeError(f"series is {bounded(series)}: expected names with their values")
 
 
 def _number(value: float | None) -> str:

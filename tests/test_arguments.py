@@ -1,0 +1,185 @@
+"""Arguments that make no sense, at every public name that takes a number: one line that says what is wrong, and why."""
+
+from __future__ import annotations
+
+import pytest
+
+from minikv import (
+    BitmaskPool,
+    CacheManager,
+    Canary,
+    CanaryModel,
+    Engine,
+    FreeListPool,
+    KVShape,
+    Ledger,
+    LongestPrefixFirst,
+    NoCache,
+    PageTable,
+    QueuePool,
+    RadixCache,
+    Request,
+    SamplingParams,
+    Scheduler,
+    bytes_per_page,
+    bytes_per_token,
+    explore,
+    follow,
+    kv_budget,
+    kv_heads_per_rank,
+    kv_tensors,
+    page_slots,
+    page_waste,
+    pages_that_fit,
+    slot_pages,
+)
+from minikv.measure import race, replay
+from minikv.measure.bench import bench
+from minikv.measure.growing_pool import GrowingPool
+from minikv.measure.lap import Contender
+from minikv.measure.traces import read_trace
+from minikv.measure.workloads import WORKLOADS
+
+SHAPE = KVShape(2, num_kv_heads=2, head_dim=4)
+POOLS = FreeListPool, BitmaskPool, QueuePool, GrowingPool
+MINE = [Contender("mine", RadixCache)]
+
+
+def table():
+    found = PageTable(2, 4)
+    found.open()
+    return found
+
+
+def steps(world):
+    yield "nothing"
+
+
+# What the argument is called, and a call that has it.
+NUMBERS = {
+    "num_layers": [lambda v: KVShape(v, num_kv_heads=2, head_dim=4), lambda v: KVShape(v, latent_dim=4)],
+    "num_kv_heads": [lambda v: KVShape(2, v, 4), lambda v: kv_heads_per_rank(v, 2)],
+    "head_dim": [lambda v: KVShape(2, 2, v)],
+    "tp": [lambda v: kv_heads_per_rank(8, v), lambda v: bytes_per_token(SHAPE, tp=v)],
+    "num_pages": [lambda v: kv_tensors(SHAPE, v), CacheManager],
+    "page_size": [
+        lambda v: bytes_per_page(SHAPE, v), lambda v: page_waste([1], v), lambda v: page_slots([0], v),
+        lambda v: slot_pages([0], v), lambda v: kv_tensors(SHAPE, 1, v), lambda v: CacheManager(4, v),
+        RadixCache, NoCache,
+        lambda v: Ledger(FreeListPool(4), RadixCache(), v),
+    ],
+    "memory_bytes": [lambda v: kv_budget(v, 1)],
+    "weight_bytes": [lambda v: kv_budget(100, v)],
+    "budget_bytes": [lambda v: pages_that_fit(v, 1)],
+    "page_bytes": [lambda v: pages_that_fit(100, v)],
+    "size": list(POOLS),
+    "page": [lambda v, make=make: make(4).is_free(v) for make in POOLS],
+    "num_rows": [lambda v: PageTable(v, 4)],
+    "max_length": [lambda v: PageTable(4, v)],
+    "row": [lambda v: table().length(v), lambda v: table().append(v, [1]), lambda v: table().close(v)],
+    "start": [lambda v: table().write(0, v, []), lambda v: Canary().write([1], [1], v)],
+    "max_new_tokens": [SamplingParams, lambda v: Request([1], v)],
+    "seed": [lambda v: SamplingParams(1, seed=v)],
+    "step": [lambda v: Request([1], 1).take(1, v)],
+    "token": [lambda v: Request([1], 1).take(v, 1), lambda v: Request([1], 1, eos=[v])],
+    "window": [LongestPrefixFirst],
+    "token_budget": [lambda v: Scheduler(CacheManager(4), v)],
+    "max_running": [lambda v: Scheduler(CacheManager(4), max_running=v)],
+    "max_overtakes": [lambda v: Scheduler(CacheManager(4), max_overtakes=v)],
+    "min_awaited_prefix": [lambda v: Scheduler(CacheManager(4), min_awaited_prefix=v)],
+    "vocab_size": [CanaryModel],
+    "slot": [lambda v: Ledger(FreeListPool(4), RadixCache()).owner(v)],
+    "interruptions": [lambda v: explore(list, steps, interruptions=v)],
+    "count": [WORKLOADS[name] for name in ("W1", "W2", "W3", "W4")],
+    "share": [lambda v: race(WORKLOADS["W3"](2), MINE, v)],
+    "rounds": [lambda v: race(WORKLOADS["W3"](2), MINE, rounds=v)],
+    "spare": [lambda v: CacheManager(4).start([1], spare=v)],
+    "limit": [lambda v: CacheManager(4).start([1], limit=v)],
+    "num_tokens": [lambda v: RadixCache().evict(v)],
+}  # fmt: skip
+ODD = True, 1.5, float("nan"), float("inf"), "7", [], {}, object(), -1, -(2**70)
+HUGE = 2**63, 2**70, 10**5000
+UNLIMITED = "page", "row", "slot", "num_tokens", "limit", "interruptions"  # any number that is not there, or is enough
+
+
+def refused(name, act, value):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        act(value)
+    said = str(caught.value)
+    assert said.startswith(f"{name} is "), said
+    assert ": " in said
+    assert len(said) < 200
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_an_odd_number_is_named_with_its_rule(name):
+    for act in NUMBERS[name]:
+        for value in ODD:
+            refused(name, act, value)
+
+
+@pytest.mark.parametrize("name", sorted(set(NUMBERS) - set(UNLIMITED)))
+def test_a_huge_number_is_refused_before_memory_is_taken(name):
+    for act in NUMBERS[name]:
+        for value in HUGE:
+            refused(name, act, value)
+
+
+class NoOrder:
+    """Arranges nothing."""
+
+
+THINGS = {
+    "shape": [lambda v: kv_tensors(v, 1), bytes_per_token],
+    "lengths": [lambda v: page_waste(v, 4)],
+    "order": [lambda v: Scheduler(CacheManager(4), order=v)],
+    "eos": [lambda v: Request([1], 1, eos=v), lambda v: CanaryModel(5, v)],
+    "prompts": [lambda v: Engine(CanaryModel(5), CacheManager(4)).generate(v, 1)],
+    "pool": [lambda v: Ledger(v, RadixCache())],
+    "cache": [lambda v: Ledger(FreeListPool(4), v), Canary],
+    "sequences": [lambda v: Ledger(FreeListPool(4), RadixCache(), sequences=v)],
+    "workload": [lambda v: race(v, MINE)],
+    "contenders": [lambda v: race(WORKLOADS["W3"](2), v)],
+    "only": [lambda v: bench(only=v)],
+    "lines": [lambda v: list(read_trace(v))],
+    "world": [lambda v: explore(v, steps)],
+    "check": [lambda v: explore(list, steps, check=v)],
+    "letters": [lambda v: follow(v, [], steps)],
+}
+
+
+@pytest.mark.parametrize("name", THINGS)
+def test_a_wrong_thing_is_named_with_what_was_expected(name):
+    for act in THINGS[name]:
+        for value in (5, 1.5, True, NoOrder()):
+            with pytest.raises(TypeError, match=f"^{name} (is|are) .*: expected "):
+                act(value)
+
+
+def test_a_ledger_and_a_page_table_have_room_for_their_records():
+    with pytest.raises(ValueError, match="the pool has 33554432 slots: a ledger has a record of each"):
+        Ledger(FreeListPool(2), RadixCache(2**24))
+    with pytest.raises(ValueError, match="num_rows x max_length is 1073741824: a page table has at most 2"):
+        PageTable(2**15, 2**15)
+    with pytest.raises(ValueError, match="size is 2147483649: a page is an integer"):
+        GrowingPool(2**31 + 1)
+
+
+def test_a_canary_writes_all_or_nothing():
+    canary = Canary()
+    for slots, says in (([3, -1], r"slots\[1\] is -1"), ([3], "1 slots for the 2 tokens")):
+        with pytest.raises(ValueError, match=says):
+            canary.write([1, 2], slots)
+        assert canary.mark(3) is None
+
+
+def test_a_growing_pool_loses_no_page_to_a_row_of_another_kind():
+    pool = GrowingPool(4)
+    with pytest.raises((TypeError, ValueError)):
+        pool.alloc_to(memoryview(bytearray(2)))
+    assert pool.num_free == 4
+
+
+def test_replay_names_a_capacity_that_is_none():
+    for value in (True, 1.5, float("nan"), -1, "x"):
+        refused("capacity", lambda v: replay([], RadixCache(), v), value)
