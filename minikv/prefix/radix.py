@@ -612,7 +612,8 @@ class RadixCache:
     def _remove_root(self, root: RadixRoot) -> None:
         """Forget a namespace that holds nothing, even if its hash has changed since; the default one stays.
 
-        Where hashes raise, or two names have become equal, the empty root stays: better than to lose another one.
+        Where hashes raise, or two names that are needed have become equal, the empty root stays until that has changed:
+        better than to lose another one.
         """
         if root.namespace is None:
             return
@@ -621,8 +622,9 @@ class RadixCache:
                 del self._roots[root.namespace]
                 return
         with suppress(Exception):
-            others = {name: other for name, other in self._roots.items() if other is not root}
-            if len(others) == len(self._roots) - 1:
+            needed = [(name, other) for name, other in self._roots.items() if name is None or other.children]
+            others = dict(needed)
+            if len(others) == len(needed):
                 self._roots = others
 
     def _take_id(self) -> int:
