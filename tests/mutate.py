@@ -10,6 +10,7 @@ import ast
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 OTHER = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -43,13 +44,18 @@ class Mutant:
             getattr(self.parent, self.field)[self.index] = new
 
     def __str__(self) -> str:
-        return f"`{shown(self.old)}` -> `{shown(self.new)}`"
+        old, new = (ast.unparse(node).split("\n")[0] for node in (self.old, self.new))
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new)))
+        begin = max(0, same - 40)
+        return f"`{window(old, begin)}` -> `{window(new, begin)}`"
 
 
-def shown(node: ast.AST) -> str:
-    """The first line of a piece of code, in at most 70 characters."""
-    text = ast.unparse(node).split("\n")[0]
-    return text if len(text) <= 70 else text[:67] + "..."
+def window(text: str, begin: int) -> str:
+    """At most 70 characters of a line, from `begin` on where it is longer."""
+    if len(text) <= 70:
+        return text
+    cut = text[begin : begin + 70]
+    return f"{'...' * (begin > 0)}{cut}{'...' * (begin + 70 < len(text))}"
 
 
 def mutants_of(tree: ast.AST) -> Iterator[Mutant]:

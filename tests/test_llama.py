@@ -136,6 +136,16 @@ def test_a_store_of_half_precision_holds_what_a_wider_model_computes():
     assert 0 < (got - rough).abs().max() < 0.02
 
 
+def test_a_model_that_knows_nothing_has_no_biases_and_plain_norms():
+    weights = llama(seed=1, attention_bias=True).weights
+    biases = [weight for name, weight in weights.items() if name.endswith("bias")]
+    norms = [weight for name, weight in weights.items() if name.endswith("norm.weight")]
+    assert biases
+    assert norms
+    assert all(not bias.any() for bias in biases)
+    assert all(bool((norm == 1).all()) for norm in norms)
+
+
 def test_the_same_seed_draws_the_same_model():
     one, same, other = llama(seed=1), llama(seed=1), llama(seed=2)
     assert all(same.weights[name].equal(weight) for name, weight in one.weights.items())

@@ -562,19 +562,20 @@ def test_the_audit_misses_no_lock():
         manager.check()
 
 
-def test_a_cache_that_cannot_list_its_nodes_is_counted():
+@pytest.mark.parametrize("page_size", [1, 2])
+def test_a_cache_that_cannot_list_its_nodes_is_counted(page_size):
     class Closed:
         """The verbs of a radix cache, and no way to look inside."""
 
         def __init__(self):
-            self._inner = RadixCache()
+            self._inner = RadixCache(page_size)
 
         def __getattr__(self, name):
             if name in ("nodes", "roots", "root"):
                 raise AttributeError(name)
             return getattr(self._inner, name)
 
-    manager = CacheManager(8, prefix_cache=Closed())
+    manager = CacheManager(8, page_size, prefix_cache=Closed())
     ran(manager, [1, 2, 3])
     manager.start([1, 2, 3])
     manager.check()

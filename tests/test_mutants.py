@@ -43,6 +43,12 @@ def test_each_change_is_small(source, expected):
     assert changes(source) == expected
 
 
+def test_of_a_long_line_the_changed_place_is_shown():
+    (change, *_) = changes("call(" + ", ".join(f"a{number}" for number in range(50)) + ") < 3")
+    kept = "...42, a43, a44, a45, a46, a47, a48, a49)"
+    assert change == f"`{kept} < 3` -> `{kept} <= 3`"
+
+
 def test_docstrings_texts_annotations_and_decorators_stay():
     assert not changes('"""Two."""\n@cached(2)\ndef f(x: Literal[2]) -> Literal[2]:\n    "One."\n    return f"{2 + x}"')
     assert not changes("if TYPE_CHECKING:\n    x = 1")

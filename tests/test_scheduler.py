@@ -324,6 +324,14 @@ def test_a_prefix_that_is_being_computed_is_waited_for():
     assert (first.computed_tokens, second.computed_tokens, second.cached_tokens) == (9, 1, 8)
 
 
+@pytest.mark.parametrize(("least", "waits"), [(8, True), (9, False)])
+def test_of_a_prefix_the_whole_pages_are_waited_for(least, waits):
+    """They share ten tokens, eight of them in pages of four that both fill."""
+    scheduler = Scheduler(CacheManager(16, 4), min_awaited_prefix=least)
+    submitted(scheduler, [*range(10), 90, 92], [*range(10), 91, 93], new=1)
+    assert [number for number, _, _ in run_step(scheduler)] == ([1] if waits else [1, 2])
+
+
 def test_a_short_one_is_not():
     scheduler = Scheduler(CacheManager(64), min_awaited_prefix=9)
     submitted(scheduler, [*range(8), 90], [*range(8), 91], new=1)

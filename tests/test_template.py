@@ -71,6 +71,11 @@ def test_a_hostile_template_is_refused_in_one_line(source):
     assert len(said) < 250
 
 
+def test_a_template_has_at_most_65536_characters():
+    assert said_of("A{#" + "x" * 65531 + "#}") == "A"
+    assert said_of("A{#" + "x" * 65532 + "#}").endswith("it has 65537 characters: expected at most 65536")
+
+
 LOOP = "{% for a in range(50000) %}{% for b in range(50000) %}{% endfor %}{% endfor %}"
 
 

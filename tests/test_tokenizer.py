@@ -101,6 +101,7 @@ def test_a_checkpoints_own_tokenizer_adds_nothing_to_a_text_and_leaves_nothing_o
 def test_a_text_that_is_longer_than_any_context_is_refused_before_it_is_cut(bpe):
     with pytest.raises(ValueError, match="the text has 262145 characters: expected at most 262144"):
         bpe.encode("a" * (LONGEST_TEXT + 1))
+    assert bpe.decode(bpe.encode("a" * LONGEST_TEXT)) == "a" * LONGEST_TEXT
 
 
 def test_a_panic_of_the_library_is_an_error_like_others_and_ctrl_c_is_not(bpe, monkeypatch):
