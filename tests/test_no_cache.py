@@ -33,6 +33,7 @@ def test_locks_are_counted_all_the_same():
         cache.reset()
     cache.unlock(match)
     cache.unlock(match)
+    assert not cache._locks, "what is unlocked is forgotten, or a server would remember every request"
     cache.reset()
     with pytest.raises(LockError, match="cannot lock"):
         cache.lock(match)

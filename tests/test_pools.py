@@ -332,6 +332,7 @@ CORRUPTIONS = [
     (QueuePool, lambda pool: pool._next.__setitem__(2, 1)),
     (QueuePool, lambda pool: pool._next.__setitem__(2, 99)),
     (QueuePool, lambda pool: pool._previous.__setitem__(3, 1)),
+    (QueuePool, lambda pool: pool._previous.__setitem__(4, 1)),
 ]
 
 
@@ -343,6 +344,16 @@ def test_check_finds_a_corruption(make, corrupt):
     corrupt(pool)
     with pytest.raises(InvariantError, match=make.__name__):
         pool.check()
+
+
+@every_pool
+@pytest.mark.parametrize("kind", [np.int64, np.uint8])
+def test_any_whole_number_of_pages_may_be_taken(make, kind):
+    pool = make(4)
+    assert len(pool.alloc(kind(3))) == 3
+    with pytest.raises(OutOfPages, match="2 pages needed, but only 1 free"):
+        pool.alloc(kind(2))
+    assert pool.num_free == 1
 
 
 def test_pages_may_be_taken_while_the_queue_is_walked():

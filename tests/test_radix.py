@@ -39,6 +39,10 @@ def test_a_long_node_has_a_short_repr():
     cache = RadixCache()
     node = cache.insert(range(5000), range(5000)).handle.node
     assert len(repr(node)) < 150
+    eight = cache.insert([7] * 8, range(8)).handle.node
+    nine = cache.insert([6] * 9, range(9)).handle.node
+    assert "tokens=[7, 7, 7, 7, 7, 7, 7, 7], pages" in repr(eight)
+    assert "tokens=[6, 6, 6, 6, 6, 6, 6, 6, ... 9 in all], pages" in repr(nine)
 
 
 @pytest.mark.parametrize("setting", [{"page_size": 0}, {"page_size": -4}, {"policy": "newest"}, {"evict_by": "token"}])

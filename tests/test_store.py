@@ -401,6 +401,7 @@ WRONG = {
     "a tensor's slot below 0": (lambda s: s.copy(torch.tensor([-1]), [0]), ValueError, r"src_slots\[0\] is -1"),
     "a single number for slots": (lambda s: s.read(0, torch.tensor(3)), ValueError, r"slots have shape \(\)"),
     "a mask for slots": (lambda s: s.read(0, torch.ones(SLOTS) > 0), TypeError, r"slots\[0\] is True"),
+    "a slot that is no number in an array": (lambda s: s.read(0, np.array([0.5])), TypeError, r"slots\[0\] is .*0.5"),
     "a slot that is no number": (lambda s: s.read(0, [0.5]), TypeError, r"slots\[0\] is 0.5"),
     "slots in two dimensions": (lambda s: s.read(0, [[1, 2]]), TypeError, "slots"),
     "slots of another store": (lambda s: s.read(0, Slots([30], limit=99)), ValueError, r"slots\[0\] is 30"),
