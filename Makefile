@@ -47,7 +47,7 @@ notebooks: $(DEV)
 
 # Hours: each of some 4,000 small mistakes should make a test fail.
 mutants: $(DEV)
-	$(BIN)/python tests/mutants.py $(PART) --every $(EVERY) --jobs $(JOBS)
+	PYTHONHASHSEED=0 $(BIN)/python tests/mutants.py $(PART) --every $(EVERY) --jobs $(JOBS)
 
 build: $(DEV)
 	$(BIN)/python notebooks/build.py

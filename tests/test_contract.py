@@ -624,6 +624,17 @@ def test_rule_10_a_namespace_that_changes_loses_no_page(make, now):
     assert cache.total_size == 2
 
 
+@every_shipped_index
+def test_rule_10_a_namespace_that_takes_anothers_name_takes_no_page_with_it(make):
+    cache, one, other = make(), Changing(1), Changing(2)
+    cache.insert([1, 2], [0, 1], namespace=one)
+    cache.insert([1, 2], [2, 3], namespace=other)
+    one.what = 2
+    assert evicted(cache, 2) == [0, 1]
+    assert cached(cache, [1, 2], namespace=other) == [2, 3]
+    cache.check()
+
+
 class HashRaises:
     """A name whose hash works `times` times, and raises from then on."""
 
@@ -726,6 +737,16 @@ def test_rule_10_a_namespace_must_be_hashable(make):
     with pytest.raises(TypeError):
         cache.insert([1], [0], namespace=["lora"])
     assert cache.total_size == 0
+
+
+@every_shipped_index
+def test_rule_11_a_reset_that_is_refused_counts_the_locks(make):
+    cache = make()
+    handle = cache.insert([1, 2], [0, 1]).handle
+    for held in ("1 lock is held, protecting 2 tokens", "2 locks are held, protecting 2 tokens"):
+        cache.lock(handle)
+        with pytest.raises(LockError, match=f"cannot reset: {held}"):
+            cache.reset()
 
 
 @every_index

@@ -80,6 +80,7 @@ CORRUPTIONS = {
     ),
     "before it was cached at": lambda cache, nodes: setattr(nodes[3, 4], "created", 99),
     "its locked handle at 9": lambda cache, nodes: setattr(next(iter(cache._held)), "length", 9),
+    "kept as holding 0 locks": lambda cache, nodes: cache._held.update({cache.match_prefix([7]).handle: 0}),
     "locked nodes [3] are not in the tree": lambda cache, nodes: nodes[1, 2].children.pop(nodes[5,].key_bytes),
     "not a root": lambda cache, nodes: setattr(cache.root, "key_bytes", b"x"),
     "is the root of another namespace": lambda cache, nodes: (
