@@ -15,6 +15,8 @@ from minikv.prefix.eviction import POLICIES
 
 def least_recent_first(policy: str) -> bool:
     """Whether a leaf used long ago goes before one used since and one that is new: rules 8 and 9 speak of those."""
+    if "last_used" not in POLICIES[policy].reads:
+        return False
     key = POLICIES[policy]().key
     old, used, new = ((2, 2, 1), (1, 3, 2), (3, 4, 1))
     old, used, new = (Node(created=c, last_used=u, hits=h, priority=0) for c, u, h in (old, used, new))
