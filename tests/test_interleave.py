@@ -109,6 +109,38 @@ def test_what_is_done_before_the_first_yield_is_there_from_the_beginning():
     assert explore(list, early, needs_it) == Exploration(2)
 
 
+def silent(world):
+    """Its one step fails, and its `yield` does not say what it does."""
+    yield
+    pytest.fail("this step ran")
+
+
+def falls_silent(world):
+    yield "say"
+    yield 0
+
+
+@pytest.mark.parametrize(("program", "yields"), [(silent, "None"), (falls_silent, "0")])
+def test_a_yield_without_words_is_a_mistake_in_the_program_not_its_end(program, yields):
+    for run in (lambda: explore(list, program), lambda: follow("A", [], program)):
+        with pytest.raises(TypeError, match=rf'program A yields {yields}: write `yield "words"`'):
+            run()
+
+
+def test_a_step_may_raise_a_type_error_of_its_own():
+    def fails(world):
+        yield "add"
+        world + 1
+
+    found = explore(list, fails)
+    assert (found.tried, type(found.broken.error)) == (1, TypeError)
+
+
+def test_one_order_is_told_as_one():
+    assert repr(Exploration(1)) == "1 order, and it breaks nothing"
+    assert repr(explore(list, walker("A", 1), walker("B", 1))) == "2 orders, and none breaks anything"
+
+
 def test_an_order_can_be_followed_again_and_breaks_in_the_same_way():
     def steps(cache):
         cache.insert([1], [0])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from minikv.errors import bounded, whole_number
 
@@ -21,6 +21,7 @@ Steps = Iterator[str]
 Program = Callable[[Any], Steps]
 NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MOST_STEPS = 1000
+_DONE: Final = object()  # what a program that is done yields
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,8 @@ class Exploration:
 
     def __repr__(self) -> str:
         if self.broken is None:
-            return f"{self.tried} orders, and none breaks anything"
+            one = self.tried == 1
+            return "1 order, and it breaks nothing" if one else f"{self.tried} orders, and none breaks anything"
         many = f"{self.broken.interruptions} interruption{'' if self.broken.interruptions == 1 else 's'}"
         return f"order {self.tried} breaks it, with {many}:\n{self.broken}"
 
@@ -80,7 +82,8 @@ def explore(
     `world` makes what they share, anew for each order; it must be the same each time. A program takes the world and
     yields the words of each of its steps; they are called A, B, C and so on. An order is broken when a step raises, or
     when `check`, called with the world after each step, does. With `interruptions`, orders with more than these are
-    left out. Raises `ValueError` for no program or too many, or one of more than 1000 steps.
+    left out. Raises `ValueError` for no program or too many, or one of more than 1000 steps, and `TypeError` for a
+    `yield` without words.
 
     >>> def add_one(world):
     ...     yield "read"
@@ -122,7 +125,8 @@ def explore(
 def follow(letters: str, world: Any, *programs: Program, check: Callable[[Any], object] | None = None) -> Interleaving:
     """Run `programs` in `world` in one order, as "AAB"; a program that is not done after the last letter stops there.
 
-    Raises what a step or `check` raises, and `ValueError` for a letter whose program is not there or done already.
+    Raises what a step or `check` raises, `ValueError` for a letter whose program is not there or done already, and
+    `TypeError` for a `yield` without words.
 
     >>> def count_to_two(world):
     ...     for number in (1, 2):
@@ -162,13 +166,20 @@ def _begin(name: str, program: Program, world: Any) -> Steps:
     return steps
 
 
+def _words(name: str, words: Any) -> Any:
+    """What a program has yielded: the words of its next step, or `_DONE`."""
+    if words is not _DONE and not isinstance(words, str):
+        raise TypeError(f'program {name} yields {bounded(words)}: write `yield "words"`, what its next step does')
+    return words
+
+
 class _Run:
     """Programs in a world, and in which order they have gone so far."""
 
     def __init__(self, world: Any, programs: Sequence[Program], check: Callable[[Any], object] | None):
         self.world, self.check = world, check
         self.running = [_begin(NAMES[who], program, world) for who, program in enumerate(programs)]
-        self.next_words = [next(steps, None) for steps in self.running]
+        self.next_words = [_words(NAMES[who], next(steps, _DONE)) for who, steps in enumerate(self.running)]
         self.chosen: list[int] = []
         self.words: list[str] = []
         self.choices: list[list[int]] = []  # before each step, the programs that could go
@@ -176,7 +187,7 @@ class _Run:
     @property
     def ready(self) -> list[int]:
         """The programs that could go now."""
-        return [who for who, words in enumerate(self.next_words) if words is not None]
+        return [who for who, words in enumerate(self.next_words) if words is not _DONE]
 
     def complete(self, begun: tuple[int, ...]) -> Interleaving:
         """Go as `begun` says, and then on without interruptions."""
@@ -192,15 +203,16 @@ class _Run:
         """One step of one program, and the error that it or the check ended in."""
         self.choices.append(self.ready)
         self.chosen.append(who)
-        self.words.append(str(self.next_words[who]))
+        self.words.append(self.next_words[who])
         if self.chosen.count(who) > MOST_STEPS:
             raise ValueError(f"program {NAMES[who]} has more than {MOST_STEPS} steps")
         try:
-            self.next_words[who] = next(self.running[who], None)
+            words = next(self.running[who], _DONE)
             if self.check is not None:
                 self.check(self.world)
         except Exception as error:
             return error
+        self.next_words[who] = _words(NAMES[who], words)
         return None
 
     def order(self, error: Exception | None) -> Interleaving:
