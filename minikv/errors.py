@@ -21,8 +21,9 @@ class OutOfPages(RuntimeError):
     """
 
     def __init__(self, needed: int, free: int, evictable: int | None = None):
-        more = "" if evictable is None else f" and {evictable} evictable"
-        super().__init__(f"{needed} page{'' if needed == 1 else 's'} needed, but only {free} free{more}")
+        more = "" if evictable is None else f" and {bounded(evictable)} evictable"
+        pages = f"{bounded(needed)} page{'' if needed == 1 else 's'}"
+        super().__init__(f"{pages} needed, but only {bounded(free)} free{more}")
         self.needed, self.free, self.evictable = needed, free, evictable
 
 
@@ -79,9 +80,13 @@ def bounded(value: Any, most: int = 60) -> str:
 
     >>> bounded("a" * 1000, most=8)
     "'aaaaaa…"
+    >>> bounded(10**5000)     # Python shows no integer of more than 4300 digits
+    'an integer of 16610 bits'
     """
     try:
         text = repr(value)
-    except Exception:  # an int of too many digits, or a broken __repr__
-        return f"a {type(value).__name__} that cannot be shown"
+    except Exception:
+        if isinstance(value, int):
+            return f"an integer of {int(value).bit_length()} bits"
+        return f"an object of type {type(value).__name__[:most]} that cannot be shown"
     return text if len(text) <= most else text[: most - 1] + "…"
