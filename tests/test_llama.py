@@ -74,6 +74,31 @@ def test_without_all_positions_it_answers_for_the_last_token_of_each_chunk_in_th
     assert close(EXACT.forward([shorter, longer], store), expected.flip(0))
 
 
+@pytest.mark.parametrize("all_positions", [False, True])
+def test_gradients_reach_every_weight_and_are_right(all_positions):
+    """By the difference quotient along a direction drawn at random for each weight; chunks of several lengths."""
+    model = llama(seed=2, dtype=torch.float64)
+    chunks = [Chunk(TOKENS[:4], 0, range(4)), Chunk(TOKENS[4:6], 0, [9, 7]), Chunk(TOKENS[6:13], 0, range(20, 27))]
+
+    def loss():
+        logits = model.logits(chunks, store_for(model), all_positions)
+        return (logits[[3, 5, 12]] if all_positions else logits).square().sum()
+
+    weights = [weight.requires_grad_() for weight in model.weights.values()]
+    grads = torch.autograd.grad(loss(), weights, allow_unused=True)
+    generator, step = torch.Generator().manual_seed(0), 1e-6
+    for name, grad in zip(model.weights, grads):
+        assert grad is not None, name
+        weight = model.weights[name].detach()  # of the same memory
+        way = torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
+        ends = []
+        for side in (1, -1):
+            weight += side * step * way
+            ends.append(loss().item())
+            weight -= side * step * way
+        assert (ends[0] - ends[1]) / (2 * step) == pytest.approx((grad * way).sum().item(), rel=1e-5), name
+
+
 def test_a_cached_prefix_is_read_and_not_computed():
     """The second request finds the first 30 tokens in the first one's slots, wherever it is itself."""
     store = store_for(EXACT)

@@ -116,7 +116,11 @@ class Llama:
         return self.logits(chunks, store, all_positions)
 
     def logits(self, chunks: Sequence[Chunk], store: Any, all_positions: bool = False) -> torch.Tensor:
-        """`forward`, in whatever mode torch is in: for training, which needs gradients."""
+        """`forward`, in the mode that torch is in: for training, which needs gradients.
+
+        They reach every weight when each chunk starts at token 0 and has at least 2 tokens; keys and values that
+        attention reads from the store have none.
+        """
         embedding = self.weights["model.embed_tokens.weight"]
         batch = Batch(chunks, self.vocab_size, embedding)
         attention, angles = StepAttention(batch, store), self._angles(batch.positions)
@@ -125,7 +129,9 @@ class Llama:
             x = self._layer(x, layer, attention, angles)
         if all_positions or len(batch.tokens) == len(chunks):
             x = self._layer(x, last, attention, angles)[batch.order]
-        else:  # of the last layer only the ends are asked for: the rest needs its keys and values there, no more
+        elif torch.is_grad_enabled():
+            x = self._layer(x, last, attention, angles)[batch.last]
+        else:  # the last layer is needed at the ends alone, which read the keys and values of the others in the store
             ends = batch.ends()
             x = self._layer(x, last, attention, angles, (batch.last[ends.last.argsort()], StepAttention(ends, store)))
             x = x[ends.last]
