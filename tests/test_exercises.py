@@ -7,12 +7,14 @@ import sys
 
 import pytest
 from chapters import CHECK, NOTEBOOKS, built, code_cells, code_under, load, run_cells, solutions
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_interleave import all_orders
 
 from minikv import CacheManager, CanaryModel, Engine, NoCache, Scheduler, check, progress
 from minikv.course.exercises import judge
 from minikv.course.exercises.ch06 import fewest_moves
+from minikv.course.exercises.ch07 import orders
 from minikv.course.exercises.ch08 import finished
 from minikv.course.exercises.exercise import CHAPTERS, Exercise, Hunt, exercises_of, find_exercise
 from minikv.course.exercises.judge import Script
@@ -102,6 +104,12 @@ def test_the_fewest_moves_of_chapter_06_are_what_a_search_over_all_orders_finds(
                 }
                 moves += 1
             assert fewest_moves(sources, targets) == moves, (sources, targets)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 5), st.integers(0, 5))
+def test_two_programs_take_turns_as_exercise_7_2_says(a, b):
+    assert all_orders((a, b)) == orders(a, b)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -297,6 +298,42 @@ def test_the_workflow_tests_the_core_alone_on_other_pythons():
     files = [word for word in commands[-1].split() if word.startswith(("tests/", "minikv/"))]
     assert "tests/test_radix.py" in files
     assert not [name for name in files if not (ROOT / name).exists()]
+
+
+MISSING = """
+import sys
+options, blocked = sys.argv[1:-1], sys.argv[-1].split()
+sys.modules.update(dict.fromkeys(blocked))
+import pytest
+sys.exit(pytest.main(["--collect-only", "-p", "no:cacheprovider", *options]))
+"""
+
+
+def test_the_core_job_collects_its_tests_without_what_a_core_install_lacks():
+    """Neither the extras nor what comes with them, nor what only POSIX has."""
+    command = next(step["run"] for step in WORKFLOW["jobs"]["core"]["steps"] if "-m pytest" in step.get("run", ""))
+    extras = names_of(required("dev")) - names_of(required("testing")) - {"pytest", "tomli"}
+    assert "torch" in extras
+    blocked = {name.replace("-", "_") for name in extras} | {"IPython", "resource", "traitlets", "yaml"}
+    options = command.split("-m pytest ")[1].split()
+    run = subprocess.run(
+        [sys.executable, "-c", MISSING, *options, " ".join(sorted(blocked))], capture_output=True, text=True, cwd=ROOT,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
+    assert not re.findall(r"^E .*", run.stdout, re.MULTILINE)
+    assert run.returncode == 0, run.stdout[-2000:] + run.stderr[-2000:]
+
+
+POSIX = {"fcntl", "grp", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+
+
+def test_what_only_posix_has_is_imported_where_it_is_used():
+    """The doctests of every file are collected on Windows as well."""
+    for path in [*MODULES, *(ROOT / "tests").glob("*.py"), *(ROOT / "assets").rglob("*.py"), ROOT / "conftest.py"]:
+        for node in ast.parse(path.read_text("utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) else []
+            assert not POSIX & set(names), f"{path.name}:{node.lineno}"
 
 
 def test_the_nightly_workflow_tries_every_mutant_and_what_waits_for_the_night():

@@ -5,11 +5,10 @@ from __future__ import annotations
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import CacheManager, RadixCache
-from minikv.course.exercises.ch07 import orders
 from minikv.testing.interleave import NAMES, Exploration, Interleaving, explore, follow
 
 
@@ -46,12 +45,6 @@ def test_every_order_is_tried_once_fewest_interruptions_first_then_by_the_alphab
     letters = "".join(NAMES[who] * steps for who, steps in enumerate(lengths))
     expected = {"".join(order) for order in itertools.permutations(letters)}
     assert all_orders(lengths) == sorted(expected, key=lambda order: (interruptions(order), order))
-
-
-@settings(max_examples=20)
-@given(st.integers(0, 5), st.integers(0, 5))
-def test_two_programs_take_turns_as_exercise_7_2_says(a, b):
-    assert all_orders((a, b)) == orders(a, b)
 
 
 @given(st.integers(0, 3))
