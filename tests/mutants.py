@@ -14,7 +14,6 @@ import gc
 import importlib
 import math
 import os
-import resource
 import signal
 import sys
 import tempfile
@@ -153,6 +152,8 @@ class Trial:
             return forked(lambda: self._ask(judge, limits[judge]), nowhere.fileno())
 
     def _ask(self, judge: str, limit: int) -> int:
+        import resource  # not on Windows, where doctests of this file are collected all the same
+
         self.mutant.plant()
         sys.meta_path.insert(0, Planted(f"minikv.{self.name.replace('/', '.')}", source_of(self.name), self.tree))
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
@@ -175,15 +176,20 @@ def decide(trials: list[Trial], limits: dict[str, int], jobs: int) -> None:
             running[trial.begin(limits)] = trial
 
 
+def belongs(name: str, part: str) -> bool:
+    """Whether `part` is this file, or a folder that it is in; the empty part is all of them."""
+    return not part or name == part or name.startswith(f"{part}/")
+
+
 def trials(every: int, part: str) -> Iterator[list[Trial]]:
-    """For each file whose name begins with `part`, one of each `every` mutants of all files."""
+    """For each file that belongs to `part`, one of each `every` mutants of all files."""
     number = 0
     for name in JUDGES:
         tree = ast.parse(source_of(name).read_text("utf-8"))
         all_here = [Trial(name, tree, mutant) for mutant in mutants_of(tree)]
         chosen = all_here[-number % every :: every]
         number += len(all_here)
-        if chosen and name.startswith(part):
+        if chosen and belongs(name, part):
             yield chosen
 
 
@@ -205,11 +211,29 @@ def prepare() -> None:
     gc.freeze()  # or each process would collect what this one has imported
 
 
+def known_part(text: str) -> str:
+    """`text`, if there is a file that belongs to it."""
+    if not any(belongs(name, text) for name in JUDGES):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a file nor a package of {', '.join(packages())}")
+    return text
+
+
+def packages() -> list[str]:
+    return sorted({name.split("/")[0] for name in JUDGES})
+
+
+def count(text: str) -> int:
+    """A whole number from 1."""
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Would the tests notice a mistake?")
-    parser.add_argument("part", nargs="?", default="", help="a package or a file: pools, prefix/radix")
-    parser.add_argument("--every", type=int, default=1, metavar="N", help="one of each N mutants, always the same ones")
-    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
+    parser.add_argument("part", nargs="?", default="", type=known_part, help="a package or a file: pools, prefix/radix")
+    parser.add_argument("--every", type=count, default=1, metavar="N", help="one of each N mutants, always the same")
+    parser.add_argument("--jobs", type=count, default=1, help="mutants at a time")
     options = parser.parse_args(arguments)
     prepare()
     limits: dict[str, int] = {}
@@ -224,6 +248,8 @@ def main(arguments: list[str] | None = None) -> int:
         for trial in chosen:
             if trial.survived:
                 print(f"  minikv/{name}.py:{trial.mutant.line}: {trial.mutant}", flush=True)
+    if not scores:
+        parser.error(f"none of each {options.every} mutants is in {options.part}: nothing was tried")
     return 0 if report(scores) else 1
 
 

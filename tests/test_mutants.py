@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 
+import mutants
 import pytest
 from mutate import mutants_of
 from project import ROOT
 
-mutants = pytest.importorskip("mutants", reason="the run forks, which Windows cannot", exc_type=ImportError)
-
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="the run forks, which Windows cannot")
 PACKAGES = ["prefix", "pools", "store", "manager", "serving"]
 
 
@@ -92,6 +92,42 @@ def test_a_sample_is_one_of_each_n_of_all_and_always_the_same(monkeypatch):
     assert names(7, "pools") == [name for name in everything[::7] if name.startswith("pools")]
 
 
+@pytest.mark.parametrize(
+    ("part", "files"),
+    [
+        ("", ["tokens", "prefix/radix", "prefix/radix_check"]),
+        ("prefix", ["prefix/radix", "prefix/radix_check"]),
+        ("prefix/radix", ["prefix/radix"]),
+        ("tokens", ["tokens"]),
+    ],
+)
+def test_a_part_is_a_whole_file_or_a_whole_package(part, files):
+    names = ["tokens", "prefix/radix", "prefix/radix_check"]
+    assert [name for name in names if mutants.belongs(name, part)] == files
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["prefx"], "'prefx' is neither a file nor a package of manager, pools, prefix, serving, store, tokens"),
+        (["prefix/radix.py", "--every=500"], "'prefix/radix.py' is neither a file nor a package"),
+        (["pre"], "'pre' is neither"),
+        (["--every=0"], "argument --every: '0' is not a whole number of at least 1"),
+        (["--every=-3"], "'-3' is not a whole number"),
+        (["--jobs=0"], "argument --jobs: '0' is not a whole number of at least 1"),
+        (["--jobs=two"], "'two' is not a whole number"),
+        (["pools/contract", "--every=1000000"], "none of each 1000000 mutants is in pools/contract: nothing was tried"),
+    ],
+)
+def test_a_run_that_would_try_nothing_is_an_error(arguments, message, monkeypatch, capsys):
+    monkeypatch.setattr(mutants, "prepare", lambda: None)
+    monkeypatch.setattr(mutants, "decide", lambda *_: pytest.fail("tried"))
+    with pytest.raises(SystemExit) as stopped:
+        mutants.main(arguments)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+
+
 # -- a run over a package of one function ---------------------------------------------------------------------------
 
 SOURCE = '''
@@ -138,6 +174,7 @@ def run(tmp_path):
     return run
 
 
+@forks
 def test_a_run_names_the_survivor_and_fails_below_the_floor(run):
     """Of three mutants one counts nothing, one counts without end, and one is wrong about even numbers only."""
     status, said = run(CARELESS, every=2)
@@ -151,12 +188,14 @@ def test_a_run_names_the_survivor_and_fails_below_the_floor(run):
     assert status == 1
 
 
+@forks
 def test_a_run_in_which_all_die_passes(run):
     status, said = run(CAREFUL, every=5)
     assert "pools/last: 2 of 2 mutants killed" in said
     assert status == 0
 
 
+@forks
 def test_a_judge_that_fails_without_a_mutant_proves_nothing(run):
     status, said = run(WRONG, every=5)
     assert said.splitlines()[-1] == "tests/test_last.py fails without a mutant"
