@@ -35,7 +35,7 @@ def promises(figures: Figures) -> list[Promise]:
 
 
 _TO_LIMIT = (
-    # name, workload, share, published, contender, bar: median requests, in times of the limit's
+    # name, workload, share, published, contender, bar: median requests, as multiples of the limit's
     ("chat, a request against the limit", "W1", 10, False, OURS, 12),
     ("chat, a request with its prompt published, against the limit", "W1", 10, True, OURS, 18),
     ("chat, the bare index against the limit", "W1", 10, False, INDEX, 5),
@@ -90,7 +90,7 @@ def _growth_promises(figures: Figures) -> Iterator[Promise]:
 
 
 def _growth(values: list[float], first: int) -> float:
-    """The last of some costs, in times of an earlier one."""
+    """The last of some costs, as a multiple of an earlier one."""
     return values[-1] / values[first]
 
 

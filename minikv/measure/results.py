@@ -68,17 +68,17 @@ class Race:
         return {result.name: result for result in self.results}[name]
 
     def to_limit(self, name: str) -> Spread:
-        """The contender's median request, in times of the limit's median request."""
+        """The contender's median request, as a multiple of the limit's."""
         return Spread.of([p50 / self.limit_p50 for p50 in self.of(name).p50])
 
     def to_storing(self, name: str) -> Spread:
-        """The contender's median request, in times of that of a limit that stores what is new as well."""
+        """The contender's median request, as a multiple of that of a limit that stores what is new as well."""
         return Spread.of([p50 / self.storing_p50 for p50 in self.of(name).p50])
 
     def to_limit_mean(self, name: str) -> Spread:
-        """The contender's mean, in times of the limit's mean."""
+        """The contender's mean, as a multiple of the limit's mean."""
         return Spread.of([mean / self.limit_mean for mean in self.of(name).mean])
 
     def between(self, name: str, other: str) -> Spread:
-        """The median request of `name`, in times of that of `other`, round by round."""
+        """The median request of `name`, as a multiple of that of `other`, round by round."""
         return Spread.of([mine / theirs for mine, theirs in zip(self.of(name).p50, self.of(other).p50)])

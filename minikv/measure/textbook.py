@@ -101,7 +101,7 @@ class TextbookCache:
             step.ref_count += 1
 
     def unlock(self, node: TextbookNode) -> None:
-        """One request less uses the path to `node`."""
+        """One request fewer uses the path to `node`."""
         for step in self._path(node):
             step.ref_count -= 1
             if step.ref_count == 0:

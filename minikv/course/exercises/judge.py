@@ -1,7 +1,7 @@
 """Running an answer and a reference on the same case, and finding the smallest case on which they differ.
 
-An answer may do anything: raise, return nonsense, change its arguments, loop forever. Nothing of that gets out of
-here, but for a call into C that never returns. A case is a tuple of arguments for a function, or a `Script` of
+An answer may do anything: raise, return nonsense, change its arguments, loop forever. None of that gets out of
+here, except for a call into C that never returns. A case is a tuple of arguments for a function, or a `Script` of
 operations for a class.
 """
 
