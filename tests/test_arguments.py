@@ -38,7 +38,7 @@ from minikv.measure.bench import bench
 from minikv.measure.growing_pool import GrowingPool
 from minikv.measure.lap import Contender
 from minikv.measure.traces import read_trace
-from minikv.measure.workloads import WORKLOADS
+from minikv.measure.workloads import WORKLOADS, mooncake
 
 SHAPE = KVShape(2, num_kv_heads=2, head_dim=4)
 POOLS = FreeListPool, BitmaskPool, QueuePool, GrowingPool
@@ -90,7 +90,7 @@ NUMBERS = {
     "vocab_size": [CanaryModel],
     "slot": [lambda v: Ledger(FreeListPool(4), RadixCache()).owner(v)],
     "interruptions": [lambda v: explore(list, steps, interruptions=v)],
-    "count": [WORKLOADS[name] for name in ("W1", "W2", "W3", "W4")],
+    "count": [*WORKLOADS.values(), lambda v: mooncake([], v)],
     "share": [lambda v: race(WORKLOADS["W3"](2), MINE, v)],
     "rounds": [lambda v: race(WORKLOADS["W3"](2), MINE, rounds=v)],
     "spare": [lambda v: CacheManager(4).start([1], spare=v)],

@@ -343,3 +343,15 @@ def test_no_node_covers_another_and_every_line_ends_at_its_nodes():
 def test_nodes_whose_ids_are_not_unique_are_all_drawn():
     root = Mine(children=[Mine(tokens=[token], id=1) for token in range(4)], id=1)
     assert draw(root).svg.count("data-part") == 5
+
+
+def test_a_mark_that_is_a_deep_list_is_one_clear_error():
+    deep = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(TypeError, match="cannot mark a list: expected nodes"):
+        draw((), new=deep)
+    with pytest.raises(TypeError, match=r"new has \[\[.*: expected the numbers of pages or slots|that cannot be shown"):
+        draw(FreeListPool(2), new=deep)
+    with pytest.raises(TypeError, match=r"evicted has 1\.5: expected the numbers"):
+        draw(FreeListPool(2), evicted=[1.5])

@@ -141,3 +141,15 @@ def test_without_the_library_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'minikv\[serving\]'"):
         load_tokenizer(tmp_path)
+
+
+def test_what_is_neither_text_nor_ids_is_named():
+    for wrong in ([71], b"a", 5, None):
+        with pytest.raises(TypeError, match=r"text is .*: expected a string"):
+            BYTES.encode(wrong)
+    with pytest.raises(TypeError, match=r"ids\[1\] is 1.5 \(float\): a token is an integer"):
+        BYTES.decode([1, 1.5])
+    with pytest.raises(ValueError, match=r"ids\[0\] is -1: a token is an integer"):
+        BYTES.decode([-1])
+    with pytest.raises(ValueError, match="ids are a tensor on meta, which has no values"):
+        BYTES.decode(pytest.importorskip("torch").empty(3, device="meta"))

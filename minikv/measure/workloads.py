@@ -151,6 +151,7 @@ def cuts(count: int = 2000) -> Workload:
     >>> len(cuts(5).exchanges)
     5
     """
+    count = whole_number("count", count, 0, _COUNT)
     writer = _Writer(5)
     base = writer.text(8000)
     places = writer.random.randint(1, 8000, count).tolist()
@@ -165,6 +166,7 @@ def mooncake(trace: Iterable[TraceRequest], count: int = 1000) -> Workload:
     >>> mooncake([request]).exchanges[0].prompt[510:514].tolist()
     [2558, 2559, 4608, 4609]
     """
+    count = whole_number("count", count, 0, _COUNT)
     writer, exchanges = _Writer(6), list[Exchange]()
     for request in itertools.islice((request for request in trace if request.input_length), count):
         blocks = np.frombuffer(request.blocks.data, np.uint32)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from minikv.errors import bounded
 from minikv.serving.tokenizer_file import check_tokenizer
+from minikv.tokens import TOKEN_LIMIT, integers
 from minikv.untrusted import inside, json_object, read_json, read_text, refusal
 
 LARGEST_TOKENIZER = 2**26  # bytes
@@ -45,14 +46,27 @@ class ByteTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The bytes of `text`; a lone surrogate, which UTF-8 cannot write, becomes a question mark."""
-        return list(text.encode(errors="replace"))
+        return list(require_text(text).encode(errors="replace"))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`; bytes that are not UTF-8 become U+FFFD."""
-        return bytes(i for i in ids if i < 256).decode(errors="replace")
+        found = integers(ids, "ids", "a token is an integer in [0, 2**32)", TOKEN_LIMIT)
+        return bytes(found[found < 256].tolist()).decode(errors="replace")
 
     def __repr__(self) -> str:
         return "ByteTokenizer()"
+
+
+def require_text(text: str) -> str:
+    """`text` itself; `TypeError` if it is not a string.
+
+    >>> require_text([71])
+    Traceback (most recent call last):
+    TypeError: text is [71]: expected a string
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text is {bounded(text)}: expected a string")
+    return text
 
 
 class FileTokenizer:
@@ -77,7 +91,7 @@ class FileTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`; special tokens that are written out in it are recognized."""
-        if len(text) > LONGEST_TEXT:
+        if len(require_text(text)) > LONGEST_TEXT:
             raise ValueError(f"the text has {len(text)} characters: expected at most {LONGEST_TEXT}")
         with _refused("the checkpoint's tokenizer fails"):
             ids: list[int] = self._reader.encode(text, add_special_tokens=False).ids

@@ -13,6 +13,7 @@ from unicodedata import category
 
 MARKS = ("matched", "locked", "new", "split", "joined", "evicted")
 MOST_LETTERS = 60  # on a node
+DEEPEST_MARK = 64  # lists in lists, in what is to be marked
 
 
 @dataclass
@@ -183,7 +184,7 @@ def token_order(tokens: list[Any]) -> list[tuple[int, Any]]:
     return [(0, t) if isinstance(t, float) or hasattr(t, "__index__") else (1, str(t)) for t in tokens]
 
 
-def nodes_of(what: Any) -> Iterator[Any]:
+def nodes_of(what: Any, depth: int = 0) -> Iterator[Any]:
     """The nodes that `what` stands for: itself, or the path to the root of a match, an insertion or a handle.
 
     >>> from minikv import RadixCache
@@ -200,9 +201,9 @@ def nodes_of(what: Any) -> Iterator[Any]:
             node = node.parent
     elif hasattr(what, "children"):
         yield what
-    elif isinstance(what, Iterable) and not isinstance(what, (str, bytes)):
+    elif isinstance(what, Iterable) and not isinstance(what, (str, bytes)) and depth < DEEPEST_MARK:
         for one in what:
-            yield from nodes_of(one)
+            yield from nodes_of(one, depth + 1)
     else:
         raise TypeError(f"cannot mark a {type(what).__name__}: expected nodes, matches, insertions or handles")
 

@@ -9,6 +9,7 @@ from typing import Any
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.svg import markup
 from minikv.course.pictures.tree import LOOKS, attributes
+from minikv.errors import bounded
 from minikv.testing.snapshot import MARKS, plain
 
 CELL, COLUMNS, TITLE = 34, 16, 22
@@ -23,7 +24,10 @@ def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
     """
     found: dict[int, str] = {}
     for mark in [m for m in ("locked", "matched", "new", "evicted") if marked.get(m) is not None]:
-        found.update({int(number): mark for number in plain(marked[mark])})
+        for number in plain(marked[mark]):
+            if not hasattr(number, "__index__"):
+                raise TypeError(f"{mark} has {bounded(number)}: expected the numbers of pages or slots")
+            found[int(number)] = mark
     return found
 
 
