@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, whole_number
-from minikv.pools.contract import NO_PAGES, PAGE_LIMIT, Pages, page_id, page_ids, refuse_free, request
+from minikv.pools.contract import NO_PAGES, PAGE_LIMIT, Pages, page_id, pages_to_free, request
 
 
 class GrowingPool:
@@ -54,10 +54,7 @@ class GrowingPool:
 
     def free(self, pages: Any) -> None:
         """Give pages back, so that the same `alloc` would give them again in the same order; all or none."""
-        ids = page_ids(pages, self.size)
-        numbers = ids.tolist()
-        if len(set(numbers)) < len(numbers) or any(map(self.is_free, numbers)):
-            refuse_free(ids, self.is_free)
+        numbers = pages_to_free(pages, self.size, self.is_free)
         for page in numbers:
             self._in_use[page] = 0
         self._returned.extend(reversed(numbers))

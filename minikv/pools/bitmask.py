@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError
-from minikv.pools.contract import NO_PAGES, Pages, page_id, page_ids, pool_size, refuse_free, request
+from minikv.pools.contract import NO_PAGES, Pages, page_id, page_to_occupy, pages_to_free, pool_size, request
 
 _BITS = 64  # pages in a word
 
@@ -63,25 +63,20 @@ class BitmaskPool:
 
     def occupy(self, page: int) -> None:
         """Take this page, keeping its version; `ValueError` if it is in use."""
-        page = page_id(page, self.size)
-        if not self.is_free(page):
-            raise ValueError(f"cannot occupy page {page}: it is in use (version {self._versions[page]})")
-        self._clear_bit(page)
+        self._clear_bit(page_to_occupy(page, self.size, self.is_free))
         self._num_free -= 1
 
     def free(self, pages: Any) -> None:
         """Give pages back, all or none; their versions stay until they are handed out again."""
-        ids = page_ids(pages, self.size)
-        if len(set(ids.tolist())) < len(ids) or any(map(self.is_free, ids.tolist())):
-            refuse_free(ids, self.is_free)
-        for page in ids.tolist():
+        numbers = pages_to_free(pages, self.size, self.is_free)
+        for page in numbers:
             for words in self._levels:
                 word, bit = divmod(page, _BITS)
                 page, empty = word, not words[word]
                 words[word] |= 1 << bit
                 if not empty:
                     break
-        self._num_free += len(ids)
+        self._num_free += len(numbers)
 
     def is_free(self, page: int) -> bool:
         """Whether `page` is free."""

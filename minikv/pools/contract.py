@@ -80,6 +80,33 @@ def page_ids(pages: Any, size: int) -> Pages:
     return integers(pages, "pages", f"this pool has pages 0 to {size - 1}", size).astype(np.int32, copy=False)
 
 
+def page_to_occupy(page: int, size: int, is_free: Callable[[int], bool]) -> int:
+    """`page` as an int, or the error that says why it cannot be occupied.
+
+    >>> page_to_occupy(3, 4, is_free=lambda page: page != 3)
+    Traceback (most recent call last):
+    ValueError: cannot occupy page 3: it is in use
+    """
+    number = page_id(page, size)
+    if not is_free(number):
+        raise ValueError(f"cannot occupy page {number}: it is in use")
+    return number
+
+
+def pages_to_free(pages: Any, size: int, is_free: Callable[[int], bool]) -> list[int]:
+    """`pages` as ints, each in use and given once, or the error that names the first that is not.
+
+    >>> pages_to_free([1, 2], 4, is_free=lambda page: page == 2)
+    Traceback (most recent call last):
+    ValueError: cannot free pages[1]: page 2 is free already
+    """
+    ids = page_ids(pages, size)
+    numbers: list[int] = ids.tolist()
+    if len(set(numbers)) < len(numbers) or any(map(is_free, numbers)):
+        refuse_free(ids, is_free)
+    return numbers
+
+
 def refuse_free(ids: Pages, is_free: Callable[[int], bool]) -> NoReturn:
     """Raise the error that names the first of `ids` that cannot be freed."""
     seen: set[int] = set()

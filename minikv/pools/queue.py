@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError
-from minikv.pools.contract import IN_USE, NO_PAGES, Pages, page_id, page_ids, pool_size, refuse_free, request
+from minikv.pools.contract import IN_USE, NO_PAGES, Pages, page_id, page_to_occupy, pages_to_free, pool_size, request
 
 
 class QueuePool:
@@ -56,22 +56,17 @@ class QueuePool:
 
     def occupy(self, page: int) -> None:
         """Take this page out of the queue, in O(1); `ValueError` if it is in use."""
-        page = page_id(page, self.size)
-        if not self.is_free(page):
-            raise ValueError(f"cannot occupy page {page}: it is in use")
-        self._unlink(page)
+        self._unlink(page_to_occupy(page, self.size, self.is_free))
 
     def free(self, pages: Any) -> None:
         """Append pages to the end of the queue in the given order, all or none."""
-        ids = page_ids(pages, self.size)
-        if len(set(ids.tolist())) < len(ids) or any(map(self.is_free, ids.tolist())):
-            refuse_free(ids, self.is_free)
+        numbers = pages_to_free(pages, self.size, self.is_free)
         mark = self.size
-        for page in ids.tolist():
+        for page in numbers:
             tail = self._previous[mark]
             self._next[tail], self._previous[page] = page, tail
             self._next[page], self._previous[mark] = mark, page
-        self._num_free += len(ids)
+        self._num_free += len(numbers)
 
     def is_free(self, page: int) -> bool:
         """Whether `page` is in the queue."""
