@@ -87,10 +87,29 @@ def test_the_view_cannot_be_written():
 def test_check_finds_a_cell_out_of_place():
     table = PageTable(1, 3)
     table._table[0, 2] = 7
-    with pytest.raises(InvariantError, match="row 0 has length 0"):
+    with pytest.raises(InvariantError, match="row 0 has length 0, but its cell 2 is 7$"):
         table.check()
     table._lengths[0] = 3
     with pytest.raises(InvariantError, match="row 0 is closed"):
+        table.check()
+
+
+def test_check_names_the_first_wrong_cell_of_a_row_however_long():
+    table = PageTable(1, 100_000)
+    table.append(table.open(), range(5))
+    for cells, length, named in ((5, 6, 5), (5, 4, 4), (2, 5, 2)):
+        table._table[0, :cells], table._table[0, cells:] = 3, -1
+        table._lengths[0] = length
+        with pytest.raises(InvariantError, match=f"row 0 has length {length}, but its cell {named} is (3|-1)$"):
+            table.check()
+
+
+@pytest.mark.parametrize("length", [-1, 4])
+def test_check_finds_a_length_that_no_row_can_have(length):
+    table = PageTable(1, 3)
+    table.append(table.open(), [0, 1, 2])
+    table._lengths[0] = length
+    with pytest.raises(InvariantError, match=f"row 0 has length {length}: a row holds 0 to 3$"):
         table.check()
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from minikv import BitmaskPool, FreeListPool, InvariantError, OutOfPages, QueuePool
 from minikv.pools import free_list
+from minikv.pools.contract import refuse_free
 
 POOLS = [FreeListPool, BitmaskPool, QueuePool]
 every_pool = pytest.mark.parametrize("make", POOLS, ids=lambda pool: pool.__name__)
@@ -354,6 +355,13 @@ def test_any_whole_number_of_pages_may_be_taken(make, kind):
     with pytest.raises(OutOfPages, match="2 pages needed, but only 1 free"):
         pool.alloc(kind(2))
     assert pool.num_free == 1
+
+
+def test_pages_refused_for_no_reason_are_told_in_one_short_line():
+    pages = np.arange(1000, dtype=np.int32)
+    with pytest.raises(InvariantError, match=r"pages \[0, 1, 2, .*… could not be freed, but each of them") as caught:
+        refuse_free(pages, lambda page: False)
+    assert len(str(caught.value)) < 150
 
 
 def test_pages_may_be_taken_while_the_queue_is_walked():

@@ -116,4 +116,4 @@ def refuse_free(ids: Pages, is_free: Callable[[int], bool]) -> NoReturn:
         if page in seen:
             raise ValueError(f"cannot free pages[{i}]: page {page} is given twice")
         seen.add(page)
-    raise InvariantError(f"pages {ids.tolist()} could not be freed, but each of them is in use")
+    raise InvariantError(f"pages {bounded(ids.tolist())} could not be freed, but each of them is in use")

@@ -109,14 +109,16 @@ class PageTable:
     def check(self) -> None:
         """Cells before a row's length are slots, cells after it are unused, and closed rows are empty."""
         self._rows.check()
-        for row in range(self.num_rows):
-            length = self._lengths[row]
+        for row, length in enumerate(self._lengths):
+            if not 0 <= length <= self.max_length:
+                raise InvariantError(f"PageTable: row {row} has length {length}: a row holds 0 to {self.max_length}")
             if not self.is_open(row) and length:
                 raise InvariantError(f"PageTable: row {row} is closed, but its length is {length}")
-            if (self._table[row, :length] < 0).any() or (self._table[row, length:] != _UNUSED).any():
-                raise InvariantError(
-                    f"PageTable: row {row} has length {length}, but its cells are {self._table[row].tolist()}"
-                )
+            cells = self._table[row]
+            wrong = np.append(cells[:length] < 0, cells[length:] != _UNUSED)
+            if wrong.any():
+                at = int(wrong.argmax())
+                raise InvariantError(f"PageTable: row {row} has length {length}, but its cell {at} is {cells[at]}")
 
     def __repr__(self) -> str:
         return f"PageTable({self.num_rows - self.num_free} of {self.num_rows} rows open, max_length={self.max_length})"

@@ -74,7 +74,8 @@ class NoCache:
     def lock(self, handle: Handle) -> None:
         """Count a lock; there is nothing to protect."""
         if _handle(handle, "lock").epoch is not self._epoch:
-            raise LockError(f"cannot lock the handle of length {handle.length}: another cache made it, or reset() did")
+            why = "another cache made it, or reset() came after"
+            raise LockError(f"cannot lock the handle of length {handle.length}: {why}")
         self._locks[handle] = self._locks.get(handle, 0) + 1
         self._held += 1
 
@@ -99,8 +100,8 @@ class NoCache:
 
     def check(self) -> None:
         """The locks add up."""
-        if self._held != sum(self._locks.values()):
-            raise InvariantError(f"NoCache: {self._held} locks are counted, the handles hold {self._locks}")
+        if self._held != (held := sum(self._locks.values())):
+            raise InvariantError(f"NoCache: {self._held} locks are counted, the handles hold {held}")
 
     def _require_lock(self, handle: Handle, verb: str) -> None:
         if _handle(handle, verb) not in self._locks:
