@@ -62,7 +62,7 @@ def test_its_audit_finds_a_lock_that_was_lost():
     cache = NoCache()
     cache.acquire([1])
     cache._held = 0
-    with pytest.raises(InvariantError, match="0 locks are counted, the handles hold 1$"):
+    with pytest.raises(InvariantError, match=r"0 locks are counted, the handles hold 1$"):
         cache.check()
 
 
@@ -71,5 +71,5 @@ def test_its_messages_do_not_grow_with_its_locks():
     for length in range(1000):
         cache.acquire(range(length))
     cache._held = 7
-    with pytest.raises(InvariantError, match="^NoCache: 7 locks are counted, the handles hold 1000$"):
+    with pytest.raises(InvariantError, match=r"^NoCache: 7 locks are counted, the handles hold 1000$"):
         cache.check()

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.pools.contract import POOL_LIMIT, Pages
@@ -99,12 +98,6 @@ class PageTable:
         if number >= self.num_rows:
             raise ValueError(f"row is {number}: this table has rows 0 to {self.num_rows - 1}")
         return not self._rows.is_free(number)
-
-    def as_array(self) -> npt.NDArray[np.int32]:
-        """The whole table as a kernel reads it, (num_rows, max_length), read only; -1 past a row's length."""
-        view = self._table.view()
-        view.flags.writeable = False
-        return view
 
     def check(self) -> None:
         """Cells before a row's length are slots, cells after it are unused, and closed rows are empty."""
