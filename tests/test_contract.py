@@ -150,7 +150,7 @@ def test_rule_1_one_bad_page_of_many_is_found(make):
 
 @every_index
 @pytest.mark.parametrize(
-    "form", [list, tuple, lambda s: np.array(s, np.int32), lambda s: np.array(s), lambda s: array("i", s)]
+    "form", [list, tuple, lambda s: np.array(s, np.int32), lambda s: np.array(s), lambda s: array("i", s), deque]
 )
 def test_rule_4_pages_before_the_start_are_not_looked_at(make, form):
     cache = make()
@@ -161,6 +161,9 @@ def test_rule_4_pages_before_the_start_are_not_looked_at(make, form):
         cache.insert([1, 2, 3, 4], form([-1, -1, 7, -7]), start=handle)
     cache.insert([1, 2, 3], form([-1, -1, 7]), start=handle)
     assert cached(cache, [1, 2, 3]) == [5, 6, 7]
+    if form in (list, tuple, deque):
+        cache.insert([1, 2, 3, 4], form([None, "nothing", 2**70, 8]), start=cache.acquire([1, 2, 3]))
+        assert cached(cache, [1, 2, 3, 4]) == [5, 6, 7, 8]
 
 
 @every_index

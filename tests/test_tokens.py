@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import PackedTokens, common_prefix, pack
-from minikv.tokens import TOKEN_BYTES, common_bytes
+from minikv.tokens import TOKEN_BYTES, common_bytes, integers
 
 TOKENS = st.lists(st.integers(0, 2**32 - 1), max_size=50)
 
@@ -39,7 +39,8 @@ def test_every_form_packs_to_the_same_bytes(tokens):
 @given(TOKENS, st.integers(-60, 60), st.integers(-60, 60))
 def test_slices_of_a_key_are_keys_of_slices(tokens, start, stop):
     assert pack(tokens)[start:stop] == pack(tokens[start:stop])
-    assert pack(tokens)[::-1] == pack(tokens[::-1])
+    for step in (-2, -1, 2, 3):
+        assert pack(tokens)[start:stop:step] == pack(tokens[start:stop:step])
 
 
 def test_a_packed_key_is_packed_already():
@@ -60,7 +61,22 @@ def test_a_key_behaves_as_a_sequence_of_ints():
 
 
 def test_an_empty_array_of_floats_holds_no_bad_token():
-    assert len(pack(np.array([]))) == 0
+    for dtype in (float, bool, np.int32, np.uint32, np.int64):
+        assert len(pack(np.array([], dtype))) == 0
+        assert len(integers(np.array([], dtype), "pages", "a page is an integer", 9)) == 0
+
+
+def test_a_table_is_refused_by_its_shape_in_a_memoryview_too():
+    table = memoryview(np.zeros((2, 3), np.int32))
+    for use in (pack, lambda values: integers(values, "tokens", "a token is an integer", 9)):
+        with pytest.raises(ValueError, match=r"tokens have shape \(2, 3\): expected one dimension"):
+            use(table)
+
+
+@pytest.mark.parametrize("text", ["12", b"12", bytearray(b"12")])
+def test_what_is_no_token_is_never_made_of_the_characters_of_a_text(text):
+    with pytest.raises(TypeError, match=rf"pages are a {type(text).__name__}: expected a one-dimensional sequence"):
+        integers(text, "pages", "a page is an integer", 99)
 
 
 def test_a_tensor_of_a_kind_numpy_does_not_have_is_named():
@@ -124,10 +140,16 @@ def test_common_bytes_counts_whole_steps_within_the_window(edge, data, step, at)
     assert common_bytes(edge, data, min(at, end), end, step) == same // step * step
 
 
+def test_common_bytes_does_not_look_behind_the_end():
+    assert [common_bytes(b"abcdef", b"xxabcdef", 2, end, 1) for end in (2, 3, 6, 8)] == [0, 1, 4, 6]
+
+
 def test_what_is_put_together_is_equal_to_what_was_never_apart():
     joined = pack([1, 2]) + range(3, 4)
     assert (joined, hash(joined), joined.head) == (pack([1, 2, 3]), hash(pack([1, 2, 3])), pack([1, 2]).data)
     assert joined[:1].head is None
+    assert joined[:2].head == joined[:3].head == pack([1, 2]).data
+    assert joined[1:].head is joined[1:3].head is (pack([1, 2]) + range(1, 9))[2:].head is None
     assert (joined[:1] + range(9, 10)).tolist() == [1, 9]
     with pytest.raises(ValueError, match=r"tokens\[0\] is -1"):
         _ = pack([1]) + range(-1, 0)
