@@ -42,7 +42,7 @@ JUDGES = {
     "prefix/radix": "radix eviction contract machine::test_radix",
     "prefix/radix_check": "radix eviction contract",
     "pools/bitmask": "pools",
-    "pools/contract": "pools growing_pool",
+    "pools/contract": "pools growing_pool contract",
     "pools/free_list": "pools manager",
     "pools/page_table": "page_table manager",
     "pools/queue": "pools",

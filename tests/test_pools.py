@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from minikv import BitmaskPool, FreeListPool, InvariantError, OutOfPages, QueuePool
 from minikv.pools import free_list
-from minikv.pools.contract import refuse_free
+from minikv.pools.contract import pool_size, refuse_free
 
 POOLS = [FreeListPool, BitmaskPool, QueuePool]
 every_pool = pytest.mark.parametrize("make", POOLS, ids=lambda pool: pool.__name__)
@@ -351,10 +351,16 @@ def test_check_finds_a_corruption(make, corrupt):
 @pytest.mark.parametrize("kind", [np.int64, np.uint8])
 def test_any_whole_number_of_pages_may_be_taken(make, kind):
     pool = make(4)
+    assert len(pool.alloc(kind(0))) == 0
     assert len(pool.alloc(kind(3))) == 3
     with pytest.raises(OutOfPages, match="2 pages needed, but only 1 free"):
         pool.alloc(kind(2))
-    assert pool.num_free == 1
+    assert len(pool.alloc(kind(1))) == 1
+    assert pool.num_free == 0
+
+
+def test_the_largest_pool_has_as_many_pages_as_the_message_says():
+    assert pool_size(2**28) == 2**28
 
 
 def test_pages_refused_for_no_reason_are_told_in_one_short_line():
