@@ -124,8 +124,9 @@ def test_a_request_that_was_started_is_aborted_before_anybody_has_its_name():
     start = manager.start
 
     def interrupted(*args, **kwargs):
-        start(*args, **kwargs)
-        raise KeyboardInterrupt
+        sequence = start(*args, **kwargs)
+        press()
+        return sequence
 
     manager.start = interrupted
     with pytest.raises(KeyboardInterrupt), manager.request([1, 2, 3]):

@@ -6,6 +6,7 @@ import contextlib
 import inspect
 import sys
 import threading
+import time
 
 import pytest
 
@@ -141,3 +142,46 @@ def test_the_parts_say_that_they_are_for_one_thread(part):
     words = inspect.cleandoc(sys.modules[part].__doc__).replace("\n", " ")
     assert "may be used by one thread at a time; a `CacheManager` takes care of that" in words
     assert "Any thread may call it" in CacheManager.__doc__
+
+
+def test_a_request_that_is_refused_ends_nobody_elses():
+    """Two threads open a request at once, and there is room for one: the other one's failure is its own."""
+    manager, states, together = CacheManager(num_pages=4), [], threading.Barrier(2, timeout=10)
+
+    def serve(tokens):
+        try:
+            with manager.request(tokens) as sequence:
+                together.wait()
+                states.append(sequence.state)
+        except OutOfPages:
+            together.wait()
+
+    with manager._lock:  # another act is under way, so that both begin before either has started
+        threads = [threading.Thread(target=serve, args=[[number] * 3]) for number in (1, 2)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.05)
+    for thread in threads:
+        thread.join()
+    assert states == ["running"]
+    assert (manager.sequences, manager.pool.num_free) == ([], 4)
+
+
+def test_a_manager_may_be_looked_at_while_others_work():
+    manager, done = CacheManager(num_pages=1 << 12), threading.Event()
+    for _ in range(50):
+        manager.start(range(20))
+
+    def look():
+        for _ in range(300):
+            assert len(manager.owned()) >= len(manager.sequences) - 1 >= 49
+            assert 0 < manager.available_size <= 1 << 12
+        done.set()
+
+    def churn():
+        while not done.is_set():
+            manager.abort(manager.start([1, 2, 3]))
+
+    with switching_all_the_time():
+        errors = in_threads(look, churn)
+    assert not errors

@@ -78,17 +78,20 @@ class CacheManager(Exclusive):
     @property
     def available_size(self) -> int:
         """Tokens that could be given slots now: whole free pages, and what the cache could evict."""
-        leaving = sum(map(len, self._leaving))
-        return (self.pool.num_free + leaving) * self.page_size + self.cache.evictable_size
+        with self._lock:
+            leaving = sum(map(len, self._leaving))
+            return (self.pool.num_free + leaving) * self.page_size + self.cache.evictable_size
 
     @property
     def sequences(self) -> list[Sequence]:
         """The running sequences, in the order in which they were started."""
-        return list(self._running.values())
+        with self._lock:
+            return list(self._running.values())
 
     def owned(self) -> dict[int, Pages]:
         """For each running sequence, by its number, the slots that are its own: what a `Ledger` asks for."""
-        return {sequence.number: sequence.owned for sequence in self._running.values()}
+        with self._lock:
+            return {sequence.number: sequence.owned for sequence in self._running.values()}
 
     # -- the life of a request --------------------------------------------------------------------------------------
 
@@ -239,14 +242,15 @@ class CacheManager(Exclusive):
         >>> sequence.state, manager.cache.total_size
         ('finished', 3)
         """
-        number = self._started + 1
+        opened: list[Sequence] = []
         try:
-            yield (sequence := self.start(tokens, namespace=namespace))
-            if sequence.state == RUNNING:
-                self.finish(sequence)
+            self._open(opened, tokens, namespace)
+            yield opened[0]
+            if opened[0].state == RUNNING:
+                self.finish(opened[0])
         finally:
-            if number in self._running:  # by its number, for Ctrl-C may come when it is started and has no name yet
-                self.abort(self._running[number])
+            if opened and opened[0].state == RUNNING:
+                self.abort(opened[0])
 
     @exclusive
     def check(self) -> None:
@@ -260,6 +264,11 @@ class CacheManager(Exclusive):
         minikv.errors.InvariantError: page 1 has two owners: the pool, where it is free, and sequence 1
         """
         check_manager(self)
+
+    @exclusive
+    def _open(self, opened: list[Sequence], tokens: TokensLike, namespace: Hashable) -> None:
+        """`start`, and note it in `opened` before Ctrl-C or another thread can come in between."""
+        opened.append(self.start(tokens, namespace=namespace))
 
     # -- the steps --------------------------------------------------------------------------------------------------
 
