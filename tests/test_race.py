@@ -45,13 +45,14 @@ def test_the_limit_that_stores_copies_the_whole_row_and_what_is_new(monkeypatch)
     monkeypatch.setattr(module, "deque", lambda maxlen: stored)
     workload = WORKLOADS["W3"](2)
     limit = StoringLimit(workload, [0, 7])
-    for number, (_, _, slots) in enumerate(limit.requests):
-        slots[:] = memoryview(array("i", [number] * len(slots)))
+    limit.stack[:] = memoryview(array("i", [8] * 1050))
+    limit.requests[1][2][:] = memoryview(array("i", [9] * 7))
     assert len(limit.run().times) == 2
-    assert set(limit.row) == {1}
+    assert limit.row.tolist() == [9] * 7 + [8] * 1043
     wholes = [exchange.full.data for exchange in workload.exchanges]
     assert [tokens for tokens, _ in stored] == [wholes[0], wholes[1][28:]]
-    assert [set(array("i", slots)) for _, slots in stored] == [{0}, {1}]
+    assert not any(tokens is whole for (tokens, _), whole in zip(stored, wholes))
+    assert [set(array("i", slots)) for _, slots in stored] == [{8}, {8}]
     assert [len(slots) for _, slots in stored] == [4 * 1050, 4 * 1043]
 
 
