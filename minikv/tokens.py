@@ -28,7 +28,8 @@ _TOKEN = ("tokens", "a token is an integer in [0, 2**32)", TOKEN_LIMIT)
 class PackedTokens(Sequence[int]):
     """Token ids packed into immutable bytes, four to a token; behaves as a sequence of ints.
 
-    Made by `pack`. `data` is the bytes; `len`, indexing and slicing count in tokens.
+    Made by `pack`. `data` is the bytes; `len`, indexing and slicing count in tokens. `head` is the bytes of the tokens
+    that these were put behind, if any: what has looked at that object need not look at it again.
 
     >>> key = pack([7, 8, 9])
     >>> len(key), key[1], key[:-1]
@@ -46,6 +47,8 @@ class PackedTokens(Sequence[int]):
             data = bytes(data)
         if len(data) % TOKEN_BYTES:
             raise ValueError(f"{len(data)} bytes are not whole tokens of {TOKEN_BYTES} bytes")
+        if head is not None and not (type(head) is bytes and data.startswith(head)):
+            raise ValueError(f"head is {bounded(head)}: expected the bytes with which data begins")
         self.data, self.head = data, head
 
     def __len__(self) -> int:
