@@ -101,15 +101,27 @@ class NaiveCache:
             self.pages[key].last_used = self.clock
             self.pages[key].hits += hits
 
+    def one(self, key: Key, below: Key, fields: tuple[str, ...]) -> bool:
+        """Whether nothing needs an end at `key`: one page follows, locked as it is, and equal in `fields`."""
+        longer = [k for k in self.pages if k[0] == key[0] and k[1][: len(key[1])] == key[1] and k[1] != key[1]]
+        follow = {k[1][: len(below[1])] for k in longer}
+        held = any((handle.namespace, handle.node[0]) == key for handle in self.held)
+        mine, others = ([getattr(self.pages[k], field) for field in fields] for k in (key, below))
+        return len(follow) == 1 and not held and mine == others
+
     def join(self, path: list[Key]) -> None:
-        """Forget the ends in the middle of `path`, just used, that nothing needs: one page follows, locked as it is."""
+        """Forget the ends in the middle of `path`, just used, that nothing needs."""
         for key, below in itertools.pairwise(path):
-            longer = [k for k in self.pages if k[0] == key[0] and k[1][: len(key[1])] == key[1] and k[1] != key[1]]
-            follow = {k[1][: len(below[1])] for k in longer}
-            held = any((handle.namespace, handle.node[0]) == key for handle in self.held)
-            fields = [[getattr(self.pages[k], field) for field in READS[self.policy]] for k in (key, below)]
-            if len(follow) == 1 and not held and fields[0] == fields[1]:
+            if self.one(key, below, READS[self.policy]):
                 self.ends.discard(key)
+
+    def join_up(self, path: list[Key]) -> None:
+        """Forget the ends above the last of `path`, which is locked, up to the first that something needs."""
+        fields = tuple(field for field in READS[self.policy] if field != "last_used")  # the unlock makes that equal
+        for key, below in reversed([*itertools.pairwise(path)]):
+            if key in self.ends and not self.one(key, below, fields):
+                break
+            self.ends.discard(key)
 
     def match_prefix(self, tokens: Any, *, limit: int | None = None, namespace: Any = None) -> Match:
         tokens = tuple(pack(tokens).tolist())
@@ -133,6 +145,7 @@ class NaiveCache:
             self.check_start(start, tokens, namespace)
         skip = start.length if start else 0
         size = self.page_size
+        self.join_up(self.path(namespace, tokens[:skip]))
         new = [0] * (skip // size)
         new += np.frombuffer(page_bytes(pages, len(tokens), size, skip // size), np.int32).tolist()
         there = self.cached_path(namespace, tokens)

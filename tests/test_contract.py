@@ -459,6 +459,8 @@ def test_a_match_is_written_to_a_row_that_has_room_for_it(make):
     assert row.tolist() == [0, 7, 8, 9]
     with pytest.raises(ValueError, match="room for 2 pages: the match has 3"):
         cache.match_prefix([1, 2, 3]).copy_to(row[:2])
+    with pytest.raises(TypeError, match="the row is a memoryview of 'q': a row holds int32, 'i'"):
+        cache.match_prefix([1, 2, 3]).copy_to(memoryview(array("q", [0] * 4)))
     assert row.tolist() == [0, 7, 8, 9]
 
 

@@ -121,7 +121,8 @@ def duplicates_replace_the_trees_pages(patch):
         done = original(self, tokens, pages, **options)
         node, start = done.handle.node, options.get("start")
         if done.prefix_length == done.length > (start.length if start else 0):
-            node.page_bytes = kept[-len(node.page_bytes) :]
+            node.glue()
+            node.page_run = kept[-len(node.page_run) :]
         return done
 
     patch.setattr(RadixCache, "insert", broken)
@@ -135,7 +136,7 @@ def the_callers_buffer_is_kept(patch):
         done = original(self, tokens, pages, **options)
         node = done.handle.node
         if done.prefix_length == 0 and done.length == len(pages) * self.page_size == len(node.tokens):
-            node.page_bytes = memoryview(pages).cast("B")
+            node.page_run = memoryview(pages).cast("B")
         return done
 
     patch.setattr(RadixCache, "insert", broken)
@@ -152,14 +153,20 @@ def evicted_nodes_stay_reachable(patch):
     original = RadixCache._remove_leaf
 
     def broken(self, leaf):
-        parent, first_page, held = leaf.parent, leaf.key_bytes[: self._stride], (leaf.key_bytes, leaf.page_bytes)
+        parent, first_page, held = leaf.parent, leaf.key_run[: self._stride], (leaf.key_bytes, leaf.page_bytes)
         freed = original(self, leaf)
         if parent.parent is not None and not parent.children:
-            leaf.key_bytes, leaf.page_bytes = held
+            leaf.key_run, leaf.page_run = held
             parent.children = {first_page: leaf}
         return freed
 
     patch.setattr(RadixCache, "_remove_leaf", broken)
+
+
+def an_evicted_edge_gives_back_its_first_run_alone(patch):
+    """A join only lines up the runs of its edges, and eviction forgets all but the first."""
+    original = RadixCache._remove_leaf
+    patch.setattr(RadixCache, "_remove_leaf", lambda self, leaf: original(self, leaf)[:1])
 
 
 def eviction_counts_pages_for_tokens(patch):
@@ -204,13 +211,13 @@ def use_is_not_counted(patch):
 
 def nothing_is_joined(patch):
     """SGLang and mini-sglang: what a branch once cut stays cut when the branch is gone."""
-    patch.setattr(RadixCache, "_joinable", lambda self, node, top: [])
+    patch.setattr(RadixCache, "_joinable", lambda self, node, top=None: [])
 
 
 def a_join_ignores_the_locks(patch):
     """A locked node becomes one with the unlocked node below it."""
 
-    def broken(self, node, top):
+    def broken(self, node, top=None):
         above = [node.parent]
         same = all(getattr(above[0], field) == getattr(node, field) for field in self._also_reads)
         return above if same and above[0].ref_count != node.ref_count and above[0] is not top else []
@@ -222,7 +229,7 @@ def a_join_ignores_what_the_policy_reads(patch):
     """A prefix that was used often becomes one with a tail that was used once."""
     original = RadixCache._joinable
 
-    def broken(self, node, top):
+    def broken(self, node, top=None):
         reads, self._also_reads = self._also_reads, ()
         try:
             return original(self, node, top)
@@ -239,7 +246,8 @@ def a_join_turns_the_pages_round(patch):
     def broken(self, node, above):
         turned = b"".join(part.page_bytes for part in [node, *above])
         original(self, node, above)
-        node.page_bytes = turned
+        node.glue()
+        node.page_run = turned
 
     patch.setattr(RadixCache, "_join", broken)
 
@@ -283,6 +291,7 @@ MUTANTS = [
     half_a_page_is_stored,
     namespaces_are_ignored,
     use_is_not_counted,
+    an_evicted_edge_gives_back_its_first_run_alone,
     nothing_is_joined,
     a_join_ignores_the_locks,
     a_join_ignores_what_the_policy_reads,

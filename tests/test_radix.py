@@ -61,7 +61,7 @@ def test_a_page_size_is_a_whole_number():
 CORRUPTIONS = {
     "ref_count is 5": lambda cache, nodes: setattr(nodes[5,], "ref_count", 5),
     "ends at 9": lambda cache, nodes: setattr(nodes[7,], "end", 9),
-    "1 pages of 1 for 2 tokens": lambda cache, nodes: setattr(nodes[3, 4], "page_bytes", bytes(4)),
+    "1 pages of 1 for 2 tokens": lambda cache, nodes: setattr(nodes[3, 4], "page_run", bytes(4)),
     "its parent is None": lambda cache, nodes: setattr(nodes[7,], "parent", None),
     "does not list it": lambda cache, nodes: setattr(nodes[3, 4], "parent", nodes[5,]),
     "evictable_size is 4": lambda cache, nodes: setattr(cache, "_evictable", 4),
@@ -71,7 +71,7 @@ CORRUPTIONS = {
     "stands before an older one": lambda cache, nodes: cache._order.touch([nodes[3, 4]]),
     "share 4 ids": lambda cache, nodes: setattr(nodes[7,], "id", 2),
     "next id to give out is 3": lambda cache, nodes: setattr(cache, "_next_id", 3),
-    "not whole pages": lambda cache, nodes: setattr(nodes[7,], "key_bytes", b""),
+    "not whole pages": lambda cache, nodes: setattr(nodes[7,], "key_run", b""),
     "its neighbour does not link back": lambda cache, nodes: setattr(nodes[7,], "older", None),
     "breaks off after 1 of its nodes": lambda cache, nodes: setattr(cache._order.first(), "newer", None),
     "but the clock is at": lambda cache, nodes: setattr(nodes[5,], "last_used", 99),
@@ -82,13 +82,13 @@ CORRUPTIONS = {
     "its locked handle at 9": lambda cache, nodes: setattr(next(iter(cache._held)), "length", 9),
     "kept as holding 0 locks": lambda cache, nodes: cache._held.update({cache.match_prefix([7]).handle: 0}),
     "locked nodes [3] are not in the tree": lambda cache, nodes: nodes[1, 2].children.pop(nodes[5,].key_bytes),
-    "not a root": lambda cache, nodes: setattr(cache.root, "key_bytes", b"x"),
+    "not a root": lambda cache, nodes: setattr(cache.root, "key_run", b"x"),
     "is the root of another namespace": lambda cache, nodes: (
         cache.insert([1], [8], namespace="a"), cache._roots.update(b=cache._roots.pop("a"))
     ),
     "priority 3 is higher than its parent's, 0": lambda cache, nodes: setattr(nodes[5,], "priority", 3),
-    "page 0 is cached twice in node 2": lambda cache, nodes: setattr(nodes[1, 2], "page_bytes", bytes(8)),
-    "page 9 is cached in nodes 3 and 4": lambda cache, nodes: setattr(nodes[5,], "page_bytes", nodes[7,].page_bytes),
+    "page 0 is cached twice in node 2": lambda cache, nodes: setattr(nodes[1, 2], "page_run", bytes(8)),
+    "page 9 is cached in nodes 3 and 4": lambda cache, nodes: setattr(nodes[5,], "page_run", nodes[7,].page_bytes),
     "kept, but it holds nothing": lambda cache, nodes: cache._new_root("lora"),
 }  # fmt: skip
 
@@ -276,7 +276,7 @@ def test_a_conversation_of_many_turns_is_one_edge_of_few_parts_that_splits_and_g
         cache.unlock(match)
     cache.match_prefix(range(length))
     (node,) = cache.nodes()
-    assert max(len(node.key_parts), len(node.page_parts)) <= 8
+    assert len(node.runs) <= 8
     cut = data.draw(st.integers(0, length), "cut")
     assert cache.match_prefix(range(cut)).pages.tolist() == list(range(100, 100 + cut))
     cache.check()
@@ -285,3 +285,134 @@ def test_a_conversation_of_many_turns_is_one_edge_of_few_parts_that_splits_and_g
     assert gone == (tail[::-1] if evict_by == "page" else tail)
     assert cache.match_prefix(range(length)).length == length - len(gone)
     cache.check()
+
+
+def test_publishing_a_running_sequence_again_and_again_leaves_a_short_path():
+    """Each checkpoint starts from the last one's handle, so no insert walks over what was published before."""
+    cache = RadixCache()
+    held = cache.acquire([])
+    for length in range(1, 100):
+        done = cache.insert(range(length), range(length), start=held)
+        cache.lock(done)
+        cache.unlock(held)
+        held = done
+    cache.check()
+    assert len(list(cache.nodes())) <= 3
+    cache.unlock(held)
+    assert sorted(cache.evict(99).tolist()) == list(range(99))
+
+
+@pytest.mark.parametrize("verb", ["add", "touch"])
+@pytest.mark.parametrize("below", [[1, 2], [1, 2, 3]], ids=["beside a leaf", "below a leaf"])
+def test_an_insert_in_which_a_policy_fails_has_cached_nothing(verb, below):
+    class Moody(LeastRecentlyUsed):
+        bad = False
+
+    def fail(self, path):
+        if Moody.bad:
+            raise RuntimeError("bad mood")
+        getattr(LeastRecentlyUsed, verb)(self, path)
+
+    setattr(Moody, verb, fail)
+    cache = RadixCache(policy=Moody)
+    cache.insert([1, 2, 3], [1, 2, 3])
+    cache.match_prefix(below)
+    before, Moody.bad = cache.total_size, True
+    with pytest.raises(RuntimeError, match="bad mood"):
+        cache.insert([*below, 7, 8], [0, 0, 0, 7, 8][-len(below) - 2 :])
+    Moody.bad = False
+    assert cache.total_size == before
+    cache.check()
+    assert cache.match_prefix([*below, 7, 8]).length == len(below)
+    assert sorted(cache.evict(9).tolist()) == [1, 2, 3]
+
+
+def test_a_policy_that_fails_half_way_through_an_eviction_keeps_no_page_that_went():
+    class Tired(LeastRecentlyUsed):
+        def first(self):
+            if len(list(self)) == 2:
+                raise RuntimeError("too tired")
+            return super().first()
+
+    cache = RadixCache(policy=Tired)
+    for token in range(4):
+        cache.insert([token], [token])
+    assert cache.evict(4).tolist() == [0, 1]
+    with pytest.raises(RuntimeError, match="too tired"):
+        cache.evict(1)
+    assert ([node.tokens for node in cache.nodes()], cache.evictable_size) == ([[2], [3]], 2)
+
+
+def test_any_order_that_holds_every_unlocked_leaf_is_right():
+    """A ring holds inner nodes too, a heap leaves alone: what else an order holds is its own affair."""
+
+    class Plain:
+        reads = ("last_used",)
+
+        def __init__(self):
+            self.nodes = {}
+
+        def key(self, node):
+            return (node.last_used,)
+
+        def add(self, path):
+            self.nodes.update((node.id, node) for node in path)
+
+        def remove(self, path):
+            for node in path:
+                del self.nodes[node.id]
+
+        def touch(self, path):
+            self.remove(path)
+            self.add(path)
+
+        def rekey(self, node):
+            pass
+
+        covered = bared = rekey
+
+        def first(self):
+            return next(iter(self.nodes.values()), None)
+
+        def __iter__(self):
+            return iter(self.nodes.values())
+
+    cache = RadixCache(policy=Plain)
+    cache.insert([1, 2], [0, 1])
+    cache.insert([1, 3], [0, 3])
+    cache.check()
+    held = cache.acquire([1, 3])
+    cache.check()
+    leaf = cache.root.children[b"\1\0\0\0"].children[b"\2\0\0\0"]
+    del cache._order.nodes[leaf.id]
+    with pytest.raises(InvariantError, match=f"node {leaf.id}: ref_count 0, not in the eviction order"):
+        cache.check()
+    cache._order.add([leaf, held.node])
+    with pytest.raises(InvariantError, match=f"node {held.node.id}: ref_count 1, in the eviction order"):
+        cache.check()
+
+
+def test_an_insert_raises_the_priority_before_it_joins():
+    cache = RadixCache(policy="priority")
+    cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
+    cache.insert([1, 2], [0, 1], priority=1)
+    assert len(list(cache.nodes())) == 2
+    cache.insert([1, 2, 3, 4], [0, 1, 2, 3], priority=1)
+    assert len(list(cache.nodes())) == 1
+
+
+def test_trimming_a_long_leaf_page_by_page_copies_little(monkeypatch):
+    cache, length = RadixCache(evict_by="page"), 20_000
+    cache.insert(range(length), range(length))
+    copied, original = [], RadixCache._trim
+
+    def counted(self, leaf, num_bytes):
+        copied.append(len(leaf.runs[-1][1]))
+        return original(self, leaf, num_bytes)
+
+    monkeypatch.setattr(RadixCache, "_trim", counted)
+    for page in range(length - 1, length - 5000, -1):
+        assert cache.evict(1).tolist() == [page]
+    cache.check()
+    assert sum(copied) / len(copied) < 4096
+    assert cache.match_prefix(range(length)).pages.tolist() == list(range(length - 4999))

@@ -97,6 +97,8 @@ class Match(Handle):
         >>> cache.match_prefix([1, 2, 5]).copy_to(row); row.tolist()
         [7, 8, 0, 0]
         """
+        if row.format != "i":
+            raise TypeError(f"the row is a memoryview of {row.format!r}: a row holds int32, 'i'")
         memory, at = row.cast("B"), 0
         if self.length > len(row) and sum(map(len, self.parts)) > len(memory):  # no more pages than tokens
             raise ValueError(f"the row has room for {len(row)} pages: the match has {len(self.pages)}")

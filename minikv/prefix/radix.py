@@ -42,8 +42,10 @@ from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, p
 
 EVICT_BY = ("node", "page")
 _PAGE_BYTES = 4  # of a page's number: an int32
-_MOST_PARTS = 8  # a join copies nothing until an edge has more parts than this: each costs a walk one more memcmp
+_LONG_RUN = 4096  # bytes of pages
+_MOST_RUNS = 8  # a join copies nothing until an edge has more runs than this: each costs a walk one more memcmp
 _GONE = -1  # the `ref_count` of a node that is no longer in the tree
+EdgeRun = tuple[bytes, bytes]  # tokens and their pages, as they are stored
 _NO_CHILDREN: dict[bytes, RadixNode] = {}  # shared by all leaves, so that a leaf needs no dictionary; never changed
 
 
@@ -53,23 +55,22 @@ _NO_CHILDREN: dict[bytes, RadixNode] = {}  # shared by all leaves, so that a lea
 class RadixNode:
     """One edge of the tree and the node at its end: its tokens, their pages, and how many locks pass through.
 
-    `key_bytes` and `page_bytes` are the tokens and the pages as they are stored, four bytes a number, and never
-    changed in place. A join only lines up their parts (`key_parts`, `page_parts`), and reading them in one piece glues
-    these. `end` is the depth, in tokens, at which the edge ends. `last_used` is the clock's reading at the last use.
-    Three more are for policies that read them: `created` is the reading when the tokens were cached, `hits` counts the
-    matches and inserts that went through (kept up only for a policy that reads it), and `priority` is the largest one
-    given. `older` and `newer` belong to the eviction order.
+    `key_run` and `page_run` are the tokens and the pages as they are stored, four bytes a number, and never changed in
+    place. A join copies nothing: it lines up the runs of both edges, and `more_runs` are those behind the first. `end`
+    is the depth, in tokens, at which the edge ends. `last_used` is the clock's reading at the last use. Three more are
+    for policies that read them: `created` is the reading when the tokens were cached, `hits` counts the matches and
+    inserts that went through (kept up only for a policy that reads it), and `priority` is the largest one given.
+    `older` and `newer` belong to the eviction order.
     """
 
     __slots__ = (
-        "children", "created", "end", "hits", "id", "key_parts", "last_used", "newer", "older", "page_parts", "parent",
-        "priority", "ref_count",
+        "children", "created", "end", "hits", "id", "key_run", "last_used", "more_runs", "newer", "older", "page_run",
+        "parent", "priority", "ref_count",
     )  # fmt: skip
 
-    def __init__(self, node_id: int, key_bytes: bytes, page_bytes: bytes, parent: RadixNode | None, end: int, now: int):
-        self.id, self.parent, self.end = node_id, parent, end
-        self.key_parts: tuple[bytes, ...] = (key_bytes,)
-        self.page_parts: tuple[bytes, ...] = (page_bytes,)
+    def __init__(self, node_id: int, key_run: bytes, page_run: bytes, parent: RadixNode | None, end: int, now: int):
+        self.id, self.key_run, self.page_run, self.parent, self.end = node_id, key_run, page_run, parent, end
+        self.more_runs: tuple[EdgeRun, ...] = ()
         self.children = _NO_CHILDREN
         self.ref_count = self.priority = 0
         self.created = self.last_used = now
@@ -78,26 +79,24 @@ class RadixNode:
         self.newer: Any = None
 
     @property
+    def runs(self) -> tuple[EdgeRun, ...]:
+        """The edge as it is stored: its tokens and their pages, run by run."""
+        return ((self.key_run, self.page_run), *self.more_runs)
+
+    @property
     def key_bytes(self) -> bytes:
         """The tokens on this edge as they are stored, in one piece."""
-        if len(self.key_parts) > 1:
-            self.key_parts = (b"".join(self.key_parts),)
-        return self.key_parts[0]
-
-    @key_bytes.setter
-    def key_bytes(self, key_bytes: bytes) -> None:
-        self.key_parts = (key_bytes,)
+        return b"".join([keys for keys, _ in self.runs]) if self.more_runs else self.key_run
 
     @property
     def page_bytes(self) -> bytes:
         """The pages of those tokens as they are stored, in one piece."""
-        if len(self.page_parts) > 1:
-            self.page_parts = (b"".join(self.page_parts),)
-        return self.page_parts[0]
+        return b"".join([pages for _, pages in self.runs]) if self.more_runs else self.page_run
 
-    @page_bytes.setter
-    def page_bytes(self, page_bytes: bytes) -> None:
-        self.page_parts = (page_bytes,)
+    def glue(self) -> None:
+        """Make one run of all: what cuts an edge needs it in one piece."""
+        if self.more_runs:
+            self.key_run, self.page_run, self.more_runs = self.key_bytes, self.page_bytes, ()
 
     @property
     def tokens(self) -> list[int]:
@@ -218,12 +217,15 @@ class RadixCache:
             child = node.children.get(data[at_byte : at_byte + stride])
             if child is None:
                 break
-            start_byte = at_byte
-            for part in child.key_parts:
-                if not data.startswith(part, at_byte, end_byte):  # one memcmp, no slice
-                    same = common_bytes(child.key_bytes, data, start_byte, end_byte, stride)
-                    return self._split(child, same // stride), start_byte + same
-                at_byte += len(part)
+            start_byte, agree = at_byte, data.startswith(child.key_run, at_byte, end_byte)  # one memcmp, no slice
+            at_byte += len(child.key_run)
+            for run, _ in child.more_runs:
+                agree = agree and data.startswith(run, at_byte, end_byte)
+                at_byte += len(run)
+            if not agree:
+                child.glue()
+                same = common_bytes(child.key_run, data, start_byte, end_byte, stride)
+                return self._split(child, same // stride), start_byte + same
             node = child
         return node, at_byte
 
@@ -239,12 +241,13 @@ class RadixCache:
         stride = self._stride
         cut, page_cut = num_pages * stride, num_pages * _PAGE_BYTES
         end = parent.end + num_pages * self.page_size
-        upper = RadixNode(self._take_id(), node.key_bytes[:cut], node.page_bytes[:page_cut], parent, end, 0)
+        node.glue()
+        upper = RadixNode(self._take_id(), node.key_run[:cut], node.page_run[:page_cut], parent, end, 0)
         upper.ref_count, upper.created, upper.last_used = node.ref_count, node.created, node.last_used
         upper.hits, upper.priority = node.hits, node.priority
-        parent.children[upper.key_bytes[:stride]] = upper
-        node.key_bytes, node.page_bytes, node.parent = node.key_bytes[cut:], node.page_bytes[page_cut:], upper
-        upper.children = {node.key_bytes[:stride]: node}
+        parent.children[upper.key_run[:stride]] = upper
+        node.key_run, node.page_run, node.parent = node.key_run[cut:], node.page_run[page_cut:], upper
+        upper.children = {node.key_run[:stride]: node}
         if not upper.ref_count:
             self._order.add((upper,))
         return upper
@@ -258,34 +261,34 @@ class RadixCache:
             parent --[ a b ]--> upper --[ c d ]--> node        parent --[ a b c d ]--> node
         """
         parent: RadixNode = above[-1].parent  # type: ignore[assignment]
-        keys: list[bytes] = []
-        pages: list[bytes] = []
-        for part in [*above[::-1], node]:
-            keys += part.key_parts
-            pages += part.page_parts
-        if max(len(keys), len(pages)) > _MOST_PARTS:  # each may have been glued alone
-            keys, pages = [b"".join(keys)], [b"".join(pages)]
+        runs = [run for part in [*above[::-1], node] for run in part.runs]
         if not node.ref_count:
             self._order.remove(above)
         for gone in above:
             gone.ref_count, gone.parent, gone.children = _GONE, node, _NO_CHILDREN
-            gone.key_parts = gone.page_parts = (b"",)
-        node.key_parts, node.page_parts, node.parent = tuple(keys), tuple(pages), parent
-        parent.children[keys[0][: self._stride]] = node
+            gone.key_run, gone.page_run, gone.more_runs = b"", b"", ()
+        (node.key_run, node.page_run), *more = runs
+        node.more_runs, node.parent = tuple(more), parent
+        if len(runs) > _MOST_RUNS:
+            node.glue()
+        parent.children[node.key_run[: self._stride]] = node
 
-    def _joinable(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
-        """The nodes between `node` and `top` that are one with `node`, nearest first; all of them were just used.
+    def _joinable(self, node: RadixNode, top: RadixNode | None = None) -> list[RadixNode]:
+        """The nodes between `node` and `top` (or the root) that are one with `node`, nearest first.
 
-        They have no other child, the same locks, and are equal in whatever else the policy reads: nothing could tell
-        them apart, so no victim changes.
+        All of them were just used, or are locked and will be used when they are unlocked. They have no other child, the
+        same locks, and are equal in whatever else the policy reads: nothing could tell them apart, so no victim
+        changes.
         """
         found: list[RadixNode] = []
         upper: RadixNode = node.parent  # type: ignore[assignment]
-        while upper is not top and len(upper.children) == 1 and upper.ref_count == node.ref_count:
+        while upper is not top and upper.parent is not None and len(upper.children) == 1:
+            if upper.ref_count != node.ref_count:
+                break
             if self._also_reads and any(getattr(upper, field) != getattr(node, field) for field in self._also_reads):
                 break
             found.append(upper)
-            upper = upper.parent  # type: ignore[assignment]
+            upper = upper.parent
         return found
 
     # -- match ------------------------------------------------------------------------------------------------------
@@ -328,7 +331,9 @@ class RadixCache:
         path = self._use(end, root)
         parts: list[bytes] = []
         for node in reversed(path):
-            parts += node.page_parts
+            parts.append(node.page_run)
+            for _, pages in node.more_runs:
+                parts.append(pages)
         return Match(self._epoch, end, at_byte // TOKEN_BYTES, namespace, data, parts), path
 
     def _use(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
@@ -384,9 +389,9 @@ class RadixCache:
         if node is _NOTHING and at_byte < end_byte:
             top = node = self._new_root(namespace)
         duplicates = (at_byte - skip_byte) // stride * _PAGE_BYTES
-        node = self._extend(node, top, data[at_byte:end_byte], new[duplicates:])
         if priority:
             self._raise_priority(node, priority)
+        node = self._extend(node, top, data[at_byte:end_byte], new[duplicates:], priority)
         return Insertion(self._epoch, node, end_byte // TOKEN_BYTES, namespace, data, at_byte // TOKEN_BYTES)
 
     def _start_of(self, start: Handle | None, packed: PackedTokens, namespace: Hashable) -> tuple[RadixNode, int]:
@@ -396,7 +401,12 @@ class RadixCache:
         known = isinstance(start, Handle) and start in self._held and start.namespace is namespace
         if not known or (start.source is not packed.data and start.source is not packed.head) or start.source is None:
             self._check_start(start, packed, namespace)  # only what follows a matched prompt needs no look
-        return (start.node, start.length * TOKEN_BYTES) if start.length else (self._root_of(namespace), 0)
+        if not start.length:
+            return self._root_of(namespace), 0
+        node, upper = start.node, start.node.parent
+        if len(upper.children) == 1 and (above := self._joinable(node)):  # in use from here to there, and one since
+            self._join(node, above)
+        return node, start.length * TOKEN_BYTES
 
     def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
         """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong pages would be cached."""
@@ -414,27 +424,37 @@ class RadixCache:
                 raise ValueError(f"start is not a prefix of the tokens: they part in {where}")
             node = node.parent
 
-    def _extend(self, node: RadixNode, top: RadixNode, key_bytes: bytes, page_bytes: bytes) -> RadixNode:
-        """Use the path from `top` to `node` now, and add a leaf below it for what is new, if anything is."""
-        path = self._use(node, top)
-        if key_bytes:
-            node = self._add_leaf(node, key_bytes, page_bytes)
-        if path:
-            self._order.touch(_unlocked(path))  # after the leaf, so that a parent is younger than its child
-        return node
+    def _extend(self, node: RadixNode, top: RadixNode, key_run: bytes, page_run: bytes, priority: int) -> RadixNode:
+        """Use the path from `top` to `node` now, and add a leaf below it for what is new, if anything is.
 
-    def _add_leaf(self, parent: RadixNode, key_bytes: bytes, page_bytes: bytes) -> RadixNode:
-        """Add a leaf below `parent`, used once, now."""
-        length = len(key_bytes) // TOKEN_BYTES
-        leaf = RadixNode(self._take_id(), key_bytes, page_bytes, parent, parent.end + length, self._clock)
+        A policy of somebody else's may raise: the leaf is in the order first, and then in the tree.
+        """
+        path, leaf = self._use(node, top), None
+        if key_run:
+            end = node.end + len(key_run) // TOKEN_BYTES
+            leaf = RadixNode(self._take_id(), key_run, page_run, node, end, self._clock)
+            leaf.priority = priority
+            self._order.add((leaf,))
+        if path:
+            try:
+                self._order.touch(_unlocked(path))  # after the leaf, so that a parent is younger than its child
+            except BaseException:
+                if leaf is not None:
+                    self._order.remove((leaf,))
+                raise
+        return node if leaf is None else self._link(leaf)
+
+    def _link(self, leaf: RadixNode) -> RadixNode:
+        """Put a new leaf below its parent."""
+        parent: RadixNode = leaf.parent  # type: ignore[assignment]
+        first_page = leaf.key_run[: self._stride]
         if parent.children:
-            parent.children[key_bytes[: self._stride]] = leaf
+            parent.children[first_page] = leaf
         else:
-            parent.children = {key_bytes[: self._stride]: leaf}
+            parent.children = {first_page: leaf}
             if not parent.ref_count and parent.parent is not None:
                 self._order.covered(parent)
-        self._order.add((leaf,))
-        self._evictable += length
+        self._evictable += leaf.end - parent.end
         return leaf
 
     def _raise_priority(self, node: RadixNode, priority: int) -> None:
@@ -536,14 +556,10 @@ class RadixCache:
         wanted = -(-num_tokens // self.page_size) * _PAGE_BYTES
         parts: list[bytes] = []
         got, by_page = 0, self.evict_by == "page"
-        while got < wanted and (leaf := self._order.first()) is not None:
-            if leaf.children or leaf.ref_count:
-                if parts:
-                    break  # what is freed comes back first; the next call says what is wrong
-                self._refuse_victim(leaf)
+        while got < wanted and (leaf := self._next_victim(before=parts)) is not None:
             if by_page:
-                more = len(leaf.page_bytes) - (wanted - got)
-                freed = self._trim(leaf, wanted - got) if more > 0 else b"".join(self._remove_leaf(leaf))
+                some = sum(len(pages) for _, pages in leaf.runs) > wanted - got
+                freed = self._trim(leaf, wanted - got) if some else b"".join(self._remove_leaf(leaf))
                 parts.append(np.frombuffer(freed, np.int32)[::-1].tobytes())
                 got += len(freed)
             else:
@@ -553,21 +569,46 @@ class RadixCache:
         self._evictable -= got // _PAGE_BYTES * self.page_size
         return np.frombuffer(bytearray().join(parts), np.int32)
 
-    def _trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
-        """Cut `num_bytes` of pages off the end of a leaf, and return them; handles that ended there go stale."""
-        keep = len(leaf.page_bytes) - num_bytes
-        freed = leaf.page_bytes[keep:]
-        leaf.page_bytes, leaf.key_bytes = leaf.page_bytes[:keep], leaf.key_bytes[: keep * self.page_size]
-        leaf.end -= num_bytes // _PAGE_BYTES * self.page_size
-        self._order.rekey(leaf)  # a policy may read `end`
-        return freed
+    def _next_victim(self, before: list[bytes]) -> RadixNode | None:
+        """The leaf to evict next; where the policy fails, what went `before` comes back, and the next call says why."""
+        try:
+            leaf: RadixNode | None = self._order.first()
+            if leaf is not None and (leaf.children or leaf.ref_count):
+                self._refuse_victim(leaf)
+        except Exception:
+            if not before:
+                raise
+            return None
+        return leaf
 
-    def _remove_leaf(self, leaf: RadixNode) -> tuple[bytes, ...]:
-        """Take a whole leaf out of the tree, and return the parts of its pages; handles that ended in it go stale."""
+    def _trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
+        """Cut `num_bytes` of pages off the end of a leaf, and return them; handles that ended there go stale.
+
+        What is left of a long run is halved, and the next cut copies one half: so page after page costs O(log n).
+        """
+        runs, freed, keep = [*leaf.runs], list[bytes](), 0
+        while num_bytes:
+            keys, pages = runs.pop()
+            keep = max(0, len(pages) - num_bytes)
+            freed.append(pages[keep:])
+            num_bytes -= len(pages) - keep
+        if keep:
+            half = keep // 2 // _PAGE_BYTES * _PAGE_BYTES if keep > _LONG_RUN else 0
+            ends = ((0, half), (half, keep)) if half else ((0, keep),)
+            runs += [(keys[a * self.page_size : b * self.page_size], pages[a:b]) for a, b in ends]
+        (leaf.key_run, leaf.page_run), *more = runs
+        leaf.more_runs = tuple(more)
+        cut = b"".join(reversed(freed))
+        leaf.end -= len(cut) // _PAGE_BYTES * self.page_size
+        self._order.rekey(leaf)  # a policy may read `end`
+        return cut
+
+    def _remove_leaf(self, leaf: RadixNode) -> list[bytes]:
+        """Take a whole leaf out of the tree, and return the runs of its pages; handles that ended in it go stale."""
         parent: RadixNode = leaf.parent  # type: ignore[assignment]
-        order, freed = self._order, leaf.page_parts
+        order, freed = self._order, [pages for _, pages in leaf.runs]
         order.remove((leaf,))
-        del parent.children[leaf.key_parts[0][: self._stride]]
+        del parent.children[leaf.key_run[: self._stride]]
         if not parent.children:
             parent.children = _NO_CHILDREN
             if isinstance(parent, RadixRoot):
@@ -575,7 +616,7 @@ class RadixCache:
             elif not parent.ref_count:
                 order.bared(parent)
         leaf.end, leaf.ref_count = parent.end, _GONE  # and `parent` is where to look for what is left of it
-        leaf.key_bytes = leaf.page_bytes = b""
+        leaf.key_run, leaf.page_run, leaf.more_runs = b"", b"", ()
         return freed
 
     # -- the rest ---------------------------------------------------------------------------------------------------
@@ -632,7 +673,7 @@ class RadixCache:
         return self._next_id - 1
 
     def _refuse_victim(self, node: RadixNode) -> NoReturn:
-        why = "locked" if node.ref_count else "no leaf"
+        why = "no longer in the tree" if node.ref_count == _GONE else "locked" if node.ref_count else "no leaf"
         raise InvariantError(f"node {node.id}: policy {self.policy!r} wants to evict it, but it is {why}")
 
     def _refuse(self, handle: Any, verb: str) -> NoReturn:

@@ -9,6 +9,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from minikv.errors import InvariantError, bounded
+from minikv.prefix.contract import brief
 from minikv.prefix.eviction import LeastRecentlyUsed, SmallestKeyFirst
 from minikv.tokens import TOKEN_BYTES
 
@@ -54,6 +55,9 @@ def _check_edge(cache: RadixCache, node: RadixNode) -> None:
     _require(listed, f"{name}: its parent {parent.id} does not list it under its first page")
     pages = len(node.pages)
     _require(pages * cache.page_size == length, f"{name}: {pages} pages of {cache.page_size} for {length} tokens")
+    for keys, held in node.runs:
+        fits = bool(held) and len(keys) == len(held) * cache.page_size
+        _require(fits, f"{name}: a run of {len(keys) // TOKEN_BYTES} tokens has {len(held) // TOKEN_BYTES} pages")
     _require(
         node.end == parent.end + length,
         f"{name}: ends at {node.end}, but its parent ends at {parent.end} and its edge has {length} tokens",
@@ -101,23 +105,27 @@ def _check_locks(cache: RadixCache, nodes: list[RadixNode]) -> None:
             node.ref_count == locks,
             f"node {node.id}: ref_count is {node.ref_count}, but the locks on its path make {locks}",
         )
-    _require(not expected, f"locked nodes {sorted(expected)} are not in the tree")
+    _require(not expected, f"locked nodes {brief(sorted(expected))} are not in the tree")
 
 
 def _check_order(cache: RadixCache, nodes: list[RadixNode]) -> None:
-    """The eviction order holds exactly the unlocked nodes (a heap: the leaves among them), each before its parent."""
-    ring = isinstance(cache._order, LeastRecentlyUsed)
-    expected = {node.id for node in nodes if not node.ref_count and (ring or not node.children)}
+    """The eviction order holds every unlocked leaf and no locked node, each before its parent.
+
+    A ring holds all unlocked nodes and a heap no inner ones; what an order of one's own does is its own affair.
+    """
+    ring, heap = (isinstance(cache._order, kind) for kind in (LeastRecentlyUsed, SmallestKeyFirst))
     place: dict[int, int] = {}
     for node in cache._order:
         _require(node is not None, f"the eviction order breaks off after {len(place)} of its nodes")
         _require(node.id not in place, f"node {node.id}: twice in the eviction order")
         place[node.id] = len(place)
     for node in nodes:
-        there = "in" if node.id in place else "not in"
-        fits = (node.id in place) == (node.id in expected)
-        _require(fits, f"node {node.id}: ref_count {node.ref_count}, {there} the eviction order")
-    _require(len(place) == len(expected), f"{len(place)} nodes in the eviction order, {len(expected)} should be")
+        there = node.id in place
+        free = ring or (there and not heap) if node.children else True
+        fits = there == (free and not node.ref_count)
+        _require(fits, f"node {node.id}: ref_count {node.ref_count}, {'in' if there else 'not in'} the eviction order")
+    strangers = sorted(place.keys() - {node.id for node in nodes})
+    _require(not strangers, f"nodes {brief(strangers)} are in the eviction order, but not in the tree")
     for node in nodes:
         _check_age(cache, node, place)
     if ring:
