@@ -318,32 +318,69 @@ def test_reprs_are_short():
     assert [repr(make(2000)) for make in POOLS] == [f"{make.__name__}(2000 of 2000 free)" for make in POOLS]
 
 
+def put(**fields):
+    """A corruption: what a field of the pool is, or in a list of lists, what stands at a place of it."""
+
+    def corrupt(pool):
+        for name, value in fields.items():
+            if isinstance(value, dict):
+                for at, item in value.items():
+                    getattr(pool, name)[at] = item
+            else:
+                setattr(pool, name, value)
+
+    return corrupt
+
+
+def put_word(level, word, value):
+    return lambda pool: pool._levels[level].__setitem__(word, value)
+
+
+# Pools of 100 pages of which the first is taken: the corruption, and what the audit says of it.
+FREE_LIST = [
+    (put(_at=-1), "101 of 100 pages are on the stack"),
+    (put(_at=101), "-1 of 100 pages are on the stack"),
+    (put(_memory={3: -1}), "page -1 is on the stack: this pool has pages 0 to 99"),
+    (put(_memory={3: 100}), "page 100 is on the stack: this pool has pages 0 to 99"),
+    (put(_memory={3: 99}), "page 99 is on the stack 2 times"),
+    (put(_memory={3: 0}), "page 0 is on the stack, but not at 0"),
+    (put(_where={3: 4}), "page 3 is on the stack, but not at 4"),
+    (put(_where={0: 100}), "page 0 has place 100: places are 0 to 99"),
+    (put(_where={0: -1}), "page 0 has place -1: places are 0 to 99"),
+]
+BITMASK = [
+    (put(_num_free=2), "99 bits are set, num_free is 2"),
+    (put_word(0, 1, 0), "word 1 of level 0 is empty, but has a bit in the level above"),
+    (put_word(1, 0, 0b10), "word 0 of level 0 has free pages, but no bit in the level above"),
+    (put_word(1, 0, 0b111), "word 0 of level 1 has a bit past its last, bit 1"),
+    (put_word(0, 1, 1 << 36), "word 1 of level 0 has a bit past its last, bit 99"),
+    (put_word(0, 0, 1 << 64), "word 0 of level 0 has a bit past its last, bit 63"),
+    (put_word(0, 0, -1), "word 0 of level 0 has a bit past its last, bit 63"),
+    (lambda pool: pool._levels.append([1]), r"its levels have \[2, 1, 1\] words: expected \[2, 1\]"),
+    (lambda pool: pool._levels[0].pop(), r"its levels have \[1, 1\] words: expected \[2, 1\]"),
+]
+QUEUE = [
+    (put(_num_free=2), "99 pages are in the queue, num_free is 2"),
+    (put(_next={2: 1}), "after page 2 comes 1, whose previous page is 100"),
+    (put(_next={2: 101}), "after page 2 comes 101: out of range, or in a loop"),
+    (put(_previous={3: 1}), "after page 2 comes 3, whose previous page is 1"),
+    (put(_previous={100: 3}), "the queue ends with page 99, but its tail is page 3"),
+    (put(_next={0: 1}), "99 pages are in the queue, 100 have a next page"),
+]
 CORRUPTIONS = [
-    (FreeListPool, lambda pool: setattr(pool, "_at", -1)),
-    (FreeListPool, lambda pool: pool._memory.__setitem__(3, 0)),
-    (FreeListPool, lambda pool: pool._where.__setitem__(3, 0)),
-    (FreeListPool, lambda pool: pool._memory.__setitem__(3, 2)),
-    (FreeListPool, lambda pool: setattr(pool, "_at", 9)),
-    (FreeListPool, lambda pool: pool._memory.__setitem__(3, -1)),
-    (BitmaskPool, lambda pool: (setattr(pool, "_num_free", 4), pool._levels[0].__setitem__(0, 0b11110))),
-    (BitmaskPool, lambda pool: pool._levels.append([0])),
-    (BitmaskPool, lambda pool: setattr(pool, "_num_free", 2)),
-    (BitmaskPool, lambda pool: pool._levels[0].__setitem__(0, 0b11110)),
-    (QueuePool, lambda pool: setattr(pool, "_num_free", 2)),
-    (QueuePool, lambda pool: pool._next.__setitem__(2, 1)),
-    (QueuePool, lambda pool: pool._next.__setitem__(2, 99)),
-    (QueuePool, lambda pool: pool._previous.__setitem__(3, 1)),
-    (QueuePool, lambda pool: pool._previous.__setitem__(4, 1)),
+    pytest.param(make, *pair, id=f"{make.__name__}: {pair[1]}")
+    for make, pairs in ((FreeListPool, FREE_LIST), (BitmaskPool, BITMASK), (QueuePool, QUEUE))
+    for pair in pairs
 ]
 
 
-@pytest.mark.parametrize(("make", "corrupt"), CORRUPTIONS)
-def test_check_finds_a_corruption(make, corrupt):
-    pool = make(4)
+@pytest.mark.parametrize(("make", "corrupt", "says"), CORRUPTIONS)
+def test_check_finds_a_corruption_and_names_the_place(make, corrupt, says):
+    pool = make(100)
     pool.alloc(1)
     pool.check()
     corrupt(pool)
-    with pytest.raises(InvariantError, match=make.__name__):
+    with pytest.raises(InvariantError, match=f"^{make.__name__}: {says}$"):
         pool.check()
 
 

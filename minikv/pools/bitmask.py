@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import InvariantError
+from minikv.errors import InvariantError, bounded
 from minikv.pools.contract import NO_PAGES, Pages, page_id, page_to_occupy, pages_to_free, pool_size, request
 
 _BITS = 64  # pages in a word
@@ -36,8 +36,7 @@ class BitmaskPool:
         self._versions = array("q", bytes(8 * self.size))
         self._levels: list[list[int]] = []  # _levels[0] has the pages' bits, each level above a bit for each word
         bits = self.size
-        while not self._levels or bits > 1:
-            words = -(-bits // _BITS)
+        for words in _level_sizes(self.size):
             self._levels.append([(1 << min(_BITS, bits - word * _BITS)) - 1 for word in range(words)])
             bits = words
 
@@ -88,18 +87,25 @@ class BitmaskPool:
         return self._versions[page_id(page, self.size)]
 
     def check(self) -> None:
-        """Every level agrees with the one below it, and the count with the bits."""
-        bits = sum(word.bit_count() for word in self._levels[0])
-        if bits != self._num_free:
-            raise InvariantError(f"BitmaskPool: {bits} bits are set, num_free is {self._num_free}")
+        """Every level has a bit for each word of the one below that has any, and no others; the count is right."""
+        found, expected = [len(words) for words in self._levels], _level_sizes(self.size)
+        if found != expected:
+            raise InvariantError(f"BitmaskPool: its levels have {bounded(found)} words: expected {expected}")
+        for level, bits in enumerate([self.size, *expected[:-1]]):
+            for word, value in enumerate(self._levels[level]):
+                last = min(bits, (word + 1) * _BITS) - 1
+                if value >> last % _BITS + 1:
+                    raise InvariantError(
+                        f"BitmaskPool: word {word} of level {level} has a bit past its last, bit {last}"
+                    )
         for level, (below, above) in enumerate(zip(self._levels, self._levels[1:])):
             for word, value in enumerate(below):
                 if bool(value) != bool(above[word // _BITS] >> word % _BITS & 1):
-                    raise InvariantError(
-                        f"BitmaskPool: word {word} of level {level} is {value:#x}, the level above differs"
-                    )
-        if self._levels[0][-1] >> ((self.size - 1) % _BITS + 1):
-            raise InvariantError(f"BitmaskPool: a bit is set past the last page {self.size - 1}")
+                    has = "has free pages, but no bit" if value else "is empty, but has a bit"
+                    raise InvariantError(f"BitmaskPool: word {word} of level {level} {has} in the level above")
+        free = sum(word.bit_count() for word in self._levels[0])
+        if free != self._num_free:
+            raise InvariantError(f"BitmaskPool: {free} bits are set, num_free is {self._num_free}")
 
     def _lowest(self) -> int:
         at = 0
@@ -117,3 +123,13 @@ class BitmaskPool:
 
     def __repr__(self) -> str:
         return f"BitmaskPool({self.num_free} of {self.size} free)"
+
+
+def _level_sizes(bits: int) -> list[int]:
+    """The words of each level, from the one with the pages' bits to the one of a single word.
+
+    >>> _level_sizes(5000)
+    [79, 2, 1]
+    """
+    words = -(-bits // _BITS)
+    return [words] if words == 1 else [words, *_level_sizes(words)]

@@ -83,11 +83,15 @@ class FreeListPool:
         return bool(place >= self._at and self._memory[place] == number)
 
     def check(self) -> None:
-        """The stack holds pages of this pool, each once and each at its place."""
+        """The stack holds pages of this pool, each once and each at its place; every page has a place."""
+        if not 0 <= self._at <= self.size:
+            raise InvariantError(f"FreeListPool: {self.num_free} of {self.size} pages are on the stack")
         free, at = self._memory[self._at :], self._at
-        if not 0 <= at <= self.size or (len(free) and not 0 <= free.min() <= free.max() < self.size):
-            found = f"{self.num_free} of {self.size} pages on the stack, or a page out of range"
-            raise InvariantError(f"FreeListPool: {found}")
+        for page in free[(free < 0) | (free >= self.size)].tolist():
+            raise InvariantError(f"FreeListPool: page {page} is on the stack: this pool has pages 0 to {self.size - 1}")
+        for page in np.flatnonzero((self._where < 0) | (self._where >= self.size)).tolist():
+            place = self._where[page]
+            raise InvariantError(f"FreeListPool: page {page} has place {place}: places are 0 to {self.size - 1}")
         times = np.bincount(free, minlength=self.size)
         for page in np.flatnonzero(times > 1).tolist():
             raise InvariantError(f"FreeListPool: page {page} is on the stack {times[page]} times")

@@ -90,8 +90,12 @@ class QueuePool:
                 raise InvariantError(f"QueuePool: after page {before} comes {page}, whose previous page is {previous}")
             before, seen = page, seen + 1
         linked = sum(link != IN_USE for link in self._next[: self.size])
-        if not seen == linked == self._num_free or self._previous[self.size] != before:
-            raise InvariantError(f"QueuePool: {seen} pages in the queue, {linked} linked, num_free is {self._num_free}")
+        if (tail := self._previous[self.size]) != before:
+            raise InvariantError(f"QueuePool: the queue ends with page {before}, but its tail is page {tail}")
+        if seen != linked:
+            raise InvariantError(f"QueuePool: {seen} pages are in the queue, {linked} have a next page")
+        if seen != self._num_free:
+            raise InvariantError(f"QueuePool: {seen} pages are in the queue, num_free is {self._num_free}")
 
     def _unlink(self, page: int) -> None:
         before, after = self._previous[page], self._next[page]
