@@ -102,6 +102,16 @@ def test_check_names_the_first_wrong_cell_of_a_row_however_long():
             table.check()
 
 
+def test_a_table_that_does_not_fit_in_memory_is_refused_in_words(monkeypatch):
+    def full(*args):
+        raise MemoryError("Unable to allocate")
+
+    monkeypatch.setattr(np, "full", full)
+    why = "num_rows x max_length is 4194304: this machine has no room for a table of 16777216 bytes"
+    with pytest.raises(ValueError, match=why):
+        PageTable(2**10, 2**12)
+
+
 @pytest.mark.parametrize("length", [-1, 4])
 def test_check_finds_a_length_that_no_row_can_have(length):
     table = PageTable(1, 3)

@@ -451,6 +451,21 @@ def test_what_is_wrong_is_said_before_a_byte_moves(what, layout):
         (lambda: KVStore(EVEN, 0), ValueError, "num_pages is 0"),
         (lambda: KVStore(EVEN, 1, 0), ValueError, "page_size is 0"),
         (lambda: KVStore(EVEN, 2**31, 2), ValueError, "num_pages x page_size is 4294967296"),
+        (
+            lambda: KVStore(KVShape(64, num_kv_heads=64, head_dim=512), 2**31),
+            ValueError,
+            "num_pages is 2147483648: the memory of cpu has no room for a store of 18014398509481984 bytes",
+        ),
+        (
+            lambda: KVStore(KVShape(10**6, num_kv_heads=10**6, head_dim=10**6), 2**31),
+            ValueError,
+            r"num_pages is 2147483648: a store has less than 2\*\*63 bytes, and they take 8589934592000000000000000000",
+        ),
+        (
+            lambda: KVStore(KVShape(*[2**62] * 3, v_head_dim=2**62), 2**31),
+            ValueError,
+            r"num_pages is 2147483648: a store has less than 2\*\*63 bytes, and they take \d{59}…",
+        ),
         (lambda: KVStore(EVEN, 1, layout="head"), ValueError, "layout is 'head': expected one of page, layer"),
         (lambda: KVStore(EVEN, 1, dtype="int4"), ValueError, "dtype is 'int4': expected one of fp32"),
         (lambda: KVStore(EVEN, 1, dtype=torch.int8), ValueError, "dtype is torch.int8"),

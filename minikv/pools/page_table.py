@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.pools.contract import POOL_LIMIT, Pages
@@ -24,7 +25,8 @@ _UNUSED = -1  # in a cell past a row's length: never a slot, so that reading it 
 class PageTable:
     """Rows of slots, `num_rows` requests of at most `max_length` tokens each.
 
-    `open` gives a row, `append` and `write` fill it, `slots` reads it, `close` takes it back and returns its slots.
+    `open` gives a row, `append` and `write` fill it, `slots` reads it, `close` takes it back and returns its slots. A
+    cell takes 4 bytes; `ValueError` for a table of more than 2**28 cells, or more than fit in memory.
 
     >>> table = PageTable(num_rows=2, max_length=4)
     >>> row = table.open(); table.append(row, [8, 9]); table.append(row, [2])
@@ -44,8 +46,16 @@ class PageTable:
             cells = bounded(self.num_rows * self.max_length)
             raise ValueError(f"num_rows x max_length is {cells}: a page table has at most 2**28 cells")
         self._rows = FreeListPool(self.num_rows)
-        self._table = np.full((self.num_rows, self.max_length), _UNUSED, np.int32)
+        self._table = self._allocate()
         self._lengths = [0] * self.num_rows
+
+    def _allocate(self) -> npt.NDArray[np.int32]:
+        try:
+            return np.full((self.num_rows, self.max_length), _UNUSED, np.int32)
+        except MemoryError as error:
+            cells = self.num_rows * self.max_length
+            why = f"this machine has no room for a table of {4 * cells} bytes"
+            raise ValueError(f"num_rows x max_length is {cells}: {why}") from error
 
     @property
     def num_free(self) -> int:

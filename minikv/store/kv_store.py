@@ -20,8 +20,8 @@ class KVStore:
 
     `shape` gives the sizes, `layout` ("page" or "layer") the order in memory, `dtype` is a name ("fp32", "fp16",
     "bf16", "fp8") or a torch float dtype. A new store is all zeros. Arguments are checked before a byte moves:
-    `ValueError` for a slot, shape or device that does not fit, `TypeError` for anything but a tensor of the store's
-    dtype. After the K/V pools of SGLang and mini-sglang.
+    `ValueError` for a slot, shape or device that does not fit, and for more bytes than its memory has room for;
+    `TypeError` for anything but a tensor of the store's dtype. After the K/V pools of SGLang and mini-sglang.
 
     >>> store = KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=2, dtype="fp32")
     >>> store.write(0, [5, 1], k=torch.ones(2, 1, 2), v=torch.full((2, 1, 2), 7.0))
@@ -50,10 +50,21 @@ class KVStore:
             raise ValueError(f"num_pages x page_size is {bounded(self.num_slots)}: a store has at most 2**31 slots")
         self.slot_bytes = shape.num_layers * sum(row_bytes(shape, self.dtype))
         self.device = device_of(device)
-        with torch.inference_mode(False):  # else it could not be written to outside of that mode
-            self._memory = torch.zeros(self.num_slots * self.slot_bytes, dtype=torch.uint8, device=self.device)
+        self._memory = self._allocate()
         self._heads = (shape.num_kv_heads, shape.head_dim), (shape.num_kv_heads, shape.v_head_dim or shape.head_dim)
         self._look()
+
+    def _allocate(self) -> torch.Tensor:
+        size = self.num_slots * self.slot_bytes
+        if size >= 2**63:
+            rule = "a store has less than 2**63 bytes"
+            raise ValueError(f"num_pages is {self.num_pages}: {rule}, and they take {bounded(size)}")
+        try:
+            with torch.inference_mode(False):  # else it could not be written to outside of that mode
+                return torch.zeros(size, dtype=torch.uint8, device=self.device)
+        except (RuntimeError, MemoryError) as error:  # each device says it in its own way
+            rule = f"the memory of {self.device} has no room for a store of {size} bytes"
+            raise ValueError(f"num_pages is {self.num_pages}: {rule}") from error
 
     def _look(self) -> None:
         """Make everything through which the allocation is seen."""
