@@ -314,7 +314,8 @@ def test_a_device_without_a_way_of_its_own_copies_by_indexing(monkeypatch):
     asked = []
     monkeypatch.setattr(moves, "move_by_index", lambda lines, src, dst: asked.append((lines.shape, src.shape)))
     views = [moves.CopyView(torch.empty(lines, 5, 1, device="meta")) for lines in (1, 2)]
-    moves.move(views, Slots([0, 1], 5, "meta"), Slots([3, 4], 5, "meta"))
+    meta = torch.device("meta")  # as a device; a name is refused, since no store can be there
+    moves.move(views, Slots([0, 1], 5, meta), Slots([3, 4], 5, meta))
     assert asked == [((1, 5, 1), (2,)), ((2, 5, 1), (2,))]
 
 
