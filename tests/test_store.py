@@ -548,6 +548,18 @@ def test_a_view_is_what_is_read_and_copies_no_run(layout, shape):
     assert not torch.equal(gathered[1], k[0])
 
 
+@pytest.mark.parametrize("counts", [(2, 2), (3, 2), (2, 3)])
+def test_a_room_that_is_too_small_is_refused_and_stays_as_it_is(counts):
+    store = filled(EVEN)
+    room = store.rows(counts[0])[0].zero_(), store.rows(counts[1])[1].zero_()
+    with pytest.raises(ValueError, match=r"^room is for 2 slots: 3 are looked at$"):
+        store.view(0, [0, 2, 4], room)
+    assert tuple(len(side) for side in room) == counts
+    assert not any(side.any() for side in room)
+    store.view(0, [0, 2], room)
+    store.view(0, [0, 1, 2], room)  # neighbours need no room
+
+
 @pytest.mark.parametrize("numbers", [[1, 2], [1, 3]])
 def test_slots_are_looked_at_once(numbers):
     slots = Slots(numbers, limit=8)

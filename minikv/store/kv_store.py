@@ -170,7 +170,8 @@ class KVStore:
         """As `read`, but only to be looked at, and only until the next `write`, or `view` with the same `room`.
 
         Where each slot is the neighbour of the one before nothing is copied. Else they are gathered into `room`, which
-        `rows` made for at least as many: memory that is in use already is several times faster than new memory.
+        `rows` made for at least as many (`ValueError` if not): memory that is in use already is several times faster
+        than new memory.
 
         >>> store = KVStore(KVShape(1, num_kv_heads=1, head_dim=2), num_pages=8, dtype="fp32")
         >>> keys, _ = store.view(0, [2, 3])
@@ -182,6 +183,8 @@ class KVStore:
             found = [side[where.run] for side in sides]
         elif room is None:
             return self.read(layer, where)
+        elif len(where) > (count := min(map(len, room))):
+            raise ValueError(f"room is for {count} slots: {len(where)} are looked at")
         else:
             found = [torch.index_select(s, 0, where.index, out=r[: len(where)]) for s, r in zip(sides, room)]
         k, v = (side.view(self.dtype).view(-1, *heads) for side, heads in zip(found, self._heads))
