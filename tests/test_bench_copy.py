@@ -104,6 +104,16 @@ def test_promises_are_judged_on_the_right_side_of_the_bar():
     assert copy_promises(figures(1.0, quick=True)) == []
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_method_that_only_the_bench_has_keeps_no_promise(device):
+    """It is ten times as fast as the store, and the indexed loop five times as slow as it."""
+    found = figures(6.0, loop=3.0, device=device)
+    found.results.append(CopyResult("one gather, one scatter", "page", [Spread(0.6, 0.6, 0.6)] * 4))
+    promises = copy_promises(found)
+    assert promises
+    assert not any(promise.kept for promise in promises)
+
+
 def test_the_columns_of_the_report_keep_apart_however_long_the_figures_are():
     found = figures(1.0)
     found.memcpy = [Spread(13719.04, 11711.04, 20248.14)] * 4

@@ -21,17 +21,19 @@ def copy_promises(figures: CopyFigures) -> list[Promise]:
 
 
 def _promises(figures: CopyFigures) -> Iterator[Promise]:
-    paged = [result.to_memcpy for result in figures.results if result.layout in ("layer", "page")]
-    best = [min(spreads[at].median for spreads in paged) for at in range(len(figures.tokens))]
+    """What a promise calls the best is the best method of the store: the others are written for the bench alone."""
+    own = [result.to_memcpy for result in figures.results if result.name.startswith("KVStore.")]
+    best = [min(spreads[at].median for spreads in own) for at in range(len(figures.tokens))]
     if figures.device == "cuda":
         share, most = 1 / best[-1], figures.tokens[-1]
-        yield Promise(f"{most} tokens in pages, share of the device's own bandwidth", share, 0.8, at_most=False)
+        yield Promise(f"{most} tokens by KVStore, share of the device's own bandwidth", share, 0.8, at_most=False)
         return
     for tokens, ratio in zip(figures.tokens, best):
         if tokens >= 128:
-            yield Promise(f"{tokens} tokens, the best method against a memcpy", ratio, 1.5)
+            yield Promise(f"{tokens} tokens, the best KVStore method against a memcpy", ratio, 1.5)
     (loop,) = [result for result in figures.results if result.name.startswith("indexed loop")]
-    yield Promise("16 tokens, the indexed loop against the best", loop.to_memcpy[0].median / best[0], 4, at_most=False)
+    times = loop.to_memcpy[0].median / best[0]
+    yield Promise("16 tokens, the indexed loop against the best KVStore method", times, 4, at_most=False)
 
 
 def copy_report(figures: CopyFigures) -> str:
