@@ -166,6 +166,65 @@ def test_no_class_has_the_name_of_another():
     assert not {name: found for name, found in homes.items() if len(found) > 1}
 
 
+# Which file reads private names of what, and why.
+FRIENDS = {
+    "manager/manager.py": {"sequence"},  # a sequence is half of the manager's record of it, and reads only elsewhere
+    "manager/audit.py": {"manager", "sequence"},  # `CacheManager.check`, in a file of its own
+    "prefix/radix_check.py": {"cache", "order"},  # `RadixCache.check`, in a file of its own
+    "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
+}
+PROTOCOLS = {"_replace", "_asdict", "_fields", "_repr_mimebundle_"}  # underscored, and meant for others all the same
+
+
+def private(name):
+    return name.startswith("_") and not name.startswith("__") and name not in PROTOCOLS
+
+
+def own_names(tree):
+    """The private names that a module defines: functions, what a class body assigns, and attributes of `self`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node.value) == "self":
+            yield node.attr
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def foreign_names(tree):
+    """Where private names of something else are used: the line, whose they are, and the name."""
+    own = set(own_names(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, node.module, alias.name) for alias in node.names if private(alias.name))
+        elif isinstance(node, ast.Attribute) and private(node.attr) and node.attr not in own:
+            whose = ast.unparse(node.value)
+            if whose not in ("self", "cls"):
+                yield node.lineno, whose, node.attr
+
+
+def test_nothing_private_crosses_a_module():
+    used = {}
+    for path in MODULES:
+        name = path.relative_to(ROOT / "minikv").as_posix()
+        for line, whose, what in foreign_names(ast.parse(path.read_text("utf-8"))):
+            assert whose in FRIENDS.get(name, ()), f"{name}:{line} uses {whose}.{what}"
+            used.setdefault(name, set()).add(whose)
+    assert used == FRIENDS  # nothing is listed that is not used
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("from a import _b", ["_b"]), ("store._memory.zero_()", ["_memory"]), ("a[0]._b", ["_b"]),
+        ("self._a", []), ("row._replace(a=1)", []), ("a.__name__", []),
+        ("class A:\n def f(self, other):\n  self._a = other._a + other._b", ["_b"]),
+    ],
+)  # fmt: skip
+def test_a_private_name_is_foreign_unless_the_module_defines_it(code, expected):
+    assert [what for _, _, what in foreign_names(ast.parse(code))] == expected
+
+
 def test_no_file_is_a_drawer_for_leftovers():
     assert not [path for path in MODULES if path.stem in ("utils", "common", "helpers", "misc")]
 

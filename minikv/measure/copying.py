@@ -90,7 +90,8 @@ class Bench:
         self.order = np.random.default_rng(0).permutation(pages)
         for store in self.stores.values():
             random = torch.Generator(device).manual_seed(0)
-            store._memory.random_(0, 200, generator=random)
+            for plane in store.planes:
+                plane.view(torch.uint8).random_(0, 200, generator=random)
 
     def pages(self, count: int) -> tuple[Any, Any]:
         """The pages that are read and those that are written, for `count` tokens."""
@@ -118,7 +119,7 @@ class Bench:
         yield INDEXED_LOOP, "layer", partial(self._indexed_loop, *index)
         yield "loop over layers and pages", "layer", partial(self._sliced_loop, *pages)
         for store in (layer, page):
-            (plane,) = store._views.planes
+            (plane,) = store.planes
             yield "one gather, one scatter", store.layout, partial(move_by_index, plane, *index)
         for store in (layer, page):
             pair = [store.slots(part) for part in slots] if self.device == "cuda" else slots
@@ -133,12 +134,12 @@ class Bench:
                 cache[1, :count, layer] = cache[0, :count, layer]
 
     def _indexed_loop(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        (plane,) = self.stores["layer"]._views.planes
+        (plane,) = self.stores["layer"].planes
         for line in plane.view(torch.float16):  # the keys of a layer, or its values
             line[target] = line[source]
 
     def _sliced_loop(self, sources: Any, targets: Any) -> None:
-        (plane,) = self.stores["layer"]._views.planes
+        (plane,) = self.stores["layer"].planes
         for source, target in zip((sources * PAGE).tolist(), (targets * PAGE).tolist()):
             for line in plane:
                 line[target : target + PAGE].copy_(line[source : source + PAGE])
@@ -149,7 +150,7 @@ class Bench:
         for name, layout, act in self.methods(count):
             if layout == ROWS:  # it leaves the stores alone
                 continue
-            (plane,) = self.stores[layout]._views.planes
+            (plane,) = self.stores[layout].planes
             plane.view(torch.uint8)[:, index[1]] = 255
             expected = plane.clone()
             move_by_index(expected, *index)

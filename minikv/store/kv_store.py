@@ -92,6 +92,18 @@ class KVStore:
         """The bytes of all keys and values, which are all that is allocated."""
         return self._memory.nbytes
 
+    @property
+    def planes(self) -> tuple[torch.Tensor, ...]:
+        """The views (line, slot, items) that slots are copied by; together they cover every byte once.
+
+        The items are as wide as the layout allows, so their dtype says nothing about keys and values.
+
+        >>> shape = KVShape(num_layers=3, num_kv_heads=1, head_dim=8)
+        >>> [KVStore(shape, 5, layout=layout).planes[0].shape for layout in ("page", "layer")]
+        [torch.Size([1, 5, 6]), torch.Size([6, 5, 1])]
+        """
+        return self._views.planes
+
     # -- slots and tensors, checked before a byte moves ----------------------------------------------------------------
 
     def slots(self, slots: Any, name: str = "slots") -> Slots:
