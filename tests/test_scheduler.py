@@ -460,6 +460,57 @@ def test_what_is_settled_was_planned():
     assert scheduler.step == 1
 
 
+@pytest.mark.parametrize(
+    ("change", "tokens", "error", "message"),
+    [
+        (lambda a, b: [a, b._replace(num_tokens=3)], [7, None], ValueError, "num_tokens of request 2 is 3: 2 are left"),
+        (
+            lambda a, b: [a, b._replace(num_tokens=0)],
+            [7, None],
+            ValueError,
+            "num_tokens of request 2 is 0: a chunk has",
+        ),
+        (lambda a, b: [a, b._replace(num_tokens="2")], [7, 7], TypeError, "num_tokens of request 2 is '2'"),
+        (lambda a, b: [a, a], [7, 7], ValueError, "request 1 has two chunks: a step computes 1 of each request"),
+        (lambda a, b: [a, another_chunk()], [7, 7], ValueError, "request 3 does not run here"),
+        (lambda a, b: [a, b], [7, -1], ValueError, "token is -1"),
+        (lambda a, b: [a, b], [7, 10**5000], ValueError, "token is an integer"),
+    ],
+    ids=["too long", "empty", "text", "twice", "foreign", "negative", "huge"],
+)
+def test_an_update_that_is_refused_enters_nothing(change, tokens, error, message):
+    """The first chunk is right each time, and would have been entered."""
+    scheduler = Scheduler(CacheManager(8))
+    requests = submitted(scheduler, [1, 2], [5, 6], new=2)
+    chunks = scheduler.schedule()
+    with pytest.raises(error, match=message):
+        scheduler.update_from_output(change(*chunks), tokens)
+    assert scheduler.step == 0
+    assert [(r.output, r.computed_tokens, r.sequence.computed) for r in requests] == [([], 0, 0)] * 2
+    scheduler.update_from_output(chunks, [7, 8])
+    assert [request.output for request in requests] == [[7], [8]]
+    run_all(scheduler)
+
+
+def another_chunk():
+    """A chunk of another scheduler's third request."""
+    scheduler = Scheduler(CacheManager(8))
+    submitted(scheduler, [1], [2], [3])
+    return scheduler.schedule()[2]
+
+
+def test_a_request_that_loses_its_sequence_while_it_is_computed_starts_again():
+    scheduler = Scheduler(CacheManager(16))
+    lost, other = submitted(scheduler, [1, 2, 3], [4, 5, 6])
+    chunks = scheduler.schedule()
+    scheduler.manager.abort(lost.sequence)
+    scheduler.update_from_output(chunks, [9, 7])
+    assert (lost.output, other.output) == ([], [7])
+    run_all(scheduler)
+    assert lost.output == other.output == [7] * 4
+    scheduler.manager.check()
+
+
 def test_who_is_aborted_while_it_is_computed_is_passed_over():
     scheduler = Scheduler(CacheManager(16))
     gone, other = submitted(scheduler, [1, 2, 3], [4, 5, 6])
@@ -490,6 +541,12 @@ def test_a_request_is_submitted_once():
 def test_settings_that_make_no_sense_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         Scheduler(CacheManager(4), **options)
+
+
+@pytest.mark.parametrize("order", ["fcfs", FirstComeFirstServed])
+def test_an_order_that_cannot_arrange_is_refused(order):
+    with pytest.raises(TypeError, match=r"order is .*: expected an Order"):
+        Scheduler(CacheManager(4), order=order)
 
 
 def test_an_order_that_leaves_somebody_out_is_told_so():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from minikv.errors import bounded, whole_number
+from minikv.manager.sequence import RUNNING
 from minikv.serving.request import Request, token_id
 
 
@@ -32,15 +34,45 @@ def rest_of(request: Request) -> ScheduledChunk:
     return ScheduledChunk(request, count, prefill=count > 1 or not request.output)
 
 
-def paired(chunks: Sequence[ScheduledChunk], tokens: list[int | None]) -> list[tuple[ScheduledChunk, int | None]]:
-    """Each chunk that still has its sequence with what was sampled behind it: a token exactly where it ends."""
+def paired(
+    chunks: Sequence[ScheduledChunk], tokens: Sequence[int | None], running: Collection[Request]
+) -> list[tuple[ScheduledChunk, int | None]]:
+    """Each chunk whose request still has its sequence, with what was sampled behind it.
+
+    `ValueError` unless each is the chunk of another of the `running` requests, has tokens that are left to compute,
+    and has a token exactly where it reaches their end.
+
+    >>> paired([], [7], running=[])
+    Traceback (most recent call last):
+    ValueError: 1 tokens for 0 chunks: each has one, or None
+    """
     if len(chunks) != len(tokens):
         raise ValueError(f"{len(tokens)} tokens for {len(chunks)} chunks: each has one, or None")
-    entries = [(chunk, token) for chunk, token in zip(chunks, tokens) if chunk.request.sequence is not None]
+    entries = [(chunk, token) for chunk, token in zip(chunks, tokens) if _is_held(chunk.request)]
+    runs, seen = {*running}, set[Request]()
     for chunk, token in entries:
-        if chunk.samples != (token is not None):
-            where = "at the end of its tokens" if chunk.samples else "in the middle of them"
-            raise ValueError(f"request {chunk.request.number} is computed to a point {where}: its token is {token}")
-        if token is not None:
-            token_id(token)
+        name = f"request {chunk.request.number}"
+        if chunk.request not in runs:
+            raise ValueError(f"{name} does not run here: a chunk is of a request of this scheduler")
+        if chunk.request in seen:
+            raise ValueError(f"{name} has two chunks: a step computes 1 of each request")
+        seen.add(chunk.request)
+        _require_entry(name, chunk, token)
     return entries
+
+
+def _is_held(request: Request) -> bool:
+    """Whether it has slots: neither the request nor its sequence was ended in the meantime."""
+    return request.sequence is not None and request.sequence.state == RUNNING
+
+
+def _require_entry(name: str, chunk: ScheduledChunk, token: int | None) -> None:
+    left = rest_of(chunk.request).num_tokens
+    count = whole_number(f"num_tokens of {name}", chunk.num_tokens, 1, "a chunk has at least 1 token")
+    if count > left:
+        raise ValueError(f"num_tokens of {name} is {bounded(count)}: {left} are left to compute")
+    if chunk.samples != (token is not None):
+        where = "at the end of its tokens" if chunk.samples else "in the middle of them"
+        raise ValueError(f"{name} is computed to a point {where}: its token is {bounded(token)}")
+    if token is not None:
+        token_id(token)

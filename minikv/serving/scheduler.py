@@ -125,9 +125,10 @@ class Scheduler:
         """`chunks` are computed, and `tokens` were sampled behind them (`None` behind a chunk in the middle).
 
         A request that was aborted in the meantime is passed over. `TypeError` or `ValueError`, and nothing is entered,
-        when a token is missing, left over or invalid.
+        when a token is missing, left over or invalid, and when a chunk is there twice, of another scheduler, or longer
+        than what its request has left to compute.
         """
-        entries = paired(chunks, list(tokens))
+        entries = paired(chunks, list(tokens), self.running)
         self.step += 1
         for (request, count, _), token in entries:
             assert request.sequence is not None
