@@ -73,7 +73,7 @@ class Interrupted(CanaryModel):
 def assert_nothing_leaked(engine):
     engine.manager.check()
     assert not engine.manager.sequences
-    assert engine.manager.available_size == engine.manager.num_pages
+    assert engine.manager.available_size == engine.manager.num_pages * engine.manager.page_size
 
 
 # -- what a turn sends ----------------------------------------------------------------------------------------------
@@ -143,6 +143,41 @@ def test_a_question_that_is_too_long_is_refused_and_nothing_is_forgotten_for_it(
         next(chat.ask("x" * 200, 20))
     assert [turn.question for turn in chat.turns] == ["short"]
     assert_nothing_leaked(engine)
+
+
+def test_a_question_that_the_engine_refuses_costs_no_turn():
+    """It fits once the older turns are gone, but has a byte that the model has no token for."""
+    engine = Engine(CanaryModel(128), CacheManager(1000))
+    chat = Chat(engine, BYTES, PlainFormat(BYTES), context=200)
+    for _ in range(3):
+        _ = "".join(chat.ask("q" * 20, 10))
+    before = [*chat.turns]
+    with pytest.raises(ValueError, match="the model's tokens are 0 to 127"):
+        next(chat.ask("é" * 40, 10))
+    assert chat.turns == before
+    assert len(before) == 3
+    assert_nothing_leaked(engine)
+
+
+def test_a_conversation_keeps_to_the_slots_of_the_manager():
+    """300 slots, though the model could look back 350 tokens: so no question is refused that fits into them."""
+    engine = Engine(CanaryModel(128), CacheManager(num_pages=150, page_size=2))
+    chat = Chat(engine, BYTES, PlainFormat(BYTES), context=350)
+    assert chat.context == 300
+    for _ in range(3):
+        _ = "".join(chat.ask("q" * 40, 20))
+    assert len("".join(chat.ask("z" * 200, 20))) == 20
+    assert [turn.question[0] for turn in chat.turns] == ["z"]
+    with pytest.raises(ValueError, match=r"takes 281 tokens: the context of 300 has room for 280 before an answer"):
+        next(chat.ask("z" * 264, 20))
+    assert len("".join(chat.ask("z" * 263, 20))) == 20
+    assert_nothing_leaked(engine)
+
+
+@pytest.mark.parametrize(("context", "error"), [(0, ValueError), (2.5, TypeError)])
+def test_a_context_is_a_whole_number_of_tokens(context, error):
+    with pytest.raises(error, match=f"context is {context}"):
+        chat_with(context=context)
 
 
 @pytest.mark.parametrize("pieces", [0, 1, 3])

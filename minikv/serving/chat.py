@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from minikv.errors import whole_number
 from minikv.serving.chat_format import ChatFormat, Turn
 from minikv.serving.engine import Engine
 from minikv.serving.generation import Generation, generation
@@ -21,9 +22,9 @@ ANSWER = SamplingParams(max_new_tokens=256)  # how an answer is sampled by defau
 class Chat:
     """A conversation: `ask` a question and read the answer piece by piece.
 
-    `context` is how many tokens the model can look back, question and answer included: when a conversation grows
-    beyond it, the older half of its turns is forgotten. `turns` are those that are remembered; `last` counts what the
-    latest turn took.
+    `context` is how many tokens the model can look back, question and answer included, and at most the slots of the
+    engine's manager. When a conversation grows beyond it, the older half of its turns is forgotten. `turns` are those
+    that are remembered; `last` counts what the latest turn took.
 
     >>> from minikv import CacheManager, CanaryModel, SamplingParams
     >>> from minikv.serving.chat_format import PlainFormat
@@ -37,7 +38,9 @@ class Chat:
     """
 
     def __init__(self, engine: Engine, tokenizer: Tokenizer, format: ChatFormat, context: int = 2048):
-        self._engine, self._tokenizer, self._format, self._context = engine, tokenizer, format, context
+        self._engine, self._tokenizer, self._format = engine, tokenizer, format
+        context = whole_number("context", context, 1, "a model looks back at least 1 token")
+        self.context = min(context, engine.manager.num_pages * engine.manager.page_size)
         self.turns: list[Turn] = []
         self.last: Generation | None = None
 
@@ -50,11 +53,11 @@ class Chat:
         """The answer's text in pieces, as whole characters come out.
 
         After each step `stopped` is asked whether to go on. What was said until it was stopped, or until the iterator
-        was closed, is remembered as the answer. `ValueError` when the question alone is too long for the context.
+        was closed, is remembered as the answer. `ValueError`, and every turn is remembered as before, when the question
+        alone is too long for the context, or the engine refuses the request.
         """
         params = SamplingParams.of(params)
-        prompt = self._prompt(question, params.max_new_tokens)
-        request = self._engine.submit(prompt, params)
+        request = self._submit(question, params)
         stream, said = TextStream(self._tokenizer), ""
         try:
             for token in self._tokens(request, stopped):
@@ -84,18 +87,24 @@ class Chat:
                 return
             self._engine.step()
 
-    def _prompt(self, question: str, max_new_tokens: int) -> list[int]:
-        """The whole conversation as ids; the older half of the turns goes while it is too long."""
-        room, turns = self._context - max_new_tokens, self.turns
+    def _submit(self, question: str, params: SamplingParams) -> Request:
+        """Submit the conversation with `question`; turns that are too many are forgotten once it is accepted."""
+        prompt, turns = self._prompt(question, params.max_new_tokens)
+        request = self._engine.submit(prompt, params)
+        self.turns = turns
+        return request
+
+    def _prompt(self, question: str, max_new_tokens: int) -> tuple[list[int], list[Turn]]:
+        """The conversation as ids, and its turns: the older half of them goes while it is too long."""
+        room, turns = self.context - max_new_tokens, self.turns
         while len(prompt := self._format.prompt(turns, question)) > room:
             if not turns:
                 raise ValueError(
-                    f"the question takes {len(prompt)} tokens: the context of {self._context} has room for {room} "
+                    f"the question takes {len(prompt)} tokens: the context of {self.context} has room for {room} "
                     f"before an answer of {max_new_tokens}"
                 )
             turns = turns[(len(turns) + 1) // 2 :]
-        self.turns = turns
-        return prompt
+        return prompt, turns
 
     def reset(self) -> None:
         """Forget what was said; what was computed stays in the cache."""
