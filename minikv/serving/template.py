@@ -4,12 +4,12 @@ Jinja's own sandbox keeps a template from code and files, not from `{{ 2 ** 10**
 each render has a budget of steps. A pass over the parsed template inserts the places where steps are counted:
 
     a turn of a loop, a call of a macro     as many steps as its body has nodes
-    a value that is compared, sliced, tested, written, joined, or given to a filter, function or operator
+    a value that is compared, sliced, looked up, written, joined, or given to a test, filter, function or operator
                                             as many steps as it has characters, items and bytes, at any depth
 
 Filters, functions and methods are those that chat templates use. Whatever could grow by more than it is given
-(`*`, `**`, `join`, `replace`, `indent`) is looked at before it runs. So the work is bounded without a clock: the same
-template fails at the same place on every machine.
+(`*`, `**`, `join`, `replace`, `indent`) is looked at before it runs. Integers stay below 2**60, so no two of them have
+the same hash. So the work is bounded without a clock: the same template fails at the same place on every machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ STEPS_A_CHARACTER = 100  # of the conversation, on top of those
 LONGEST_SOURCE = 2**16  # characters
 _MOST_NODES = 10_000  # in the parsed template
 _LARGEST = 2**19  # characters or items of a product
-_LARGEST_INTEGER = 4096  # bits
+_LARGEST_INTEGER = 60  # bits
+_WIDEST_INDENT = 64  # of JSON, in characters
 _FILTERS = [
     "abs", "capitalize", "dictsort", "float", "indent", "int", "items", "join", "list", "lower", "map", "max", "min",
     "reject", "rejectattr", "replace", "reverse", "select", "selectattr", "sort", "string", "title", "trim", "unique",
@@ -52,7 +53,7 @@ _METHODS: dict[type, list[str]] = {
 _INSTANT = {"count", "d", "default", "first", "last", "length"}  # filters that look at no content
 _INSTANT_TESTS = {"boolean", "defined", "false", "iterable", "mapping", "none", "number", "sequence", "string", "true",
                   "undefined"}  # fmt: skip
-_GROW = {"indent", "join", "replace", "tojson"}  # what comes out may be as large as the product of what goes in
+_GROW = {"indent", "join", "replace"}  # what comes out may be as large as the product of what goes in
 
 
 class BoundedSandbox(ImmutableSandboxedEnvironment):
@@ -75,11 +76,17 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
             trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"], finalize=self._written
         )
         self._steps = self._left = STEPS
-        self.globals = {name: self.globals[name] for name in ("range", "dict", "namespace")}
-        self.globals["raise_exception"] = _refuse
-        filters = {**{name: FILTERS[name] for name in _FILTERS}, "tojson": _tojson}
+        self.globals = {
+            "range": self.globals["range"],
+            "dict": dict,
+            "namespace": _Namespace,
+            "raise_exception": _refuse,
+        }
+        filters = {**{name: FILTERS[name] for name in _FILTERS}, "tojson": self._tojson}
         self.filters = {name: self._counting(name, function) for name, function in filters.items()}
         self.filters.update({name: FILTERS[name] for name in _INSTANT})
+        tests: dict[str, Any] = {name: self.tests[name] for name in self.tests if name not in _INSTANT_TESTS}
+        self.tests.update({name: self._counting(name, function) for name, function in tests.items()})
         self.filters.update(safe=lambda value: value, _written=self._write, _counted=self._count, _spent=self._spent)
 
     def compiled(self, source: str) -> Template:
@@ -114,6 +121,8 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
             if isinstance(value, (list, tuple, KeysView, ValuesView, ItemsView)):
                 self._spend(len(value))
                 left.extend(value)
+            elif isinstance(value, range):
+                self._spend(len(value))
             elif isinstance(value, dict):
                 self._spend(len(value))
                 left.extend([*value.keys(), *value.values()])
@@ -137,7 +146,7 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
     def _written(self, value: Any) -> Any:
         """What stands for `value` in the text: nothing whose text is not weighed, such as a namespace."""
         if value is not None and not isinstance(value, (str, bool, int, float, list, tuple, dict, Undefined)):
-            raise SecurityError(f"a {type(value).__name__} cannot be written")
+            raise SecurityError(f"a {type(value).__name__.strip('_')} cannot be written")
         self._weigh(value)
         return value
 
@@ -155,6 +164,24 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         self._spend(steps)
         return value
 
+    def _tojson(
+        self,
+        value: Any,
+        ensure_ascii: bool = False,
+        indent: Any = None,
+        separators: tuple[str, str] | None = None,
+        sort_keys: bool = False,
+    ) -> str:
+        """As `transformers` has it: Jinja's own writes `<` as an escape. Each character takes a step."""
+        if (width := indent if isinstance(indent, int) else len(indent or "")) > _WIDEST_INDENT:
+            raise SecurityError(f"an indent of {width}: expected at most {_WIDEST_INDENT}")
+        found = []
+        encoder = json.JSONEncoder(ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+        for part in encoder.iterencode(value):
+            self._spend(len(part))
+            found.append(part)
+        return "".join(found)
+
     # -- what Jinja's sandbox asks ----------------------------------------------------------------------------------
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -171,17 +198,29 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         self._weigh(found)
         return found
 
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """What `obj` has under `argument`, which is hashed: for a subscript, and for the `attribute` of a filter."""
+        self._weigh(argument)
+        return super().getitem(obj, argument)
+
     def call(__self, __context: Context, __function: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805
         """Call a macro, or a function or method that chat templates use."""
         name, owner = getattr(__function, "__name__", ""), getattr(__function, "__self__", None)
         known = isinstance(__function, (Macro, Undefined)) or name in _METHODS.get(type(owner), [])
-        if not known and __function not in (__self.globals["range"], dict, Namespace, _refuse):
+        if not known and __function not in __self.globals.values():
             raise SecurityError(f"a call of {name or type(__function).__name__}: chat templates have no need of it")
         if isinstance(owner, (str, list, tuple)):
             __self._weigh(owner)
             if name in _GROW:
                 _check_product([owner, *args])
         return __self._counting("", super().call)(__context, __function, *args, **kwargs)
+
+
+class _Namespace(Namespace):
+    """A namespace that does not show what it holds, for that is not weighed where the namespace is."""
+
+    def __repr__(self) -> str:
+        return "<Namespace>"
 
 
 class TemplateRefusal(ValueError):
@@ -199,11 +238,6 @@ def _check_product(factors: list[Any], most: int = 2**26) -> None:
         raise SecurityError(f"a product of {product}: expected at most {most}")
 
 
-def _tojson(value: Any, ensure_ascii: bool = False, indent: int | None = None, **how: Any) -> str:
-    """As `transformers` has it: Jinja's own writes `<` as an escape."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, **how)
-
-
 def _count_steps(tree: nodes.Template) -> None:
     """Insert the filters that count steps into a parsed template."""
     found: list[Any] = list(tree.find_all(nodes.Node))
@@ -218,15 +252,18 @@ def _count_steps(tree: nodes.Template) -> None:
             sides: list[Any] = [node, *node.ops]
             for side in sides:
                 side.expr = _filtered(side.expr, "_counted")
-        elif _reads_content(node):
-            node.node = _filtered(node.node, "_counted")
+        elif isinstance(node, nodes.Pair):  # a dictionary hashes its keys
+            node.key = _filtered(node.key, "_counted")
+        elif isinstance(node, nodes.Getitem) and isinstance(node.arg, nodes.Slice):
+            _count_slice(node, node.arg)
 
 
-def _reads_content(node: nodes.Node) -> bool:
-    """Whether `node` is a test or a slice that takes longer for a longer value."""
-    if isinstance(node, nodes.Getitem):
-        return isinstance(node.arg, nodes.Slice)
-    return isinstance(node, nodes.Test) and node.name not in _INSTANT_TESTS
+def _count_slice(node: nodes.Getitem, bounds: nodes.Slice) -> None:
+    """Count a value that is sliced, and the bounds, which a dictionary would hash."""
+    node.node = _filtered(node.node, "_counted")
+    for name in ("start", "stop", "step"):
+        if (bound := getattr(bounds, name)) is not None:
+            setattr(bounds, name, _filtered(bound, "_counted"))
 
 
 def _count_body(node: Any) -> None:
