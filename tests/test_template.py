@@ -218,3 +218,14 @@ def test_blocks_leave_no_white_space_behind_as_in_transformers():
 def test_a_template_that_writes_far_more_than_it_is_given_is_refused_when_it_is_read():
     with pytest.raises(ValueError, match="writes 6145 characters around Hi, Hello and Bye"):
         TemplateFormat(ByteTokenizer(), "x" * 6145, {})
+
+
+def test_a_template_that_writes_far_more_than_a_question_is_refused_when_it_is_asked():
+    """It knows the conversation on which it is tried, and writes more for any other."""
+    template = "{% if messages[-1].content != 'Bye' %}{{ 'a' * N }}{% endif %}A"
+    most = 6144 + 2 * len("Hi") + 256
+    assert len(TemplateFormat(ByteTokenizer(), template.replace("N", str(most - 1)), {}).prompt([], "Hi")) == most
+    with pytest.raises(
+        ValueError, match=f"the chat template writes {most + 1} characters here: expected at most {most}"
+    ):
+        TemplateFormat(ByteTokenizer(), template.replace("N", str(most)), {}).prompt([], "Hi")

@@ -78,7 +78,23 @@ WRONG = {
     },
     "lists 65 others: expected at most 64": {"pre_tokenizer": [{"type": "Digits"}] * 65},
     "a part of the pre_tokenizer has length 0": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
-    "the patterns may try the rest of a text 13 times": {"pre_tokenizer": [{"Regex": "a*b"}] * 13},
+    "the patterns may try the rest of a text 19 times": {"pre_tokenizer": [{"Regex": "a*b"}] * 19},
+    "the patterns may try the rest of a text 25 times": {
+        "normalizer": {**NORMAL, "content": "x" * 5},
+        "pre_tokenizer": {"Regex": "a*b"},
+    },
+    "the pre_tokenizer may make a text 72 times as long": {
+        "normalizer": {"type": "NFKC"},
+        "pre_tokenizer": {"trim_offsets": True},
+    },
+    "max_input_chars_per_word is 1000000000 characters: expected at most 512": {
+        "model": {"max_input_chars_per_word": 10**9}
+    },
+    "the longest piece is 20000 characters: expected at most 512": {"model": {"vocab": [["a", 0], ["x" * 20_000, 0]]}},
+    "the longest piece is 114 characters: expected at most 113": {
+        "normalizer": {"type": "NFKC"},
+        "model": {"vocab": [["x" * 114, 0]]},
+    },
     r"the pattern '\(a\+\)\+' repeats": {"normalizer": [{**NORMAL, "pattern": {"Regex": "(a+)+"}}]},
 }
 
@@ -92,6 +108,18 @@ def test_a_part_that_asks_for_too_much_is_named(message):
 def test_the_parts_of_real_tokenizers_pass():
     check_tokenizer({"normalizer": {"normalizers": [{"type": "Prepend", "prepend": "▁"}, NORMAL]}, "decoder": NORMAL,
                      "model": {"dropout": None, "continuing_subword_prefix": None, "merges": ["a b"] * 9}})  # fmt: skip
+    check_tokenizer({"normalizer": {"type": "NFC"}, "pre_tokenizer": [{"Regex": REAL["Qwen 2"]}, {"type": "ByteLevel"}],
+                     "model": {"vocab": {"x" * 1000: 0}}})  # fmt: skip
+    check_tokenizer({"normalizer": {"type": "BertNormalizer"}, "model": {"max_input_chars_per_word": 100}})
+    check_tokenizer({**charsmap(b"\0" * 8, "\N{ARABIC LETTER HEH}".encode() * 18 + b"\0"),
+                     "model": {"vocab": [["x" * 16, 0]]}})  # fmt: skip
+
+
+def test_a_pattern_counts_more_only_behind_what_makes_the_text_longer():
+    grows, pattern = {"type": "ByteLevel"}, {"Regex": "a*b"}
+    check_tokenizer({"pre_tokenizer": [pattern, pattern, grows]})
+    with pytest.raises(ValueError, match="a text 32 times"):
+        check_tokenizer({"pre_tokenizer": [grows, pattern, pattern]})
 
 
 def charsmap(trie, texts):

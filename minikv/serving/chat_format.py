@@ -19,6 +19,7 @@ from minikv.serving.tokenizer import Tokenizer
 from minikv.untrusted import inside, read_json, read_text, refusal
 
 _LONGEST_GREETING = 6144  # characters that a template may write around a word or two
+_MOST_AROUND_A_TURN = 256  # characters that it may write for each turn, beside twice the turn's own
 _LONGEST_TOKEN = 1000  # characters
 
 
@@ -107,10 +108,14 @@ class TemplateFormat:
             said += [{"role": "user", "content": turn.question}, {"role": "assistant", "content": turn.text}]
         said.append({"role": "user", "content": question})
         try:
-            return self._sandbox.render(self._template, said, add_generation_prompt=True, **self._special)
+            text = self._sandbox.render(self._template, said, add_generation_prompt=True, **self._special)
         except Exception as error:  # whatever running a stranger's program raises
             refuses = type(error).__name__ == "TemplateRefusal"
             raise refusal(f"the chat template {'refuses' if refuses else 'fails'}", error) from None
+        most = _LONGEST_GREETING + sum(2 * len(turn["content"]) + _MOST_AROUND_A_TURN for turn in said)
+        if len(text) > most:
+            raise ValueError(f"the chat template writes {len(text)} characters here: expected at most {most}")
+        return text
 
 
 def load_format(folder: str | PathLike[str], tokenizer: Tokenizer) -> ChatFormat:

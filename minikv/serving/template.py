@@ -8,8 +8,8 @@ each render has a budget of steps. A pass over the parsed template inserts the p
                                             as many steps as it has characters, items and bytes, at any depth
 
 Filters, functions and methods are those that chat templates use. Whatever could grow by more than it is given
-(`*`, `**`, `join`, `replace`, `indent`) is looked at before it runs. Integers stay below 2**60, so no two of them have
-the same hash. So the work is bounded without a clock: the same template fails at the same place on every machine.
+(`*`, `**`, `join`, `replace`, `indent`) is looked at before it runs. Integers stay below 2**60, where hashes hardly
+ever collide. So the work is bounded without a clock: the same template fails at the same place on every machine.
 """
 
 from __future__ import annotations

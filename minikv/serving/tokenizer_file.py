@@ -8,7 +8,9 @@ tries every way to cut the text. So a file that has one is refused before it run
     in an alternative, a part that may fail may follow at most     not a*b*c  a+b+c
     one repetition without bound                                   but a*b+  a+b*  a+b
 
-By the second rule, matching from one place takes at most a few steps for each character of the rest.
+By the second rule, matching from one place takes at most a few steps for each character of the rest. From all places
+together that is a square of the text's length, so what runs before a pattern may not make the text much longer. The
+same holds for the model: Unigram and WordPiece try at each place as many pieces as their longest one has characters.
 """
 
 from __future__ import annotations
@@ -16,18 +18,21 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Mapping
-from math import prod
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded
 
-_PARTS = ("normalizer", "pre_tokenizer", "post_processor", "decoder")
 _MOST_ENTRIES = 64  # in a list of parts
-_MOST_GROWTH = 64  # of a text, by all replacements together
+_MOST_GROWTH = 64  # of a text, by all parts together
+_GROWTH_OF = {"NFC": 3, "NFD": 4, "NFKC": 18, "NFKD": 18, "BertNormalizer": 3, "ByteLevel": 4,
+              "handle_chinese_chars": 3, "trim_offsets": 4}  # by type, or by a field that tells the type  # fmt: skip
+_LONGEST_PIECE = 512  # characters
+_MOST_PIECES = 2048  # that are tried at a place of the text, for each character that it had at first
 _LONGEST_PATTERN = 4096  # characters
 _MOST_COPIES = 1000  # of what is repeated so many times
 _MOST_WAYS = 256  # in which repetitions with a bound come out
 _MOST_RETRIES = 6  # times that the rest of a text is tried from one place: the pattern of GPT-4o needs all of them
+_MOST_WORK = 3 * _MOST_RETRIES  # by all patterns, each retry as often as the square of the text's growth
 
 
 def check_tokenizer(settings: Mapping[str, Any]) -> None:
@@ -37,58 +42,81 @@ def check_tokenizer(settings: Mapping[str, Any]) -> None:
     Traceback (most recent call last):
     ValueError: the pattern '(a+)+$' repeats what has more than one length
     """
-    model = settings.get("model")
-    if isinstance(model, dict) and model.get("dropout"):
+    growth = _check_parts(settings, "normalizer", "pre_tokenizer")  # the one works on what the other writes
+    for name in ("post_processor", "decoder"):
+        _check_parts(settings, name)
+    if isinstance(model := settings.get("model"), dict):
+        _check_model(model, growth)
+
+
+def _check_model(model: Mapping[str, Any], growth: int) -> None:
+    """Refuse a model that cuts equal texts differently, or that looks far ahead in a text that has grown."""
+    if model.get("dropout"):
         raise ValueError(f"dropout is {bounded(model['dropout'])}: expected none, so that equal texts are cut equally")
-    if isinstance(model, dict) and model.get("merges") and model.get("continuing_subword_prefix"):
+    if model.get("merges") and model.get("continuing_subword_prefix"):
         raise ValueError("the model has merges and a continuing_subword_prefix: expected one of the two")
-    retries = 0
-    for name in _PARTS:
-        parts = list(_objects(settings.get(name)))
-        if (growth := prod(_growth(part) for part in parts)) > _MOST_GROWTH:
-            raise ValueError(f"the {name} may make a text {bounded(growth)} times as long: expected {_MOST_GROWTH}")
-        for part in parts:
+    looks, pieces = model.get("max_input_chars_per_word"), model.get("vocab")
+    longest = {"max_input_chars_per_word": looks if isinstance(looks, int) else 0}
+    if isinstance(pieces, list):  # of Unigram
+        texts = [entry[0] for entry in pieces if isinstance(entry, list) and entry]
+        longest["the longest piece"] = max((len(text) for text in texts if isinstance(text, str)), default=0)
+    for name, size in longest.items():
+        if size > (most := min(_LONGEST_PIECE, _MOST_PIECES // growth)):
+            raise ValueError(f"{name} is {bounded(size)} characters: expected at most {most}")
+
+
+def _check_parts(settings: Mapping[str, Any], *names: str) -> int:
+    """How many times as long the parts `names` may make a text, one after the other, if they do not do too much."""
+    growth, work = 1, 0
+    for name in names:
+        for part in _objects(settings.get(name)):
+            if (growth := growth * _growth(part)) > _MOST_GROWTH:
+                raise ValueError(f"the {name} may make a text {bounded(growth)} times as long: expected {_MOST_GROWTH}")
             if isinstance(part.get("Regex"), str):
-                retries += check_pattern(part["Regex"])
-            if part.get("type") == "Precompiled":
-                _check_charsmap(part.get("precompiled_charsmap"))
+                work += check_pattern(part["Regex"]) * growth**2
             if part.get("length") == 0:
                 raise ValueError(f"a part of the {name} has length 0: expected at least 1")
-    if retries > 2 * _MOST_RETRIES:
-        raise ValueError(f"the patterns may try the rest of a text {retries} times: at most {2 * _MOST_RETRIES}")
+    if work > _MOST_WORK:
+        raise ValueError(f"the patterns may try the rest of a text {work} times: at most {_MOST_WORK}")
+    return growth
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    """All objects in `value`, at any depth; `ValueError` for a list that is too long for parts."""
+    """All objects in `value`, at any depth, in order; `ValueError` for a list that is too long for parts."""
     left = [value]
     while left:
         value = left.pop()
         if isinstance(value, dict):
             yield value
-            left.extend(value.values())
+            left.extend(reversed(value.values()))
         elif isinstance(value, list):
             if len(value) > _MOST_ENTRIES and any(isinstance(entry, (dict, list)) for entry in value):
                 raise ValueError(f"a part of the tokenizer lists {len(value)} others: expected at most {_MOST_ENTRIES}")
-            left.extend(value)
+            left.extend(reversed(value))
 
 
 def _growth(part: Mapping[str, Any]) -> int:
-    """How many times as long one part can make a text, for the parts that choose that themselves."""
+    """How many times as long one part can make a text."""
     texts = [part[key] for key in ("content", "prepend") if isinstance(part.get(key), str)]
     pieces = part["single"] if isinstance(part.get("single"), list) else []
     copies = sum("Sequence" in piece for piece in pieces if isinstance(piece, dict))
-    return max(1, copies, *map(len, texts))
+    known = [_GROWTH_OF.get(name, 1) for name in (str(part.get("type")), *part)]
+    mapped = _longest_in_charsmap(part.get("precompiled_charsmap")) if part.get("type") == "Precompiled" else 1
+    return max(1, copies, mapped, *known, *map(len, texts))
 
 
-def _check_charsmap(text: Any) -> None:
-    """Refuse a SentencePiece map of characters that is cut off or writes long texts: first a trie, with its size."""
+def _longest_in_charsmap(text: Any) -> int:
+    """Characters of the longest text that a SentencePiece map writes for one; `ValueError` if it is cut off or long.
+
+    It is a trie, with its size before it, and the texts.
+    """
     if not isinstance(text, str):
         raise ValueError(f"precompiled_charsmap is {bounded(text)}: expected text")
     content = base64.b64decode(text, validate=True)
     end = 4 + int.from_bytes(content[:4], "little")
     if end % 4 or not 4 < end <= len(content) or max(map(len, content[end:].split(b"\0"))) > _MOST_GROWTH:
         raise ValueError(f"precompiled_charsmap is {bounded(text)}: expected a trie and texts of a few characters")
-    content[end:].decode("utf-8")
+    return max(map(len, content[end:].decode("utf-8").split("\0")))
 
 
 class _Part(NamedTuple):
