@@ -521,6 +521,8 @@ def test_the_audit_names_both_owners():
         ({"computed": 9}, "sequence 1: shared 0, computed 9, 3 tokens, a row of 2 pages, in pages of 2"),
         ({"computed": -1}, "sequence 1: shared 0, computed -1"),
         ({"shared": 1}, "sequence 1: shared 1, computed 0"),
+        ({"shared": 1, "computed": 2}, "sequence 1: shared 1, computed 2"),
+        ({"_handle": None}, "sequence 1 reads 0 cached tokens, its lock protects None"),
         ({"length": 5}, "sequence 1: shared 0, computed 0, 5 tokens, a row of 2 pages"),
         ({"length": 4}, "sequence 1: its length is 4, but it has 3 tokens"),
         ({"_first_own": 1}, "page 0 has no owner"),
