@@ -349,6 +349,22 @@ def test_the_workflow_runs_it_on_three_systems():
     assert WORKFLOW["permissions"] == {"contents": "read"}
 
 
+@pytest.mark.parametrize("path", [*PAGES, *(ROOT / ".github").rglob("*.yml")], ids=lambda path: path.name)
+def test_extras_are_quoted_where_pip_is_told_to_install_them(path):
+    """PowerShell reads `.[course,serving]` as two arguments, and zsh as a pattern for names of files."""
+    for line in path.read_text("utf-8").splitlines():
+        if "pip install" in line:
+            assert not re.search(r"""(?<!["'\w.])[\w.]+\[[\w,]+\]""", line), line
+
+
+def test_windows_is_set_up_in_the_workflow_as_the_readme_says():
+    line = r"^ *(?:- run: )?(\.venv\\Scripts\\python -m pip install .*)\[[\w,]+\](.*)$"
+    texts = [(ROOT / name).read_text("utf-8") for name in ("README.md", ".github/workflows/test.yml")]
+    said, done = (re.findall(line, text, re.MULTILINE) for text in texts)
+    assert said == done
+    assert len(said) == 1
+
+
 def test_the_workflow_tests_the_core_alone_on_other_pythons():
     job = WORKFLOW["jobs"]["core"]
     assert set(job["strategy"]["matrix"]["python"]) >= {PROJECT["project"]["requires-python"].removeprefix(">=")}
