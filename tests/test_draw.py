@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reels import frames_of
 
 from minikv import BitmaskPool, FreeListPool, PageTable, QueuePool, RadixCache, beside, draw, play
 from minikv.course.pictures import render
@@ -220,7 +221,7 @@ def test_without_graphviz_the_text_stands_alone_and_says_what_to_install(monkeyp
     data, _ = draw(a_cache())._repr_mimebundle_()
     assert set(data) == {"text/plain"}
     assert data["text/plain"].endswith(render.HOW_TO_GET_PICTURES)
-    assert words_in(play([("one", draw(a_cache()))]).frames[0]) == draw(a_cache()).text.splitlines()
+    assert words_in(frames_of(play([("one", draw(a_cache()))]).reel)[0]) == draw(a_cache()).text.splitlines()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for dot is a shell script")
@@ -247,7 +248,7 @@ def test_pictures_stand_side_by_side():
 def test_a_player_has_all_frames_on_one_canvas_and_all_captions_as_text():
     small, large = draw(FreeListPool(2)), draw(a_cache())
     player = play([("first", small), ("then", large)])
-    assert len({svg_size(frame) for frame in player.frames}) == 1
+    assert len({svg_size(frame) for frame in frames_of(player.reel)}) == 1
     assert repr(player) == f"Player with 2 steps\n1. first\n2. then\n\n{large.text}"
     data, _ = player._repr_mimebundle_()
     assert data["text/plain"] == repr(player)
@@ -273,7 +274,7 @@ HOSTILE = [
 @pytest.mark.parametrize("caption", HOSTILE)
 def test_any_caption_can_be_played_stored_and_sent(caption):
     player = play([(caption, draw(a_cache()))])
-    for svg in [player.still.svg, *player.frames]:
+    for svg in [player.still.svg, *frames_of(player.reel)]:
         ElementTree.fromstring(svg)
     bundle, _ = player._repr_mimebundle_()
     assert {"image/png", "text/plain"} <= set(bundle)

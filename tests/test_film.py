@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import NaiveCache
+from reels import frames_of
 from traitlets import TraitError
 
 from minikv import (
@@ -714,7 +715,7 @@ def test_a_saved_page_asks_nobody_for_anything(tmp_path):
 def test_without_pictures_the_words_remain_and_say_what_to_install(monkeypatch):
     film = a_film()
     monkeypatch.setattr("minikv.course.pictures.tree.places", lambda *shape, **how: None)
-    assert ">root</text>" in film.player().frames[0]
+    assert ">root</text>" in frames_of(film.player().reel)[0]
     with pytest.raises(RuntimeError, match="pip install"):
         film.png()
     monkeypatch.setitem(__import__("sys").modules, "PIL", None)
@@ -727,7 +728,7 @@ def test_a_large_pool_is_shown_in_part():
         pass
     assert "FreeListPool: 2000 of 2000 free (the first 512 shown)" in film.at(0).text
     assert film.at(0).text.splitlines()[-1] == "free 2000 · in hand 0"
-    assert film.player().frames[0].count("data-part") == 513  # the heading and the cells
+    assert frames_of(film.player().reel)[0].count("data-part") == 513  # the heading and the cells
 
 
 def test_a_long_film_is_shortened_in_words():

@@ -7,6 +7,7 @@ import contextlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reels import frames_of
 
 from minikv import FreeListPool, OutOfPages, RadixCache, record
 from minikv.course.film.changes import Changes, compare
@@ -483,7 +484,7 @@ def test_any_label_can_be_shown_and_saved(written, shown, tmp_path):
         film.note(written)
     assert film.at(1).nodes[1].label == shown
     film.save(tmp_path / "film.html")
-    assert film.player().frames
+    assert frames_of(film.player().reel)
     assert film.at(-1)._repr_mimebundle_()[0]["text/plain"]
 
 

@@ -9,13 +9,14 @@ import pytest
 from browser import Page, chromium  # noqa: F401 - fixtures
 from hypothesis import given
 from hypothesis import strategies as st
+from reels import pictures_of
 
 from minikv import CacheManager, CanaryModel, Engine, FreeListPool, RadixCache, Scheduler, draw, play, record
 from minikv.course.film.frame import panels_of, room_of
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.render import graphviz_way
 from minikv.course.player import script
-from minikv.course.reel import Reel, pictures_of
+from minikv.course.reel import Reel
 
 needs_graphviz = pytest.mark.skipif(graphviz_way() is None, reason="no way to run Graphviz here")
 

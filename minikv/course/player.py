@@ -17,7 +17,7 @@ from minikv.assets import asset
 from minikv.course.pictures.draw import Picture
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
-from minikv.course.reel import Reel, pictures_of
+from minikv.course.reel import Reel
 from minikv.errors import bounded
 from minikv.testing.snapshot import legible
 
@@ -61,17 +61,6 @@ class Player(anywidget.AnyWidget):
         if not 0 <= index <= last:
             raise traitlets.TraitError(f"index is {index}: this player has steps 0 to {last}")
         return index
-
-    @property
-    def captions(self) -> list[str]:
-        """What every step says."""
-        return list(self.reel["captions"])
-
-    @property
-    def frames(self) -> list[str]:
-        """The pictures of every step, one after the other, made of the same differences as in the browser."""
-        panels = [pictures_of(self.reel, panel) for panel in range(len(self.reel["panels"]))]
-        return ["".join(pictures) for pictures in zip(*panels)]
 
     @property
     def text(self) -> str:

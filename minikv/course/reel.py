@@ -5,15 +5,15 @@ A panel of a reel has a `head` and a `tail` that stay, and for each step 0, wher
     shape   [key, above, key, above, …] of all its parts, in their order; 0 where they are the same as before
     put     [key, drawing, x, y, …] of those that are new, or stand elsewhere, or look different
 
-`pictures_of` makes the SVG of every step of it again; `pictureAt` in `player.js` does the same in the browser.
+`pictureAt` in `player.js` makes the SVG of a step of it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any
 
-from minikv.course.pictures.parts import Drawing, Paper, Part, painted
+from minikv.course.pictures.parts import Drawing, Paper, Part
 
 
 class Reel:
@@ -70,24 +70,3 @@ class Reel:
             "panels": self.panels,
             "film": self.film,
         }
-
-
-def pictures_of(reel: Mapping[str, Any], panel: int) -> Iterator[str]:
-    """The SVG of a panel at every step, from the plain data of a reel.
-
-    >>> reel = Reel(1, ["one"])
-    >>> reel.show(reel.panel("picture", Paper(9, 9)), [Part(0, Drawing("<circle/>"), 1, 2)])
-    >>> "<circle/>" in next(pictures_of(reel.as_dict(), 0))
-    True
-    """
-    about, reaches = reel["panels"][panel], reel["reaches"]
-    drawings = [Drawing(svg, reaches[i] if reaches else 0) for i, svg in enumerate(reel["drawings"])]
-    shape: list[Any] = []
-    where: dict[int, tuple[int, int, int]] = {}
-    for step in about["steps"]:
-        shape = step[0] if step and step[0] != 0 else shape
-        put = step[1] if step else []
-        where.update({put[i]: tuple(put[i + 1 : i + 4]) for i in range(0, len(put), 4)})
-        keys = zip(shape[::2], shape[1::2])
-        parts = [Part(key, drawings[where[key][0]], *where[key][1:], above) for key, above in keys]
-        yield f"{about['head']}{painted(parts, about['sideways'])}{about['tail']}"

@@ -1,0 +1,29 @@
+"""The pictures of a reel, made again from its differences: what `pictureAt` in `player.js` does, in Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from minikv.course.pictures.parts import Drawing, Part, painted
+
+
+def pictures_of(reel: Mapping[str, Any], panel: int) -> Iterator[str]:
+    """The SVG of a panel at every step, from the plain data of a reel."""
+    about, reaches = reel["panels"][panel], reel["reaches"]
+    drawings = [Drawing(svg, reaches[i] if reaches else 0) for i, svg in enumerate(reel["drawings"])]
+    shape: list[Any] = []
+    where: dict[int, tuple[int, int, int]] = {}
+    for step in about["steps"]:
+        shape = step[0] if step and step[0] != 0 else shape
+        put = step[1] if step else []
+        where.update({put[i]: tuple(put[i + 1 : i + 4]) for i in range(0, len(put), 4)})
+        keys = zip(shape[::2], shape[1::2])
+        parts = [Part(key, drawings[where[key][0]], *where[key][1:], above) for key, above in keys]
+        yield f"{about['head']}{painted(parts, about['sideways'])}{about['tail']}"
+
+
+def frames_of(reel: Mapping[str, Any]) -> list[str]:
+    """The SVGs of all panels at every step, one after the other."""
+    panels = [pictures_of(reel, panel) for panel in range(len(reel["panels"]))]
+    return ["".join(pictures) for pictures in zip(*panels)]
