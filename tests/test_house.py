@@ -168,7 +168,7 @@ def test_no_class_has_the_name_of_another():
 
 # Which file reads private names of what, and why.
 FRIENDS = {
-    "manager/manager.py": {"sequence"},  # a sequence is half of the manager's record of it, and reads only elsewhere
+    "manager/manager.py": {"sequence"},  # which stores in it what the manager knows of it
     "manager/audit.py": {"manager", "sequence"},  # `CacheManager.check`, in a file of its own
     "prefix/radix_check.py": {"cache", "order"},  # `RadixCache.check`, in a file of its own
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
