@@ -169,10 +169,11 @@ class KVStore:
         return k, v
 
     def rows(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Memory for the keys and values of `count` slots in one layer, for `view` to gather into again and again."""
-        count = whole_number("count", count, 0, f"this store has {self.num_slots} slots")
-        if count > self.num_slots:
-            raise ValueError(f"count is {count}: this store has {self.num_slots} slots")
+        """Memory for the keys and values of `count` slots in one layer, for `view` to gather into again and again.
+
+        `count` may be more than the store has: several requests read a shared slot, and a padded row repeats its last.
+        """
+        count = whole_number("count", count, 0, "0 or more slots are looked at")
         k, v = (side.new_empty(count, side.shape[2]) for side in self._views[:2])
         return k, v
 
