@@ -18,6 +18,7 @@ import re
 import stat
 import sys
 import time
+import zlib
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
@@ -27,6 +28,8 @@ from minikv.untrusted import LARGEST_JSON, json_object, read_bytes
 
 Name = str | PathLike[str]
 
+_NO_FOLDER = "Its folder does not exist"
+_LONGEST_NAME = 255  # bytes; what file systems allow
 _KEPT = 99  # files set aside beside one file
 _STALE = 3600.0  # seconds after which a temporary file was left by a process that no longer exists
 _TRIES = 40 if os.name == "nt" else 1  # on Windows a file cannot be replaced while another process reads it
@@ -58,7 +61,7 @@ def replace(path: Name, data: str | bytes) -> None:
         with contextlib.suppress(OSError):
             fresh.unlink()
         if isinstance(error, OSError):  # it names the temporary file
-            raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+            raise _about(path, error) from error
         raise
     _sync(target.parent)
 
@@ -79,7 +82,7 @@ def destination(path: Name) -> Path:
     except FileNotFoundError:
         if target.parent.is_dir():
             return target
-        raise FileNotFoundError(errno.ENOENT, "Its folder does not exist", name) from None
+        raise FileNotFoundError(errno.ENOENT, _NO_FOLDER, name) from None
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if not stat.S_ISREG(mode):
@@ -95,8 +98,22 @@ def _resolved(path: Name) -> Path:
     return Path(os.path.realpath(path))
 
 
+def _about(path: Name, error: OSError) -> OSError:
+    """The same error, about the file that was named by the caller."""
+    why = _NO_FOLDER if error.errno == errno.ENOENT else error.strerror or str(error)
+    return OSError(error.errno, why, str(path))
+
+
 def _prefix(target: Path) -> str:
     return f".{target.name[:32]}."  # a name may be as long as the file system allows
+
+
+def _beside(target: Path, end: str) -> Path:
+    """`NAME.end`; where that is too long for a name, the beginning of NAME and a checksum of it stand for NAME."""
+    name, encoded = target.name, os.fsencode(target.name)
+    if len(encoded) + len(end) > _LONGEST_NAME:
+        name = f"{name[:32]}.{zlib.crc32(encoded):08x}"
+    return target.with_name(name + end)
 
 
 def _write(fresh: Path, content: bytes, like: Path) -> None:
@@ -151,7 +168,8 @@ def locked(path: Name, seconds: float = 10.0) -> Iterator[None]:
     """While it is open, no other `locked` of the same file is, in any thread or process: to read, change and write it.
 
     The lock is a file beside it, which is gone afterwards. The system frees the lock of a process that ends, however
-    it ends. `TimeoutError` after so many `seconds`. On a file system without locks it does not wait.
+    it ends. `TimeoutError` after so many `seconds`; it and any other `OSError` name the file. On a file system without
+    locks it does not wait.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "notes.txt"
@@ -161,13 +179,12 @@ def locked(path: Name, seconds: float = 10.0) -> Iterator[None]:
     >>> os.listdir(path.parent)
     ['notes.txt']
     """
-    target = _resolved(path)
-    lock = target.with_name(f"{target.name}.lock")
+    lock = _beside(_resolved(path), ".lock")
     end, file = time.monotonic() + seconds, None
     try:
-        while (file := _try_lock(lock)) is None:
+        while (file := _try_lock(lock, path)) is None:
             if time.monotonic() >= end:
-                why = f"Another process has held its lock for {seconds:g} seconds"
+                why = f"Somebody has held its lock for {seconds:g} seconds"  # a process, or a thread of this one
                 raise TimeoutError(errno.ETIMEDOUT, why, str(path))
             time.sleep(0.005)
         yield
@@ -176,19 +193,21 @@ def locked(path: Name, seconds: float = 10.0) -> Iterator[None]:
             _unlock(file, lock)
 
 
-def _try_lock(lock: Path) -> BinaryIO | None:
-    """The lock file, opened and locked; `None` while another has it."""
+def _try_lock(lock: Path, path: Name) -> BinaryIO | None:
+    """The lock file of `path`, opened and locked; `None` while somebody has it."""
     try:
         file = open(lock, "ab")  # noqa: SIM115 - it stays open as long as the lock is held
-    except PermissionError:
-        if os.name == "nt":  # another process is about to remove it
+    except OSError as error:
+        if os.name == "nt" and isinstance(error, PermissionError):  # another process is about to remove it
             return None
-        raise
+        raise _about(path, error) from error
     try:
         if _take(file) and _is_at(file, lock):
             return file
-    except BaseException:
+    except BaseException as error:
         file.close()
+        if isinstance(error, OSError):
+            raise _about(path, error) from error
         raise
     file.close()
     return None
@@ -272,7 +291,7 @@ def set_aside(path: Name) -> Path:
     """
     target = _resolved(path)
     for number in range(1, _KEPT + 1):
-        kept = target.with_name(f"{target.name}.bad{f'.{number}' if number > 1 else ''}")
+        kept = _beside(target, f".bad{f'.{number}' if number > 1 else ''}")
         if not os.path.lexists(kept):
             os.rename(target, kept)
             _sync(target.parent)

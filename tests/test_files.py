@@ -294,7 +294,8 @@ def test_old_temporary_files_of_that_file_are_swept_up_and_no_others(path):
 
 
 def test_a_lock_keeps_others_out_and_leaves_nothing(path):
-    with locked(path), pytest.raises(TimeoutError, match=r"held its lock for 0 seconds: .*notes\.txt"), locked(path, 0):
+    held = r"Somebody has held its lock for 0 seconds: .*notes\.txt'$"  # this thread itself, and no other process
+    with locked(path), pytest.raises(TimeoutError, match=held), locked(path, 0):
         pytest.fail("two hold it")
     with pytest.raises(KeyError), locked(path, 0):
         raise KeyError
@@ -361,7 +362,7 @@ def test_a_file_system_without_locks_is_used_without(code, path, monkeypatch):
 @posix
 def test_another_failure_of_the_lock_is_an_error(path, monkeypatch):
     monkeypatch.setattr(files.fcntl, "flock", fails(errno.EIO))
-    with pytest.raises(OSError, match="Input/output"), locked(path, 0):
+    with pytest.raises(OSError, match=f"Input/output error: '{path}'$"), locked(path, 0):
         pytest.fail("not locked")
 
 
@@ -384,6 +385,34 @@ def test_a_lock_file_that_its_last_owner_has_removed_does_not_count(path, monkey
     other[0].close()
     with locked(path, 0):
         pass
+
+
+def test_a_file_that_cannot_be_locked_is_named_as_it_was_given(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    with pytest.raises(FileNotFoundError, match=r"Its folder does not exist: 'nofolder/x'$"), locked("nofolder/x"):
+        pytest.fail("not locked")
+    with pytest.raises((FileNotFoundError, NotADirectoryError)) as caught, locked(path / "x"):
+        pytest.fail("not locked")
+    assert caught.value.filename == str(path / "x")
+
+
+@posix
+@pytest.mark.parametrize("name", ["x" * 250, "x" * 251, "x" * 255, "\u00e4" * 127, "\U0001f600" * 63])
+def test_a_file_of_any_name_can_be_locked_and_set_aside(name, path):
+    long, alike = path.with_name(name), path.with_name(f"{name[:-1]}y")
+    replace(long, NEW)
+    with locked(long, 0):
+        with pytest.raises(TimeoutError) as caught, locked(long, 0):
+            pytest.fail("two hold it")
+        assert caught.value.filename == str(long)
+        with locked(alike, 0):  # another file that begins like it has another lock
+            pass
+    kept = []
+    for _ in range(3):
+        replace(long, NEW)
+        kept.append(set_aside(long))
+    assert [place.suffix for place in kept] == [".bad", ".2", ".3"]
+    assert sorted(os.listdir(path.parent)) == sorted(["notes.txt", *(place.name for place in kept)])
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
