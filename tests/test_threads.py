@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import sys
 import threading
@@ -137,11 +138,26 @@ def test_without_the_lock_it_does_harm(act):
         manager.check()
 
 
-@pytest.mark.parametrize("part", ["minikv.pools", "minikv.prefix.radix"])
+def words_of(thing):
+    return inspect.getdoc(thing).replace("\n", " ")
+
+
+@pytest.mark.parametrize("part", ["minikv.pools", "minikv.prefix.radix", "minikv.prefix.no_cache"])
 def test_the_parts_say_that_they_are_for_one_thread(part):
-    words = inspect.cleandoc(sys.modules[part].__doc__).replace("\n", " ")
+    words = words_of(importlib.import_module(part))
     assert "may be used by one thread at a time; a `CacheManager` takes care of that" in words
     assert "Any thread may call it" in CacheManager.__doc__
+
+
+def test_a_store_and_what_it_gives_out_say_that_they_are_for_one_thread():
+    pytest.importorskip("torch")
+    from minikv import Engine, store
+
+    for part in (store, store.KVStore, store.HostCopy, store.Slots):
+        assert "may be used by one thread at a time" in words_of(part), part
+    for part in (store, store.KVStore):
+        assert "an `Engine` takes care of that" in words_of(part)
+    assert "Several threads may use it" in words_of(Engine)
 
 
 def test_a_request_that_is_refused_ends_nobody_elses():

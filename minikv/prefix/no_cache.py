@@ -1,7 +1,8 @@
 """The null cache: the same verbs, and nothing is ever kept. It is what an engine without a prefix cache runs on.
 
 After mini-sglang's naive cache: with it, "cache off" is not a second code path through manager and engine that could
-differ from the first, but another object in the same place.
+differ from the first, but another object in the same place. It counts its locks, so it may be used by one thread at a
+time; a `CacheManager` takes care of that.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class HostCopy:
     """The keys and values of some slots, in all layers, in host memory; made by `KVStore.to_host`.
 
     `nbytes` is what was moved. Until `ready()` the bytes may still be on their way; `wait`, `read` and
-    `KVStore.from_host` wait for them.
+    `KVStore.from_host` wait for them. A copy may be used by one thread at a time.
 
     >>> from minikv import KVShape, KVStore
     >>> store = KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=2), num_pages=4)

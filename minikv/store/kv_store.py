@@ -21,7 +21,8 @@ class KVStore:
     `shape` gives the sizes, `layout` ("page" or "layer") the order in memory, `dtype` is a name ("fp32", "fp16",
     "bf16", "fp8") or a torch float dtype. A new store is all zeros. Arguments are checked before a byte moves:
     `ValueError` for a slot, shape or device that does not fit, and for more bytes than its memory has room for;
-    `TypeError` for anything but a tensor of the store's dtype. After the K/V pools of SGLang and mini-sglang.
+    `TypeError` for anything but a tensor of the store's dtype. A store may be used by one thread at a time; an `Engine`
+    takes care of that. After the K/V pools of SGLang and mini-sglang.
 
     >>> store = KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=2, dtype="fp32")
     >>> store.write(0, [5, 1], k=torch.ones(2, 1, 2), v=torch.full((2, 1, 2), 7.0))

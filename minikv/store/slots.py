@@ -19,7 +19,8 @@ class Slots:
     """Numbers in [0, limit), checked, with a copy of them on the device that will use them.
 
     Made by `KVStore.slots`. `numbers` is a numpy int64 array that cannot be written to, `index` the same as a tensor
-    on the store's `device`. A slice of checked slots is checked.
+    on the store's `device`. A slice of checked slots is checked. They may be used by one thread at a time, since they
+    keep what was looked up once.
 
     >>> slots = Slots([4, 2, 7], limit=8)
     >>> slots[:2], slots.distinct, slots.index
