@@ -313,6 +313,26 @@ def test_a_long_queue_is_not_searched_to_its_end():
     assert len(looked) == 3
 
 
+def test_a_request_says_where_it_is():
+    scheduler = Scheduler(CacheManager(64))
+    (request,) = submitted(scheduler, [1, 2, 3], new=2)
+    said = [repr(request), *(repr(request) for _ in range(2) if run_step(scheduler))]
+    assert said == [
+        "Request(1, waiting, 3 prompt + 0 of 2 new tokens)",
+        "Request(1, running, 3 prompt + 1 of 2 new tokens)",
+        "Request(1, length, 3 prompt + 2 of 2 new tokens)",
+    ]
+
+
+def test_a_prompt_is_published_after_its_prefill_and_the_rest_at_the_end():
+    scheduler, sizes = Scheduler(CacheManager(64)), []
+    submitted(scheduler, [1, 2, 3], new=4)
+    while scheduler.waiting or scheduler.running:
+        run_step(scheduler)
+        sizes.append(scheduler.manager.cache.total_size)
+    assert sizes == [3, 3, 3, 6]
+
+
 # -- two that need the same -------------------------------------------------------------------------------------------
 
 
