@@ -166,3 +166,21 @@ def test_a_page_of_more_slots_than_fit_is_refused(size):
 def test_more_slots_than_fit_are_refused_before_memory_is_taken():
     with pytest.raises(ValueError, match="5 pages of 67108864 are 335544320 slots"):
         page_slots([0, 1, 2, 3, 4], 2**26)
+
+
+def test_a_row_is_filled_and_rewritten_up_to_its_last_cell():
+    table = PageTable(1, 3)
+    row = table.open()
+    table.append(row, [5, 0, 7])
+    table.check()
+    table.write(row, 1, [8, 9])
+    table.write(row, 0, [4])
+    assert table.slots(row).tolist() == [4, 8, 9]
+    for verb in (lambda: table.append(row, [1]), lambda: table.write(row, 2, [1, 2])):
+        with pytest.raises(ValueError, match=f"row {row}"):
+            verb()
+
+
+def test_a_table_of_more_cells_than_a_pool_has_pages_is_refused():
+    with pytest.raises(ValueError, match=r"num_rows x max_length is 17179869184: a page table has at most 2\*\*28"):
+        PageTable(2**14, 2**20)
