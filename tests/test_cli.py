@@ -126,6 +126,14 @@ def test_eviction_options_reach_the_cache(tmp_path, capsys):
     assert hits == {"--evict-by node": 0, "--evict-by page": 3, "--evict-by page --page-size 2": 2}
 
 
+@pytest.mark.parametrize("options", [["--capacity", "4", "--page-size", "16"], ["--page-size", str(2**40)],
+                                     ["--page-size", str(2**70)], ["--capacity", str(2**70)]])  # fmt: skip
+def test_options_that_do_not_go_together_are_one_line_before_the_trace_is_opened(options, capsys):
+    assert cli.main(["replay", "no such file", *options]) == 2
+    said = capsys.readouterr().err
+    assert re.fullmatch(r"minikv: (capacity|page_size) is \d+: .*\n", said)
+
+
 def test_ctrl_c_is_no_traceback(monkeypatch, capsys, trace):
     def interrupted(*args):
         raise KeyboardInterrupt

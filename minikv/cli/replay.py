@@ -45,9 +45,13 @@ def add_replay(commands: Any) -> None:
 
 def run_replay(options: argparse.Namespace) -> int:
     """Replay the trace as `options` say and print what was found; returns the exit status."""
-    cache = RadixCache(options.page_size, options.policy, options.evict_by)
     name = "standard input" if options.trace == "-" else shown(options.trace)
     start = time.perf_counter()
+    try:
+        cache = RadixCache(options.page_size, options.policy, options.evict_by)
+        replay((), cache, options.capacity)  # what is wrong with the options is said before the trace is opened
+    except ValueError as error:
+        return complain(str(error), 2)
     try:
         with open_trace(options.trace) as lines, _progress(options.trace) as bar:
             result = replay(read_trace(_counted(lines, bar), name), cache, options.capacity)
