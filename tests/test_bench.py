@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import sys
 
 import pytest
 
@@ -135,6 +136,39 @@ def test_the_bench_measures_a_trace_when_it_is_given_one():
     lines = [json.dumps({"timestamp": 0, "input_length": 900, "output_length": 5, "hash_ids": [1, i]}) for i in (2, 3)]
     found = bench(list(read_trace(lines)), only=["W6"], rounds=1, quick=True)
     assert [(r.workload, r.requests) for r in found.races] == [("W6", 2), ("W6", 2)]
+
+
+BAD = [
+    ("[0, 1]", 2**53, "request 1 brings the trace to 9007199254741892 tokens: expected at most 134217728"),
+    ("[0]", 1, "input_length is 900: 1 blocks hold 512 tokens each"),
+]
+
+
+@pytest.mark.parametrize(("ids", "output", "says"), BAD)
+def test_a_trace_that_cannot_be_raced_is_one_line_before_any_race(ids, output, says, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.modules["minikv.measure.bench"], "race", lambda *_: pytest.fail("it raced"))
+    line = f'{{"timestamp": 0, "input_length": 900, "output_length": {output}, "hash_ids": {ids}}}'
+    (tmp_path / "h.jsonl").write_text(line, "utf-8")
+    assert cli.main(["bench", "--trace", str(tmp_path / "h.jsonl"), "--only", "W1,W6", "--quick"]) == 1
+    assert capsys.readouterr().err == f"minikv: {says}\n"
+
+
+def test_a_trace_without_a_prompt_is_refused_before_any_race(monkeypatch):
+    monkeypatch.setattr(sys.modules["minikv.measure.bench"], "race", lambda *_: pytest.fail("it raced"))
+    with pytest.raises(ValueError, match="workload W6 has no requests"):
+        bench([], only=["W3", "W6"], quick=True)
+
+
+def test_a_trace_and_w6_go_together():
+    assert cli.main(["bench", "--trace", "day.jsonl", "--only", "W1"]) == 2
+    for only, requests in ((["W6"], None), (["W1"], [])):
+        with pytest.raises(ValueError, match="W6 is a trace: expected both of them, or neither"):
+            bench(requests, only)
+
+
+def test_a_workload_that_is_named_twice_is_raced_once():
+    found = bench(only=["W3", "W3"], rounds=1, quick=True)
+    assert [race.publish for race in found.races] == [False, True]
 
 
 def test_an_unknown_workload_is_named():

@@ -63,8 +63,8 @@ def run_bench(options: argparse.Namespace) -> int:
         return complain("--device and --save go with --copy", 2)
     if options.engine:
         return _run_engine(options)
-    if "W6" in options.only and not options.trace:
-        return complain("W6 is a trace: name its file with --trace", 2)
+    if options.only and ("W6" in options.only) != bool(options.trace):
+        return complain("W6 is the workload of --trace: name both of them, or neither", 2)
     try:
         trace = _trace_of(options.trace) if options.trace else None
     except OSError as error:

@@ -27,7 +27,7 @@ from minikv.measure.results import Race
 from minikv.measure.scaling import evict_one, extend_by_context, match_by_length, pool_by_size
 from minikv.measure.textbook import TextbookCache, ZippedTextbookCache
 from minikv.measure.traces import TraceRequest
-from minikv.measure.workloads import WORKLOADS, mooncake
+from minikv.measure.workloads import WORKLOADS, Workload, mooncake
 from minikv.prefix import RadixCache
 from minikv.tokens import pack
 
@@ -104,18 +104,18 @@ def bench(
 ) -> Figures:
     """Measure everything: the races (`only` some workloads, W6 when there is a `trace`), the long run and growth.
 
-    `expect` is told how many ticks there will be.
+    `expect` is told how many ticks there will be. A trace that cannot be raced is a `ValueError` before any race.
     """
     found = Figures(machine(), date.today().isoformat(), rounds, quick)
-    names = [name for name in _known(only) or SHARES if name != "W6" or trace is not None]
+    workloads = _workloads(_names(only, trace), trace or (), quick)
     scales = None if only else QUICK_SCALES if quick else Scales()
     fields = {publish: _contenders(publish, guests) for publish in (False, True)}
     ticks_a_share = sum(1 + rounds * len(contenders) for contenders in fields.values())
-    expect(sum(len(_shares(name, quick)) for name in names) * ticks_a_share + (scales.steps if scales else 0))
-    for name in names:
-        count = {"count": QUICK[name]} if quick else {}
-        workload = mooncake(trace or (), **count) if name == "W6" else WORKLOADS[name](**count)
-        for share in _shares(name, quick):
+    shares = sum(len(_shares(workload.name, quick)) for workload in workloads)
+    expect(shares * ticks_a_share + (scales.steps if scales else 0))
+    while workloads:
+        workload = workloads.pop(0)
+        for share in _shares(workload.name, quick):
             for publish, contenders in fields.items():
                 found.races.append(race(workload, contenders, share, publish, rounds, tick))
     if scales:
@@ -123,14 +123,27 @@ def bench(
     return found
 
 
-def _known(names: Sequence[str]) -> Sequence[str]:
-    """`names`, each of which is a workload's."""
-    if not isinstance(names, Sequence):
-        raise TypeError(f"only is {bounded(names)}: expected names of workloads")
-    for name in names:
+def _names(only: Sequence[str], trace: Sequence[TraceRequest] | None) -> list[str]:
+    """The workloads to race, each once: those of `only`, or all for which there is something."""
+    if not isinstance(only, Sequence):
+        raise TypeError(f"only is {bounded(only)}: expected names of workloads")
+    for name in only:
         if name not in SHARES:
             raise ValueError(f"workload is {bounded(name)}: expected one of {', '.join(SHARES)}")
-    return names
+    if only and ("W6" in only) != (trace is not None):
+        raise ValueError("W6 is a trace: expected both of them, or neither")
+    return list(dict.fromkeys(only)) or [name for name in SHARES if name != "W6" or trace is not None]
+
+
+def _workloads(names: Sequence[str], trace: Sequence[TraceRequest], quick: bool) -> list[Workload]:
+    """All workloads, made before the first race, so that a bad trace costs no figures."""
+    found = []
+    for name in names:
+        count = {"count": QUICK[name]} if quick else {}
+        found.append(mooncake(trace, **count) if name == "W6" else WORKLOADS[name](**count))
+        if not found[-1].exchanges:
+            raise ValueError(f"workload {name} has no requests to race with")
+    return found
 
 
 def _shares(name: str, quick: bool) -> tuple[int, ...]:

@@ -22,6 +22,7 @@ from minikv.measure.traces import TraceRequest
 from minikv.tokens import PackedTokens
 
 BLOCK = 512
+MOST_TOKENS = 2**27  # of a trace: a thousand requests of 128,000 tokens, or a gigabyte of memory
 _VOCABULARY = 128_000
 _COUNT = "a workload has 0 requests or more"
 _Tokens = npt.NDArray[np.uint32]
@@ -161,22 +162,34 @@ def cuts(count: int = 2000) -> Workload:
 def mooncake(trace: Iterable[TraceRequest], count: int = 1000) -> Workload:
     """W6: the first `count` requests of a trace in Mooncake's format that have a prompt, written out as tokens.
 
+    `ValueError` when its blocks do not hold a prompt, or when the requests have over `MOST_TOKENS` tokens together.
+
     >>> from minikv.tokens import pack
     >>> request = TraceRequest(0, 700, 3, pack([4, 9]))
     >>> mooncake([request]).exchanges[0].prompt[510:514].tolist()
     [2558, 2559, 4608, 4609]
     """
     count = whole_number("count", count, 0, _COUNT)
-    writer, exchanges = _Writer(6), list[Exchange]()
+    writer, exchanges, total = _Writer(6), list[Exchange](), 0
     for request in itertools.islice((request for request in trace if request.input_length), count):
-        blocks = np.frombuffer(request.blocks.data, np.uint32)
-        if request.input_length > BLOCK * len(blocks):
-            raise ValueError(f"input_length is {request.input_length}: {len(blocks)} blocks hold {BLOCK} tokens each")
-        if len(blocks) and blocks.max() >= 2**32 // BLOCK:
-            raise ValueError(f"block id {blocks.max()} is too large: its tokens would not fit 32 bits")
-        tokens = np.repeat(blocks * np.uint32(BLOCK), BLOCK) + np.tile(np.arange(BLOCK, dtype=np.uint32), len(blocks))
-        exchanges.append(writer.exchange(tokens[: request.input_length], writer.text(request.output_length)))
+        total += request.input_length + request.output_length
+        if total > MOST_TOKENS:
+            at = f"request {len(exchanges) + 1} brings the trace to {total} tokens"
+            raise ValueError(f"{at}: expected at most {MOST_TOKENS}")
+        exchanges.append(writer.exchange(_written_out(request), writer.text(request.output_length)))
     return Workload("W6", "mooncake", exchanges)
+
+
+def _written_out(request: TraceRequest) -> _Tokens:
+    """The tokens of a prompt: `BLOCK` for each of its blocks, less what the last one has behind it."""
+    length, num_blocks = request.input_length, -(-request.input_length // BLOCK)
+    blocks = np.frombuffer(request.blocks.data, np.uint32)[:num_blocks]
+    if len(blocks) < num_blocks:
+        raise ValueError(f"input_length is {length}: {len(blocks)} blocks hold {BLOCK} tokens each")
+    if blocks.max() >= 2**32 // BLOCK:
+        raise ValueError(f"block id {blocks.max()} is too large: its tokens would not fit 32 bits")
+    tokens = np.repeat(blocks * np.uint32(BLOCK), BLOCK) + np.tile(np.arange(BLOCK, dtype=np.uint32), num_blocks)
+    return tokens[:length]
 
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {
