@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+from fractions import Fraction
 from unittest import mock
 
 import numpy as np
@@ -137,8 +138,27 @@ def test_a_masked_token_is_not_sampled_even_by_the_smallest_number():
     assert sampler(np.array([-np.inf, 0.0])) == 1
 
 
+def test_a_temperature_close_to_0_takes_the_likeliest_token_without_a_warning(recwarn):
+    sampler = Sampler(SamplingParams(temperature=1e-310))
+    assert [sampler(np.array([0.0, 3.0, 2.9])) for _ in range(5)] == [1] * 5
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("half", [np.float32(0.5), np.float64(0.5), Fraction(1, 2)])
+def test_a_temperature_is_a_number_of_any_library(half):
+    assert SamplingParams(temperature=half) == SamplingParams(temperature=0.5)
+
+
 @pytest.mark.parametrize(
-    ("temperature", "error"), [(-1, ValueError), (float("nan"), ValueError), ("hot", TypeError), (True, TypeError)]
+    ("temperature", "error"),
+    [
+        (10**400, ValueError),
+        (np.bool_(True), TypeError),
+        (-1, ValueError),
+        (float("nan"), ValueError),
+        ("hot", TypeError),
+        (True, TypeError),
+    ],
 )
 def test_a_temperature_is_a_number_from_0(temperature, error):
     with pytest.raises(error, match=r"temperature is .*: 0 picks the likeliest token"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -38,11 +39,7 @@ class SamplingParams:
         rules = ("max_new_tokens", 1, "a request generates at least 1 token"), ("seed", 0, "a seed is 0 or more")
         for name, at_least, rule in rules:
             object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least, rule))
-        warm, rule = self.temperature, "0 picks the likeliest token, more gives the others a chance"
-        if isinstance(warm, bool) or not isinstance(warm, (int, float)):
-            raise TypeError(f"temperature is {bounded(warm)} ({type(warm).__name__}), not a number: {rule}")
-        if not 0 <= warm < math.inf:
-            raise ValueError(f"temperature is {bounded(warm)}: {rule}")
+        object.__setattr__(self, "temperature", _finite(self.temperature))
 
     @classmethod
     def of(cls, params: SamplingParams | int) -> SamplingParams:
@@ -52,6 +49,20 @@ class SamplingParams:
         SamplingParams(max_new_tokens=8, temperature=0.0, seed=0)
         """
         return params if isinstance(params, SamplingParams) else cls(params)
+
+
+def _finite(warm: Any) -> float:
+    """A temperature as a float, if it is one, of whatever library: finite, and at least 0."""
+    rule = "0 picks the likeliest token, more gives the others a chance"
+    if isinstance(warm, bool) or not isinstance(warm, Real):
+        raise TypeError(f"temperature is {bounded(warm)} ({type(warm).__name__}), not a number: {rule}")
+    try:
+        found = float(warm)
+    except OverflowError:  # an integer of 400 digits
+        found = math.inf
+    if not 0 <= found < math.inf:
+        raise ValueError(f"temperature is {bounded(warm)}: {rule}")
+    return found
 
 
 Params = SamplingParams | int  # a plain number is the most new tokens
@@ -82,7 +93,8 @@ class Sampler:
         logits = require_choice(logits)
         if self.params.temperature == 0:
             return int(logits.argmax())  # numpy returns the first of equal ones
-        scaled = (logits.astype(np.float64) - logits.max()) / self.params.temperature
+        with np.errstate(over="ignore"):  # far below the largest logit, at a low temperature: a share of 0
+            scaled = (logits.astype(np.float64) - logits.max()) / self.params.temperature
         shares = np.exp(scaled).cumsum()
         return int(np.searchsorted(shares, self._generator.random() * shares[-1], side="right"))
 
