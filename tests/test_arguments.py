@@ -37,6 +37,7 @@ from minikv.measure import race, replay
 from minikv.measure.bench import bench
 from minikv.measure.growing_pool import GrowingPool
 from minikv.measure.lap import Contender
+from minikv.measure.long_run import long_run
 from minikv.measure.traces import read_trace
 from minikv.measure.workloads import WORKLOADS, mooncake
 
@@ -92,6 +93,7 @@ NUMBERS = {
     "interruptions": [lambda v: explore(list, steps, interruptions=v)],
     "count": [*WORKLOADS.values(), lambda v: mooncake([], v)],
     "share": [lambda v: race(WORKLOADS["W3"](2), MINE, v)],
+    "requests": [long_run],
     "rounds": [lambda v: race(WORKLOADS["W3"](2), MINE, rounds=v)],
     "spare": [lambda v: CacheManager(4).start([1], spare=v)],
     "limit": [lambda v: CacheManager(4).start([1], limit=v)],
@@ -123,6 +125,11 @@ def test_a_huge_number_is_refused_before_memory_is_taken(name):
     for act in NUMBERS[name]:
         for value in HUGE:
             refused(name, act, value)
+
+
+def test_a_long_run_is_longer_than_the_requests_that_fill_the_cache():
+    with pytest.raises(ValueError, match="requests is 1000: a long run has more than the 1,000 that fill the cache"):
+        long_run(1000)
 
 
 class NoOrder:

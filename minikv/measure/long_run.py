@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from minikv.errors import whole_number
 from minikv.manager import CacheManager
 from minikv.measure.progress import Tick, quiet
 from minikv.prefix import RadixCache
@@ -29,12 +30,13 @@ def long_run(requests: int, tick: Tick = quiet) -> dict[str, Any]:
     """Serve `requests` requests through one manager; how its beginning, its end and a tree built afresh compare.
 
     Times are of the median request, in microseconds. The first thousand fill the cache, so few of them evict anything.
-    `requests` is more than 1,000.
+    `requests` is at least 1,001.
 
     >>> found = long_run(1050)
     >>> found["requests"], found["nodes"] > 0, found["nodes, built afresh"] > 0
     (1050, True, True)
     """
+    requests = whole_number("requests", requests, 1001, "a long run has more than the 1,000 that fill the cache")
     random = np.random.RandomState(7)
     heads = [random.randint(0, _VOCABULARY, HEAD_LENGTH).astype(np.uint32) for _ in range(HEADS)]
     cache = RadixCache()
