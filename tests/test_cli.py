@@ -252,6 +252,56 @@ def test_a_path_is_shown_as_a_bounded_line(tmp_path, capsys):
         assert len(said) < 400
 
 
+ODD = "\x1b[31mred" + "x" * 9999
+TYPED = [
+    ["replay", "x", ODD], ["replay", "x", "--policy", ODD], ["replay", "x", "--capacity", ODD],
+    ["bench", "--only", ODD], ["bench", "--race", ODD], ["bench", "--copy", "--save", ODD], ["bench", "--trace", ODD],
+    ["chat", "--model", ODD], ["chat", "--temperature", ODD], ["chat", "--seed", ODD], ["chat", "--seed", "9" * 5000],
+    ["chat", "--seed", "-1"], ["chat", "--max-new-tokens", "9" * 4000], [ODD],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", TYPED, ids=lambda command: " ".join(command)[:30].replace("\x1b", ""))
+def test_whatever_is_typed_is_answered_with_a_bounded_line_without_control_characters(command, capsys):
+    try:
+        status = cli.main(command)
+    except SystemExit as ended:
+        status = ended.code
+    assert status == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert re.match(r"minikv( \w+)?: ", line)
+    assert line.isprintable()
+    assert len(line) < 1050
+
+
+FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no device that is always full")
+
+
+@FULL
+@pytest.mark.parametrize("command", ["replay {trace}", "replay {trace} --json", "doctor"])
+def test_a_full_disk_is_named_where_the_result_is_written(command, trace):
+    command = f"{sys.executable} -m minikv {command.format(trace=trace)} > /dev/full"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (1, "minikv: cannot write the result: No space left on device\n")
+
+
+def test_an_error_of_another_file_is_not_one_of_the_result(monkeypatch, capsys):
+    def missing(options):
+        raise FileNotFoundError(2, "No such file or directory", "bench.json")
+
+    monkeypatch.setattr("minikv.cli.lab.run_doctor", missing)
+    assert cli.main(["doctor"]) == 1
+    said = capsys.readouterr().err
+    assert said == "minikv: doctor cannot go on: [Errno 2] No such file or directory: 'bench.json'\n"
+
+
+@shell
+def test_a_chat_whose_questions_cannot_be_read_says_so():
+    command = f"{sys.executable} -m minikv chat 0> /dev/null"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stderr) == (1, "minikv: the chat cannot go on: Bad file descriptor\n")
+
+
 @pytest.mark.parametrize("content", ["", "\n \n"])
 def test_a_trace_without_a_request_is_an_error(content, tmp_path, monkeypatch, capsys):
     path = tmp_path / "empty.jsonl"
@@ -307,6 +357,17 @@ def test_lab_opens_the_first_chapter_and_passes_options_on(monkeypatch):
     assert command[1:4] == ["-m", "jupyter", "lab"]
     assert "--LabApp.default_url=/lab/tree/00_start_here.ipynb" in command
     assert command[-2:] == ["--no-browser", "--port=9999"]
+
+
+@shell
+def test_lab_finds_the_course_from_a_folder_that_is_gone(monkeypatch, tmp_path):
+    called = []
+    monkeypatch.setattr(lab, "_become", lambda command, environment: called.append(command) or 0)
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert cli.main(["lab"]) == 0
+    assert [word for word in called[0] if word.startswith("--ServerApp.root_dir=/")]
 
 
 def test_lab_says_what_is_missing(monkeypatch, capsys):

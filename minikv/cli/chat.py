@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from minikv.assets import asset
-from minikv.cli.console import complain, lacking, positive
+from minikv.cli.console import complain, lacking, natural, positive, writing
 from minikv.cli.importing import importing
 
 _EXAMPLES = """examples:
@@ -29,7 +29,9 @@ def add_chat(commands: Any) -> None:
     chat.add_argument("--model", metavar="FOLDER", help="a Llama checkpoint of your own (default: the small one)")
     chat.add_argument("--max-new-tokens", type=positive, default=256, metavar="N", help="in an answer (default 256)")
     chat.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0, the default: the likeliest token")
-    chat.add_argument("--seed", type=int, default=0, metavar="S", help="for sampling, when T is above 0 (default 0)")
+    chat.add_argument(
+        "--seed", type=natural, default=0, metavar="S", help="for sampling, when T is above 0 (default 0)"
+    )
     chat.set_defaults(run=run_chat)
 
 
@@ -47,5 +49,6 @@ def run_chat(options: argparse.Namespace) -> int:
         chat = open_chat(options.model or asset("model"))
     except (OSError, ValueError, ModuleNotFoundError) as error:
         return complain(str(error), 2)
-    converse(chat, params)
+    with writing("the chat cannot go on"):
+        converse(chat, params)
     return 0

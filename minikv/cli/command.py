@@ -8,11 +8,12 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from minikv import __version__
 from minikv.cli.bench import add_bench
 from minikv.cli.chat import add_chat
-from minikv.cli.console import complain
+from minikv.cli.console import OutputError, complain, one_line, writing
 from minikv.cli.lab import add_doctor, add_lab
 from minikv.cli.replay import add_replay
 
@@ -36,16 +37,26 @@ def run(argv: Sequence[str] | None = None) -> int:
     try:
         status = int(options.run(options))
         if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError as error:  # our output cannot be written: its reader has gone, or the disk is full
+            with writing():
+                sys.stdout.flush()
+    except OutputError as error:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1 if isinstance(error, BrokenPipeError) else complain(f"cannot write the result: {error.strerror}", 1)
+        return 1 if isinstance(error.__cause__, BrokenPipeError) else complain(str(error), 1)
+    except OSError as error:  # of a file or a folder that the command needs
+        return complain(f"{options.command} cannot go on: {error}", 1)
     return status
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are lines that a terminal can show, whatever was typed."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(one_line(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="minikv", description="How LLM serving engines manage their KV cache.")
+    parser = _Parser(prog="minikv", description="How LLM serving engines manage their KV cache.")
     parser.add_argument("--version", action="version", version=f"minikv {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (add_lab, add_doctor, add_replay, add_bench, add_chat):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import sys
+from collections.abc import Iterator
 
 from minikv.errors import bounded
+
+_MOST = 1000  # characters of a complaint
 
 
 def positive(text: str) -> int:
@@ -15,24 +19,76 @@ def positive(text: str) -> int:
     >>> positive("7")
     7
     """
+    return _at_least(1, text)
+
+
+def natural(text: str) -> int:
+    """`text` as a whole number of at least 0; the error that argparse expects says what is wrong.
+
+    >>> natural("0")
+    0
+    """
+    return _at_least(0, text)
+
+
+def _at_least(least: int, text: str) -> int:
     try:
         number = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{bounded(text)} is not a whole number") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{bounded(number)} is less than 1")
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{bounded(number)} is less than {least}")
     return number
 
 
+def one_line(text: str) -> str:
+    r"""`text` as a line that a terminal can show: without control characters, and cut where it is long.
+
+    >>> one_line("two\nlines and \x1b[31mred")
+    'two lines and �[31mred'
+    """
+    line = "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text[:_MOST])
+    return line if len(text) <= _MOST else line[: _MOST - 1] + "…"
+
+
 def complain(what: str, status: int) -> int:
-    """Say what is wrong on standard error, if there is one; returns `status`.
+    """Say what is wrong on standard error, in one line, if there is one; returns `status`.
 
     >>> complain("no such file", 2)
     2
     """
     if sys.stderr is not None:
-        print(f"minikv: {what}", file=sys.stderr)
+        print(f"minikv: {one_line(what)}", file=sys.stderr)
     return status
+
+
+class OutputError(Exception):
+    """Standard output cannot be written: its reader has gone, or the disk is full; the cause is the `OSError`."""
+
+
+@contextlib.contextmanager
+def writing(failure: str = "cannot write the result") -> Iterator[None]:
+    """While it is open, an `OSError` is one of standard output: it becomes an `OutputError` that says `failure`.
+
+    >>> with writing():
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    minikv.cli.console.OutputError: cannot write the result: No space left on device
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{failure}: {error.strerror}") from error
+
+
+def say(text: str) -> None:
+    """Print a line of the result, or raise `OutputError`.
+
+    >>> say("done")
+    done
+    """
+    with writing():
+        print(text)
 
 
 def lacking(what: str, *packages: str) -> str | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minikv.assets import asset
-from minikv.cli.console import complain
+from minikv.cli.console import complain, say, writing
 from minikv.cli.importing import importing
 
 
@@ -45,9 +45,9 @@ def find_notebooks() -> Path | None:
     >>> find_notebooks().name
     'notebooks'
     """
-    for root in (Path.cwd(), Path(__file__).resolve().parents[2]):
+    for root in (Path(), Path(__file__).resolve().parents[2]):
         if (root / "notebooks" / "00_start_here.ipynb").exists():
-            return root / "notebooks"
+            return (root / "notebooks").absolute()
     return None
 
 
@@ -71,7 +71,8 @@ def _become(command: list[str], environment: dict[str, str]) -> int:
     """Run `command` in place of this process, so that Ctrl-C and a stop signal reach it and not us."""
     if os.name == "posix":
         if sys.stdout is not None:
-            sys.stdout.flush()
+            with writing():
+                sys.stdout.flush()
         os.execve(command[0], command, environment)
     process = subprocess.Popen(command, env=environment)  # Windows has no exec that waits
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -86,15 +87,15 @@ def run_doctor(options: argparse.Namespace) -> int:
         findings = examine()  # imports torch to see the GPU
     width = max(len(finding.name) for finding in findings)
     for finding, after in zip(findings, [*findings[1:], None]):
-        print(f"{finding.mark} {finding.name:<{width}}  {finding.found}")
+        say(f"{finding.mark} {finding.name:<{width}}  {finding.found}")
         if finding.advice and (after is None or after.advice != finding.advice):  # one advice for several in a row
-            print(f"  {'':<{width}}  -> {finding.advice}")
+            say(f"  {'':<{width}}  -> {finding.advice}")
     broken = [finding.name for finding in findings if finding.mark == "✗"]
     absent = [extra for extra in EXTRAS if not seems_installed(extra)]
     if broken:
-        print(f"\nMissing: {', '.join(broken)}")
+        say(f"\nMissing: {', '.join(broken)}")
     elif absent:
-        print(f"\nThe core is complete. Extras that are not installed: {', '.join(absent)}")
+        say(f"\nThe core is complete. Extras that are not installed: {', '.join(absent)}")
     else:
-        print("\nEverything that the course needs is here.")
+        say("\nEverything that the course needs is here.")
     return 1 if broken else 0

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from minikv.cli.console import complain, positive, shown
+from minikv.cli.console import complain, positive, say, shown
 from minikv.measure.replay import Replay, replay
 from minikv.measure.traces import TraceError, read_trace, trace_lines
 from minikv.prefix.eviction import POLICIES
@@ -111,9 +111,9 @@ def _report(result: Replay, seconds: float, as_json: bool) -> None:
         "requests_per_second": round(result.requests / seconds, 1),
     }
     if as_json:
-        print(json.dumps(row))
+        say(json.dumps(row))
         return
     shown_row = {**row, "hit_rate": f"{result.hit_rate:.6f}", "requests_per_second": round(result.requests / seconds)}
     for key, value in shown_row.items():
         cell = f"{value:,}" if isinstance(value, int) else value
-        print(f"{key.replace('_', ' '):<20} {cell:>12}")
+        say(f"{key.replace('_', ' '):<20} {cell:>12}")
