@@ -108,6 +108,38 @@ def test_the_command_prints_json_and_races_a_guest(capsys, tmp_path, monkeypatch
     assert len(found["races"][0]["results"][0]["p50"]) == 1
 
 
+GUEST = """
+from minikv.measure.textbook import TextbookCache
+
+class NeedsMore(TextbookCache):
+    def __init__(self, size):
+        super().__init__()
+
+class Fails(TextbookCache):
+    def lock(self, handle):
+        raise ValueError("mine\x1b[31m" + "x" * 9999)
+"""
+
+
+@pytest.mark.parametrize(("name", "status", "says"), [
+    ("NeedsMore", 2, "argument --race: 'odd_index:NeedsMore' cannot be raced: NeedsMore.__init__() missing 1 required"),
+    ("Fails", 1, "minikv: odd_index:Fails failed: ValueError: mine\N{REPLACEMENT CHARACTER}[31mxxx"),
+])  # fmt: skip
+def test_a_guest_that_fails_is_named(name, status, says, tmp_path, monkeypatch, capsys):
+    (tmp_path / "odd_index.py").write_text(GUEST, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    command = ["bench", "--quick", "--rounds", "1", "--only", "W3", "--race", f"odd_index:{name}"]
+    try:
+        found = cli.main(command)
+    except SystemExit as ended:
+        found = ended.code
+    assert found == status
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert says in line
+    assert line.isprintable()
+    assert len(line) < 300
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [

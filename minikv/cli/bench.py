@@ -12,15 +12,17 @@ import os
 import sys
 from typing import Any
 
-from minikv.cli.console import complain, lacking, positive, shown
+from minikv.cli.console import complain, lacking, positive, say, shown
 from minikv.cli.importing import importing
 from minikv.cli.replay import open_trace
+from minikv.errors import bounded
 from minikv.measure.bench import SHARES, bench
 from minikv.measure.lap import Contender
 from minikv.measure.progress import Progress
 from minikv.measure.race import ROUNDS
 from minikv.measure.report import report
 from minikv.measure.traces import TraceError, TraceRequest, read_trace
+from minikv.untrusted import refusal
 
 _EXAMPLES = """examples:
   minikv bench --quick                                a first look
@@ -76,7 +78,7 @@ def run_bench(options: argparse.Namespace) -> int:
             figures = bench(trace, options.only, options.rounds, options.quick, options.race, tick, tick.expect)
     except ValueError as error:
         return complain(str(error), 1)
-    print(json.dumps(dataclasses.asdict(figures)) if options.json else report(figures))
+    say(json.dumps(dataclasses.asdict(figures)) if options.json else report(figures))
     return 0
 
 
@@ -103,10 +105,14 @@ def _run_copy(options: argparse.Namespace) -> int:
             figures = bench_copy(options.device, options.rounds, options.quick, tick=tick)
     except ValueError as error:
         return complain(str(error), 1)
-    print(json.dumps(dataclasses.asdict(figures)) if options.json else copy_report(figures))
+    status = 0
     if options.save:
-        save(figures, options.save)
-    return 0
+        try:
+            save(figures, options.save)
+        except OSError as error:
+            status = complain(f"cannot save the figures: {error}", 1)
+    say(json.dumps(dataclasses.asdict(figures)) if options.json else copy_report(figures))
+    return status
 
 
 def _run_engine(options: argparse.Namespace) -> int:
@@ -122,7 +128,7 @@ def _run_engine(options: argparse.Namespace) -> int:
             with importing():
                 from minikv.measure.generating import race_transformers
             figures.duels = race_transformers(options.rounds, options.quick, tick)
-    print(json.dumps(dataclasses.asdict(figures)) if options.json else chat_report(figures))
+    say(json.dumps(dataclasses.asdict(figures)) if options.json else chat_report(figures))
     return 0
 
 
@@ -144,7 +150,7 @@ def workloads(text: str) -> tuple[str, ...]:
     names = tuple(text.upper().split(","))
     for name in names:
         if name not in SHARES:
-            raise argparse.ArgumentTypeError(f"{name!r} is not a workload: expected some of {', '.join(SHARES)}")
+            raise argparse.ArgumentTypeError(f"{bounded(name)} is not a workload: expected some of {', '.join(SHARES)}")
     return names
 
 
@@ -155,14 +161,16 @@ def guest(text: str) -> Contender:
     'minikv.prefix:RadixCache'
     """
     module, _, name = text.partition(":")
-    sys.path.insert(0, os.getcwd())
+    path, problem = sys.path[:], f"{bounded(text)} cannot be raced"
     try:
+        sys.path.insert(0, os.getcwd())
         made = getattr(importlib.import_module(module), name)
-    except Exception as error:  # whatever a guest's own module does when it is imported
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be raced: {error}") from None
+        index = made()
+    except Exception as error:  # whatever a guest's own module does when it is imported, and its class when it is made
+        raise argparse.ArgumentTypeError(str(refusal(problem, error))) from None
     finally:
-        sys.path.pop(0)
+        sys.path[:] = path
     for verb in ("match_prefix", "lock", "unlock", "insert", "evict"):
-        if not callable(getattr(made, verb, None)):
-            raise argparse.ArgumentTypeError(f"{text!r} cannot be raced: it has no {verb}")
+        if not callable(getattr(index, verb, None)):
+            raise argparse.ArgumentTypeError(f"{problem}: it has no {verb}")
     return Contender(text, made)

@@ -12,6 +12,7 @@ from minikv.measure.progress import Tick, quiet
 from minikv.measure.results import Race, Result
 from minikv.measure.workloads import Workload
 from minikv.prefix import RadixCache
+from minikv.untrusted import refusal
 
 ROUNDS = 5
 
@@ -26,7 +27,8 @@ def race(
 ) -> Race:
     """Race `contenders` against each other and the limit on one workload; an index of your own is a `Contender`.
 
-    `share` is the capacity in per cent of the working set. The limit is told what the first contender hits.
+    `share` is the capacity in per cent of the working set. The limit is told what the first contender hits. What a
+    contender raises becomes a `ValueError` that names it.
 
     >>> from minikv.measure.workloads import chat
     >>> found = race(chat(48), [Contender("mine", RadixCache)], share=100, rounds=1)
@@ -36,20 +38,27 @@ def race(
     rounds = _checked_rounds(workload, contenders, rounds)
     (capacity, room), where = _capacity(workload, share), f"{workload.name} at {share} %"
     tick(f"{where}, warming up")
-    hits = run(contenders[0], workload, capacity, publish).hits
+    hits = _lap(contenders[0], workload, capacity, publish).hits
     limits = [Limit(workload, hits), StoringLimit(workload, hits)]
     floors: list[list[Lap]] = [[limit.run()] for limit in limits]
     laps: dict[str, list[Lap]] = {contender.name: [] for contender in contenders}
     with collecting():
         for turn, contender in _turns(contenders, rounds):
             tick(f"{where}, round {turn + 1}, {contender.name}")
-            laps[contender.name].append(run(contender, workload, capacity, publish))
+            laps[contender.name].append(_lap(contender, workload, capacity, publish))
             for limit, own in zip(limits, floors):
                 own.append(limit.run())
     floor, storing = map(usual, floors)
     results = [_result(name, own, workload.num_tokens) for name, own in laps.items()]
     head = workload.name, workload.title, share, room, publish, len(hits)
     return Race(*head, floor.p50, floor.mean, storing.p50, results)
+
+
+def _lap(contender: Contender, workload: Workload, capacity: int, publish: bool) -> Lap:
+    try:
+        return run(contender, workload, capacity, publish)
+    except Exception as error:  # an index of somebody's own may raise anything
+        raise refusal(f"{contender.name} failed: {type(error).__name__}", error) from error
 
 
 def _checked_rounds(workload: Workload, contenders: Sequence[Contender], rounds: int) -> int:
