@@ -139,3 +139,30 @@ def test_the_command_says_it_in_one_line_and_ends_with_2(place, capsys, changes)
     assert out == ""
     assert err.count("\n") == 1
     assert err.startswith("minikv: ")
+
+
+NO_MEMORY = "unable to mmap 1099511627784 bytes from file </x>: Cannot allocate memory (12)\n" + "frame\n" * 999
+
+
+@pytest.mark.parametrize("error", [RuntimeError(NO_MEMORY), MemoryError()])
+def test_weights_that_do_not_fit_into_memory_are_named_with_their_size(place, monkeypatch, error):
+    def no_memory(*_, **__):
+        raise error
+
+    monkeypatch.setattr(checkpoint, "safe_open", no_memory)
+    path = place[0] / broken.WEIGHTS
+    said = outcome(place[0])
+    assert said.startswith(f"{path} has {path.stat().st_size} bytes: expected what fits into memory; ")
+    assert said.isprintable()
+    assert len(said) < 300 + len(str(path))
+
+
+def test_memory_that_runs_out_behind_the_weights_is_one_line(place, monkeypatch, capsys):
+    def no_memory(*_, **__):
+        raise RuntimeError(f"[enforce fail at alloc_cpu.cpp] {NO_MEMORY}")
+
+    monkeypatch.setattr("minikv.serving.terminal.KVStore", no_memory)
+    assert cli.main(["chat", "--model", str(place[0])]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"minikv: cannot open {place[0]}: [enforce fail at alloc_cpu.cpp] unable to mmap")
+    assert said.count("\n") == 1

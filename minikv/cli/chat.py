@@ -7,8 +7,9 @@ import sys
 from typing import Any
 
 from minikv.assets import asset
-from minikv.cli.console import complain, lacking, natural, positive, writing
+from minikv.cli.console import complain, lacking, natural, positive, shown, writing
 from minikv.cli.importing import importing
+from minikv.untrusted import refusal
 
 _EXAMPLES = """examples:
   minikv chat                                         the small model that comes with the package
@@ -49,6 +50,8 @@ def run_chat(options: argparse.Namespace) -> int:
         chat = open_chat(options.model or asset("model"))
     except (OSError, ValueError, ModuleNotFoundError) as error:
         return complain(str(error), 2)
+    except (RuntimeError, MemoryError) as error:  # torch finds no memory for the weights, or for the keys and values
+        return complain(str(refusal(f"cannot open {shown(str(options.model))}", error)), 2)
     with writing("the chat cannot go on"):
         converse(chat, params)
     return 0

@@ -79,6 +79,9 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, torch.Tensor]:
             return {name: file.get_tensor(name) for name in header}
     except SafetensorError as error:
         raise refusal(f"{path} is not a safetensors file", error) from None
+    except (RuntimeError, MemoryError) as error:  # what torch raises where it cannot map the file
+        size = path.stat().st_size
+        raise refusal(f"{path} has {size} bytes: expected what fits into memory", error, between="; ") from None
 
 
 def _read_header(path: Path) -> dict[str, Any]:
