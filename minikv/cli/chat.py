@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from minikv.assets import asset
-from minikv.cli.console import complain, lacking, natural, positive, shown, writing
+from minikv.cli.console import complain, lacking, positive, shown, whole, writing
 from minikv.cli.importing import importing
 from minikv.untrusted import refusal
 
@@ -30,9 +30,7 @@ def add_chat(commands: Any) -> None:
     chat.add_argument("--model", metavar="FOLDER", help="a Llama checkpoint of your own (default: the small one)")
     chat.add_argument("--max-new-tokens", type=positive, default=256, metavar="N", help="in an answer (default 256)")
     chat.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0, the default: the likeliest token")
-    chat.add_argument(
-        "--seed", type=natural, default=0, metavar="S", help="for sampling, when T is above 0 (default 0)"
-    )
+    chat.add_argument("--seed", type=whole, default=0, metavar="S", help="for sampling, when T is above 0 (default 0)")
     chat.set_defaults(run=run_chat)
 
 

@@ -13,31 +13,26 @@ from minikv.errors import bounded
 _MOST = 1000  # characters of a complaint
 
 
+def whole(text: str) -> int:
+    """`text` as a whole number; the error that argparse expects says what is wrong.
+
+    >>> whole("-7")
+    -7
+    """
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{bounded(text)} is not a whole number") from None
+
+
 def positive(text: str) -> int:
     """`text` as a whole number of at least 1; the error that argparse expects says what is wrong.
 
     >>> positive("7")
     7
     """
-    return _at_least(1, text)
-
-
-def natural(text: str) -> int:
-    """`text` as a whole number of at least 0; the error that argparse expects says what is wrong.
-
-    >>> natural("0")
-    0
-    """
-    return _at_least(0, text)
-
-
-def _at_least(least: int, text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{bounded(text)} is not a whole number") from None
-    if number < least:
-        raise argparse.ArgumentTypeError(f"{bounded(number)} is less than {least}")
+    if (number := whole(text)) < 1:
+        raise argparse.ArgumentTypeError(f"{bounded(number)} is less than 1")
     return number
 
 
