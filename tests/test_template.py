@@ -129,6 +129,10 @@ def test_what_a_loop_passes_over_takes_steps_too():
     ("{{ [1]|tojson(indent=64) }}", "{{ [1]|tojson(indent=65) }}", "an indent of 65: expected at most 64"),
     ("{{ [1]|tojson(indent=' '*64) }}", "{{ [1]|tojson(indent=' '*65) }}", "an indent of 65: expected at most 64"),
     ("{{ 'ab'.replace('a', 'c') }}", "{{ ('a' * 9999).replace('', 'c' * 9999) }}", "a product of 99980001: expected"),
+    ("{{ ('a' * 9999).strip('b' * 99) ~ 'ab'.rsplit('b', 1)[0] }}", "{{ ('\u0101' * 9999).strip('b' * 9999) }}",
+     "a product of 99980001: expected"),
+    ("{{ 'a'|trim('b') }}", "{{ ('a' * 9999)|trim('b' * 9999) }}", "a product of 99980001: expected"),
+    ("{{ 'ab'.rfind('a') }}", "{{ ('a' * 9999).rfind('a' * 9999) }}", "a product of 99980001: expected"),
     ("{{ '7' ~ 7 % 3 }}", "{{ '%d' % 7 }}", "a format: expected numbers on both sides of %"),
     ("{{ 'a'.upper() }}", "{{ 'a'.center(9) }}", "a call of center: chat templates have no need of it"),
     ("{{ [namespace(a=1)]|length }}", "{{ namespace(a=1) }}", "a Namespace cannot be written"),
@@ -216,14 +220,14 @@ def test_blocks_leave_no_white_space_behind_as_in_transformers():
 
 
 def test_a_template_that_writes_far_more_than_it_is_given_is_refused_when_it_is_read():
-    with pytest.raises(ValueError, match="writes 6145 characters around Hi, Hello and Bye"):
-        TemplateFormat(ByteTokenizer(), "x" * 6145, {})
+    with pytest.raises(ValueError, match="writes 4097 characters around Hi, Hello and Bye"):
+        TemplateFormat(ByteTokenizer(), "x" * 4097, {})
 
 
 def test_a_template_that_writes_far_more_than_a_question_is_refused_when_it_is_asked():
     """It knows the conversation on which it is tried, and writes more for any other."""
     template = "{% if messages[-1].content != 'Bye' %}{{ 'a' * N }}{% endif %}A"
-    most = 6144 + 2 * len("Hi") + 256
+    most = 4096 + 2 * len("Hi") + 256
     assert len(TemplateFormat(ByteTokenizer(), template.replace("N", str(most - 1)), {}).prompt([], "Hi")) == most
     with pytest.raises(
         ValueError, match=f"the chat template writes {most + 1} characters here: expected at most {most}"

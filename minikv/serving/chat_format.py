@@ -18,7 +18,7 @@ from minikv.serving.config import token_ids
 from minikv.serving.tokenizer import Tokenizer
 from minikv.untrusted import inside, read_json, read_text, refusal
 
-_LONGEST_GREETING = 6144  # characters that a template may write around a word or two
+_LONGEST_GREETING = 4096  # characters that a template may write around a word or two
 _MOST_AROUND_A_TURN = 256  # characters that it may write for each turn, beside twice the turn's own
 _LONGEST_TOKEN = 1000  # characters
 

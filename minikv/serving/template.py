@@ -7,9 +7,10 @@ each render has a budget of steps. A pass over the parsed template inserts the p
     a value that is compared, sliced, looked up, written, joined, or given to a test, filter, function or operator
                                             as many steps as it has characters, items and bytes, at any depth
 
-Filters, functions and methods are those that chat templates use. Whatever could grow by more than it is given
-(`*`, `**`, `join`, `replace`, `indent`) is looked at before it runs. Integers stay below 2**60, where hashes hardly
-ever collide. So the work is bounded without a clock: the same template fails at the same place on every machine.
+Filters, functions and methods are those that chat templates use. Whatever could grow by more than it is given, or take
+as long (`*`, `**`, `join`, `replace`, `indent`, `strip`, `rfind`), is looked at before it runs. Integers stay below
+2**60, where hashes hardly ever collide. So the work is bounded without a clock: the same template fails at the same
+place on every machine.
 """
 
 from __future__ import annotations
@@ -53,7 +54,9 @@ _METHODS: dict[type, list[str]] = {
 _INSTANT = {"count", "d", "default", "first", "last", "length"}  # filters that look at no content
 _INSTANT_TESTS = {"boolean", "defined", "false", "iterable", "mapping", "none", "number", "sequence", "string", "true",
                   "undefined"}  # fmt: skip
-_GROW = {"indent", "join", "replace"}  # what comes out may be as large as the product of what goes in
+_MULTIPLY = {  # what comes out may be as large as the product of what goes in, or take as many comparisons
+    "indent", "join", "lstrip", "replace", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip", "trim",
+}  # fmt: skip
 
 
 class BoundedSandbox(ImmutableSandboxedEnvironment):
@@ -134,7 +137,7 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
         def counted(*args: Any, **kwargs: Any) -> Any:
             given = [*args, *kwargs.values()]
             self._weigh(*given)
-            if name in _GROW:
+            if name in _MULTIPLY:
                 _check_product(given)
             found = function(*args, **kwargs)
             found = list(found) if isinstance(found, Iterator) else found
@@ -211,7 +214,7 @@ class BoundedSandbox(ImmutableSandboxedEnvironment):
             raise SecurityError(f"a call of {name or type(__function).__name__}: chat templates have no need of it")
         if isinstance(owner, (str, list, tuple)):
             __self._weigh(owner)
-            if name in _GROW:
+            if name in _MULTIPLY:
                 _check_product([owner, *args])
         return __self._counting("", super().call)(__context, __function, *args, **kwargs)
 
