@@ -401,12 +401,7 @@ class RadixCache:
         known = isinstance(start, Handle) and start in self._held and start.namespace is namespace
         if not known or (start.source is not packed.data and start.source is not packed.head) or start.source is None:
             self._check_start(start, packed, namespace)  # only what follows a matched prompt needs no look
-        if not start.length:
-            return self._root_of(namespace), 0
-        node, upper = start.node, start.node.parent
-        if len(upper.children) == 1 and (above := self._joinable(node)):  # in use from here to there, and one since
-            self._join(node, above)
-        return node, start.length * TOKEN_BYTES
+        return (start.node, start.length * TOKEN_BYTES) if start.length else (self._root_of(namespace), 0)
 
     def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
         """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong pages would be cached."""
@@ -429,6 +424,9 @@ class RadixCache:
 
         A policy of somebody else's may raise: the leaf is in the order first, and then in the tree.
         """
+        upper = top.parent
+        if upper is not None and len(upper.children) == 1 and (above := self._joinable(top)):
+            self._join(top, above)  # else each insert that goes on from the last one would make the path longer
         path, leaf = self._use(node, top), None
         if key_run:
             end = node.end + len(key_run) // TOKEN_BYTES
