@@ -7,6 +7,7 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from machine import IndexAgainstModel
 from naive import GOES_FIRST, READS
+from nightly import NIGHTLY
 
 from minikv import LockError, RadixCache
 from minikv.prefix.contract import page_bytes
@@ -28,7 +29,8 @@ def test_the_model_spells_out_every_policy():
 @pytest.mark.parametrize("policy", POLICIES)
 def test_radix(policy):
     share = max(40, -(-settings().max_examples // len(POLICIES)))
-    run_state_machine_as_test(under(policy), settings=settings(stateful_step_count=50, max_examples=share))
+    steps = 50 if NIGHTLY else 30  # as many as find the mutants below
+    run_state_machine_as_test(under(policy), settings=settings(stateful_step_count=steps, max_examples=share))
 
 
 def split_forgets_the_locks(patch):
