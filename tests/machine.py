@@ -175,11 +175,14 @@ class IndexAgainstModel(RuleBasedStateMachine):
         for size in ("evictable_size", "protected_size", "total_size"):
             assert getattr(self.index, size) == getattr(self.model, size)
         assert not self.ledger.callers
-        reads = READS[self.policy]
         assert self.contents() == {
-            key: (page.number, page.last_used, *(getattr(page, field) for field in reads))
-            for key, page in self.model.pages.items()
+            key: (page.number, *self.use(page, self.model.locked(key))) for key, page in self.model.pages.items()
         }
+
+    def use(self, item, locked) -> list:
+        """What a policy may read of a node or a page; in use is not recent or old, and the unlock says when it was."""
+        fields = ("last_used", *READS[self.policy])
+        return [None if locked and field == "last_used" else getattr(item, field) for field in fields]
 
     def contents(self) -> dict:
         """Every cached page with all that a policy may read, without a verb (a match would split and refresh)."""
@@ -189,8 +192,8 @@ class IndexAgainstModel(RuleBasedStateMachine):
             while walker.parent is not None:
                 prefix = [*walker.tokens, *prefix]
                 walker = walker.parent
-            above, use = len(prefix) - len(node.tokens), [getattr(node, field) for field in READS[self.policy]]
+            above, use = len(prefix) - len(node.tokens), self.use(node, node.ref_count > 0)
             for i, page in enumerate(node.pages):
                 key = walker.namespace, tuple(prefix[: above + (i + 1) * self.page_size])
-                pages[key] = (page, node.last_used, *use)
+                pages[key] = (page, *use)
         return pages
