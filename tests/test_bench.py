@@ -69,7 +69,7 @@ def test_the_promises_of_a_race_are_found_in_it():
         for result in race.results:
             result.name = result.name.replace(" pages", ", pages").replace("textbook with", "textbook, with")
     found = promises(Figures("here", "today", 1, False, races))
-    assert [str(promise)[0] for promise in found] == list("✓✗✓✓✗✓✗✗✗")
+    assert [str(promise)[0] for promise in found] == list("✓✗✓✓✗✓✓✗✗✗")
     assert found[-2].name.endswith("at its slowest (W1 at 10 %)")
     assert found[-2].found == 1.5
     assert "W1 a title, 2 requests, room for 12% of all they cache" in report(Figures("here", "today", 1, False, races))

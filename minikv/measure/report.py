@@ -41,6 +41,7 @@ _TO_LIMIT = (
     ("chat, the bare index against the limit", "W1", 10, False, INDEX, 5),
     ("chat, the bare index with prompts published, against the limit", "W1", 10, True, INDEX, 8),
     ("long documents, the bare index against the limit", "W2", 50, False, INDEX, 3),
+    ("Mooncake, the bare index against the limit", "W6", 10, False, INDEX, 4),
 )
 
 
