@@ -153,8 +153,10 @@ class FreeListPool:
 
     def _any_stands(self, ids: Pages, places: Pages) -> bool:
         """Whether any of `ids` stands on the stack at its place in `places`, and so is free."""
-        standing = (self._memory.take(places) == ids) & (places >= self._at)
-        return b"\1" in standing.tobytes()  # a third of the time of `any`
+        same = self._memory.take(places) == ids
+        if b"\1" not in same.tobytes():  # as nearly always: what stood there has been written over since
+            return False
+        return b"\1" in (same & (places >= self._at)).tobytes()  # a third of the time of `any`
 
     def __repr__(self) -> str:
         return f"FreeListPool({self.num_free} of {self.size} free)"

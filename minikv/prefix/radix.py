@@ -604,7 +604,9 @@ class RadixCache:
     def _remove_leaf(self, leaf: RadixNode) -> list[bytes]:
         """Take a whole leaf out of the tree, and return the runs of its pages; handles that ended in it go stale."""
         parent: RadixNode = leaf.parent  # type: ignore[assignment]
-        order, freed = self._order, [pages for _, pages in leaf.runs]
+        order, freed = self._order, [leaf.page_run]
+        for _, pages in leaf.more_runs:
+            freed.append(pages)
         order.remove((leaf,))
         del parent.children[leaf.key_run[: self._stride]]
         if not parent.children:
