@@ -148,7 +148,8 @@ class PrefixCache(Protocol):
     12. `check` recomputes everything from scratch and raises `InvariantError`; a page cached twice is found too.
     13. Deterministic: same operations, same ids, same order, same picture.
     14. No scars: a match or an insert joins a node that it walks through with its only child, if both are equally
-       recent, equally locked and equal in whatever else the policy reads. By pages, a join changes no victim.
+       recent, equally locked and equal in whatever else the policy reads. So does an insert with the nodes above its
+       locked start, which their unlock will make equally recent. By pages, a join changes no victim.
     15. Pages are the unit: an index holds one number a page.
     """
 

@@ -271,7 +271,7 @@ for name, budget in (("all at once", 1000), ("64 tokens a step", 64)):
     serve(loop, [late := Ask([7] * 500, 2)])
     print(f"{name}: the long prompt's first token comes in step {late.first} of the engine")
     lines[name] = loop.log[:18]
-plot("who waits for 500 tokens", {"step": range(1, 19)}, lines, "tokens in the step", log="y")
+plot("a prompt of 500 tokens arrives", {"step": range(1, 19)}, lines, "tokens in the step", log="y")
 
 # %% [markdown]
 """
