@@ -122,6 +122,19 @@ def test_a_call_that_means_nothing_is_to_be_fixed_before_a_bug_is_hunted_with_it
     assert "Hint: fix the call first" in said
 
 
+@pytest.mark.parametrize(("asked", "case"), [("0.3", ([1], [2], [1])), ("0.3", ([...],)), ("1.3", (8,))])
+def test_a_call_that_both_refuse_gets_no_hint_about_the_bug(asked, case, capsys):
+    check(asked, lambda: case)
+    said = capsys.readouterr().out
+    assert "is not a valid call, TypeError" in said
+    assert said.endswith("Hint: what both refuse does nothing: fix it first\n")
+
+
+def test_the_form_of_a_call_with_a_single_argument_is_shown(capsys):
+    check("0.3", lambda: [[1, 2], [7], [1, 2, 3]])
+    assert capsys.readouterr().out.endswith("expected a tuple of arguments, here of one: (argument,)\n")
+
+
 @pytest.mark.parametrize(
     ("case", "hint"),
     [

@@ -118,6 +118,21 @@ def _negative_slice(prompts: Sequence[Sequence[int]], keep: int) -> list[int]:
     return counts
 
 
+def _slice_from_the_end(prompts: Sequence[Sequence[int]], keep: int) -> list[int]:
+    counts = []
+    for i, prompt in enumerate(prompts):
+        cached = max((shared_prefix(prompt, earlier) for earlier in prompts[i - keep : i]), default=0)
+        counts.append(len(prompt) - min(cached, len(prompt) - 1))
+    return counts
+
+
+def _full_hits_and_all(prompts: Sequence[Sequence[int]], keep: int) -> list[int]:
+    return [
+        len(prompt) - max((shared_prefix(prompt, p) for p in prompts[:i][-keep:]), default=0)
+        for i, prompt in enumerate(prompts)
+    ]
+
+
 def _sum_of_all(prompts: Sequence[Sequence[int]], keep: int) -> list[int]:
     counts = []
     for i, prompt in enumerate(prompts):
@@ -155,12 +170,15 @@ EXERCISES = (
                ([[1, 2], [7], [1, 2, 3]], 1), ([[1, 2], [7], [1, 2, 3]], 2), ([[1, 2], [1, 3], [1, 2, 4]], 2),
                ([[7], [1, 2], [1, 2, 3]], 1)],
         strategy=st.tuples(_PROMPTS, st.integers(0, 3)),
-        hint="of the last `keep` prompts, find the one with the longest shared prefix, and compute the rest",
+        hint="of the last `keep` prompts, find the one with the longest shared prefix, and compute the rest, but at "
+        "least the last token",
         wrong=(
             Wrong(_full_hits, "a prompt that is cached whole still computes its last token: the model must answer it"),
             Wrong(_keeps_all, "only the last `keep` prompts are there to help"),
             Wrong(_keeps_the_first, "the last `keep` prompts are kept, not the first ones"),
             Wrong(_negative_slice, "with keep=0, [-0:] is the whole list: nothing at all should be kept"),
+            Wrong(_slice_from_the_end, "where i - keep is below 0, the slice counts from the end: begin at 0 there"),
+            Wrong(_full_hits_and_all, "a prompt that is cached whole still computes its last token"),
             Wrong(_sum_of_all, "take the longest shared prefix, not the sum over all kept prompts"),
         ),
     ),

@@ -32,6 +32,7 @@ from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, recall, 
 from minikv.errors import bounded, whole_number
 
 CHAPTERS = range(9)
+_FIX_FIRST = "what both refuse does nothing: fix it first"
 
 
 @dataclass(frozen=True)
@@ -139,11 +140,11 @@ class Hunt:
             return RIGHT, f"bug found: {found}{more}", None
         hint = next((w.hint for w in self.wrong if _same_case(given, run(w.answer, ()))), None)
         if hint is None and isinstance(case, Script) and (error := refused(self.reference, case)):
-            return WRONG, f"{self.name}: {error}, on both. Hint: what both refuse does nothing: fix it first", None
+            return WRONG, f"{self.name}: {error}, on both. Hint: {_FIX_FIRST}", None
         if hint is None and self.advice is not None:
             hint = run(self.advice, (case,)).value
         what = f"on {call} the careless one does no harm" if valid else f"{call} is not a valid call, {right}"
-        return WRONG, f"{what}. Hint: {hint or self.hint}", None
+        return WRONG, f"{what}. Hint: {hint or (self.hint if valid else _FIX_FIRST)}", None
 
     def _malformed(self, given: Outcome) -> str | None:
         """Why the answer is not a case at all, in words; `None` if it is one."""
@@ -151,7 +152,9 @@ class Hunt:
         if given.error is not None:
             return f"your code ended in {given}"
         if not isinstance(case, type(self.example)):
-            wanted = "a tuple of arguments" if isinstance(self.example, tuple) else "a Script of operations"
+            wanted = "a Script of operations"
+            if isinstance(self.example, tuple):
+                wanted = f"a tuple of arguments{', here of one: (argument,)' if len(self.example) == 1 else ''}"
             forgot = "" if case is not None else f": {'you printed; ' if given.printed else ''}return it"
             return f"got {given}, expected {wanted}{forgot}"
         if isinstance(case, Script):
