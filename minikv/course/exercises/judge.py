@@ -8,19 +8,15 @@ operations for a class.
 from __future__ import annotations
 
 import builtins
-import contextlib
 import copy
-import ctypes
 import io
 import re
 import reprlib
 import sys
-import threading
-import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,11 +24,12 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import Flaky, NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
+from minikv.testing.time_limit import TimeLimit
+from minikv.testing.time_limit import TooLong as TooLong
+
 MOST_SECONDS = 3.0  # for one case; an answer needs thousandths of that
-_TICK, _TICKS_IDLE = 0.02, 50  # how often the watchdog looks, in seconds, and how often at nothing before it goes
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CONTAINERS = (list, dict, set, deque, bytearray)
-_throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _SHORT = reprlib.Repr()
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxarray = _SHORT.maxdict = 12
 _SHORT.maxstring = _SHORT.maxother = 60
@@ -107,10 +104,6 @@ class Outcome:
 INCONSTANT = object()  # what `smallest` gives for an answer that is right on a case at one time and wrong at another
 
 
-class TooLong(BaseException):
-    """The answer ran for too long; not an `Exception`, so that `except Exception` lets it pass."""
-
-
 def shown(value: Any) -> str:
     """`value` in a few characters, whatever it is.
 
@@ -140,11 +133,11 @@ def run(answer: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
     >>> str(run(max, ([3, 5],))), str(run(max, ([],)))[:10]
     ('5', 'ValueError')
     """
-    saved, call, said = (sys.stdout, sys.stderr, builtins.input), _Call(), io.StringIO()
+    saved, limit, said = (sys.stdout, sys.stderr, builtins.input), TimeLimit(MOST_SECONDS), io.StringIO()
     try:
         sys.stdout = sys.stderr = said
         builtins.input = _nobody_answers
-        _WATCHDOG.start(call)
+        limit.start()
         value = answer(*copy.deepcopy(args))
         return Outcome(value, printed=not said.closed and bool(said.getvalue()))
     except KeyboardInterrupt:
@@ -153,67 +146,7 @@ def run(answer: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
         return Outcome(error=error)
     finally:
         sys.stdout, sys.stderr, builtins.input = saved
-        _WATCHDOG.stop(call)
-
-
-@dataclass(eq=False)
-class _Call:
-    """A call that is watched: the thread it runs in, when it takes too long, and whether it was told so."""
-
-    thread: int = field(default_factory=threading.get_ident)
-    deadline: float = field(default_factory=lambda: time.monotonic() + MOST_SECONDS)
-    was_told: bool = False
-
-
-class _Watchdog:
-    """Throws `TooLong` into the thread of a call that takes more than `MOST_SECONDS`, again and again until it ends.
-
-    Again and again, because an answer may catch it. A call into C that never returns cannot be reached, nor on Python
-    3.10 a loop that catches everything. One thread watches all calls, because most of them take less time than a thread
-    takes to start. It ends when there has been nothing to watch for a while.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._calls: set[_Call] = set()
-        self._is_awake = False
-
-    def start(self, call: _Call) -> None:
-        """Watch `call` from now on."""
-        with self._lock:
-            self._calls.add(call)
-            if not self._is_awake:
-                self._is_awake = True
-                threading.Thread(target=self._watch, daemon=True).start()
-
-    def _watch(self) -> None:
-        idle = 0
-        while True:
-            time.sleep(_TICK)
-            with self._lock:
-                for call in self._calls:
-                    if time.monotonic() > call.deadline:
-                        call.was_told = True
-                        _throw(ctypes.c_ulong(call.thread), ctypes.py_object(TooLong))
-                idle = 0 if self._calls else idle + 1
-                if idle == _TICKS_IDLE:
-                    self._is_awake = False
-                    return
-
-    def stop(self, call: _Call) -> None:
-        """Watch `call` no longer; an exception that has not landed yet lands here.
-
-        Taking it back with NULL leaves CPython 3.11 with a flag that is set for good, and tracing then never ends.
-        """
-        while call in self._calls:
-            with contextlib.suppress(TooLong):
-                with self._lock:
-                    self._calls.discard(call)
-                for _ in range(10_000 * call.was_told):
-                    pass
-
-
-_WATCHDOG = _Watchdog()
+        limit.stop()
 
 
 def _nobody_answers(prompt: object = "") -> str:
