@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from minikv.course.playground import Playground, playground
     from minikv.errors import InvariantError, LockError, OutOfPages
     from minikv.manager import CacheManager, Sequence
+    from minikv.measure import break_even_tokens
     from minikv.pools import (
         BitmaskPool,
         FreeListPool,
@@ -80,6 +81,7 @@ _HOMES = {
     "minikv.course.player": "Player play",
     "minikv.course.playground": "Playground playground",
     "minikv.manager": "CacheManager Sequence",
+    "minikv.measure.break_even": "break_even_tokens",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
     "minikv.prefix": "EvictionOrder Handle Insertion Match NoCache PrefixCache RadixCache SmallestKeyFirst",
     "minikv.serving.chat": "Chat",

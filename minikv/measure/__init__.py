@@ -1,11 +1,13 @@
 """Measuring a prefix cache: traces of real requests, what a cache makes of them, and how fast it is."""
 
 from minikv.measure.bench import Figures, bench
+from minikv.measure.break_even import break_even_tokens
 from minikv.measure.lap import Contender
 from minikv.measure.race import race
 from minikv.measure.replay import Replay, replay
 from minikv.measure.traces import TraceError, TraceRequest, read_trace
 
 __all__ = [
-    "Contender", "Figures", "Replay", "TraceError", "TraceRequest", "bench", "race", "read_trace", "replay",
+    "Contender", "Figures", "Replay", "TraceError", "TraceRequest", "bench", "break_even_tokens", "race",
+    "read_trace", "replay",
 ]  # fmt: skip

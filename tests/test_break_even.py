@@ -1,0 +1,86 @@
+"""Load or compute: the smallest number of tokens that a link delivers sooner than the processor computes them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from minikv import KVShape, break_even_tokens, bytes_per_token
+
+SMALL = st.integers(1, 50)
+
+
+def faster_to_load(tokens, size, link, dense, speed, attention, latency):
+    """The definition, in exact numbers."""
+    load = latency + Fraction(tokens * size, link)
+    return load < Fraction(tokens * dense + tokens**2 * attention, speed)
+
+
+@given(SMALL, SMALL, SMALL, SMALL, st.integers(0, 3), st.integers(0, 9))
+@example(4, 1, 4, 1, 0, 0)  # both take as long, whatever the number of tokens
+@example(2, 1, 1, 1, 1, 0)  # the attention of one token makes up for the second byte: from 2 tokens on
+def test_it_is_the_first_number_of_tokens_for_which_the_definition_holds(size, link, dense, speed, attention, latency):
+    numbers = size, link, dense, speed, attention, latency
+    # From 2 (s f / B) + t F + 1 tokens on loading wins, if it ever does.
+    most = 2 * size * speed + latency * speed * link + 2
+    found = break_even_tokens(size, link, dense, speed, attention_flops=attention, latency=latency)
+    if found is None:
+        assert not faster_to_load(most, *numbers)
+        return
+    assert faster_to_load(found, *numbers)
+    assert found == 1 or not faster_to_load(found - 1, *numbers)
+
+
+def test_by_hand():
+    """A token takes 10 bytes and 30 FLOPs, the processor does 6 FLOPs a second: 5 seconds a token.
+
+    At 2 bytes a second a token is loaded in 5 seconds as well, so nothing is won. With 1 FLOP for each pair, n tokens
+    take n^2 / 6 seconds more, which is more than a latency of 1 second from 3 tokens on: 9 / 6 seconds.
+    """
+    assert break_even_tokens(10, 2, 30, 6) is None
+    assert break_even_tokens(10, 2.001, 30, 6) == 1
+    assert break_even_tokens(10, 2, 30, 6, attention_flops=1) == 1
+    assert break_even_tokens(10, 2, 30, 6, attention_flops=1, latency=1) == 3
+
+
+def test_nothing_to_load_is_loaded_at_once_and_nothing_to_compute_is_never_loaded():
+    assert break_even_tokens(0, 1, 1, 1) == 1
+    assert break_even_tokens(1, 1, 0, 1) is None
+
+
+def test_numbers_of_any_size_and_library_are_taken():
+    """A float can hold neither 3 x 10**400 nor the difference between 10**17 and the number after it."""
+    assert break_even_tokens(10**400, 1, 3 * 10**400, 1) == 1
+    assert break_even_tokens(10**17, 1, 10**17, 1) is None
+    assert break_even_tokens(10**17, 1, 10**17 + 1, 1) == 1
+    assert break_even_tokens(numpy.int64(10), numpy.float32(2), Fraction(30), 6, attention_flops=1, latency=1) == 3
+
+
+def test_a_prefix_that_is_still_cached_makes_computing_dearer():
+    """n tokens behind m take dense n + attention ((m + n)^2 - m^2) FLOPs: 2 m attention more a token."""
+    shape = KVShape.from_config("llama-3.1-8b")
+    size, pair = bytes_per_token(shape), 2 * shape.num_layers * shape.num_heads * shape.head_dim
+    alone, behind = (
+        break_even_tokens(size, 3e9, 2 * 8.03e9 + 2 * kept * pair, 400e12, attention_flops=pair) for kept in (0, 4000)
+    )
+    assert (alone, behind) == (5403, 1)
+
+
+@pytest.mark.parametrize("name", ["token_bytes", "bytes_per_second", "flops_per_token", "flops_per_second",
+                                  "attention_flops", "latency"])  # fmt: skip
+def test_a_number_that_makes_no_sense_is_named(name):
+    right = {"token_bytes": 1, "bytes_per_second": 1, "flops_per_token": 1, "flops_per_second": 1}
+    for wrong in (-1, math.nan, math.inf):
+        with pytest.raises(ValueError, match=f"{name} is {wrong}: expected a finite number, 0 or more"):
+            break_even_tokens(**{**right, name: wrong})
+    for wrong in ("1", None, True, 1j):
+        with pytest.raises(TypeError, match=f"{name} is .*: expected a number"):
+            break_even_tokens(**{**right, name: wrong})
+    if name.endswith("second"):
+        with pytest.raises(ValueError, match=f"{name} is 0: something is divided by it"):
+            break_even_tokens(**{**right, name: 0})
