@@ -240,8 +240,8 @@ def test_whatever_an_answer_does_is_one_line(answer, gave, capsys, impatience):
     ("script", "names"),
     [
         (Script((2,), (("alloc", ()), ...)), "operation 2 is Ellipsis: expected (name, (arguments,))"),
-        (Script((2,), (("occupy", 0),)), "operation 1 is ['occupy', 0]"),
-        (Script((2,), (("alloc",),)), "operation 1 is ['alloc']"),
+        (Script((2,), (("occupy", 0),)), "operation 1 is ('occupy', 0): expected (name, (arguments,))"),
+        (Script((2,), (("alloc",),)), "operation 1 is ('alloc',)"),
         (Script((2,), ("alloc", ())), "operation 1 is 'alloc'"),
         (Script(2, ()), "the first part is 2"),
         ("alloc", "got 'alloc', expected a Script of operations"),
@@ -288,13 +288,39 @@ def test_a_script_that_does_no_harm_gets_a_hint_that_fits_it(capsys):
         ),
         (CARELESS[1], path[:2], "the careless line runs when a lock is given back"),
         (CARELESS[1], [("use", ([7],)), ("lock", ([7],)), ("unlock", ([7],)), ("evict", ())], "a path of one node"),
-        (CARELESS[1], [*path, ("use", ([4, 5],)), ("evict", ())], find_exercise("5.3").hint),
+        (CARELESS[1], [*path, ("use", ([4, 5],)), ("evict", ())], "the use after the unlock puts the order right"),
+        (CARELESS[1], [*path, ("use", ([4, 5],)), *path[1:], ("use", ([4, 5],)), ("evict", ())], "the use after"),
         (CARELESS[0], [("insert", ([5],)), ("lock", ("A", [5]))], "locking is right in both"),
-        (CARELESS[0], [("insert", ([5],)), ("lock", ("A", [5])), ("unlock", ("A",))], "nothing happens between"),
+        (CARELESS[0], [("insert", ([5],)), ("lock", ("A", [5])), ("unlock", ("A",))], "nothing is inserted between"),
         (CARELESS[0], [("lock", ("A", [5])), ("insert", ([7],)), ("unlock", ("A",))], find_exercise("4.3").hint),
     ):
         check(asked, lambda operations=operations: Script((), tuple(operations)))
         assert f"Hint: {hint}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("operations", "hint"),
+    [
+        ([("insert", ([1, 2], [0, 1])), ("insert", ([1, 2, 3], [0, 1, 2]))], "no insert splits an edge here"),
+        (
+            [("insert", ([1, 2], [0, 1])), ("insert", ([1], [0]))],
+            "an edge is split, but the new prompt ends at the cut",
+        ),
+        ([("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [0, 2]))], "after the split, ask for the new prompt"),
+        (
+            [("insert", ([1, 2, 3], [0, 1, 2])), ("insert", ([1, 9], [0, 3])), ("match", ([1, 2, 3],))],
+            find_exercise("3.3").hint,
+        ),
+    ],
+)
+def test_a_script_that_meets_no_bad_split_gets_a_hint_that_fits_it(operations, hint, capsys):
+    check("3.3 CarelessTree", lambda: Script((), tuple(operations)))
+    assert f"Hint: {hint}" in capsys.readouterr().out
+
+
+def test_occupying_a_free_slot_gets_a_hint_that_fits_it(capsys):
+    check("2.3 CarelessBitmask", lambda: Script((3,), (("occupy", (1,)),)))
+    assert "Hint: occupying a slot that is free works: what if somebody has it?" in capsys.readouterr().out
 
 
 def test_a_hunt_says_whether_another_was_robbed(capsys):
@@ -323,6 +349,43 @@ def test_the_form_of_a_script_is_shown_by_an_operation_of_this_exercise(capsys):
 def test_a_result_of_the_wrong_kind_gets_no_hint_about_values(answer, end, capsys):
     check("4.1 lock_counts", answer)
     assert capsys.readouterr().out.endswith(f"{end}\n")
+
+
+def test_a_whole_number_that_came_from_a_division_gets_a_hint_about_it(capsys):
+    check("3.1 aligned_match", lambda edge, prompt, page_size: 0 / page_size)
+    assert "gave 0.0, expected 0. Hint: return a whole number" in capsys.readouterr().out
+
+
+def test_a_tuple_is_shown_as_one(capsys):
+    check("5.1 victims", lambda leaves, num_tokens: [])
+    assert "victims([(2, 5, False), (2, 3, False)], 1) gave [], expected [1]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "error", [AttributeError("'Pool' object has no attribute 'slot'"), NameError("no name 'slot'")]
+)
+def test_a_missing_name_gets_no_hint_about_values(error, capsys):
+    class Mistyped(find_exercise("2.2").reference):
+        def alloc(self, n):
+            raise error
+
+    check("2.2 Pool", Mistyped)
+    line = capsys.readouterr().out.splitlines()[0]
+    assert line.endswith(f"gave {type(error).__name__} ({error}), expected [0]")
+
+
+def test_an_attribute_that_is_missing_is_named_after_the_call_that_came_before(capsys):
+    class NoCount:
+        def __init__(self, size):
+            self.slots = list(range(size))[::-1]
+
+        def alloc(self, n):
+            return [self.slots.pop() for _ in range(n)]
+
+    check("2.2 Pool", NoCount)
+    line = capsys.readouterr().out.splitlines()[0]
+    assert "Pool(2).alloc(1) and then num_free gave AttributeError ('NoCount' object has no" in line
+    assert line.endswith("expected 1")
 
 
 def test_a_loop_without_an_end_gets_a_hint_about_loops(capsys, impatience):

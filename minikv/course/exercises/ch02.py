@@ -130,6 +130,28 @@ def _negative(slots: Sequence[int], free: Sequence[int], size: int) -> int | Non
     return None
 
 
+def _its_place(slots: Sequence[int], free: Sequence[int], size: int) -> int | None:
+    wrong = first_wrong(slots, free, size)
+    if wrong is None:
+        return None
+    return next(at for at in range(len(slots)) if first_wrong(slots[: at + 1], free, size) is not None)
+
+
+def _minus_1_for_none(slots: Sequence[int], free: Sequence[int], size: int) -> int:
+    wrong = first_wrong(slots, free, size)
+    return -1 if wrong is None else wrong
+
+
+def _free_is_right(slots: Sequence[int], free: Sequence[int], size: int) -> int | None:
+    """Takes `free` for the slots that may be freed."""
+    return next((slot for at, slot in enumerate(slots) if slot not in free or slot in slots[:at]), None)
+
+
+def _the_first_of_two(slots: Sequence[int], free: Sequence[int], size: int) -> int | None:
+    wrong = (slot for slot in slots if not 0 <= slot < size or slot in free or list(slots).count(slot) > 1)
+    return next(wrong, None)
+
+
 class _SomeOfThem(Pool):
     def alloc(self, n: int) -> list[int]:
         return [self._free.pop() for _ in range(min(n, len(self._free)))]
@@ -193,6 +215,21 @@ class _NoProperty(Pool):
         return len(self._free)
 
 
+class _MinusNothing(Pool):
+    def alloc(self, n: int) -> list[int]:
+        if n > len(self._free):
+            raise MemoryError
+        taken = self._free[-n:][::-1]
+        del self._free[-n:]
+        return taken
+
+
+class _LowestFirst(Pool):
+    def alloc(self, n: int) -> list[int]:
+        self._free.sort(reverse=True)
+        return super().alloc(n)
+
+
 class _Twice(Pool):
     def free(self, slots: Sequence[int]) -> None:
         if any(slot in self._free or not 0 <= slot < self.size for slot in slots):
@@ -211,6 +248,13 @@ def _operations() -> st.SearchStrategy[Any]:
     frees = st.tuples(st.just("free"), st.tuples(st.lists(st.integers(-1, 4), max_size=3)))
     lists = st.lists(st.one_of(allocs, frees), max_size=6)
     return st.builds(lambda size, steps: Script((size,), tuple(steps)), st.integers(1, 4), lists)
+
+
+def _advice(script: Script) -> str:
+    """A hint for a script that does no harm: what it does not do yet."""
+    if "occupy" not in [verb for verb, _ in script.operations]:
+        return "the careless line is in occupy, so call it"
+    return "occupying a slot that is free works: what if somebody has it?"
 
 
 def _no_harm() -> Script:
@@ -237,6 +281,10 @@ EXERCISES = (
             Wrong(_not_twice, "the same slot twice in one call is a double free too: remember what you have seen"),
             Wrong(_off_by_one, "a pool of 4 has slots 0 to 3"),
             Wrong(_negative, "a negative number is not a slot either; in Python it would quietly count from the end"),
+            Wrong(_its_place, "return the slot itself, not its place in the list"),
+            Wrong(_minus_1_for_none, "if all of them may be freed, return None: -1 could be one of the slots"),
+            Wrong(_free_is_right, "`free` has the slots that are free already: those are the ones to refuse"),
+            Wrong(_the_first_of_two, "the first time a slot stands in the list is no mistake, only the second time is"),
         ),
     ),
     Exercise(
@@ -253,6 +301,7 @@ EXERCISES = (
             Script((3,), (("alloc", (2,)), ("free", ([1, 2],)))),
             Script((3,), (("alloc", (3,)), ("free", ([2, 0],)), ("alloc", (2,)))),
             Script((3,), (("alloc", (1,)), ("free", ([0],)), ("alloc", (1,)))),
+            Script((3,), (("alloc", (3,)), ("free", ([0],)), ("free", ([2],)), ("alloc", (1,)))),
         ],
         strategy=_operations(),
         hint="check everything first, and only then change anything",
@@ -266,6 +315,8 @@ EXERCISES = (
             Wrong(_Fifo, "this is a queue; in a stack, what is freed last is handed out first"),
             Wrong(_OtherErrors, "too few free slots is a MemoryError, a slot that cannot be freed a ValueError"),
             Wrong(_NoProperty, "num_free is read without brackets: put @property above it"),
+            Wrong(_MinusNothing, "for n = 0 the slice [-n:] is the whole list, because -0 is 0"),
+            Wrong(_LowestFirst, "this gives the lowest free slot; in a stack, what is freed last is handed out first"),
             Wrong(_WrongEnd, "a new pool hands out slot 0 first: which end of the list does pop take?"),
         ),
     ),
@@ -277,6 +328,7 @@ EXERCISES = (
         example=Script((2,), (("alloc", ()), ("occupy", (0,)), ("alloc", ()))),
         observe="num_free",
         hint="flip a bit that is in use, and see what the next alloc hands out",
+        advice=_advice,
         wrong=(
             Wrong(_no_harm, "occupying a slot that is free works: what if somebody has it?"),
             Wrong(_not_occupied, "the careless line is in occupy, so call it"),

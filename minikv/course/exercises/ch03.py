@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from minikv.course.exercises.ch00 import shared_prefix
 from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
 from minikv.course.exercises.judge import Script
+from minikv.prefix import RadixCache
 
 
 def aligned_match(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
@@ -110,6 +111,37 @@ def _in_pages(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int
     return shared_prefix(edge, prompt) // page_size
 
 
+def _remainder(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
+    return shared_prefix(edge, prompt) % page_size
+
+
+def _anywhere(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
+    return sum(a == b for a, b in zip(edge, prompt)) // page_size * page_size
+
+
+def _page_by_page(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
+    """Compares slices, of which the last may be short."""
+    same = 0
+    while same < len(edge) and list(edge[same : same + page_size]) == list(prompt[same : same + page_size]):
+        same += page_size
+    return same
+
+
+def _distinct_prompts(prompts: Sequence[Sequence[int]]) -> int:
+    return len({tuple(prompt) for prompt in prompts})
+
+
+def _with_the_empty_prefix(prompts: Sequence[Sequence[int]]) -> int:
+    return len({tuple(a[: shared_prefix(a, b)]) for a in prompts for b in prompts})
+
+
+def _joined(prompts: Sequence[Sequence[int]]) -> int:
+    cache = RadixCache()
+    for prompt in prompts:
+        cache.insert(prompt, range(len(prompt)))
+    return len(list(cache.nodes()))
+
+
 def _one_a_prompt(prompts: Sequence[Sequence[int]]) -> int:
     return len(prompts)
 
@@ -127,6 +159,33 @@ def _merging(prompts: Sequence[Sequence[int]]) -> int:
     prefixes = {tuple(prompt[: at + 1]) for prompt in prompts for at in range(len(prompt))}
     children = {prefix: sum(other[:-1] == prefix for other in prefixes) for prefix in prefixes}
     return sum(count != 1 for count in children.values())
+
+
+class _WatchedTree(Tree):
+    """A tree that knows whether an insert has split an edge."""
+
+    was_split = False
+
+    def split(self, parent: Node, child: Node, same: int) -> Node:
+        """Cut `child` after `same` tokens, and remember that."""
+        self.was_split = True
+        return super().split(parent, child, same)
+
+
+def _advice(script: Script) -> str | None:
+    """A hint for a script that does no harm: what it does not do yet."""
+    tree, has_cut, has_branch, is_asked = _WatchedTree(), False, False, False
+    for verb, given in script.operations:
+        tree.was_split = False
+        result = getattr(tree, verb)(*given)
+        has_cut = has_cut or tree.was_split
+        has_branch = has_branch or (tree.was_split and result < len(given[0]))
+        is_asked = is_asked or (has_branch and verb == "match")
+    if not has_cut:
+        return "no insert splits an edge here: let a prompt part from an earlier one in the middle"
+    if not has_branch:
+        return "an edge is split, but the new prompt ends at the cut, so nothing new hangs there"
+    return None if is_asked else "after the split, ask for the new prompt with a match"
 
 
 def _no_split() -> Script:
@@ -152,6 +211,9 @@ EXERCISES = (
             Wrong(_not_aligned, "drop the tokens that do not fill a page: half a page cannot be shared"),
             Wrong(_rounded_up, "round down: the last page must agree in all of its tokens"),
             Wrong(_in_pages, "the answer counts tokens, not pages"),
+            Wrong(_remainder, "% gives what does not fill a page: that is what to drop, not what to return"),
+            Wrong(_anywhere, "stop at the first difference: what is equal after it cannot be shared"),
+            Wrong(_page_by_page, "the slice at the end may be shorter than a page, and then it is not a page"),
         ),
     ),
     Exercise(
@@ -165,6 +227,9 @@ EXERCISES = (
         wrong=(
             Wrong(_one_a_token, "that is the trie: a node ends only where a prompt ends or where two prompts part"),
             Wrong(_merging, "a prompt that ends inside another one cuts its edge, though nothing branches there"),
+            Wrong(_with_the_empty_prefix, "prompts that share nothing part at the root, and the root is not counted"),
+            Wrong(_distinct_prompts, "where two prompts part, their common beginning is a node too"),
+            Wrong(_joined, "RadixCache joins nodes that nothing tells apart: build the chapter's own tree, or count"),
             Wrong(_one_a_prompt, "where two prompts part, their common beginning is a node too; equal prompts share"),
             Wrong(_with_the_root, "the root holds no tokens and is not counted"),
         ),
@@ -176,6 +241,7 @@ EXERCISES = (
         reference=Tree,
         example=Script((), (("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [2, 3])), ("match", ([1, 2, 9],)))),
         hint="make an insert split an edge, think where its new branch hangs now, and walk there",
+        advice=_advice,
         wrong=(
             Wrong(_no_split, "these two prompts share nothing, so no edge is split"),
             Wrong(_only_the_old, "the old prompt is still found; what about the new one?"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from hypothesis import strategies as st
@@ -211,6 +212,10 @@ def _not_the_top(parents: Sequence[int | None], held: Sequence[int]) -> list[int
     return counts
 
 
+def _only_the_locked(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
+    return list(Counter(node for end in held for node in _upwards(parents, end)).values())
+
+
 def _without_the_lock(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
     return _fit(free + sum(prefixes), [own for _, own in waiting])
 
@@ -243,6 +248,14 @@ def _nothing_for_none(free: int, prefixes: Sequence[int], waiting: Waiting) -> i
             return count
         locked.add(prefix)
     return len(waiting)
+
+
+def _one_to_spare(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
+    costs, locked = [], {None}
+    for prefix, own in waiting:
+        costs.append(own if prefix is None or prefix in locked else own + prefixes[prefix])
+        locked |= {prefix}  # type: ignore[arg-type]
+    return _fit(free + sum(prefixes) - 1, costs)
 
 
 def _prefix_0_is_none(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
@@ -281,7 +294,7 @@ def _advice(script: Script) -> str | None:
     if "unlock" not in verbs:
         return "locking is right in both: the careless line runs when somebody unlocks"
     if "lock" not in verbs or "insert" not in verbs[verbs.index("lock") :]:
-        return "nothing happens between lock and unlock, so the place is found again"
+        return "nothing is inserted between lock and unlock, so the place is found again"
     return None
 
 
@@ -330,6 +343,7 @@ EXERCISES = (
             Wrong(_node_0_is_nothing, "node 0 is a node, but `while node` takes it for none: ask `is not None`"),
             Wrong(_each_place_once, "two locks at one node count twice: a set of held forgets the second"),
             Wrong(_one_parent_only, "there are more nodes above the parent: go on until the parent is None"),
+            Wrong(_only_the_locked, "every node has a count, and that of a node that nobody holds is 0"),
             Wrong(_not_the_top, "the topmost node is on the path too: stop after the node that has None above it"),
         ),
     ),
@@ -347,6 +361,7 @@ EXERCISES = (
             Wrong(_each_for_itself, "a prefix that an earlier request holds was taken out of the room already"),
             Wrong(_only_what_is_free, "what is cached and not locked is room too: it can be evicted"),
             Wrong(_out_of_turn, "in order: behind one that does not fit, none is let in"),
+            Wrong(_one_to_spare, "a request that needs exactly the room there is fits"),
             Wrong(_nothing_for_none, "with None, only the request's own tokens need room: there is no prefixes[None]"),
             Wrong(_prefix_0_is_none, "0 is the first prefix, but `if prefix` takes it for none: ask `is None`"),
         ),
@@ -363,7 +378,7 @@ EXERCISES = (
         advice=_advice,
         praise=_praise,
         wrong=(
-            Wrong(_nothing_in_between, "nothing happens between lock and unlock, so the place is found again"),
+            Wrong(_nothing_in_between, "nothing is inserted between lock and unlock, so the place is found again"),
             Wrong(_a_split_in_between, "a split does not move its end: what makes the look-up end deeper than before?"),
             Wrong(_no_unlock, "locking is right in both: the careless line runs when somebody unlocks"),
         ),

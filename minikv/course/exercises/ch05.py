@@ -180,6 +180,23 @@ def _at_least_one(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
     return victims(leaves, max(1, num_tokens))
 
 
+def _the_leaves(leaves: Sequence[Leaf], num_tokens: int) -> list[Leaf]:
+    return [leaves[place] for place in victims(leaves, num_tokens)]
+
+
+def _in_list_order(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    return sorted(victims(leaves, num_tokens))
+
+
+def _as_they_come(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    return _in_order(leaves, num_tokens, [place for place, leaf in enumerate(leaves) if not leaf[2]])
+
+
+def _sorted_as_tuples(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
+    places = sorted(range(len(leaves)), key=lambda place: leaves[place])
+    return _in_order(leaves, num_tokens, [place for place in places if not leaves[place][2]])
+
+
 class _OneRing(TwoRings):
     """Plain lru."""
 
@@ -238,6 +255,39 @@ class _OnlyTheFirst(TwoRings):
         return self.once.popitem(last=False)[0] if self.once else None
 
 
+class _RaisesWhenEmpty(TwoRings):
+    def evict(self) -> Hashable:
+        return (self.once or self.again).popitem(last=False)[0]
+
+
+class _GivesThePair(TwoRings):
+    def evict(self) -> Hashable:
+        ring = self.once or self.again
+        return ring.popitem(last=False) if ring else None
+
+
+class _YoungestFirst(TwoRings):
+    def evict(self) -> Hashable:
+        ring = self.once or self.again
+        return ring.popitem()[0] if ring else None
+
+
+class _AgainFirst(TwoRings):
+    def evict(self) -> Hashable:
+        ring = self.again or self.once
+        return ring.popitem(last=False)[0] if ring else None
+
+
+class _InBothRings(TwoRings):
+    """A page that is used again stays in the first ring as well."""
+
+    def use(self, page: Hashable) -> None:
+        if page in self.once:
+            self.again[page] = None
+            self.again.move_to_end(page)
+        self.once[page] = None
+
+
 def _pages(*pages: str, evict: int = 1) -> Script:
     """Uses of `pages` in order, then `evict` evictions."""
     return Script((), (*(("use", (page,)) for page in pages), *[("evict", ())] * evict))
@@ -268,17 +318,20 @@ def _evicted_elsewhere() -> Script:
 
 def _advice(script: Script) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
-    ring, back, gone = PathRing(), [], False
+    ring, back, gone, used = PathRing(), [], False, False
     for verb, given in script.operations:
         result = getattr(ring, verb)(*given)
         if verb == "unlock":
             back.append(tuple(*given))
+        used = used or (verb == "use" and tuple(*given) in back and not gone)
         gone = gone or any(result and path[: len(result)] == result for path in back)
     if not back:
         return "the careless line runs when a lock is given back: lock a path, and unlock it"
     if max(map(len, back)) < 2:
         return "a path of one node has only one order; lock a longer one"
-    return None if gone else "after the unlock, nothing of that path was evicted: evict once more"
+    if not gone:
+        return "after the unlock, nothing of that path was evicted: evict once more"
+    return "the use after the unlock puts the order right again; evict before it" if used else None
 
 
 _LEAVES = st.lists(
@@ -307,6 +360,10 @@ EXERCISES = (
             Wrong(_smallest_first, "the order is that of the last use, the second of the three, not of the tokens"),
             Wrong(_new_places, "give the places as they were: sort the places, not the leaves themselves"),
             Wrong(_all_or_nothing, "if everything that may go is too little, all of it goes, not nothing"),
+            Wrong(_the_leaves, "return the places of the leaves in the list, not the leaves"),
+            Wrong(_in_list_order, "these are the right ones: return them in the order in which they go"),
+            Wrong(_as_they_come, "the last use decides, the second of the three, not the place in the list"),
+            Wrong(_sorted_as_tuples, "sorted compares tuples by their first number, the tokens: sort by the last use"),
             Wrong(_at_least_one, "look whether enough is free before a leaf goes: for 0 tokens, none does"),
         ),
     ),
@@ -323,6 +380,11 @@ EXERCISES = (
             Wrong(_NotRefreshed, "among pages used again it is the last use that counts, not the second"),
             Wrong(_Remembers, "a page that was evicted has nothing left: when it comes back, it is used once"),
             Wrong(_Counts, "that is lfu: two uses and three count the same here, and then the last use decides"),
+            Wrong(_RaisesWhenEmpty, "when there is no page at all, evict returns None"),
+            Wrong(_GivesThePair, "popitem gives a pair, a page and its value: return the page alone"),
+            Wrong(_YoungestFirst, "popitem() takes the youngest; popitem(last=False) takes the oldest"),
+            Wrong(_AgainFirst, "the other way round: pages used only once go before those used again"),
+            Wrong(_InBothRings, "a page stands in one ring only: take it out of the first when it is used again"),
             Wrong(_OnlyTheFirst, "when no page was used only once, the oldest of those used again goes"),
         ),
     ),

@@ -89,7 +89,8 @@ class Exercise:
     def _hint_for(self, answer: Any, case: Any, found: Difference) -> str | None:
         """The hint of the stored wrong answer that does what `answer` does, here and on every hand-picked case.
 
-        Otherwise one for a result of the wrong kind, none where nothing is returned at all, or the general one.
+        Otherwise one for a result of the wrong kind, or the general one; none where nothing is returned at all or a
+        name is missing, because the line says that already.
         """
         if isinstance(found.got.error, TooLong):
             return form_hint(found)  # at once: each further case would take as long again
@@ -98,6 +99,8 @@ class Exercise:
                 return wrong.hint
         if hint := form_hint(found):
             return hint
+        if isinstance(found.got.error, (AttributeError, NameError)) and found.expected.error is None:
+            return None
         functions = not isinstance(case, Script) and found.got.error is None
         if functions and all(run(answer, other).value is None for other in [case, *self.cases]):
             return None  # "did you forget to return it?" has been asked

@@ -50,7 +50,7 @@ class Script:
         """What is wrong with the form of this script, in words, with a piece of `like`; `None` if nothing is.
 
         >>> print(Script((4,), (("alloc", 2),)).problem(like=Script((2,), (("free", ([0],)),))))
-        operation 1 is ['alloc', 2]: expected (name, (arguments,)), as in ('free', ([0],))
+        operation 1 is ('alloc', 2): expected (name, (arguments,)), as in ('free', ([0],))
         """
         if not isinstance(self.init, tuple):
             as_in = f", as in {like.init}" if like else ""
@@ -107,13 +107,13 @@ INCONSTANT = object()  # what `smallest` gives for an answer that is right on a 
 def shown(value: Any) -> str:
     """`value` in a few characters, whatever it is.
 
-    >>> shown(list(range(100))), shown("a" * 100)[:9]
-    ('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...]', "'aaaaaaaa")
+    >>> shown(list(range(100))), shown("a" * 100)[:9], shown((1, None))
+    ('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...]', "'aaaaaaaa", '(1, None)')
     """
     try:
         if isinstance(value, (set, frozenset)):  # in an order that does not depend on hashes
             return f"{{{', '.join(sorted(map(shown, value)))}}}" if value else "set()"
-        return " ".join(_ADDRESS.sub("", _SHORT.repr(_plain(value))).split())
+        return " ".join(_ADDRESS.sub("", _SHORT.repr(_without_arrays(value))).split())
     except BaseException:  # a learner's own __repr__ may do anything
         return f"a {type(value).__name__} that cannot be shown"
 
@@ -153,13 +153,20 @@ def _nobody_answers(prompt: object = "") -> str:
     raise EOFError("nobody answers input() here")
 
 
-def _plain(value: Any) -> Any:
-    """Numbers and sequences as plain Python, so that a tuple, a list and an array of the same numbers agree."""
+def _without_arrays(value: Any) -> Any:
+    """Arrays and their numbers as plain Python; a tuple stays a tuple."""
     if isinstance(value, (np.ndarray, np.generic, array)) or type(value).__module__.split(".")[0] == "torch":
         return value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        items = [_without_arrays(item) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
     return value
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and sequences as plain Python, so that a tuple, a list and an array of the same numbers agree."""
+    value = _without_arrays(value)
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def _same(got: Any, expected: Any) -> bool:
@@ -194,7 +201,9 @@ class Difference:
         if self.got.value is None and self.got.error is None:
             forgot = f" ({'it printed something: return it' if self.got.printed else 'did you forget to return it?'})"
         got = "nothing" if forgot and self.expected.value is not None else str(self.got)
-        verb = f"leaves {self.then}at" if self.then else "gave"
+        verb = "gave"
+        if self.then:
+            verb = f"leaves {self.then}at" if self.got.error is None else f"and then {self.then}gave"
         return f"{self.call} {verb} {got}{forgot if got == 'nothing' else ''}, expected {self.expected}"
 
 
@@ -271,6 +280,8 @@ def form_hint(difference: Difference) -> str | None:
     kinds = [_kind(outcome.value) for outcome in (got, expected)]
     if kinds[0] != kinds[1] and got.value is not None and expected.value is not None:
         return f"return {kinds[1]}; this is {kinds[0]}"
+    if isinstance(got.value, float) and not isinstance(expected.value, float) and got.value == expected.value:
+        return "return a whole number; this has a decimal point: // divides without one"
     return None
 
 
