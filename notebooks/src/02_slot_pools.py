@@ -412,7 +412,7 @@ class Pool:
 
 </details>
 
-**2.3 Bug hunt.** Below is a bitmask pool that is right, and then one with a single careless line, after one that has been in use: its `occupy`, which is meant to take one particular free slot, flips the bit. Find a script of operations on which it lets something pass that a pool must refuse. (Then think one step further: who gets that slot from the next `alloc`?)
+**2.3 Bug hunt.** Below is a bitmask pool that is right, and then the same with one careless line, which AstrAI's pool has: its `occupy`, which is meant to take one particular free slot, flips the bit. Find a script of operations on which it lets something pass that a pool must refuse. (Then think one step further: who gets that slot from the next `alloc`?)
 """
 
 # %%

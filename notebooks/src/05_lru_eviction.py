@@ -36,7 +36,7 @@ class HastyTrie:  # a node is a dictionary: token -> node
 
 <details><summary>Answer</summary>
 
-Eight. Two are ghosts: they are counted, but no walk reaches them. And everything ever evicted is still linked into the tree, as an empty husk. In AstrAI, a request that reached one ended in a `KeyError`.
+Eight. Two are ghosts: they are counted, but no walk reaches them. And the first token of every evicted prompt is still linked to the root, as an empty husk. In AstrAI, a request that reached one ended in a `KeyError`.
 
 </details>
 """
@@ -453,7 +453,7 @@ for evict_by in ("node", "page"):
 
 # %% [markdown]
 """
-The price is more calls: an eviction that frees just enough is soon followed by another.
+In the chat, the price is more calls: an eviction that frees just enough is soon followed by another.
 
 ## Play
 
