@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llamas import LLAMA3, llama, scattered, settings, store_for
 
+from minikv import CacheManager, Engine
 from minikv.serving.batch import Batch
 from minikv.serving.checkpoint import read_safetensors, read_weights, write_safetensors
 from minikv.serving.config import LlamaConfig, read_config, rope_frequencies
@@ -115,6 +116,14 @@ def test_what_lies_in_the_slots_is_all_that_it_remembers():
     whole(EXACT, TOKENS[::-1][:30], range(30), store)
     got = EXACT.forward([Chunk(TOKENS[30:], 30, range(40))], store, all_positions=True)
     assert (got - whole(EXACT, TOKENS)[30:]).abs().min() > 1e-6
+
+
+def test_an_engine_whose_manager_has_no_store_says_so_and_loses_no_slot():
+    manager = CacheManager(8)
+    engine = Engine(EXACT, manager)
+    with pytest.raises(ValueError, match=r"store is None: keys and values need one, as in CacheManager\("):
+        engine.generate([TOKENS[:3]], 2)
+    assert manager.pool.num_free == 8
 
 
 def test_slots_of_others_are_neither_read_nor_written():

@@ -82,10 +82,12 @@ def join(
 class StepAttention:
     """The attention of one step, layer after layer: `batch`'s new K and V go to `store`, and the rest is read there.
 
-    In each layer, `write` comes first. The slots are checked here, once for all layers.
+    In each layer, `write` comes first. The slots are checked here, once for all layers; without a store, `ValueError`.
     """
 
     def __init__(self, batch: Batch, store: Any):
+        if store is None:
+            raise ValueError("store is None: keys and values need one, as in CacheManager(8, store=KVStore(shape, 8))")
         self.store, self.new = store, store.slots(batch.slots)
         reads = store.slots(batch.reads)
         self.parts = [(part, None if isinstance(part, Causal) else reads[part.slots]) for part in batch.parts]
