@@ -3,7 +3,8 @@
 Building twice gives the same bytes. Cell ids come from position and content; timings, widget views and widget state
 are left out; text that a cell printed in several pieces is joined; a cell tagged "measured" shows times of the
 machine that it runs on, so none of its output is stored. Each chapter gets the same navigation and the same
-set-up cell, made from the repository's address in `pyproject.toml`.
+set-up cell, made from the repository's address in `pyproject.toml`. In markdown `{{engines 03}}` becomes the table
+of chapter 03 from `engines.toml`, and `{{engines NAME}}` a sentence or a link from there.
 
     python notebooks/build.py              build every chapter
     python notebooks/build.py 01 03        build some
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import engines
 import jupytext
 import nbformat
 from nbclient import NotebookClient
@@ -69,6 +71,8 @@ def assemble(source: Path, address: dict[str, str] | None = None) -> Any:
     notebook.cells = [first, code, *notebook.cells, last]
     notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
     for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown":
+            cell.source = engines.fill(cell.source)
         name = f"{place}:{cell.cell_type}:{cell.source}".encode()
         cell.id = hashlib.sha256(name).hexdigest()[:12]
         tags = cell.metadata.get("tags")

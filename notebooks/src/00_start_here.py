@@ -413,13 +413,7 @@ So memory fills, and three dangers appear that a simple engine never faces. A sl
 
 ## In real engines
 
-| here | SGLang | vLLM | mini-sglang | nano-vllm |
-|---|---|---|---|---|
-| `RadixCache` | `RadixCache`, a tree too | a dictionary of block hashes | `RadixPrefixCache` | a dictionary of block hashes |
-| `match_prefix` | `match_prefix` | `get_computed_blocks` | `match_prefix` | inside `allocate` |
-| `insert` | `insert` | `cache_full_blocks` | `insert_prefix` | inside `allocate` |
-| all but the last token | `_compute_max_prefix_len` | `num_tokens - 1` | `input_len - 1` | whole blocks only |
-| slot | index into the token pool | block and offset | index into the token pool | block and offset |
+{{engines 00}}
 
 These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nano-vllm of 2026; names move. They add what this chapter leaves out: caches that reach to host memory and disk, routing a request to the machine that has its prefix, and keeping tenants from finding each other's prompts by timing the hits.
 

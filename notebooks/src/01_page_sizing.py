@@ -360,13 +360,7 @@ With pages of 256 a common beginning of 255 tokens is worth nothing. And an inva
 
 ## In real engines
 
-| here | SGLang | vLLM | mini-sglang | nano-vllm |
-|---|---|---|---|---|
-| `bytes_per_page` | `kv_cache_configurator.py` | `AttentionSpec.page_size_bytes` | `_determine_num_pages` | `allocate_kv_cache` |
-| `kv_heads_per_rank` | replicated beyond the heads | replicated beyond the heads | `div_even(allow_replicate=True)` | must divide |
-| `pages_that_fit` | the least over all ranks | checked against the longest request | the least over all ranks | from memory in use |
-| page size | 1, larger for some kernels | 16 tokens in a block | 1 | 256 |
-| page table | `ReqToTokenPool` | `BlockTable` | page table tensor | `block_table` of a sequence |
+{{engines 01}}
 
 They also size layers that differ: sliding windows that keep only recent tokens, state-space layers that keep one state, and different numbers of heads in different layers, made to fit in pages of one byte size.
 

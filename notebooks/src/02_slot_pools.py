@@ -466,13 +466,7 @@ Eight bytes of bookkeeping beside the 131,072 bytes that a token of Llama 3.1 8B
 
 ## In real engines
 
-| here | SGLang | vLLM | mini-sglang | nano-vllm |
-|---|---|---|---|---|
-| how free slots are kept | a tensor, front out, back in | a linked queue | a tensor, front out, back in | a deque |
-| `FreeListPool`, a stack | - | freed partial blocks go to the front | - | - |
-| `QueuePool.occupy` | - | `remove` | - | `deque.remove`, a search |
-| `BitmaskPool` with versions | - | - | - | - (AstrAI had one) |
-| double free | noticed in a debug mode | not noticed | noticed when idle | an assertion |
+{{engines 02}}
 
 They add a reserved slot for padding, whose content nobody reads, and groups of frees that are carried out together, because joining two tensors costs as much for one slot as for a thousand.
 

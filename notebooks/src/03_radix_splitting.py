@@ -483,13 +483,7 @@ The rule of chapter 02, one owner for each slot, still holds: the owner is the t
 
 ## In real engines
 
-| here | SGLang | vLLM | mini-sglang | nano-vllm |
-|---|---|---|---|---|
-| `RadixNode` | `TreeNode` | no tree: a hash for each block | `RadixTreeNode` | no tree |
-| walk | `_match_prefix_helper` | one dictionary look-up a block | `_tree_walk` | one look-up a block |
-| split | `_split_node` | never needed | `split_at` | never needed |
-| comparing a run | a galloping search | hashes, not tokens | a C++ `mismatch` | hashes, then tokens |
-| namespace | `extra_key` | `cache_salt`, LoRA and image keys in the hash | - | - |
+{{engines 03}}
 
 They add nodes whose contents have moved to host memory, events for a router that wants to know what is cached where, and trees for layers that keep only a window. Chapter 10 shows the design without any tree.
 

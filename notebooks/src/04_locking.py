@@ -568,14 +568,7 @@ The tree cannot tell a leak from a request that takes its time. The rule now at 
 
 ## In real engines
 
-| here | SGLang | vLLM | mini-sglang | nano-vllm |
-|---|---|---|---|---|
-| `lock` | `inc_lock_ref` | `touch`, block by block | `lock_handle` | `ref_count += 1`, block by block |
-| `unlock` | `dec_lock_ref` | `free` | `lock_handle(unlock=True)` | `deallocate` |
-| `ref_count` | `lock_ref` of a node | `ref_cnt` of a block | `ref_count` of a node | `ref_count` of a block |
-| lock, look for room, unlock | `_lock_node` | `allocate_slots` gives `None` | `_try_allocate_one` | `can_allocate` |
-| one unlock too many | the plain tree counts to -1 | counts to -1 | an assertion, if below zero | - |
-| `reset` under a lock | done | refused | not implemented | - |
+{{engines 04}}
 
 With blocks there is no path: a request counts each of its blocks. In mini-sglang#52 the lock began at the *parent* of the node it should protect. In sglang#24972 a lock passed over a node whose contents were gone, they were brought back, and the unlock, walking anew, took somebody else's lock. SGLang's lock now returns a receipt, which unlock replays. It can also lock only a window of tokens, where a layer reads no more, and has other locks for host memory.
 

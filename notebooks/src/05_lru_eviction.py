@@ -614,15 +614,7 @@ We know now *which* slots go. The bytes in them lie in a tensor that we have not
 
 ## In real engines
 
-| here | SGLang | vLLM | mini-sglang | nano-vllm |
-|---|---|---|---|---|
-| the ring | a set of leaves, made into a heap on every call | `FreeKVCacheBlockQueue`, linked blocks | a scan and a heap on every call | a deque of free blocks |
-| deepest first | a heap of leaves instead | a request's blocks are freed in reverse | a heap of leaves instead | freed in reverse too |
-| `lock` takes it out | out of the set | `touch` calls `remove` | skipped by the scan | `deque.remove`, a search |
-| `policy=` | `evict_policy.py`: a class for each, with `get_priority` | LRU | LRU | by when it was freed |
-| `evict_by=` | whole nodes | one block | whole nodes | one block |
-| the clock | a monotonic one, or a counter in the newer tree | none: the queue is the order | a monotonic one, in nanoseconds | none |
-| giving back is a use | no | yes: to the queue's end | no | yes, the same |
+{{engines 05}}
 
 Some add host memory, so that "evicted" means "moved".
 

@@ -515,14 +515,7 @@ Two things are at risk now. An engine that skips the gather, and lets the copy t
 
 ## In real engines
 
-| here | SGLang | vLLM | mini-sglang | nano-vllm |
-|---|---|---|---|---|
-| the layer layout | a K and a V tensor for each layer | a tensor for each layer, its axes in a chosen order | one tensor, layers inside | one tensor, layers inside |
-| the page layout | host memory, "page_first" | a choice of `kv_cache_layout` | - | - |
-| `write` | `set_kv_buffer`, a kernel | `reshape_and_cache`, a kernel | `store.cu`, a kernel | a Triton kernel; slot -1 is skipped |
-| `copy` | `move_kv_cache` | copies of blocks that must change | - | - |
-| `to_host`, `from_host` | `get_cpu_copy`, `load_cpu_copy`, and HiCache | `kv_offload` | - | - |
-| a slot for rows of padding | slot 0 | block 0 | the last page | -1 |
+{{engines 06}}
 
 HiCache loads layer by layer, so that the first layer computes while the second is on its way; vLLM's connectors move pages between machines.
 

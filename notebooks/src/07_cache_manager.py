@@ -577,16 +577,7 @@ Each waits for the other, forever. The scheduler decides which of them must give
 
 ## In real engines
 
-| here | SGLang | vLLM | mini-sglang | nano-vllm |
-|---|---|---|---|---|
-| the manager | its tree, with the pools | `KVCacheManager` | `CacheManager` | `BlockManager` |
-| `start` | `match_prefix`, `inc_lock_ref`, `alloc_extend` | `get_computed_blocks`, `allocate_slots` | `match_req`, `lock`, `allocate_paged` | `allocate` |
-| `extend` | `alloc_decode` | `allocate_slots` | `allocate_paged` | `may_append` |
-| `checkpoint` | `cache_unfinished_req`, later `checkpoint` | in `allocate_slots`, block by block | `cache_req(finished=False)` | in `allocate` and `may_append`, block by block |
-| `finish` | `cache_finished_req` | `free` | `cache_req(finished=True)` | `deallocate` |
-| a row | `req_to_token` | `BlockTable` | `page_table` | `block_table` |
-| `check` | sums of sizes, when idle | - | `check_integrity`, when idle | assertions |
-| the canary | `kv_canary`, on the GPU | - | - | - |
+{{engines 07}}
 
 vLLM and nano-vllm do not look for duplicates: two equal blocks both stay. With overlapped scheduling the next batch is prepared while this one is computed, so a slot may be freed while the GPU still writes to it: such frees are put off.
 

@@ -573,14 +573,7 @@ What is at risk now is *time*: no check of ours notices an engine that is right 
 
 ## In real engines
 
-| here | SGLang | vLLM | mini-sglang | nano-vllm |
-|---|---|---|---|---|
-| `plan` | `get_next_batch_to_run` | `Scheduler.schedule` | `_schedule_next_batch` | `schedule` |
-| where new K and V go | `out_cache_loc` | `slot_mapping` | `out_loc` | `slot_mapping` |
-| chunked prefill | `chunked_req` | a budget for all | `ChunkedReq` | the first sequence only |
-| no room | `retract_decode`, the shortest answer first | the last one is preempted | the whole answer has room before it starts | `preempt`, the last one |
-| order of the waiting | longest prefix first, and others | first come, or by priority | first come | first come |
-| waiting for a prefix | yes, `in_batch_prefix_caching` | - | - | - |
+{{engines 08}}
 
 They plan the next step while the GPU computes this one, guess several tokens ahead and check them at once, and prefill on other machines than they decode on.
 

@@ -1,0 +1,187 @@
+"""What the chapters say about real engines, and a check of it against their sources.
+
+`notebooks/src/engines.toml` holds each statement with the line that shows it. Line numbers, paths and names are those
+of one release or commit, so a link made from them leads to the same line forever.
+
+    python notebooks/engines.py FOLDER     compare every entry with the sources in FOLDER, a line for each miss
+
+FOLDER has a folder for each engine, named as in `engines.toml`: a checkout of its repository, or an unpacked wheel.
+An entry about another commit wants a folder of its own, `NAME@1234567`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+FACTS = Path(__file__).resolve().parent / "src" / "engines.toml"
+COLUMNS = "sglang", "vllm", "mini-sglang", "nano-vllm"
+PLACE = re.compile(r"\{\{engines ([\w-]+)\}\}")
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One project: where its source is, the revision that was read, and a sentence that introduces it."""
+
+    title: str
+    repository: str
+    revision: str
+    date: datetime.date
+    about: str
+    wheel: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One statement about an engine, with the line that shows it."""
+
+    kind: str  # cell, fact or bug
+    engine: str
+    chapters: tuple[str, ...]
+    path: str
+    line: int
+    symbol: str
+    claim: str
+    revision: str
+    date: datetime.date
+    id: str = ""
+    row: str = ""
+    cell: str = ""
+    state: str = ""
+    thread: str = ""
+
+    @property
+    def link(self) -> str:
+        """The address of the line, at the revision that was read."""
+        return f"{engines()[self.engine].repository}/blob/{self.revision}/{self.path}#L{self.line}"
+
+    @property
+    def folder(self) -> str:
+        """The folder that holds the sources of this entry's revision."""
+        own = self.revision == engines()[self.engine].revision
+        return self.engine if own else f"{self.engine}@{self.revision[:7]}"
+
+    def __str__(self) -> str:
+        """As a link in the text: a bug with its state, anything else by its words."""
+        if self.kind != "bug":
+            return f"[{self.cell}]({self.link})"
+        number = re.fullmatch(r".*/(pull|issues)/(\d+)", self.thread)
+        name = f"{self.engine}#{number[2]}" if number else engines()[self.engine].title
+        return f"[{name}]({self.thread or self.link}) ({self.state})"
+
+
+@functools.cache
+def _facts() -> dict[str, Any]:
+    return tomllib.loads(FACTS.read_text("utf-8"))
+
+
+@functools.cache
+def engines() -> dict[str, Engine]:
+    """The engines by name."""
+    return {name: Engine(**engine) for name, engine in _facts()["engine"].items()}
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """All entries in the order of the file; what an entry leaves out is its engine's."""
+    found = []
+    for entry in _facts()["entry"]:
+        engine = engines()[entry["engine"]]
+        own = {"revision": engine.revision, "date": engine.date} | entry
+        found.append(Entry(**own | {"chapters": tuple(entry["chapters"])}))
+    return tuple(found)
+
+
+def table(chapter: str) -> str:
+    """The table "In real engines" of a chapter, as markdown; each cell is a link to a line.
+
+    A chapter without entries, or a row without an engine, is a `ValueError`.
+
+    >>> table("03").splitlines()[0]
+    '| here | SGLang | vLLM | mini-sglang | nano-vllm |'
+    """
+    cells = [entry for entry in entries() if entry.kind == "cell" and chapter in entry.chapters]
+    if not cells:
+        raise ValueError(f"engines.toml has no cell of chapter {chapter!r:.20}")
+    lines = ["| here | " + " | ".join(engines()[name].title for name in COLUMNS) + " |", "|---" * 5 + "|"]
+    for row in dict.fromkeys(entry.row for entry in cells):
+        columns = [", ".join(str(e) for e in cells if (e.row, e.engine) == (row, name)) for name in COLUMNS]
+        if not all(columns):
+            raise ValueError(f"engines.toml, chapter {chapter}: row {row!r} has no cell for each of {COLUMNS}")
+        lines.append(f"| {row} | " + " | ".join(columns) + " |")
+    return "\n".join(lines)
+
+
+def fill(text: str) -> str:
+    """The text with each `{{engines NAME}}` replaced: a table, an engine's introduction, or a link.
+
+    A number stands for the table of that chapter; any other name is an engine's or an entry's id.
+
+    >>> fill("It did, {{engines mini-sglang-52}}.")
+    'It did, [mini-sglang#52](https://github.com/sgl-project/mini-sglang/pull/52) (fixed in December 2025).'
+    """
+    named = {name: engine.about for name, engine in engines().items()}
+    named |= {entry.id: str(entry) for entry in entries() if entry.id}
+
+    def found(place: re.Match[str]) -> str:
+        name = place[1]
+        if re.fullmatch(r"\d\d", name):
+            return table(name)
+        if name not in named:
+            raise ValueError(f"{{{{engines {name}}}}}: engines.toml has no engine and no entry of that name")
+        return named[name]
+
+    return PLACE.sub(found, text)
+
+
+def misses(folder: Path) -> Iterator[str]:
+    """A line for each entry whose symbol does not stand where it says, in the order of the file."""
+    missing = sorted({entry.folder for entry in entries() if not (folder / entry.folder).is_dir()})
+    yield from (f"{name}: no such folder in {folder}" for name in missing)
+    for entry in entries():
+        if entry.folder not in missing and (problem := _problem(entry, folder / entry.folder)):
+            yield f"{entry.folder}, chapter {entry.chapters[0]}: {entry.path}: {problem}"
+
+
+def _problem(entry: Entry, source: Path) -> str:
+    """What is wrong with an entry in its source; empty if nothing is."""
+    paths = [source / entry.path, source / entry.path.removeprefix(engines()[entry.engine].wheel)]
+    path = next((path for path in paths if path.is_file()), None)
+    if path is None:
+        return "no such file"
+    lines = path.read_text("utf-8").splitlines()
+    word = re.compile(
+        rf"(?<!\w){re.escape(entry.symbol)}(?!\w)" if entry.symbol.isidentifier() else re.escape(entry.symbol)
+    )
+    stands = [number for number, line in enumerate(lines, start=1) if word.search(line)]
+    if entry.line in stands:
+        return ""
+    if not stands:
+        return f"no {entry.symbol!r}"
+    nearest = min(stands, key=lambda number: abs(number - entry.line))
+    return f"{entry.symbol!r} stands in line {nearest}, not in line {entry.line}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check every entry against the sources in a folder; 1 if there was a miss."""
+    if len(arguments) != 1:
+        print("usage: python notebooks/engines.py FOLDER")
+        return 2
+    found = list(misses(Path(arguments[0])))
+    print("\n".join(found) or f"{len(entries())} entries, each where it says")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
