@@ -200,6 +200,8 @@ def test_a_label_is_one_line_and_numbers_sort_as_numbers():
 def test_what_cannot_be_drawn_is_named(wrong):
     with pytest.raises(TypeError, match=f"cannot draw a {type(wrong).__name__}"):
         draw(wrong)
+    with pytest.raises(TypeError, match="a tree has a root, roots or children, a pool has size and is_free"):
+        draw(wrong)
     for mark in (3, "ab"):
         with pytest.raises(TypeError, match=f"cannot mark a {type(mark).__name__}"):
             draw(RadixCache(), matched=mark)

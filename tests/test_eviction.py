@@ -246,6 +246,12 @@ class Misreads(SmallestKeyFirst):
     reads = ("last_used", "colour")
 
 
+class ForgotTheComma(SmallestKeyFirst):
+    """Its tuple of one name is a string."""
+
+    reads = "last_used"
+
+
 class LacksMethods:
     """It cannot be told of a lock."""
 
@@ -263,6 +269,7 @@ REFUSED = {
     "a method is missing": (LacksMethods, TypeError, "policy LacksMethods has no method remove"),
     "reads nothing": (NoWords, ValueError, "policy NoWords does not say what it reads"),
     "reads what is not there": (Misreads, ValueError, "policy Misreads reads 'colour': a node has created, end"),
+    "reads a string": (ForgotTheComma, ValueError, "has the string 'last_used' as reads: expected a tuple of names"),
     "a long name": ("x" * 10**6, ValueError, "policy is 'xxx"),
 }
 

@@ -336,9 +336,12 @@ def order_named(policy: str | Callable[[], EvictionOrder]) -> tuple[str, Callabl
     for method in ("key", "add", "touch", "rekey", "remove", "covered", "bared", "first", "__iter__"):
         if not callable(getattr(made, method, None)):
             raise TypeError(f"policy {name} has no method {method}: expected those of EvictionOrder")
-    for field in getattr(made, "reads", ()):
+    reads = getattr(made, "reads", ())
+    if isinstance(reads, str):
+        raise ValueError(f"policy {name} has the string {bounded(reads)} as reads: expected a tuple of names")
+    for field in reads:
         if field not in READABLE:
             raise ValueError(f"policy {name} reads {bounded(field)}: a node has {', '.join(READABLE)}")
-    if not getattr(made, "reads", ()):
+    if not reads:
         raise ValueError(f"policy {name} does not say what it reads: some of {', '.join(READABLE)}")
     return name, policy

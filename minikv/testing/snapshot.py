@@ -91,7 +91,9 @@ def _roots(tree: Any) -> Iterator[tuple[str, Any]]:
     elif hasattr(tree, "root"):
         yield "root", tree.root
     else:
-        raise TypeError(f"cannot draw a {type(tree).__name__}: it has no roots, no root and no children")
+        raise TypeError(
+            f"cannot draw a {type(tree).__name__}: a tree has a root, roots or children, a pool has size and is_free"
+        )
 
 
 def _view(node: Any, key: Any, parent: int | None, label: Any, marks: list[str]) -> NodeView:
