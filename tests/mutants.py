@@ -75,6 +75,7 @@ JUDGES = {
     "serving/terminal": "chat broken_checkpoints",
     "serving/tokenizer": "tokenizer chat",
     "serving/tokenizer_file": "tokenizer_file tokenizer broken_checkpoints",
+    "serving/word_wrap": "word_wrap",
 }
 
 

@@ -352,6 +352,29 @@ def test_what_a_terminal_would_obey_is_not_printed():
     assert talk(chat_with(Escaping(END + 1))[0], "One\n", SamplingParams(2)).count("\N{REPLACEMENT CHARACTER}") == 2
 
 
+class Terminal(io.StringIO):
+    """As wide as `COLUMNS` says."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80])
+def test_on_a_terminal_lines_break_between_words_as_the_answer_comes(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    written = []
+    terminal = Terminal()
+    terminal.flush = lambda: written.append(terminal.getvalue())
+    question = "What happens when a request starts?"
+    converse(open_chat(asset("model")), read=io.StringIO(f"{question}\n"), write=terminal)
+    shown = terminal.getvalue().replace("you: ", "you: \n")  # a terminal also shows the key that ends a question
+    in_one_line = talk(open_chat(asset("model")), f"{question}\n")
+    assert max(map(len, shown.split("\n"))) < columns
+    assert re.sub(r"\d+ ms", "", " ".join(shown.split())) == re.sub(r"\d+ ms", "", " ".join(in_one_line.split()))
+    assert max(len(line) for line in in_one_line.split("\n")) > 80
+    assert len(set(written)) > 10  # it did not wait for the whole answer
+
+
 def test_ctrl_c_stops_the_answer_and_the_next_question_is_answered():
     model = Interrupted(at=4)
     chat, engine = chat_with(model)

@@ -7,6 +7,7 @@ done. A second one, for a model that takes long over a step, is an ordinary inte
 from __future__ import annotations
 
 import contextlib
+import shutil
 import signal
 import sys
 import threading
@@ -23,6 +24,7 @@ from minikv.serving.generation import Generation
 from minikv.serving.model import Llama
 from minikv.serving.sampling import Params
 from minikv.serving.tokenizer import load_tokenizer
+from minikv.serving.word_wrap import WordWrap
 from minikv.sizing import bytes_per_token
 from minikv.store import KVStore
 
@@ -50,13 +52,13 @@ def open_chat(folder: str | PathLike[str]) -> Chat:
 def converse(chat: Chat, params: Params = ANSWER, read: TextIO | None = None, write: TextIO | None = None) -> None:
     """Ask and answer until the input ends; `read` and `write` are the terminal's unless they are given."""
     write = write or sys.stdout
-    print(HELP, file=write)
+    print(_wrapped(HELP, write), file=write)
     for question in _questions(read or sys.stdin, write):
         if question == "/new":
             chat.reset()
-            print("A new conversation; what was computed is still in the cache.", file=write)
+            print(_wrapped("A new conversation; what was computed is still in the cache.", write), file=write)
         elif question.startswith("/"):
-            print(HELP, file=write)
+            print(_wrapped(HELP, write), file=write)
         else:
             _answer(chat, question, params, write)
 
@@ -84,17 +86,30 @@ def _questions(read: TextIO, write: TextIO) -> Iterator[str]:
 
 def _answer(chat: Chat, question: str, params: Params, write: TextIO) -> None:
     write.write("bot:")
+    lines = WordWrap(_width(write), column=len("bot:"))
     begin, first = time.perf_counter(), None
     with _ctrl_c() as pressed:
         try:
             for piece in chat.ask(question, params, stopped=pressed.is_set):
                 first = first or time.perf_counter() - begin
-                write.write(_printable(piece))
+                write.write(lines.push(_printable(piece)))
                 write.flush()
+            rest = lines.push(" ..." if pressed.is_set() else "") + lines.close()
         except ValueError as error:  # a question that is too long
-            print(f" {error}", file=write)
+            print(lines.push(f" {error}") + lines.close(), file=write)
             return
-        print(f"{' ...' if pressed.is_set() else ''}\n{_took(chat.last, first)}", file=write)
+        print(f"{rest}\n{_wrapped(_took(chat.last, first), write)}", file=write)
+
+
+def _width(write: TextIO) -> int | None:
+    """The columns that a line may fill; the last one stays empty, since some terminals go to the next line after it."""
+    return max(1, shutil.get_terminal_size().columns - 1) if write.isatty() else None
+
+
+def _wrapped(text: str, write: TextIO) -> str:
+    """`text` as lines that fit where it is written; in a file or a pipe it stays one line."""
+    lines = WordWrap(_width(write))
+    return lines.push(text) + lines.close()
 
 
 def _printable(text: str) -> str:
