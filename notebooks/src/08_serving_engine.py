@@ -250,9 +250,9 @@ class WholeBatches(Loop):
 questions, lengths = ("Hello!", "What is a page?", "Hi", "Hey", "Thanks!", "Bye"), (4, 20, 4, 4, 4, 4)
 for kind in (WholeBatches, Loop):
     asks = [Ask(asked(question), new) for question, new in zip(questions, lengths)]
-    store = KVStore(model.shape, 400, dtype=model.dtype)
-    serve(loop := kind(model, CacheManager(400, store=store), most=2), asks)
-    alone = [generate(ask.tokens[: ask.prompt], ask.end - ask.prompt, store, range(128))[0] for ask in asks]
+    kv = KVStore(model.shape, 400, dtype=model.dtype)
+    serve(loop := kind(model, CacheManager(400, store=kv), most=2), asks)
+    alone = [generate(ask.tokens[: ask.prompt], ask.end - ask.prompt, kv, range(128))[0] for ask in asks]
     same = alone == [ask.tokens[ask.prompt :] for ask in asks]
     print(f"{kind.__name__:12} {len(loop.log)} steps; everybody's answer is the same as alone: {same}")
 
