@@ -33,7 +33,7 @@ def test_an_entry_has_what_its_kind_needs(entry):
         assert entry.row
         assert entry.cell
         assert entry.engine in engines.COLUMNS
-        assert not entry.id
+        assert not entry.id or entry.id.startswith(f"{entry.engine}-")
     else:
         assert entry.kind in ("fact", "bug")
         assert re.fullmatch(r"[a-z0-9-]*[a-z][a-z0-9-]*", entry.id)
@@ -117,6 +117,17 @@ def sources(tmp_path):
 def test_sources_that_agree_have_no_miss(sources, capsys):
     assert engines.main([str(sources)]) == 0
     assert capsys.readouterr().out == f"{len(engines.entries())} entries, each where it says\n"
+
+
+def test_a_checkout_will_do_as_well_as_a_wheel(sources):
+    (sources / "sglang" / "python").mkdir()
+    (sources / "sglang" / "sglang").rename(sources / "sglang" / "python" / "sglang")
+    assert list(engines.misses(sources)) == []
+
+
+def test_an_entry_about_another_commit_wants_a_folder_of_its_own(sources):
+    shutil.rmtree(sources / "nano-vllm@812eb1c")
+    assert list(engines.misses(sources)) == [f"nano-vllm@812eb1c: no such folder in {sources}"]
 
 
 def test_a_planted_miss_is_found(sources, capsys):
