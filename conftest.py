@@ -9,6 +9,7 @@ import threading
 import pytest
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors, and the test processes share the cores already
+os.environ["MINIKV_MINE"] = os.devnull
 os.environ["MINIKV_PROGRESS"] = os.path.join(tempfile.mkdtemp(prefix="minikv-"), "progress.json")
 
 collect_ignore = ["notebooks/src"]  # to look for doctests in the source of a chapter is to run the chapter

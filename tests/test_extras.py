@@ -73,7 +73,7 @@ def test_the_course_needs_nothing_of_serving():
 
 def test_a_half_installed_course_is_sent_for_the_whole_course():
     said = json.loads(run(EVERY_NAME, lacked={"hypothesis"}).stdout)
-    assert set(said) == names_at("minikv.course.exercises")
+    assert set(said) == names_at("minikv.course.pieces")
     assert said["check"].endswith("pip install 'minikv[course]'")
 
 

@@ -157,9 +157,12 @@ def test_every_function_fits_on_a_screen():
     assert not {name: count for name, count in found.items() if count > 25}
 
 
+LEARNERS = ROOT / "minikv" / "course" / "pieces" / "engine.py"  # whose classes are in the place of ours
+
+
 def test_no_class_has_the_name_of_another():
     homes = {}
-    for path in MODULES:
+    for path in (path for path in MODULES if path != LEARNERS):
         for name in classes_of(path):
             homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
     assert "Sequence" in homes

@@ -1,4 +1,4 @@
-"""The exercises of chapter 03: page-aligned matches, the shape of a radix tree, and a split that gets lost."""
+"""The exercises of chapter 03: the shape of a radix tree, and a split that gets lost."""
 
 from __future__ import annotations
 
@@ -10,15 +10,6 @@ from minikv.course.exercises.ch00 import shared_prefix
 from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
 from minikv.course.exercises.judge import Script
 from minikv.prefix import RadixCache
-
-
-def aligned_match(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
-    """How many leading tokens of `edge` and `prompt` agree, counted in whole pages.
-
-    >>> aligned_match([1, 2, 3, 4], [1, 2, 3, 9], page_size=2)
-    2
-    """
-    return shared_prefix(edge, prompt) // page_size * page_size
 
 
 def radix_nodes(prompts: Sequence[Sequence[int]]) -> int:
@@ -99,34 +90,6 @@ class CarelessTree(Tree):
         return child
 
 
-def _not_aligned(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
-    return shared_prefix(edge, prompt)
-
-
-def _rounded_up(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
-    return -(-shared_prefix(edge, prompt) // page_size) * page_size
-
-
-def _in_pages(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
-    return shared_prefix(edge, prompt) // page_size
-
-
-def _remainder(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
-    return shared_prefix(edge, prompt) % page_size
-
-
-def _anywhere(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
-    return sum(a == b for a, b in zip(edge, prompt)) // page_size * page_size
-
-
-def _page_by_page(edge: Sequence[int], prompt: Sequence[int], page_size: int) -> int:
-    """Compares slices, of which the last may be short."""
-    same = 0
-    while same < len(edge) and list(edge[same : same + page_size]) == list(prompt[same : same + page_size]):
-        same += page_size
-    return same
-
-
 def _distinct_prompts(prompts: Sequence[Sequence[int]]) -> int:
     return len({tuple(prompt) for prompt in prompts})
 
@@ -196,28 +159,9 @@ def _only_the_old() -> Script:
     return Script((), (("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [2, 3])), ("match", ([1, 2],))))
 
 
-_EDGE = st.lists(st.integers(0, 1), max_size=9)
-
 EXERCISES = (
     Exercise(
-        id="3.1",
-        name="aligned_match",
-        reference=aligned_match,
-        cases=[([], [], 1), ([1, 2], [1, 2], 2), ([1, 2], [1, 2], 4), ([1, 2, 3, 4], [1, 2, 3, 9], 2),
-               ([1, 2, 3, 4], [1, 2, 3, 4, 5], 4), ([1, 2], [1, 9], 2)],
-        strategy=st.tuples(_EDGE, _EDGE, st.integers(1, 4)),
-        hint="count the tokens that agree, and then drop what does not fill a page",
-        wrong=(
-            Wrong(_not_aligned, "drop the tokens that do not fill a page: half a page cannot be shared"),
-            Wrong(_rounded_up, "round down: the last page must agree in all of its tokens"),
-            Wrong(_in_pages, "the answer counts tokens, not pages"),
-            Wrong(_remainder, "% gives what does not fill a page: that is what to drop, not what to return"),
-            Wrong(_anywhere, "stop at the first difference: what is equal after it cannot be shared"),
-            Wrong(_page_by_page, "the slice at the end may be shorter than a page, and then it is not a page"),
-        ),
-    ),
-    Exercise(
-        id="3.2",
+        id="3.5",
         name="radix_nodes",
         reference=radix_nodes,
         cases=[([],), ([[1, 2, 3]],), ([[1], [2]],), ([[1, 2], [1, 2]],), ([[1, 2, 3], [1, 2, 4]],),
@@ -235,7 +179,7 @@ EXERCISES = (
         ),
     ),
     Hunt(
-        id="3.3",
+        id="3.6",
         name="CarelessTree",
         careless=CarelessTree,
         reference=Tree,

@@ -1,4 +1,4 @@
-"""`check` an answer and see the smallest case on which it fails; `progress` over the whole course.
+"""`check` an answer to an exercise and see the smallest case on which it fails.
 
 Each chapter's exercises are in `chNN.py` beside this file: a reference, hand-picked cases, a Hypothesis strategy for
 more, and the wrong answers that people give, each with the hint that helps. An exercise's id is the same in the
@@ -8,7 +8,7 @@ notebook, here and in the tests.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +28,7 @@ from minikv.course.exercises.judge import (
     run,
     smallest,
 )
-from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, recall, remember
+from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.errors import bounded, whole_number
 
 CHAPTERS = range(9)
@@ -240,23 +240,3 @@ def _show_both(difference: Difference) -> None:
         print(beside(*drawn.value))
     else:
         display(beside(*drawn.value))  # type: ignore[no-untyped-call]
-
-
-def progress(chapters: Iterable[int] = CHAPTERS) -> None:
-    """Print for each chapter the exercises that are solved (✅), tried (❌) and not tried (⬜).
-
-    The best `check` of an exercise counts: an exercise that was solved keeps its ✅ when another answer is tried later.
-    The record is the file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names. To
-    begin anew, delete it. An unreadable record is reported, and left as it is.
-
-    >>> progress([])
-    0 of 0 solved
-    """
-    if not isinstance(chapters, Iterable):
-        raise TypeError(f"chapters are {bounded(chapters)}: expected their numbers")
-    marks, solved, total = recall(), 0, 0
-    for chapter in chapters:
-        row = [(exercise.id, marks.get(exercise.id, NOT_ATTEMPTED)) for exercise in exercises_of(chapter)]
-        solved, total = solved + sum(mark == RIGHT for _, mark in row), total + len(row)
-        print(f"chapter {chapter:02d}   " + "   ".join(f"{mark} {name}" for name, mark in row))
-    print(f"{solved} of {total} solved")

@@ -72,14 +72,14 @@ class Script:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one call came to: a value, or the error that it raised; and whether it printed something.
+    """What one call came to: a value, or the error that it raised; and what it printed.
 
     `NotImplementedError` means not attempted.
     """
 
     value: Any = None
     error: BaseException | None = None
-    printed: bool = False
+    printed: str = ""
 
     @property
     def attempted(self) -> bool:
@@ -90,7 +90,7 @@ class Outcome:
         """Whether this is what was `expected`: an equal value, or an error of that kind."""
         if expected.error is not None:
             return self.error is not None and isinstance(self.error, type(expected.error))
-        return self.error is None and _same(self.value, expected.value)
+        return self.error is None and agree(self.value, expected.value)
 
     def __str__(self) -> str:
         if isinstance(self.error, TooLong):
@@ -139,14 +139,18 @@ def run(answer: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
         builtins.input = _nobody_answers
         limit.start()
         value = answer(*copy.deepcopy(args))
-        return Outcome(value, printed=not said.closed and bool(said.getvalue()))
+        return Outcome(value, printed=_said(said))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also SystemExit, and whatever else a learner raises
-        return Outcome(error=error)
+        return Outcome(error=error, printed=_said(said))
     finally:
         sys.stdout, sys.stderr, builtins.input = saved
         limit.stop()
+
+
+def _said(output: io.StringIO) -> str:
+    return "" if output.closed else output.getvalue()
 
 
 def _nobody_answers(prompt: object = "") -> str:
@@ -169,11 +173,16 @@ def _plain(value: Any) -> Any:
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def _same(got: Any, expected: Any) -> bool:
+def agree(got: Any, expected: Any) -> bool:
+    """Whether two values are equal, whatever they are: a tuple, a list and an array of the same numbers are.
+
+    >>> agree((1, 2), np.array([1, 2])), agree(1.0, 1)
+    (True, False)
+    """
     try:
         got, expected = _plain(got), _plain(expected)
         if isinstance(got, list) and isinstance(expected, list):
-            return len(got) == len(expected) and all(map(_same, got, expected))
+            return len(got) == len(expected) and all(map(agree, got, expected))
         if callable(got) and callable(expected):
             return True  # two methods, say, in the place of a number: neither is an answer
         if isinstance(got, float) != isinstance(expected, float):

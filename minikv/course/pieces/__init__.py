@@ -1,0 +1,23 @@
+"""The engine that the learner builds, piece by piece: `check`, hints, predictions, and the learner's own file."""
+
+from minikv.course.pieces.checking import accepted, begin, check, hint, mine, solution
+from minikv.course.pieces.guessing import fold, guess
+from minikv.course.pieces.progress import progress
+from minikv.course.pieces.sections import given, ours
+from minikv.course.pieces.showing import Code, source
+
+__all__ = [
+    "Code",
+    "accepted",
+    "begin",
+    "check",
+    "fold",
+    "given",
+    "guess",
+    "hint",
+    "mine",
+    "ours",
+    "progress",
+    "solution",
+    "source",
+]

@@ -1,0 +1,5 @@
+"""The pieces of chapter 02."""
+
+from minikv.course.pieces.piece import Piece
+
+PIECES: tuple[Piece, ...] = ()

@@ -1,0 +1,187 @@
+"""The pieces of chapter 03: split, walk, insert and match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.observe import edge, links, outline, path_tokens, planted, preorder, told, two
+from minikv.course.pieces.piece import Cost, Piece, Shot
+from minikv.course.pieces.sections import World
+
+_PROMPT = st.lists(st.integers(0, 2), max_size=7)
+_PROMPTS = st.lists(_PROMPT, max_size=5)
+_NEAR, _FORK = [[1, 2, 3, 4, 5]], [[1, 2, 3, 4, 5], [1, 2, 3, 7, 8]]
+
+
+def play_split(world: World, case: Any) -> Iterator[Shot]:
+    """A tree with `prompts`; one of its edges, the `which`-th that is long enough, is cut."""
+    prompts, which, at = case
+    root = planted(world, prompts)
+    long = [node for node in preorder(root) if len(node.tokens) > 1]
+    if not long:
+        return
+    node = long[which % len(long)]
+    at = 1 + at % (len(node.tokens) - 1)
+    caption = f"cut {edge(node)} after {at}"
+    yield Shot("before", {"the tree": outline(root)}, root)
+    upper = world["split"](node, at)
+    seen = {
+        "what is returned": edge(upper), "the old node": edge(node), "the tree": outline(root),
+        "the links": links(root),
+    }  # fmt: skip
+    yield Shot(caption, seen, root)
+
+
+def play_walk(world: World, case: Any) -> Iterator[Shot]:
+    """A tree with `prompts`; each of `queries` is walked."""
+    prompts, queries = case
+    root = planted(world, prompts)
+    yield Shot("before", {"the tree": outline(root)}, root)
+    for query in queries:
+        given = list(query)
+        node, length = two(world["walk"](root, given))
+        seen = {
+            "the length": length, "the path to the node": path_tokens(node), "the node": edge(node),
+            "the tree": outline(root), "the links": links(root), "the prompt afterwards": given,
+        }  # fmt: skip
+        yield Shot(f"walk {told(query)}", seen, root)
+
+
+def play_insert(world: World, case: Any) -> Iterator[Shot]:
+    """The prompts come one after the other into an empty tree."""
+    root, slot = world["Node"]([], []), 0
+    for prompt in case:
+        tokens, slots = list(prompt), list(range(slot, slot + len(prompt)))
+        node, there = two(world["insert"](root, tokens, slots))
+        seen = {
+            "what was there": there, "the tree": outline(root), "the links": links(root),
+            "the path to the node": path_tokens(node), "the prompt afterwards": tokens,
+            "the slots afterwards": slots,
+        }  # fmt: skip
+        yield Shot(f"insert {told(prompt)} in slots from {slot} on", seen, root)
+        slot += len(prompt)
+
+
+def play_match(world: World, case: Any) -> Iterator[Shot]:
+    """A tree with `prompts`; each of `queries` is asked for."""
+    prompts, queries = case
+    root = planted(world, prompts)
+    yield Shot("before", {"the tree": outline(root)}, root)
+    for query in queries:
+        node, slots = two(world["match"](root, list(query)))
+        seen = {
+            "the slots": slots, "the path to the node": path_tokens(node), "the tree": outline(root),
+            "the links": links(root),
+        }  # fmt: skip
+        yield Shot(f"match {told(query)}", seen, root)
+
+
+class _Children(dict[Any, Any]):
+    """Children that count how often one of them is looked at."""
+
+    def __init__(self, tally: list[int]):
+        super().__init__()
+        self.tally = tally
+
+    def _count(self, name: str, many: bool) -> Any:
+        self.tally[0] += len(self) if many else 1
+        return getattr(super(), name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._count("__getitem__", many=False)(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """A child, or the default."""
+        return self._count("get", many=False)(key, default)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._count("__iter__", many=True)())
+
+    def keys(self) -> Any:
+        """All first tokens."""
+        return self._count("keys", many=True)()
+
+    def values(self) -> Any:
+        """All children."""
+        return self._count("values", many=True)()
+
+    def items(self) -> Any:
+        """All of both."""
+        return self._count("items", many=True)()
+
+
+def nodes_looked_at(world: World) -> int:
+    """How many children are looked at while a prompt is walked in a tree whose root has a hundred."""
+    tally, plain_node = [0], world["Node"]
+
+    class Counting(plain_node):  # type: ignore[misc, valid-type]
+        def __init__(self, *args: Any):
+            super().__init__(*args)
+            self.children = _Children(tally)
+
+    world["Node"] = Counting
+    try:
+        root = planted(world, [[first, 200, 201] for first in range(100)] + [[7, 200, 202]])
+        tally[0] = 0
+        world["walk"](root, [7, 200, 202, 5])
+        return tally[0]
+    finally:
+        world["Node"] = plain_node
+
+
+PIECES = (
+    Piece(
+        id="3.1", name="split", play=play_split,
+        cases=[(_NEAR, 0, 2), (_FORK, 0, 0), ([[1, 2, 3], [4, 5]], 1, 0), (_FORK, 1, 0),
+               ([[1, 2, 3, 4], [1, 2]], 1, 0)],
+        strategy=st.tuples(_PROMPTS, st.integers(0, 9), st.integers(0, 9)),
+        hints=(
+            "Make the upper node first: it gets the first `at` tokens, the first `at` slots, and the old parent.",
+            "Four links have to change: the parent's dictionary, the upper node's parent, the upper node's dictionary, "
+            "and the old node's parent.",
+            "The parent finds its child under the first token of the edge, and so must the upper node: after the cut "
+            "the old node begins with another token than before.",
+        ),
+    ),
+    Piece(
+        id="3.2", name="walk", play=play_walk,
+        cases=[([], [[1]]), (_NEAR, [[1, 2, 3, 4, 5]]), (_NEAR, [[9]]), (_NEAR, [[]]), (_NEAR, [[1, 2, 9]]),
+               (_NEAR, [[1, 2]]), (_FORK, [[1, 2, 3, 7, 8, 9], [1, 2, 3, 4, 6]]), ([[1, 1, 1], [2, 1]], [[1, 1, 2]])],
+        strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, min_size=1, max_size=2)),
+        hints=(
+            "Keep two things: the node where you are, and `at`, how many tokens you have followed. Look up "
+            "`tokens[at]` in the node's children.",
+            "When there is such a child, `common` tells how many tokens of its edge agree with the rest of the prompt.",
+            "If the whole edge agrees, go down. If only a part agrees, split the edge there: the walk ends at the "
+            "node that the split returned.",
+        ),
+        cost=Cost("children looked at", nodes_looked_at, 3,
+                  "the dictionary finds the child by its first token: there is no need to look at the others"),
+    ),
+    Piece(
+        id="3.3", name="insert", play=play_insert,
+        cases=[[[1, 2, 3]], _FORK, [[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [1, 2]], [[1, 2], [1, 2, 3]], [[]],
+               [[1, 2, 3, 4], [1, 2, 5], [1, 2, 5, 6]], [[1], [2]]],
+        strategy=_PROMPTS,
+        hints=(
+            "Walk first. What the walk did not find is new: `tokens[there:]`, with the slots at the same places.",
+            "If anything is new, it becomes one leaf below the node where the walk ended. A node is found under the "
+            "first token of its own edge.",
+            "If nothing is new, no leaf is made, and the prompt ends at the node that the walk returned.",
+        ),
+    ),
+    Piece(
+        id="3.4", name="match", play=play_match,
+        cases=[(_FORK, [[1, 2, 3, 7, 8]]), (_NEAR, [[1, 2, 9]]), (_NEAR, [[9]]), ([], [[]]),
+               ([[1, 2], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6]], [[1, 2, 3, 4, 5, 6, 7]])],
+        strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, min_size=1, max_size=2)),
+        hints=(
+            "Walk down first. The node where the walk ends knows its parent, which knows its own, up to the root.",
+            "Going up you meet the runs of slots in the wrong order: the last run first.",
+            "Collect the runs on the way up, turn the list of runs around, and put their slots one after the other.",
+        ),
+    ),
+)  # fmt: skip

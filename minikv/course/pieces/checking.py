@@ -1,0 +1,218 @@
+"""`check`: judge an answer, keep what is right, and give what the chapter goes on with. And the ladder of hints."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import sys
+from typing import Any
+
+from minikv.course.exercises.exercise import check as check_exercise
+from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
+from minikv.course.pieces.guessing import forget_guesses
+from minikv.course.pieces.mine import keep, recalled, world_with
+from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
+from minikv.course.pieces.piece import Piece, all_pieces, find_piece
+from minikv.course.pieces.sections import World, given, ours
+from minikv.course.pieces.showing import Code, show_both
+from minikv.course.pieces.trial import Judgement, Parting, judge, known_mistake, rebound, world_for
+
+_accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
+_taken: dict[str, int] = {}  # how many hints were given
+
+
+def begin(chapter: int, namespace: World) -> None:
+    """Make a notebook ready: our pieces up to its chapter, the classes around them, and what the learner has of them.
+
+    Cells may then run in any order. The set-up cell of each chapter calls it with its `globals()`.
+
+    >>> begin(3, here := {}); here["split"].__name__, "lock" in here
+    ('split', False)
+    """
+    _accepted.clear()
+    _taken.clear()
+    forget_guesses()
+    given(namespace)
+    for piece in all_pieces(up_to=5 if chapter == 4 else chapter):
+        namespace[piece.name] = ours(piece.id, namespace)
+    kept = recalled()
+    for piece in all_pieces(up_to=chapter):
+        if piece.id in kept:
+            _recall(piece, kept[piece.id], namespace)
+
+
+def _recall(piece: Piece, text: str, namespace: World) -> None:
+    """Let a piece of the learner's file run, if it is still right."""
+    try:
+        found = judge(piece, world_with(text, namespace), thorough=False).parting
+        why = found.words if found else ""
+    except Exception as error:  # a section that was edited by hand may do anything
+        why = f"{type(error).__name__}: {error}"
+    if why:
+        print(f"  {piece.id} {piece.name} of my_minikv.py is set aside, and ours runs: {why:.200}")
+    else:
+        exec(compile(text, f"<my_minikv {piece.id}>", "exec"), namespace)
+        _accepted[piece.id] = namespace[piece.name]
+
+
+def check(label: str, answer: Any = None) -> Any:
+    """Judge an answer to a piece or an exercise, named as in the notebook, and print one line; never raises.
+
+    The line is ⬜ not attempted, ❌ with the smallest failing case, or ✅. For a piece it returns what the chapter goes
+    on with: the answer once it is right, the newest right one, or ours. What is right is kept in `my_minikv.py`.
+
+    >>> def split(node, at):
+    ...     return node
+    >>> split = check("3.1 split", split)  # doctest: +ELLIPSIS
+    ❌ 3.1 split: cut [1 2 3 4 5] in slots 0-4 after 3. what is returned: [1 2 3 4 5] in slots 0-4; expected: ...
+      hint("3.1") helps a little, and again a little more.
+    """
+    piece = find_piece(str(label))
+    if piece is None:
+        check_exercise(str(label), answer)
+        return None
+    namespace = _namespace_of(answer)
+    try:
+        mark, words, notes = _judged(piece, answer, namespace)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever an answer manages to break, the notebook goes on
+        mark, words, notes = WRONG, f"could not be judged, {type(error).__name__}: {error}", []
+    print(f"{mark} {piece.id} {piece.name}: {words}", *notes, sep="\n")
+    if mark != NOT_ATTEMPTED:
+        remember(piece.id, mark)
+    namespace[piece.name] = _accepted.get(piece.id) or ours(piece.id, namespace)
+    return namespace[piece.name]
+
+
+def _namespace_of(answer: Any) -> World:
+    """The globals that an answer was written in; those of the notebook where it has none."""
+    found: World = getattr(answer, "__globals__", None) or vars(sys.modules["__main__"])
+    return found
+
+
+def _judged(piece: Piece, answer: Any, namespace: World) -> tuple[str, str, list[str]]:
+    """The mark, what to say, and further lines."""
+    if not callable(answer):
+        kind = "nothing" if answer is None else f"a value of type {type(answer).__name__}"
+        words = f'you passed {kind}: pass the function itself, as in check("{piece.id} {piece.name}", {piece.name})'
+        return WRONG, words, []
+    world = world_for(piece, answer, namespace, _accepted)
+    found = judge(piece, world)
+    if found.is_inconstant:
+        return WRONG, "gives different answers to the same case: keep nothing between two calls", _earlier(piece)
+    if found.parting is not None:
+        return _not_right(piece, answer, world, found.parting)
+    words = _praise(piece, world, found)
+    if words.startswith("right, but"):
+        return WRONG, words, _earlier(piece)
+    _accepted[piece.id] = answer
+    note = keep(piece, answer, namespace)
+    return RIGHT, words, [note] if note else []
+
+
+def _praise(piece: Piece, world: World, found: Judgement) -> str:
+    words = f"right in {found.cases} cases"
+    if piece.cost is None:
+        return words
+    mine = piece.cost.count(world)
+    ours_takes = piece.cost.count(world_for(piece, ours(piece.id, world), world))
+    if mine > piece.cost.most * ours_takes:
+        return f"right, but it takes {mine} {piece.cost.unit} where ours takes {ours_takes}: {piece.cost.why}"
+    return f"{words}; {piece.cost.unit}: {mine}, ours {ours_takes}"
+
+
+def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> tuple[str, str, list[str]]:
+    if not found.attempted:
+        if _lines_below_raise(answer, piece.name):
+            return WRONG, "your lines stand below `raise NotImplementedError`: delete that line", _earlier(piece)
+        goes_on = "yours of before runs on" if piece.id in _accepted else "the chapter goes on with ours"
+        return NOT_ATTEMPTED, "not attempted yet", [f"  {goes_on[0].upper()}{goes_on[1:]}."]
+    words, known = found.words, known_mistake(piece, world, found.case)
+    notes = [f"  It printed: {found.printed.strip()[:200]}"] if found.printed.strip() else []
+    if known is not None:
+        notes.insert(0, f"  Hint: {known.hint}.")
+    elif found.error is None or not isinstance(found.error, NameError):
+        notes.insert(0, f'  hint("{piece.id}") helps a little, and again a little more.')
+    show_both(piece, world, found)
+    return WRONG, words, [*notes, *_earlier(piece)]
+
+
+def _earlier(piece: Piece) -> list[str]:
+    return ["  Your earlier one, which was right, runs on."] if piece.id in _accepted else []
+
+
+def _lines_below_raise(answer: Any, name: str) -> bool:
+    """Whether the learner wrote an answer and left the line in front of it that raises."""
+    with contextlib.suppress(NotKeptError, SyntaxError, OSError):
+        found = [part for part in parts(cell_of(answer, name)) if name in binds(part)]
+        if found and isinstance(found[-1], ast.FunctionDef):
+            body = [s for s in found[-1].body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+            return len(body) > 1 and isinstance(body[0], ast.Raise)
+    return False
+
+
+def hint(label: str) -> None:
+    """Print a hint about a piece; each further call says a little more.
+
+    >>> hint("3.1")
+    Hint 1 of 3: Make the upper node first: it gets the first `at` tokens, the first `at` slots, and the old parent.
+    """
+    piece = find_piece(str(label))
+    if piece is None:
+        print(_no_such_piece(label))
+        return
+    step = _taken.get(piece.id, 0)
+    if step < len(piece.hints):
+        print(f"Hint {step + 1} of {len(piece.hints)}: {piece.hints[step]}")
+    else:
+        print(f'That was the last hint. solution("{piece.id}") shows how we would write it.')
+    _taken[piece.id] = min(step + 1, len(piece.hints))
+
+
+def solution(label: str) -> Code | None:
+    """Our code for a piece.
+
+    >>> print(solution("3.3"))
+    def insert(root, tokens, slots):
+        \"\"\"Cache `tokens`; return the node where they end, and how many were there.\"\"\"
+        node, there = walk(root, tokens)
+        if there < len(tokens):
+            leaf = Node(tokens[there:], slots[there:], node)
+            node.children[tokens[there]] = leaf
+            node = leaf
+        return node, there
+    """
+    piece = find_piece(str(label))
+    if piece is None:
+        print(_no_such_piece(label))
+        return None
+    return Code(piece.solution)
+
+
+def _no_such_piece(label: object) -> str:
+    return f"{WRONG} there is no piece {str(label)!r:.60}; there are {', '.join(piece.id for piece in all_pieces())}"
+
+
+def mine() -> None:
+    """Print whose each piece is: yours, or ours until yours is right.
+
+    >>> mine()  # doctest: +ELLIPSIS
+    piece           whose
+    ...
+    """
+    kept = recalled()
+    print("piece           whose")
+    for piece in all_pieces():
+        whose = "mine" if piece.id in _accepted or piece.id in kept else "ours"
+        print(f"{piece.id} {piece.name:11} {whose}")
+
+
+def accepted(piece: str, world: World) -> Any:
+    """The learner's function for a piece over `world`, or ours.
+
+    >>> accepted("5.1", {}).__name__
+    'link'
+    """
+    found = _accepted.get(piece)
+    return ours(piece, world) if found is None else rebound(found, world)

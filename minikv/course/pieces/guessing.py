@@ -1,0 +1,107 @@
+"""Predictions: `guess` before you look, `fold` over what gives the answer away.
+
+A `<details>` element in an output is closed on opening, after Run All and in exported HTML, in notebooks that are not
+trusted as well; hiding a cell's output by its metadata is none of that. On a code-hosting site nothing is folded.
+"""
+
+from __future__ import annotations
+
+import base64
+from html import escape
+from typing import Any
+
+from minikv.course.exercises.judge import agree, shown
+from minikv.course.pictures import Picture
+
+_guesses: dict[str, Any] = {}
+_missed: dict[str, str] = {}
+
+
+def guess(label: str, question: str, value: Any = None) -> None:
+    """Note your prediction, a number or a few words, before the next cell shows what is so.
+
+    >>> guess("3.9", "how many nodes are there?", None)
+    🔮 3.9 how many nodes are there? Put your answer in place of None, then run the next cell.
+    >>> guess("3.9", "how many nodes are there?", 4)
+    🔮 3.9 noted: 4. Run the next cell.
+    """
+    name = str(label).split()[0]
+    if value is None:
+        _guesses.pop(name, None)
+        print(f"🔮 {name} {question} Put your answer in place of None, then run the next cell.")
+    else:
+        _guesses[name] = value
+        print(f"🔮 {name} noted: {shown(value)}. Run the next cell.")
+
+
+def forget_guesses() -> None:
+    """Begin anew, as a notebook does."""
+    _guesses.clear()
+    _missed.clear()
+
+
+def missed() -> dict[str, str]:
+    """The predictions that were missed in this session, by label: what was so."""
+    return dict(_missed)
+
+
+def predictions() -> tuple[int, int]:
+    """How many predictions were made in this session, and how many of them were right.
+
+    >>> forget_guesses(); predictions()
+    (0, 0)
+    """
+    return len(_guesses), len(_guesses) - len(_missed)
+
+
+def fold(label: str, answer: Any, *things: Any) -> Folded:
+    """What is so, behind a click until there is a guess: closed in a stored notebook, open once you have guessed.
+
+    `answer` is what `guess` is compared with, and `things` are what shows it: text or pictures.
+
+    >>> fold("3.9", 4, "root > [1 2]")
+    3.9, what is so: 4
+    root > [1 2]
+    """
+    return Folded(str(label).split()[0], answer, things)
+
+
+class Folded:
+    """What `fold` made: the answer to a prediction, and what shows it."""
+
+    def __init__(self, label: str, answer: Any, things: tuple[Any, ...]):
+        self.label, self.answer, self.things = label, answer, things
+        guessed = _guesses.get(self.label)
+        self.verdict = "" if guessed is None else self._compared(guessed)
+
+    def _compared(self, guessed: Any) -> str:
+        if agree(guessed, self.answer) or str(guessed).strip().lower() == str(self.answer).strip().lower():
+            _missed.pop(self.label, None)
+            return f"You said {shown(guessed)}, and that is right."
+        _missed[self.label] = shown(self.answer)
+        return f"You said {shown(guessed)}. A prediction that fails is worth more than one that does not: why?"
+
+    def __repr__(self) -> str:
+        lines = [f"{self.label}, what is so: {shown(self.answer)}", *map(_text, self.things)]
+        return "\n".join([self.verdict, *lines] if self.verdict else lines)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        summary = f"{self.label}: what is so" + ("" if self.verdict else " (make your guess, then click)")
+        body = "".join(map(_html, self.things))
+        verdict = f"<p><strong>{escape(self.verdict)}</strong></p>" if self.verdict else ""
+        answer = f"<p>{escape(shown(self.answer))}</p>"
+        head = f"<details{' open' if self.verdict else ''}><summary>{escape(summary)}</summary>"
+        return {"text/plain": repr(self), "text/html": f"{head}{verdict}{answer}{body}</details>"}
+
+
+def _text(thing: Any) -> str:
+    return thing.text if isinstance(thing, Picture) else str(thing)
+
+
+def _html(thing: Any) -> str:
+    """A thing as HTML: a picture as an image, since inline SVG is taken out of a notebook that is not trusted."""
+    png = thing.png if isinstance(thing, Picture) else None
+    if png is not None:
+        data = base64.b64encode(png).decode()
+        return f'<img alt="{escape(_text(thing))}" src="data:image/png;base64,{data}">'
+    return f"<pre>{escape(_text(thing))}</pre>"

@@ -1,0 +1,155 @@
+"""The learner's own file, `my_minikv.py`: every piece that was right, and ours where theirs is still to come.
+
+It is written by `check`, section by section. A section that the learner edits stays as it is. A new piece goes in only
+when every own piece is right in the new file, and the file is replaced in one act, so it always runs.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from minikv.course.pieces.origin import NotKeptError, definitions, gather
+from minikv.course.pieces.piece import Piece, all_pieces, find_piece
+from minikv.course.pieces.sections import World, section_of, sections
+from minikv.course.pieces.trial import judge
+from minikv.files import locked, replace
+
+HEAD = '''"""My own engine: the pieces that I wrote in the course, and ours where mine are still to come.
+
+A section begins with `# %%`. Edit a section of yours here or in its chapter; `check` keeps the one that is right.
+"""
+from minikv.course.pieces import given, ours
+
+given(globals())  # Pool, Node, RadixCache, Ring, Sequence and CacheManager, as the chapters show them
+'''
+MINE, OURS = " · mine", " · ours, until mine is right"
+_waiting: dict[str, dict[str, str]] = {}  # right pieces that do not fit the file yet: tried again with the next one
+
+
+def mine_path() -> Path | None:
+    """Where the file is: `MINIKV_MINE`, or `my_minikv.py` in the working folder; `None` where there is to be none."""
+    named = os.environ.get("MINIKV_MINE")
+    return None if named == os.devnull else Path(named or "my_minikv.py")
+
+
+def kept_sections(text: str) -> dict[str, str]:
+    """The text of each section of the learner's own, by the id of its piece."""
+    return {s.id: s.text for s in sections(text) if s.remark == MINE and find_piece(s.id)}
+
+
+def assembled(kept: Mapping[str, str]) -> str:
+    """The whole file: the learner's sections, and ours in the place of the others.
+
+    >>> 'walk = ours("3.2", globals())' in assembled({"3.1": "def split(node, at): ..."})
+    True
+    """
+    found, newest = [HEAD], {piece.name: piece.id for piece in all_pieces()}
+    for piece in all_pieces():
+        if piece.id in kept:
+            found.append(f"# %% {piece.id} {piece.name}{MINE}\n{kept[piece.id]}")
+        elif newest[piece.name] == piece.id:
+            found.append(f'# %% {piece.id} {piece.name}{OURS}\n{piece.name} = ours("{piece.id}", globals())\n')
+    return "\n".join(found)
+
+
+def load(text: str, name: str = "my_minikv") -> World:
+    """Run the text of such a file as a module of its own; what it defines."""
+    module, file = ModuleType(name), f"<{name}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    exec(compile(text, file, "exec"), module.__dict__)
+    return vars(module)
+
+
+def keep(piece: Piece, answer: Any, world: World) -> str:
+    """Put a right answer into the file; nothing to say, or why it is not there yet."""
+    path = mine_path()
+    if path is None:
+        return ""
+    try:
+        texts = gather(piece.name, answer, world)
+        with locked(path):
+            old = path.read_text("utf-8") if path.exists() else ""
+            replace(path, _with(piece, texts, old))
+    except (NotKeptError, OSError, ValueError) as error:
+        return f"  It is not in {path.name} yet: {error}."
+    return ""
+
+
+def _with(piece: Piece, texts: dict[str, str], old: str) -> str:
+    """The new text of the file: with what waits too if that fits, else without it."""
+    kept = {id: text for id, text in kept_sections(old).items() if id != piece.id}
+    waiting = {id: waits for id, waits in _waiting.items() if id != piece.id}
+    if waiting:
+        try:
+            text = _fitted({**_as_texts(kept), **waiting, piece.id: texts})
+        except NotKeptError:
+            pass
+        else:
+            _waiting.clear()
+            return text
+    try:
+        return _fitted({**_as_texts(kept), piece.id: texts})
+    except NotKeptError:
+        _waiting[piece.id] = texts
+        raise
+
+
+def _as_texts(kept: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    found = {}
+    for id, text in kept.items():
+        try:
+            found[id] = dict(definitions(text))
+        except SyntaxError as error:
+            raise NotKeptError(f"its section {id} is broken, line {error.lineno} of it: {error.msg}") from None
+    return found
+
+
+def _fitted(wanted: Mapping[str, dict[str, str]]) -> str:
+    """The file with these sections; `NotKeptError` where two of them disagree, or one is not right in it."""
+    homes: dict[str, str] = {}
+    kept = {}
+    for id, texts in sorted(wanted.items()):
+        own = []
+        for name, text in texts.items():
+            other = homes.get(name)
+            if other is None or name == section_of(id).name:
+                homes[name] = id
+                own.append(text)
+            elif wanted[other][name] != text:
+                raise NotKeptError(f"`{name}` is in {other} too, and not the same: give it another name")
+        kept[id] = "\n\n\n".join(own) + "\n"
+    text = assembled(kept)
+    _prove(text, kept)
+    return text
+
+
+def _prove(text: str, kept: Mapping[str, str]) -> None:
+    """Every own piece must be right in the file by itself."""
+    world = load(text)
+    for id, own in kept.items():
+        piece = find_piece(id)
+        assert piece is not None
+        if (parts := judge(piece, world_with(own, world), thorough=False).parting) is not None:
+            raise NotKeptError(f"in the file by itself {id} {piece.name} is not right: {parts.words}")
+
+
+def world_with(own: str, world: World) -> World:
+    """`world` with one of the learner's sections run in it."""
+    found = dict(world)
+    exec(compile(own, "<my_minikv>", "exec"), found)
+    return found
+
+
+def recalled() -> dict[str, str]:
+    """The learner's sections that are in the file, by id; an unreadable file is reported, and has none."""
+    path = mine_path()
+    try:
+        return kept_sections(path.read_text("utf-8")) if path is not None and path.exists() else {}
+    except (OSError, UnicodeDecodeError) as error:
+        print(f"  {path} cannot be read, so our pieces run: {error}")
+        return {}

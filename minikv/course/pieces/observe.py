@@ -1,0 +1,135 @@
+"""What can be seen of a structure, in words that are short and always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minikv.course.pieces.sections import World, ours
+from minikv.testing.snapshot import plain, ranges, shorten
+
+MOST = 200  # nodes: a tree with a loop in it ends here
+
+
+def told(tokens: Any) -> str:
+    """Tokens as they are written in a caption.
+
+    >>> told([1, 2, 3]), told([])
+    ('[1 2 3]', '[]')
+    """
+    return f"[{shorten(list(tokens))}]"
+
+
+def edge(node: Any) -> str | None:
+    """A node's tokens and slots, in words; `None` for what is not a node.
+
+    >>> from types import SimpleNamespace as Node
+    >>> edge(Node(tokens=[1, 2], slots=[5, 6]))
+    '[1 2] in slots 5-6'
+    """
+    if not hasattr(node, "tokens") or not hasattr(node, "slots"):
+        return None if node is None else f"a {type(node).__name__}"
+    slots = plain(node.slots)
+    held = f"in slot{'s' * (len(slots) > 1)} {ranges(slots)}" if slots else "without slots"
+    locks = getattr(node, "locks", 0)
+    return f"{told(node.tokens)} {held}" + (f", locked ×{locks}" if locks else "") if node.tokens else "the root"
+
+
+def outline(root: Any) -> str:
+    """A whole tree on one line: below a node stand its children, in order.
+
+    >>> from types import SimpleNamespace as Node
+    >>> leaf = Node(tokens=[3], slots=[7], children={})
+    >>> outline(Node(tokens=[], slots=[], children={1: Node(tokens=[1, 2], slots=[5, 6], children={3: leaf})}))
+    '[1 2] in slots 5-6 > [3] in slot 7'
+    """
+    left = [MOST]
+
+    def below(node: Any) -> str:
+        left[0] -= 1
+        if left[0] < 0:
+            return "..."
+        parts = [part(child) for _, child in sorted(node.children.items(), key=lambda pair: repr(pair[0]))]
+        return parts[0] if len(parts) == 1 else f"({' | '.join(parts)})"
+
+    def part(node: Any) -> str:
+        return str(edge(node)) + (f" > {below(node)}" if left[0] > 0 and getattr(node, "children", None) else "")
+
+    return below(root) if root.children else "empty"
+
+
+def links(root: Any) -> str:
+    """Whether every child knows its parent, and stands under its first token; if not, the first that does not.
+
+    >>> from types import SimpleNamespace as Node
+    >>> root = Node(tokens=[], slots=[], children={})
+    >>> root.children[1] = Node(tokens=[1], slots=[0], children={}, parent=None)
+    >>> links(root)
+    'the parent of [1] is not the node above it'
+    """
+    stack, count = [root], 0
+    while stack and count < MOST:
+        node, count = stack.pop(), count + 1
+        for first, child in node.children.items():
+            if not len(child.tokens):
+                return "a node below the root has no tokens"
+            if first != child.tokens[0]:
+                return f"{told(child.tokens)} stands under the token {first}"
+            if child.parent is not node:
+                return f"the parent of {told(child.tokens)} is not the node above it"
+            if len(child.tokens) != len(child.slots):
+                return f"{told(child.tokens)} has {len(child.slots)} slots"
+            stack.append(child)
+    return "all right"
+
+
+def path_tokens(node: Any) -> Any:
+    """All tokens from the root down to `node`; `None` for what is not a node.
+
+    >>> from types import SimpleNamespace as Node
+    >>> root = Node(tokens=[], parent=None)
+    >>> path_tokens(Node(tokens=[3], parent=Node(tokens=[1, 2], parent=root)))
+    [1, 2, 3]
+    """
+    found: list[Any] = []
+    for _ in range(MOST):
+        if not hasattr(node, "tokens") or not hasattr(node, "parent"):
+            return None
+        found, node = [*node.tokens, *found], node.parent
+        if node is None:
+            return found
+    return "a loop of parents"
+
+
+def two(result: Any) -> tuple[Any, Any]:
+    """Both parts of what should be a pair.
+
+    >>> two((1, 2)), two(None)
+    ((1, 2), (None, None))
+    """
+    if isinstance(result, (tuple, list)) and len(result) == 2:
+        return result[0], result[1]
+    return (None, None) if result is None else (f"not a pair: {result!r:.60}", None)
+
+
+def planted(world: World, prompts: Sequence[Sequence[Any]]) -> Any:
+    """The root of a tree with these prompts, made of the world's nodes by our own pieces; slots count from 0."""
+    own: World = {name: world[name] for name in ("Node", "common")}
+    for piece in ("3.1", "3.2", "3.3"):
+        function = ours(piece, own)
+        own[function.__name__] = function
+    root, slot = world["Node"]([], []), 0
+    for prompt in prompts:
+        own["insert"](root, list(prompt), list(range(slot, slot + len(prompt))))
+        slot += len(prompt)
+    return root
+
+
+def preorder(root: Any) -> list[Any]:
+    """Every node below `root`, a parent before its children."""
+    found: list[Any] = []
+    stack = list(root.children.values())[::-1]
+    while stack and len(found) < MOST:
+        found.append(stack.pop())
+        stack.extend(list(found[-1].children.values())[::-1])
+    return found

@@ -1,0 +1,155 @@
+"""Where an answer comes from: the source of its cell, and what of it the learner's file has to keep.
+
+A whole cell is looked at, not `inspect.getsource`: that one fails for classes made in cells, and leaves out the
+helpers, the constants and the imports that a function needs.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import inspect
+import linecache
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import Any
+
+from minikv.course.pieces.sections import World, engine_sections, engine_world
+
+VERBS = {"check", "guess", "hint", "solution", "mine", "progress"}  # statements about a piece, not a part of it
+PLAIN = (int, float, str, bytes, bool, type(None))
+
+
+class NotKeptError(Exception):
+    """Why a piece cannot go into the learner's file, in words."""
+
+
+def cell_of(answer: Any, name: str) -> str:
+    """The source of the cell that made `answer`: from Python's line cache, else from what IPython remembers.
+
+    >>> exec("def f(): ...", here := {}); cell_of(here["f"], "f")
+    Traceback (most recent call last):
+    minikv.course.pieces.origin.NotKeptError: the source of `f` was not found
+    """
+    thing = inspect.unwrap(answer) if callable(answer) else answer
+    code = getattr(thing, "__code__", None)
+    if isinstance(thing, type):
+        code = next((f.__code__ for f in vars(thing).values() if isinstance(f, FunctionType)), None)
+    texts = ["".join(linecache.getlines(code.co_filename))] if code else []
+    for text in [*texts, *_remembered()]:
+        with contextlib.suppress(SyntaxError):
+            if any(name in binds(statement) for statement in parts(text)):
+                return text
+    raise NotKeptError(f"the source of `{name}` was not found")
+
+
+def _remembered() -> list[str]:
+    """The cells that were run, the newest first; none outside IPython."""
+    if "IPython" not in sys.modules:
+        return []
+    shell = sys.modules["IPython"].get_ipython()
+    return list(reversed(shell.user_ns.get("In", []))) if shell is not None else []
+
+
+def parts(text: str) -> list[ast.stmt]:
+    """The statements of a cell that define something: neither magics nor statements about a piece."""
+    code = "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in text.splitlines())
+    return [statement for statement in ast.parse(code).body if not _is_about_a_piece(statement)]
+
+
+def _is_about_a_piece(statement: ast.stmt) -> bool:
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return False
+    calls = (node.func for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return any(isinstance(call, ast.Name) and call.id in VERBS for call in calls)
+
+
+def binds(statement: ast.stmt) -> set[str]:
+    """The names that a statement defines."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return {statement.name}
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return {(alias.asname or alias.name).split(".")[0] for alias in statement.names}
+    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+        return {
+            node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+    return set()
+
+
+def uses(statement: ast.stmt) -> set[str]:
+    """The names that a statement reads."""
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def text_of(source: str, statement: ast.stmt) -> str:
+    """The lines of a statement, with the comments and the decorators right above it."""
+    lines = source.splitlines()
+    first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))]) - 1
+    while first and lines[first - 1].startswith("#") and not lines[first - 1].startswith("# %%"):
+        first -= 1
+    return "\n".join(lines[first : statement.end_lineno])
+
+
+def provided() -> set[str]:
+    """The names that every learner's file has anyway: the pieces, and what the chapters show."""
+    return {section.name for section in engine_sections() if section.id != "given"} | set(engine_world())
+
+
+@dataclass
+class Gathered:
+    """What the file must keep of a piece: the text of each definition by name, helpers first."""
+
+    world: World
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def take(self, name: str, source: str) -> None:
+        """Keep the definition of `name` from a cell, and before it all that it uses."""
+        statements = parts(source)
+        found = [statement for statement in statements if name in binds(statement)]
+        if not found:
+            raise NotKeptError(f"`{name}` was not found in its cell")
+        text, local = text_of(source, found[-1]), {other for statement in statements for other in binds(statement)}
+        if text in self.texts.values():
+            return
+        self.texts[name] = ""  # so that a circle of helpers ends
+        for other in sorted(uses(found[-1]) - {name} - provided()):
+            if other not in self.texts and not hasattr(builtins, other):
+                if other in local:
+                    self.take(other, source)
+                elif other in self.world:
+                    self._from_elsewhere(other, self.world[other])
+        del self.texts[name]
+        self.texts[name] = text
+
+    def _from_elsewhere(self, name: str, value: Any) -> None:
+        """Keep what another cell, or an import, has bound."""
+        home = getattr(value, "__module__", None)
+        if isinstance(value, ModuleType):
+            self.texts[name] = f"import {value.__name__}" + ("" if value.__name__ == name else f" as {name}")
+        elif home not in ("__main__", None) and hasattr(value, "__qualname__"):
+            alias = "" if value.__qualname__ == name else f" as {name}"
+            self.texts[name] = f"from {home} import {value.__qualname__}{alias}"
+        elif isinstance(value, (FunctionType, type)):
+            self.take(name, cell_of(value, name))
+        elif all(type(part) in PLAIN for part in (value if type(value) is tuple else [value])):
+            self.texts[name] = f"{name} = {value!r}"
+        else:
+            raise NotKeptError(f"it uses `{name}`, a {type(value).__name__} of another cell: make it in this cell")
+
+
+def gather(name: str, answer: Any, world: World) -> dict[str, str]:
+    """What the file must keep of an answer, by name, in the order in which it is to stand there."""
+    found = Gathered(world)
+    found.take(name, cell_of(answer, name))
+    return found.texts
+
+
+def definitions(text: str) -> Iterator[tuple[str, str]]:
+    """Each name that a section defines, and its text."""
+    for statement in ast.parse(text).body:
+        for name in binds(statement):
+            yield name, text_of(text, statement)

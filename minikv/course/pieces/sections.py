@@ -1,0 +1,114 @@
+"""The sections of a file: what stands between one line that begins with `# %%` and the next.
+
+`engine.py`, the learner's `my_minikv.py` and the wrong answers that people give are all files of sections. The first
+words of the line say which one it is: "given 3", or the id and the name of a piece, "3.1 split".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+World = dict[str, Any]  # what a piece finds: the classes, the other pieces, helpers; the globals of its function
+ENGINE = Path(__file__).with_name("engine.py")
+_HEAD = re.compile(r"^# %% (\S+) (\w+)(.*)$", re.MULTILINE)
+
+
+class Section(NamedTuple):
+    """A section: its id ("3.1", or "given"), its name ("split", or the chapter), the rest of its line, its text.
+
+    `line` is the number of the first line of the text in its file.
+    """
+
+    id: str
+    name: str
+    remark: str
+    text: str
+    line: int
+
+    @property
+    def chapter(self) -> int:
+        """The chapter that it belongs to."""
+        return int(self.name if self.id == "given" else self.id.split(".")[0])
+
+
+def sections(text: str) -> list[Section]:
+    """The sections of a file, in order; what stands before the first belongs to none.
+
+    >>> sections("import sys\\n# %% 3.1 split · mine\\ndef split(node, at): ...\\n")
+    [Section(id='3.1', name='split', remark=' · mine', text='def split(node, at): ...\\n', line=3)]
+    """
+    heads = list(_HEAD.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    return [
+        Section(
+            head[1], head[2], head[3], text[head.end() + 1 : end].rstrip() + "\n", text[: head.end()].count("\n") + 2
+        )
+        for head, end in zip(heads, ends)
+    ]
+
+
+@lru_cache
+def engine_sections() -> tuple[Section, ...]:
+    """The sections of our own engine.
+
+    >>> [section.name for section in engine_sections() if section.chapter == 2]
+    ['2', 'alloc', 'guard', 'free']
+    """
+    return tuple(sections(ENGINE.read_text("utf-8")))
+
+
+@lru_cache
+def _compiled(section: Section, file: str) -> Any:
+    return compile("\n" * (section.line - 1) + section.text, file, "exec")
+
+
+def run_section(section: Section, world: World, file: str = str(ENGINE)) -> World:
+    """Run a section whose functions find everything in `world`; what it defines is returned, and not put there."""
+    made: World = {}
+    exec(_compiled(section, file), world, made)
+    return made
+
+
+def section_of(piece: str) -> Section:
+    """The section of our engine for a piece, by its id."""
+    return next(section for section in engine_sections() if section.id == piece)
+
+
+def ours(piece: str, world: World) -> Callable[..., Any]:
+    """Our function for a piece, with `world` for its globals: it calls the learner's other pieces and classes.
+
+    >>> world = {"guard": lambda pool, pages: pages[0]}
+    >>> ours("2.3", world)(pool=None, pages=[7])
+    Traceback (most recent call last):
+    ValueError: page 7 cannot be given back
+    """
+    section = section_of(piece)
+    made: Callable[..., Any] = run_section(section, world)[section.name]
+    made.__module__ = world.get("__name__", __name__)
+    return made
+
+
+def given(world: World) -> None:
+    """Put the classes that the chapters show into `world`; they call the pieces that they find there.
+
+    >>> world = {"alloc": lambda pool, count: ["mine"] * count}
+    >>> given(world); world["Pool"](4).alloc(2)
+    ['mine', 'mine']
+    """
+    for section in engine_sections():
+        if section.id == "given":
+            exec(_compiled(section, str(ENGINE)), world)
+
+
+def engine_world() -> World:
+    """A whole engine of our own pieces: what is expected."""
+    world: World = {"__name__": "minikv.course.pieces.engine"}
+    given(world)
+    for section in engine_sections():
+        if section.id != "given":
+            world[section.name] = ours(section.id, world)
+    return world

@@ -1,0 +1,93 @@
+"""Code as a coloured picture of itself, and a failing case as a film: yours beside what was expected."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from minikv.course.pictures import Picture, beside, draw
+from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size
+from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.sections import World
+from minikv.course.pieces.trial import Parting, play, reference_world
+
+
+class Code:
+    """Source code, coloured where a notebook shows it; `str()` is the code."""
+
+    def __init__(self, text: str):
+        self.text = text.strip("\n")
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        from pygments import highlight
+        from pygments.formatters import HtmlFormatter
+        from pygments.lexers import PythonLexer
+
+        html = highlight(self.text, PythonLexer(), HtmlFormatter(noclasses=True, nobackground=True))
+        return {"text/plain": self.text, "text/html": html}
+
+
+def source(*things: Any) -> Code:
+    """The source of classes or functions, one below the other, to be read and not to be run.
+
+    >>> from minikv.course.pieces.shell import SequenceShell
+    >>> print(source(SequenceShell.slots.fget).text.splitlines()[1])
+    def slots(self) -> Pages:
+    """
+    texts = [inspect.cleandoc("\n" + inspect.getsource(thing)) for thing in things]
+    return Code("\n\n".join(texts))
+
+
+def show_both(piece: Piece, world: World, found: Parting) -> None:
+    """Show the frames up to the one in which they part, yours beside the expected; in a notebook only."""
+    try:
+        from IPython import get_ipython
+        from IPython.display import display
+    except ImportError:
+        return
+    if get_ipython() is None:
+        return
+    from minikv.course.player import play as player
+
+    frames = both_films(piece, world, found)
+    if frames:
+        display(player(frames))  # type: ignore[no-untyped-call]
+
+
+def both_films(piece: Piece, world: World, found: Parting) -> list[tuple[str, Picture]]:
+    """Each frame up to the one in which they part, with yours and the expected as one picture."""
+    yours, theirs = (play(piece, each, found.case, keep=_drawn).frames for each in (world, reference_world(piece)))
+    steps = []
+    for at in range(found.at + 1):
+        sides = [
+            (name, frames[at].thing) for name, frames in (("yours", yours), ("expected", theirs)) if at < len(frames)
+        ]
+        pictures = [_titled(name, picture) for name, picture in sides if picture is not None]
+        if pictures:
+            steps.append((theirs[at].caption, beside(*pictures)))
+    return steps
+
+
+def _drawn(frame: Shot) -> Shot:
+    """The frame with its thing as a picture of this moment; a structure that cannot be drawn has none."""
+    try:
+        return frame._replace(thing=None if frame.thing is None else draw(frame.thing))
+    except Exception:
+        return frame._replace(thing=None)
+
+
+def _titled(title: str, picture: Picture) -> Picture:
+    """A picture under its name."""
+
+    def make() -> str | None:
+        svg = picture.svg
+        if svg is None:
+            return None
+        width, height = svg_size(svg)
+        words = f'<text x="4" y="16" font-size="13" font-family="{FONTS}">{markup(title)}</text>'
+        return canvas(words + place(svg, 0, 22), max(width, 80), height + 22)
+
+    return Picture(f"{title}:\n{picture.text}", make)

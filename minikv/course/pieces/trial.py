@@ -1,0 +1,170 @@
+"""Playing a case on both sides, and finding where an answer parts from what is expected."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+from minikv.course.exercises.judge import INCONSTANT, Outcome, TooLong, agree, run, shown, smallest
+from minikv.course.pieces.piece import Piece, Shot, WrongAnswer
+from minikv.course.pieces.sections import World, engine_sections, engine_world, given, ours, run_section
+
+MOST_WORDS = 200  # letters of a tree in a message
+
+
+@dataclass(frozen=True)
+class Played:
+    """The frames of a case up to its end, or up to the error that ended it."""
+
+    frames: list[Shot]
+    outcome: Outcome
+
+    @property
+    def trace(self) -> list[str]:
+        """All of it in words, to be compared with that of another answer."""
+        said = [f"{name} {shown(value)}" for frame in self.frames for name, value in frame.seen.items()]
+        return [*said, type(self.outcome.error).__name__]
+
+
+@dataclass(frozen=True)
+class Parting:
+    """The first frame in which two sides differ: what is seen there, or how yours ended."""
+
+    case: Any
+    at: int
+    caption: str
+    words: str
+    printed: str = ""
+    attempted: bool = True
+    error: BaseException | None = None
+
+
+def play(piece: Piece, world: World, case: Any, keep: Callable[[Shot], Shot] = lambda frame: frame) -> Played:
+    """Play a case quietly, in limited time; never raises."""
+    frames: list[Shot] = []
+
+    def go() -> None:
+        for frame in piece.play(world, case):
+            frames.append(keep(frame))
+
+    return Played(frames, run(go, ()))
+
+
+def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
+    """What an answer is judged in: the helpers of its notebook, our classes and its own `Node`, and the other pieces.
+
+    They are the accepted ones, or else ours, so a `walk` that is half done does not make `insert` wrong.
+    """
+    world = dict(others)
+    given(world)
+    if "Node" in others:
+        world["Node"] = others["Node"]
+    for section in engine_sections():
+        if section.id != "given":
+            known = (accepted or {}).get(section.id)
+            world[section.name] = ours(section.id, world) if known is None else rebound(known, world)
+    world[piece.name] = rebound(answer, world)
+    return world
+
+
+def rebound(answer: Any, world: World) -> Any:
+    """A plain function that finds its globals in `world`; anything else as it is."""
+    if type(answer) is not FunctionType or answer.__closure__ is not None:
+        return answer
+    made = FunctionType(answer.__code__, world, answer.__name__, answer.__defaults__)
+    made.__kwdefaults__ = answer.__kwdefaults__
+    return made
+
+
+def parting(piece: Piece, world: World, case: Any, expected_world: World | None = None) -> Parting | None:
+    """Where the answer in `world` parts from ours on a case, or `None`."""
+    expected = play(piece, expected_world or reference_world(piece), case)
+    if expected.outcome.error is not None:
+        raise expected.outcome.error  # the case itself is broken
+    got = play(piece, world, case)
+    for at, frame in enumerate(expected.frames):
+        if at == len(got.frames):
+            return _ended(piece, case, at, frame, got.outcome, world)
+        for name, value in frame.seen.items():
+            mine = got.frames[at].seen.get(name)
+            if not agree(mine, value):
+                words = f"{frame.caption}. {name}: {_words(mine)}; expected: {_words(value)}"
+                return Parting(case, at, frame.caption, words, got.outcome.printed)
+    return None
+
+
+def _words(value: Any) -> str:
+    if value is None:
+        return "nothing (did you forget to return it?)"
+    return value if isinstance(value, str) and len(value) < MOST_WORDS else shown(value)
+
+
+def _ended(piece: Piece, case: Any, at: int, frame: Shot, outcome: Outcome, world: World) -> Parting:
+    error = outcome.error
+    if isinstance(error, NotImplementedError):
+        words = f"{frame.caption}: not written yet"
+    elif isinstance(error, TooLong):
+        words = f"{frame.caption}: no end. Look at the loop: does every round bring it nearer to its end?"
+    elif isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
+        words = f"{frame.caption}: {error}. If a cell above defines it, run the cells above first"
+    else:
+        words = f"{frame.caption} ended in {outcome}{_line_of(error, world[piece.name])}"
+    return Parting(case, at, frame.caption, words, outcome.printed, not isinstance(error, NotImplementedError), error)
+
+
+def _line_of(error: BaseException | None, answer: Any) -> str:
+    """The line of the answer in which an error was raised, in words."""
+    code, line, trace = getattr(answer, "__code__", None), "", error.__traceback__ if error else None
+    while trace is not None:
+        if code is not None and trace.tb_frame.f_code is code:
+            line = linecache.getline(code.co_filename, trace.tb_lineno).strip()
+        trace = trace.tb_next
+    return f", in your line `{line}`" if line else ""
+
+
+def reference_world(piece: Piece) -> World:
+    """Our engine, with our own function for this piece, where a later one has the same name."""
+    world = engine_world()
+    world[piece.name] = ours(piece.id, world)
+    return world
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What came of judging an answer: the smallest case on which it parts from ours, and how many were played."""
+
+    parting: Parting | None
+    cases: int
+    is_inconstant: bool = False
+
+
+def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
+    """Play the hand-picked cases, and if `thorough` those that Hypothesis makes, and shrink the first that differs."""
+    expected, found, count = reference_world(piece), dict[str, Parting](), 0
+
+    def differs(case: Any) -> bool:
+        nonlocal count
+        count += 1
+        if (parts := parting(piece, world, case, expected)) is not None:
+            found[repr(case)] = parts
+        return parts is not None
+
+    case = smallest(differs, piece.cases, piece.strategy if thorough else None)
+    if case is INCONSTANT:
+        return Judgement(None, count, is_inconstant=True)
+    return Judgement(found.get(repr(case)) if case is not None else None, count)
+
+
+def known_mistake(piece: Piece, world: World, case: Any) -> WrongAnswer | None:
+    """The stored wrong answer that does what the one in `world` does, on `case` and on every hand-picked one."""
+    cases = [case, *piece.cases]
+    mine = [play(piece, world, each).trace for each in cases]
+    for wrong in piece.wrong:
+        theirs = reference_world(piece)
+        theirs.update(run_section(wrong.section, theirs, "<wrong>"))
+        if all(play(piece, theirs, each).trace == trace for each, trace in zip(cases, mine)):
+            return wrong
+    return None

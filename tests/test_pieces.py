@@ -1,0 +1,413 @@
+"""The pieces that the learner writes: how they are judged, kept and run, and what a chapter has to show of them."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+from chapters import REBUILT, code_cells, code_under, load, markdown
+
+from minikv.course.pieces import begin, check, fold, guess, hint, mine, progress, solution
+from minikv.course.pieces.mine import assembled, kept_sections
+from minikv.course.pieces.mine import load as load_file
+from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
+from minikv.course.pieces.sections import engine_sections, ours, run_section
+from minikv.course.pieces.trial import judge, known_mistake, reference_world
+
+PIECES = all_pieces()
+WRONG = [(piece, wrong) for piece in PIECES for wrong in piece.wrong]
+CHECKED = re.compile(r'^(\w+) = check\("([\d.]+) (\w+)", (\w+)\)$', re.MULTILINE)
+SHARE = 0.35  # of the code under "Build it", in lines
+each_piece = pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.id)
+each_rebuilt = pytest.mark.parametrize("path", REBUILT, ids=lambda path: path.stem)
+
+
+@pytest.fixture(autouse=True)
+def own_record(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "progress.json"))
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "my_minikv.py"))
+    return tmp_path / "my_minikv.py"
+
+
+class Notebook:
+    """Cells that are run one after the other, each from a file of its own, as IPython runs them."""
+
+    def __init__(self, folder, chapter):
+        self.names, self.folder, self.count = {"__name__": "__main__"}, folder, 0
+        begin(chapter, self.names)
+        self.names.update(check=check)
+
+    def run(self, text):
+        self.count += 1
+        cell = self.folder / f"cell_{self.count}.py"
+        cell.write_text(text, "utf-8")
+        exec(compile(text, str(cell), "exec"), self.names)
+
+    def answer(self, piece, text):
+        self.run(f'{text}\n\n{piece.name} = check("{piece.id} {piece.name}", {piece.name})')
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    return Notebook(tmp_path, chapter=7)
+
+
+# -- judging --------------------------------------------------------------------------------------------------------
+
+
+@each_piece
+def test_ours_passes(piece, notebook, capsys):
+    notebook.answer(piece, piece.solution)
+    assert capsys.readouterr().out.startswith(f"✅ {piece.id} {piece.name}: right in ")
+
+
+@pytest.mark.parametrize(("piece", "wrong"), WRONG, ids=[f"{p.id} {w.mistake}" for p, w in WRONG])
+def test_a_wrong_answer_is_caught_and_gets_its_hint(piece, wrong):
+    world = reference_world(piece)
+    world.update(run_section(wrong.section, world, "<wrong>"))
+    found = judge(piece, world).parting
+    assert found is not None
+    known = known_mistake(piece, world, found.case)
+    assert known is not None
+    assert known.hint == wrong.hint
+
+
+@each_piece
+def test_a_piece_has_a_ladder_of_hints_and_hints_that_differ(piece):
+    assert 2 <= len(piece.hints) <= 4
+    known = [wrong.hint for wrong in piece.wrong]
+    assert len(known) >= 3
+    assert all(known)
+    assert len(set(known)) == len(known)
+
+
+@each_piece
+def test_a_stub_is_not_attempted_and_ours_runs(piece, notebook, capsys):
+    notebook.answer(piece, stub(piece))
+    said = capsys.readouterr().out
+    assert said.splitlines()[0] == f"⬜ {piece.id} {piece.name}: not attempted yet"
+    assert notebook.names[piece.name].__code__ == ours(piece.id, {}).__code__
+
+
+def stub(piece):
+    definition = ast.parse(piece.solution).body[-1]
+    head = piece.solution[: piece.solution.index(":\n") + 1].strip().splitlines()[-1]
+    return f'{head}\n    """{ast.get_docstring(definition)}"""\n    raise NotImplementedError'
+
+
+@each_piece
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("    return 1 / 0", "ended in ZeroDivisionError (division by zero), in your line `return 1 / 0`"),
+        ("    return nothing_like_it", "run the cells above first"),
+        ("    print('so far so good')\n    return 1 / 0", "It printed: so far so good"),
+        ("    raise NotImplementedError\n    return 1", "your lines stand below `raise NotImplementedError`"),
+        ("    raise SystemExit", "SystemExit"),
+    ],
+)
+def test_whatever_an_answer_does_is_said(piece, body, said, notebook, capsys):
+    notebook.answer(piece, f"def {piece.name}(*args, **more):\n{body}")
+    out = capsys.readouterr().out
+    assert out.startswith(f"❌ {piece.id} {piece.name}: ")
+    assert said in out
+    assert out.count("\n") <= 4
+
+
+def test_a_loop_without_an_end_ends(notebook, capsys, monkeypatch):
+    monkeypatch.setattr("minikv.course.exercises.judge.MOST_SECONDS", 0.3)
+    notebook.answer(find_piece("3.2"), "def walk(root, tokens):\n    while True:\n        pass")
+    assert "no end" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("answer", [None, 5, "split"])
+def test_what_is_not_a_function_is_said_to_be_none(answer, capsys):
+    check("3.1 split", answer)
+    assert 'pass the function itself, as in check("3.1 split", split)' in capsys.readouterr().out
+
+
+SEARCHING = """
+def walk(root, tokens):
+    node, at = root, 0
+    while at < len(tokens):
+        for first, child in node.children.items():
+            if first == tokens[at]:
+                break
+        else:
+            return node, at
+        same = common(child.tokens, tokens[at:])
+        at += same
+        if same < len(child.tokens):
+            return split(child, same), at
+        node = child
+    return node, at
+"""
+
+
+def test_an_answer_that_searches_where_it_must_not_does_not_pass(notebook, capsys):
+    notebook.answer(find_piece("3.2"), SEARCHING)
+    said = capsys.readouterr().out
+    assert said.startswith("❌ 3.2 walk: right, but it takes ")
+    assert "children looked at" in said
+
+
+# -- what runs ------------------------------------------------------------------------------------------------------
+
+MY_SPLIT = '''
+def hang(child, parent):
+    child.parent = parent
+    parent.children[child.tokens[0]] = child
+
+
+# mine
+def split(node, at):
+    """My own way."""
+    upper = Node(node.tokens[:at], node.slots[:at])
+    hang(upper, node.parent)
+    node.tokens, node.slots = node.tokens[at:], node.slots[at:]
+    hang(node, upper)
+    return upper
+'''
+WRONG_SPLIT = "def split(node, at):\n    return node"
+
+
+def test_what_is_right_runs_in_objects_that_are_there_already(notebook):
+    notebook.run("class Tree:\n    def ask(self):\n        return split")
+    notebook.run("tree = Tree()")
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    assert notebook.names["tree"].ask().__doc__ == "My own way."
+
+
+def test_what_was_right_runs_on_when_a_later_edit_is_wrong_or_empty(notebook, capsys):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    for text in (WRONG_SPLIT, stub(find_piece("3.1"))):
+        notebook.answer(find_piece("3.1"), text)
+        assert notebook.names["split"].__doc__ == "My own way."
+    said = capsys.readouterr().out
+    assert "Your earlier one, which was right, runs on." in said
+    assert "Yours of before runs on." in said
+
+
+def test_a_wrong_piece_does_not_make_another_wrong(notebook, capsys):
+    notebook.answer(find_piece("3.1"), WRONG_SPLIT)
+    notebook.run("def walk(root, tokens):\n    return 1 / 0")
+    capsys.readouterr()
+    notebook.answer(find_piece("3.3"), find_piece("3.3").solution)
+    assert capsys.readouterr().out.startswith("✅ 3.3 insert")
+
+
+def test_check_without_an_assignment_is_enough(notebook):
+    notebook.run(f'{WRONG_SPLIT}\n\ncheck("3.1 split", split)')
+    assert notebook.names["split"].__code__ == ours("3.1", {}).__code__
+
+
+def test_ours_calls_the_learners_other_pieces(notebook):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    root = notebook.names["Node"]([], [])
+    for prompt in ([1, 2], [1, 3]):
+        notebook.names["insert"](root, prompt, [0, 1])
+    assert notebook.names["insert"].__globals__["split"].__doc__ == "My own way."
+
+
+def test_a_session_begins_anew(notebook, tmp_path):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    fresh = Notebook(tmp_path, chapter=3)
+    assert fresh.names["split"].__code__ == ours("3.1", {}).__code__
+
+
+# -- the learner's file ---------------------------------------------------------------------------------------------
+
+
+def test_what_is_right_is_kept_with_all_that_it_needs(file, notebook):
+    notebook.run("import itertools as it\n\nFEW = 3")
+    text = MY_SPLIT.replace("    hang(upper", "    assert FEW < 4 and it.count\n    hang(upper")
+    notebook.answer(find_piece("3.1"), text)
+    kept = kept_sections(file.read_text("utf-8"))
+    assert set(kept) == {"3.1"}
+    for part in ("import itertools as it", "FEW = 3", "def hang(child, parent)", "# mine\ndef split"):
+        assert part in kept["3.1"]
+    names = load_file(file.read_text("utf-8"))
+    assert names["insert"](names["Node"]([], []), [1, 2], [0, 1])[1] == 0
+
+
+def test_the_next_session_runs_what_is_in_the_file(file, notebook, tmp_path, capsys):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    fresh = Notebook(tmp_path, chapter=3)
+    assert fresh.names["split"].__doc__ == "My own way."
+    mine()
+    assert "3.1 split       mine\n3.2 walk        ours" in capsys.readouterr().out
+
+
+def test_a_piece_of_the_file_that_is_not_right_any_more_is_set_aside(file, notebook, tmp_path, capsys):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    file.write_text(file.read_text("utf-8").replace("    hang(node, upper)\n", ""), "utf-8")
+    before = file.read_text("utf-8")
+    capsys.readouterr()
+    fresh = Notebook(tmp_path, chapter=3)
+    said = capsys.readouterr().out
+    assert said.startswith("  3.1 split of my_minikv.py is set aside, and ours runs: ")
+    assert said.count("\n") == 1
+    assert fresh.names["split"].__code__ == ours("3.1", {}).__code__
+    assert file.read_text("utf-8") == before
+
+
+def test_a_file_that_is_broken_by_hand_is_named_and_not_overwritten(file, notebook, capsys):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    broken = file.read_text("utf-8").replace("def hang(child, parent):", "def hang(child, parent:")
+    file.write_text(broken, "utf-8")
+    notebook.answer(find_piece("3.2"), find_piece("3.2").solution)
+    assert "It is not in my_minikv.py yet: its section 3.1 is broken" in capsys.readouterr().out
+    assert file.read_text("utf-8") == broken
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    assert set(kept_sections(file.read_text("utf-8"))) == {"3.1", "3.2"}
+
+
+def test_what_cannot_be_kept_is_said_in_words(file, notebook, capsys):
+    notebook.run("seen = []")
+    notebook.answer(find_piece("3.1"), MY_SPLIT.replace("    hang(upper", "    len(seen)\n    hang(upper"))
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("✅")
+    assert said[1] == "  It is not in my_minikv.py yet: it uses `seen`, a list of another cell: make it in this cell."
+    assert not file.exists()
+
+
+def test_two_pieces_may_not_disagree_about_a_helper(file, notebook, capsys):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    other = find_piece("3.3").solution.replace("    return", "    hang\n    return")
+    notebook.answer(find_piece("3.3"), f"def hang():\n    pass\n\n\n{other}")
+    assert "`hang` is in 3.1 too, and not the same: give it another name" in capsys.readouterr().out
+
+
+def test_the_marked_line_is_the_same_with_and_without_a_file(file, notebook, capsys, monkeypatch):
+    for place in (str(file), "/dev/null"):
+        monkeypatch.setenv("MINIKV_MINE", place)
+        notebook.answer(find_piece("3.1"), MY_SPLIT)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == second
+
+
+# -- hints, solutions, predictions ----------------------------------------------------------------------------------
+
+
+def test_hints_come_one_after_the_other(notebook, capsys):
+    for _ in range(5):
+        hint("3.1")
+    said = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in said[:3]] == ["Hint 1 of 3", "Hint 2 of 3", "Hint 3 of 3"]
+    assert said[3] == said[4] == 'That was the last hint. solution("3.1") shows how we would write it.'
+
+
+@pytest.mark.parametrize("ask", [hint, solution])
+def test_a_piece_that_is_not_there_is_named(ask, capsys):
+    ask("9.9")
+    assert capsys.readouterr().out.startswith("❌ there is no piece '9.9'; there are ")
+
+
+def test_a_prediction_is_closed_until_there_is_a_guess(notebook, capsys):
+    bundle = fold("3.z", 4)._repr_mimebundle_()
+    assert bundle["text/html"].startswith("<details><summary>")
+    guess("3.z", "how many?", 4)
+    assert fold("3.z", 4)._repr_mimebundle_()["text/html"].startswith("<details open>")
+    assert "and that is right" in repr(fold("3.z", 4))
+    guess("3.z", "how many?", 5)
+    assert "You said 5." in repr(fold("3.z", 4))
+    progress([])
+    assert "0 of 1 predictions right; look again at 3.z" in capsys.readouterr().out
+
+
+# -- the chapters ---------------------------------------------------------------------------------------------------
+
+
+@each_rebuilt
+def test_each_piece_stands_in_its_chapter_with_its_docstring_and_a_true_count(path):
+    """Stub and check share a cell; the stub is what the engine says of the piece."""
+    pieces = pieces_of(int(path.stem[:2]))
+    cells = [(cell.source, CHECKED.search(cell.source)) for cell in code_cells(load(path))]
+    stubs = {found[2]: source for source, found in cells if found}
+    assert list(stubs) == [piece.id for piece in pieces]
+    for piece in pieces:
+        theirs, definition = ast.parse(stubs[piece.id]).body[0], ast.parse(piece.solution).body[-1]
+        assert ast.get_docstring(theirs) == ast.get_docstring(definition)
+        assert ast.unparse(theirs.args) == ast.unparse(definition.args)
+        claimed = int(re.search(r"about (\d+) lines", stubs[piece.id])[1])
+        assert abs(claimed - len(body_lines(piece))) <= 1, (piece.id, len(body_lines(piece)))
+
+
+def body_lines(piece):
+    """The lines of our solution without its head, docstring, comments and empty lines."""
+    definition = ast.parse(piece.solution).body[-1]
+    first = definition.body[1] if ast.get_docstring(definition) else definition.body[0]
+    lines = piece.solution.splitlines()[first.lineno - 1 : definition.end_lineno]
+    return [line for line in lines if line.strip() and not line.strip().startswith("#")]
+
+
+@each_rebuilt
+def test_the_name_of_a_piece_is_read_when_it_is_called_and_not_before(path):
+    """A class attribute, a default or an alias would go on with ours when the learner's is right."""
+    names = {piece.name for piece in pieces_of(int(path.stem[:2]))}
+    for cell in code_cells(load(path)):
+        for node in ast.walk(ast.parse(cell.source)):
+            values = []
+            if isinstance(node, ast.ClassDef):
+                values = [part.value for part in node.body if isinstance(part, ast.Assign)]
+            elif isinstance(node, ast.FunctionDef):
+                values = [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+                values = [node.value]
+            for value in values:
+                assert not names & {part.id for part in ast.walk(value) if isinstance(part, ast.Name)}, cell.source
+
+
+@each_rebuilt
+def test_the_answer_to_a_prediction_is_behind_a_fold(path):
+    """Each guess is followed, in the next code cell that shows something, by its fold, and no output says more."""
+    cells = code_cells(load(path))
+    asked = [re.search(r'guess\("([\w.]+)"', cell.source) for cell in cells]
+    labels = [found[1] for found in asked if found]
+    assert len(labels) >= 3
+    assert len(set(labels)) == len(labels)
+    for at, found in enumerate(asked):
+        if found:
+            assert f'"{found[1]}"' in "".join(cell.source for cell in cells[at + 1 : at + 3] if "fold(" in cell.source)
+            (folded,) = (cell for cell in cells if f'fold("{found[1]}"' in cell.source.replace("\n    ", ""))
+            assert [set(output.get("data", {})) for output in folded.outputs] == [{"text/html", "text/plain"}]
+            assert folded.outputs[0]["data"]["text/html"].startswith("<details><summary>")
+
+
+def counted(path):
+    """Lines of code under "Build it": the learner's pieces, as they are printed, and all the rest."""
+    own = sum(len(body_lines(piece)) + 1 for piece in pieces_of(int(path.stem[:2])))
+    others = [cell.source for cell in code_under(load(path), "Build it") if not CHECKED.search(cell.source)]
+    lines = [line.strip() for text in others for line in text.splitlines()]
+    return own, len([line for line in lines if line and not line.startswith("#")])
+
+
+def test_much_of_the_code_under_build_it_is_the_learners():
+    found = {path.stem: counted(path) for path in REBUILT}
+    own, others = (sum(counts) for counts in zip(*found.values()))
+    assert own / (own + others) >= SHARE, found
+    assert all(own / (own + others) >= 0.3 for own, others in found.values()), found
+
+
+def test_the_printed_solutions_are_one_file_that_is_not_long():
+    text = assembled({piece.id: piece.solution for piece in PIECES})
+    assert len(text.splitlines()) < 300
+    assert "ours(" not in text.split("# %%", 1)[1]
+
+
+@each_rebuilt
+def test_no_chapter_prints_a_solution(path):
+    text = markdown(load(path))
+    for piece in pieces_of(int(path.stem[:2])):
+        assert f"def {piece.name}(" not in text
+
+
+def test_the_engine_is_in_the_order_of_the_course():
+    ids = [section.id for section in engine_sections() if section.id != "given"]
+    assert ids == sorted(ids)
+    assert {piece.id for piece in PIECES} <= set(ids)
