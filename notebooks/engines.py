@@ -27,7 +27,7 @@ else:
 
 FACTS = Path(__file__).resolve().parent / "src" / "engines.toml"
 COLUMNS = "sglang", "vllm", "mini-sglang", "nano-vllm"
-PLACE = re.compile(r"\{\{engines ([\w-]+)\}\}")
+PLACE = re.compile(r"\{\{engines\s+([\w-]+)\}\}")
 
 
 @dataclass(frozen=True)
