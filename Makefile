@@ -1,6 +1,7 @@
 # Two commands matter: `make lab` opens the course, `make test` checks everything. Both set up what they need.
 #   PYTHON=python3.12   the interpreter that makes the virtual environment (3.11 or newer, as the pins in constraints.txt)
 #   EVERY=20            `make mutants` with one mutant of each 20; PART=pools or PART=prefix/radix, those alone
+#   make gpu            on a machine with an NVIDIA GPU: what waits for one
 #   TORCH=0             `make lab` without PyTorch, for the chapters that need none
 #   GPU=1               PyTorch with CUDA; GPU=0 is its CPU build, a tenth of the size, and the default without nvidia-smi
 
@@ -21,7 +22,7 @@ VERSION   := $(patsubst torch==%,%,$(shell grep '^torch==' constraints.txt))
 CUDA_SIZE := 2.8 GB to fetch, more than 5 GB on disk
 comma     := ,
 
-.PHONY: lab test lint types spell unit notebooks mutants build clean
+.PHONY: lab test lint types spell unit notebooks mutants gpu on-gpu build clean
 
 lab: $(COURSE)
 	$(BIN)/minikv lab
@@ -48,6 +49,22 @@ notebooks: $(DEV)
 # Hours: each of some 4,000 small mistakes should make a test fail.
 mutants: $(DEV)
 	PYTHONHASHSEED=0 $(BIN)/python tests/mutants.py $(PART) --every $(EVERY) --jobs $(JOBS)
+
+# What waits for a GPU: the tests that are skipped without one, the Triton kernel's among them, chapter 06, and the
+# figures that the chapters show. Nothing is installed before nvidia-smi has found one.
+gpu:
+	@nvidia-smi --list-gpus 2>/dev/null | grep -q GPU || \
+	  { echo "make gpu needs an NVIDIA GPU, and nvidia-smi finds none on this machine."; exit 2; }
+	@$(MAKE) --no-print-directory GPU=1 on-gpu
+
+on-gpu: $(DEV)
+	@$(BIN)/python -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' || \
+	  { echo "make gpu needs a GPU that PyTorch $(VERSION) can use, and it finds none: is the driver too old?"; exit 2; }
+	$(BIN)/python -m pytest -q -rs -m gpu tests
+	$(BIN)/python -m pytest -q --nbval notebooks/06_gpu_kv_copying.ipynb
+	$(BIN)/minikv bench --copy --device cuda --save assets/copy.json
+	$(BIN)/minikv bench --engine --device cuda --save assets/engine.json
+	$(BIN)/python notebooks/build.py 06
 
 build: $(DEV)
 	$(BIN)/python notebooks/build.py

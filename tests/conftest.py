@@ -15,7 +15,18 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_collection_modifyitems(items):
-    """What is marked `nightly` is skipped by day."""
+    """What is marked `nightly` is skipped by day, and what is marked `gpu` where there are fewer of them."""
     for item in items:
+        if mark := item.get_closest_marker("gpu"):
+            wanted, found = mark.kwargs.get("count", 1), gpus()
+            if found < wanted:
+                item.add_marker(pytest.mark.skip(reason=f"waits for {wanted} NVIDIA GPUs: {found} here"))
         if not NIGHTLY and item.get_closest_marker("nightly"):
             item.add_marker(pytest.mark.skip(reason="waits for the night: HYPOTHESIS_PROFILE=nightly"))
+
+
+def gpus():
+    """How many NVIDIA GPUs torch finds here."""
+    import torch
+
+    return torch.cuda.device_count()

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from llamas import llama  # noqa: E402
 
-from minikv import InvariantError, cli  # noqa: E402
+from minikv import CacheManager, Engine, InvariantError, KVStore, cli  # noqa: E402
 from minikv.measure import chatting  # noqa: E402
 from minikv.measure.chat_report import chat_promises, chat_report  # noqa: E402
 from minikv.measure.chatting import INSTRUCTIONS, bench_engine  # noqa: E402
@@ -114,7 +114,7 @@ def test_threads_are_as_before(small):
 
 
 def test_the_command(small, monkeypatch, capsys):
-    monkeypatch.setattr(chatting.Llama, "from_folder", lambda path: small)
+    monkeypatch.setattr(chatting.Llama, "from_folder", lambda *_: small)
     assert cli.main(["bench", "--engine", "--quick", "--rounds", "1"]) == 0
     out = capsys.readouterr().out
     assert "6 requests of a chat" in out
@@ -124,11 +124,51 @@ def test_the_command(small, monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["requests"] == 6
 
 
+def test_the_command_saves_its_figures_beside_those_of_another_device(small, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(chatting.Llama, "from_folder", lambda *_: small)
+    path, other = tmp_path / "engine.json", {"first_token_ratio": {"median": 1.0}}
+    path.write_text(json.dumps({"cuda": other}), "utf-8")
+    short = ["bench", "--engine", "--quick", "--rounds", "1", "--json", "--save", str(path)]
+    assert cli.main(short) == 0
+    assert json.loads(path.read_text("utf-8")) == {"cpu": json.loads(capsys.readouterr().out), "cuda": other}
+    path.write_text('{"cpu": {"memcpy": 1}}', "utf-8")
+    assert cli.main(short) == 2
+    assert "holds 'cpu', which is not the figures of a device" in capsys.readouterr().err
+
+
+def test_on_a_gpu_the_tokens_that_are_saved_are_promised_and_no_time(figures):
+    there = dataclasses.replace(figures, quick=False, device="cuda")
+    assert [promise.name for promise in chat_promises(there)] == ["prompt tokens that the cache saved, as a share"]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, so asking for one is right")
+def test_a_gpu_that_is_not_there_is_said(capsys):
+    assert cli.main(["bench", "--engine", "--device", "cuda"]) == 1
+    assert "device is 'cuda': expected cpu, or cuda where torch finds" in capsys.readouterr().err
+
+
+@pytest.mark.gpu
+def test_an_engine_on_a_gpu_says_what_it_says_on_a_cpu():
+    prompts = [list(b"User: What is a page?\nAssistant:"), list(b"User: What is a slot?\nAssistant:")]
+    answers = []
+    for device in ("cpu", "cuda"):
+        model = chatting.small_model(device)
+        store = KVStore(model.shape, 256, dtype=model.dtype, device=model.device)
+        answers.append([found.tokens for found in Engine(model, CacheManager(256, store=store)).generate(prompts, 40)])
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.gpu
+def test_the_bench_runs_on_a_gpu():
+    found = bench_engine(chatting.small_model("cuda"), rounds=1, quick=True)
+    assert (found.device, found.duels) == ("cuda", [])
+    assert found.saved > 0.4
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--copy"], "--copy and --engine are two benches"),
-        (["--device", "cpu"], "--device and --save go with --copy"),
         (["--only", "W1"], "do not go with --engine"),
     ],
 )

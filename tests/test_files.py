@@ -469,9 +469,9 @@ def save_film(path):
 def save_figures(path):
     from test_bench_copy import figures
 
-    from minikv.measure.copy_report import save
+    from minikv.measure.device_figures import save
 
-    save(figures(1.0), str(path))
+    save(figures(1.0), str(path), "memcpy")
 
 
 def save_weights(path):

@@ -35,14 +35,14 @@ class Machine:
             shutil.copy(ROOT / name, folder / name)
         for tool in ("sh", "grep", "touch", "rm"):
             (self.programs / tool).symlink_to(shutil.which(tool))
-        self._program(folder / ".venv" / "bin" / "python", PYTHON.format(python=sys.executable))
+        self.program(folder / ".venv" / "bin" / "python", PYTHON.format(python=sys.executable))
         for name in ("minikv", "ruff", "mypy", "codespell"):
-            self._program(folder / ".venv" / "bin" / name, "#!/bin/sh\n")
+            self.program(folder / ".venv" / "bin" / name, "#!/bin/sh\n")
         if gpu:
-            self._program(self.programs / "nvidia-smi", "#!/bin/sh\n")
+            self.program(self.programs / "nvidia-smi", "#!/bin/sh\n")
 
     @staticmethod
-    def _program(path, text):
+    def program(path, text):
         path.write_text(text, "utf-8")
         path.chmod(0o755)
 
@@ -173,6 +173,47 @@ def test_make_test_installs_what_make_lab_needs(machine):
     assert last == "install -c constraints.txt -e .[dev]"
     assert "0.4 GB to fetch" in machine.said
     assert machine.make("lab") == []
+
+
+def test_make_gpu_without_a_gpu_says_so_in_one_line_and_installs_nothing(machine):
+    assert machine.make("gpu") == []
+    assert machine.status == 2
+    said = [line for line in machine.said.splitlines() if "***" not in line]  # make itself adds that a rule failed
+    assert said == ["make gpu needs an NVIDIA GPU, and nvidia-smi finds none on this machine."]
+
+
+def test_make_gpu_with_a_driver_that_finds_no_gpu_says_so_too(gpu_machine):
+    assert gpu_machine.make("gpu") == []
+    assert (gpu_machine.status, "finds none on this machine" in gpu_machine.said) == (2, True)
+
+
+def test_make_gpu_runs_what_waits_for_one(tmp_path):
+    machine = Machine(tmp_path, gpu=True)
+    machine.program(tmp_path / "programs" / "nvidia-smi", "#!/bin/sh\necho 'GPU 0: NVIDIA T4'\n")
+    machine.program(tmp_path / ".venv" / "bin" / "minikv", '#!/bin/sh\necho "minikv $*" >> asked.txt\n')
+    asked = machine.make("gpu")
+    assert machine.status == 0
+    assert [line for line in asked if line.startswith("install")] == [ANY_TORCH, "install -c constraints.txt -e .[dev]"]
+    done = (tmp_path / "asked.txt").read_text("utf-8").splitlines()
+    assert "torch.cuda.is_available()" in done[-6]
+    assert done[-5:] == [
+        "-m pytest -q -rs -m gpu tests",
+        "-m pytest -q --nbval notebooks/06_gpu_kv_copying.ipynb",
+        "minikv bench --copy --device cuda --save assets/copy.json",
+        "minikv bench --engine --device cuda --save assets/engine.json",
+        "notebooks/build.py 06",
+    ]
+
+
+def test_make_gpu_stops_where_pytorch_finds_no_gpu(tmp_path):
+    machine = Machine(tmp_path, gpu=True)
+    machine.program(tmp_path / "programs" / "nvidia-smi", "#!/bin/sh\necho 'GPU 0: NVIDIA K80'\n")
+    python = PYTHON.format(python=sys.executable)
+    machine.program(tmp_path / ".venv" / "bin" / "python", python.replace("esac", "  *cuda*) exit 1 ;;\nesac"))
+    asked = machine.make("gpu")
+    assert machine.status == 2
+    assert "can use, and it finds none: is the driver too old?" in machine.said
+    assert not [line for line in asked if "pytest" in line]
 
 
 def test_pip_shows_its_progress():

@@ -22,8 +22,7 @@ from minikv.store.device import DTYPES  # noqa: E402
 from minikv.store.layout import LAYOUTS  # noqa: E402
 from minikv.store.moves import LONG_RUN, MANY, CopyView, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
 
-ON_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="no NVIDIA GPU on this machine")
-DEVICES = ["cpu", pytest.param("cuda", marks=ON_GPU)]
+DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 EVEN = KVShape(num_layers=3, num_kv_heads=2, head_dim=4)
 UNEVEN = KVShape(num_layers=2, num_kv_heads=3, head_dim=6, v_head_dim=5)
 PAGES, PAGE_SIZE = 6, 4
@@ -351,7 +350,7 @@ def test_a_host_copy_is_what_the_slots_held_when_it_was_asked_for(layout, device
     assert copy.ready()
 
 
-@ON_GPU
+@pytest.mark.gpu
 def test_a_copy_from_a_gpu_is_pinned_and_a_gpu_takes_what_a_cpu_gave():
     gpu, cpu = filled(EVEN, device="cuda"), filled(EVEN, seed=9)
     assert gpu.to_host([1]).wait().rows.is_pinned()
@@ -361,7 +360,7 @@ def test_a_copy_from_a_gpu_is_pinned_and_a_gpu_takes_what_a_cpu_gave():
     assert same(contents(cpu), contents(filled(EVEN)))
 
 
-@ON_GPU
+@pytest.mark.gpu
 def test_pinned_memory_is_the_hosts_whatever_the_default_device_is():
     store = filled(EVEN, device="cuda")
     with torch.device("cuda"):
@@ -672,7 +671,7 @@ def test_the_triton_kernel_compiles_for_an_nvidia_gpu_where_there_is_none(word, 
     assert made.asm["cubin"]
 
 
-@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="fewer than two NVIDIA GPUs on this machine")
+@pytest.mark.gpu(count=2)
 @both_layouts
 def test_a_store_on_another_gpu_than_the_current_one_copies_there(layout):
     store = filled(EVEN, layout, "cuda:1")
@@ -683,7 +682,7 @@ def test_a_store_on_another_gpu_than_the_current_one_copies_there(layout):
     assert same(contents(store), naive.layers)
 
 
-@ON_GPU
+@pytest.mark.gpu
 @both_layouts
 @both_shapes
 def test_the_triton_kernel_agrees_with_indexing_on_a_gpu(shape, layout):

@@ -10,19 +10,24 @@ import itertools
 import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minikv.cli.console import complain, lacking, positive, say, shown
 from minikv.cli.importing import importing
 from minikv.cli.replay import open_trace
 from minikv.errors import bounded
 from minikv.measure.bench import SHARES, bench
+from minikv.measure.device_figures import save, saved
 from minikv.measure.lap import Contender
-from minikv.measure.progress import Progress
+from minikv.measure.progress import Progress, Tick
 from minikv.measure.race import ROUNDS
 from minikv.measure.report import report
 from minikv.measure.traces import TraceError, TraceRequest, read_trace
 from minikv.untrusted import refusal
+
+if TYPE_CHECKING:
+    from minikv.measure.chatting import EngineFigures
+    from minikv.measure.copying import CopyFigures
 
 _EXAMPLES = """examples:
   minikv bench --quick                                a first look
@@ -49,8 +54,9 @@ def add_bench(commands: Any) -> None:
                        help="an index of your own: a class with the five verbs that takes lists of tokens")  # fmt: skip
     bench.add_argument("--copy", action="store_true", help="measure copies of keys and values instead, to a memcpy")
     bench.add_argument("--engine", action="store_true", help="serve chats instead, and race transformers")
-    bench.add_argument("--device", choices=("cpu", "cuda"), help="of --copy; default: the GPU where there is one")
-    bench.add_argument("--save", metavar="FILE", help="of --copy: put the figures into this JSON file too")
+    bench.add_argument("--device", choices=("cpu", "cuda"),
+                       help="of --copy (default: the GPU where there is one) or --engine (default: cpu)")  # fmt: skip
+    bench.add_argument("--save", metavar="FILE", help="of --copy or --engine: put the figures into this JSON file too")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
     bench.set_defaults(run=run_bench)
 
@@ -61,10 +67,10 @@ def run_bench(options: argparse.Namespace) -> int:
         return complain("--copy and --engine are two benches: name one of them", 2)
     if options.copy:
         return _run_copy(options)
-    if options.device or options.save:
-        return complain("--device and --save go with --copy", 2)
     if options.engine:
         return _run_engine(options)
+    if options.device or options.save:
+        return complain("--device and --save go with --copy or --engine", 2)
     if options.only and ("W6" in options.only) != bool(options.trace):
         return complain("W6 is the workload of --trace: name both of them, or neither", 2)
     try:
@@ -92,27 +98,13 @@ def _run_copy(options: argparse.Namespace) -> int:
     if refused := _refused(options, "--copy", "torch"):
         return refused
     with importing():
-        from minikv.measure.copy_report import copy_report, save, saved
+        from minikv.measure.copy_report import copy_report
         from minikv.measure.copying import bench_copy
 
-    try:
-        if options.save:
-            saved(options.save)  # what is wrong with the file is said now, not after minutes of measuring
-    except (OSError, ValueError) as error:
-        return complain(f"cannot save the figures: {error}", 2)
-    try:
-        with Progress() as tick:
-            figures = bench_copy(options.device, options.rounds, options.quick, tick=tick)
-    except ValueError as error:
-        return complain(str(error), 1)
-    status = 0
-    if options.save:
-        try:
-            save(figures, options.save)
-        except OSError as error:
-            status = complain(f"cannot save the figures: {error}", 1)
-    say(json.dumps(dataclasses.asdict(figures)) if options.json else copy_report(figures))
-    return status
+    def measure(tick: Tick) -> CopyFigures:
+        return bench_copy(options.device, options.rounds, options.quick, tick=tick)
+
+    return _measured(options, "memcpy", measure, copy_report)
 
 
 def _run_engine(options: argparse.Namespace) -> int:
@@ -120,16 +112,40 @@ def _run_engine(options: argparse.Namespace) -> int:
         return refused
     with importing():
         from minikv.measure.chat_report import chat_report
-        from minikv.measure.chatting import bench_engine
+        from minikv.measure.chatting import bench_engine, small_model
 
-    with Progress() as tick:
-        figures = bench_engine(rounds=options.rounds, quick=options.quick, tick=tick)
-        if importlib.util.find_spec("transformers") is not None:
+    def measure(tick: Tick) -> EngineFigures:
+        device = options.device or "cpu"
+        figures = bench_engine(small_model(device), options.rounds, options.quick, tick)
+        if device == "cpu" and importlib.util.find_spec("transformers") is not None:
             with importing():
                 from minikv.measure.generating import race_transformers
             figures.duels = race_transformers(options.rounds, options.quick, tick)
-    say(json.dumps(dataclasses.asdict(figures)) if options.json else chat_report(figures))
-    return 0
+        return figures
+
+    return _measured(options, "first_token_ratio", measure, chat_report)
+
+
+def _measured(options: argparse.Namespace, field: str, measure: Any, report_of: Any) -> int:
+    """Measure, save where that is asked for, and print; `field` is one that these figures have."""
+    try:
+        if options.save:
+            saved(options.save, field)  # what is wrong with the file is said now, not after minutes of measuring
+    except (OSError, ValueError) as error:
+        return complain(f"cannot save the figures: {error}", 2)
+    try:
+        with Progress() as tick:
+            figures = measure(tick)
+    except ValueError as error:
+        return complain(str(error), 1)
+    status = 0
+    if options.save:
+        try:
+            save(figures, options.save, field)
+        except OSError as error:
+            status = complain(f"cannot save the figures: {error}", 1)
+    say(json.dumps(dataclasses.asdict(figures)) if options.json else report_of(figures))
+    return status
 
 
 def _refused(options: argparse.Namespace, what: str, *packages: str) -> int:

@@ -2,8 +2,8 @@
 
 A few users talk to one assistant: all prompts begin with its instructions, and every turn of a user begins with all
 that was said before. Two engines differ in one object, `RadixCache` or `NoCache`, and take turns request by request, so
-that whatever else the machine does falls on both. What comes out must be the same, token by token. Both compute on one
-thread: steps as small as these gain nothing from more, and lose much where the cores are busy.
+that whatever else the machine does falls on both. What comes out must be the same, token by token. On a CPU both
+compute on one thread: steps as small as these gain nothing from more, and lose much where the cores are busy.
 
 It imports torch, with the model, and `minikv.measure` does not import it.
 """
@@ -16,11 +16,12 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+import torch
+
 from minikv.assets import asset
 from minikv.errors import InvariantError, whole_number
 from minikv.manager import CacheManager
-from minikv.measure.bench import machine
-from minikv.measure.copying import one_thread
+from minikv.measure.copying import device_here, one_thread, where
 from minikv.measure.progress import Tick
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Spread
@@ -71,13 +72,15 @@ class EngineFigures:
 
     `prompt_tokens` are those of all prompts, `computed_without` and `computed_with` how many of them were computed; the
     first token's times are means in milliseconds, `first_token_ratio` and `whole_ratio` without the cache to with it.
-    `duels` are with `transformers`, where it is installed (`generating.race_transformers`).
+    `device` is "cpu" or "cuda". `duels` are with `transformers`, on a CPU where it is installed
+    (`generating.race_transformers`).
     """
 
     machine: str
     date: str
     rounds: int
     quick: bool
+    device: str
     model: str
     requests: int
     prompt_tokens: int = 0
@@ -98,14 +101,15 @@ class EngineFigures:
 def bench_engine(
     model: Any = None, rounds: int = ROUNDS, quick: bool = False, tick: Tick = lambda what: None
 ) -> EngineFigures:
-    """Serve the chats with and without the cache, `rounds` times from a cold start, with `model` (default: our own).
+    """Serve the chats with and without the cache, `rounds` times from a cold start, with `model` where it lies.
 
-    `InvariantError` when one token differs.
+    By default it is our own, on the CPU. `InvariantError` when one token differs.
     """
     rounds = whole_number("rounds", rounds, 1, "at least 1 round is measured")
-    model = Llama.from_folder(asset("model")) if model is None else model
+    model = small_model("cpu") if model is None else model
     users, turns, new = QUICK if quick else (USERS, TURNS, NEW_TOKENS)
-    found = EngineFigures(machine(), date.today().isoformat(), rounds, quick, repr(model), users * turns)
+    device = model.device.type
+    found = EngineFigures(where(device), date.today().isoformat(), rounds, quick, device, repr(model), users * turns)
     laps: list[tuple[Side, Side]] = []  # without the cache, and with it
     for lap in range(rounds):
         tick(f"round {lap + 1}")
@@ -120,6 +124,15 @@ def bench_engine(
     found.first_token_ratio = Spread.of([without.first_token / cached.first_token for without, cached in laps])
     found.whole_ratio = Spread.of([without.whole / cached.whole for without, cached in laps])
     return found
+
+
+def small_model(device: str) -> Llama:
+    """Our own model on `device`, in float32 everywhere: with fewer digits a cache may change a token.
+
+    >>> small_model("cpu").dtype
+    torch.float32
+    """
+    return Llama.from_folder(asset("model"), device_here(device), torch.float32)
 
 
 class _Talk:
@@ -152,7 +165,7 @@ class _Talk:
 
 def _engine(model: Any, cached: bool) -> Engine:
     pages = NUM_SLOTS // PAGE
-    store = KVStore(model.shape, pages, PAGE, dtype=model.dtype)
+    store = KVStore(model.shape, pages, PAGE, dtype=model.dtype, device=model.device)
     cache = RadixCache(PAGE) if cached else NoCache(PAGE)
     return Engine(model, CacheManager(pages, PAGE, prefix_cache=cache, store=store))
 

@@ -1,14 +1,10 @@
-"""What `minikv bench --copy` prints and saves: ratios to a memcpy, and what the project promises of them."""
+"""What `minikv bench --copy` prints: ratios to a memcpy, and what the project promises of them."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from minikv.errors import bounded
-from minikv.files import destination, locked, read_object, replace
 from minikv.measure.report import Promise
 
 if TYPE_CHECKING:
@@ -55,25 +51,3 @@ def copy_report(figures: CopyFigures) -> str:
     if kept := copy_promises(figures):
         lines += ["", "promised:", *(f"  {promise}" for promise in kept)]
     return "\n".join(lines)
-
-
-def saved(path: str) -> dict[str, Any]:
-    """The figures in a JSON file, by device; none where there is no file yet.
-
-    `OSError` where no file can be written, `ValueError` where there is another one: ask before a long measurement.
-
-    >>> saved("no_such_file.json")
-    {}
-    """
-    known = read_object(destination(path))
-    for device, figures in known.items():
-        if not isinstance(figures, dict) or "memcpy" not in figures:
-            raise ValueError(f"{path!r} holds {bounded(device)}, which is not the figures of a device")
-    return known
-
-
-def save(figures: CopyFigures, path: str) -> None:
-    """Put figures into a JSON file beside those of other devices, in place of older ones of the same device."""
-    with locked(path):
-        known = {**saved(path), figures.device: dataclasses.asdict(figures)}
-        replace(path, json.dumps(dict(sorted(known.items())), indent=1) + "\n")

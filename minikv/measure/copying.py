@@ -172,9 +172,7 @@ def bench_copy(
     >>> found.tokens, len(found.results), found.of(INDEXED_LOOP, "layer").to_memcpy[0].median > 0
     ([16, 128], 9, True)
     """
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-    if device not in SHAPES or (device == "cuda" and not torch.cuda.is_available()):
-        raise ValueError(f"device is {bounded(device)}: expected cpu, or cuda where torch finds an NVIDIA GPU")
+    device = device_here(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     rounds = whole_number("rounds", rounds, 1, "a bench has at least 1 round")
     shape, tokens = shape or SHAPES[device], QUICK_TOKENS if quick else TOKENS
     with one_thread():
@@ -260,6 +258,18 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def device_here(device: str) -> str:
+    """`device` if it can be measured on this machine, or `ValueError`.
+
+    >>> device_here("tpu")
+    Traceback (most recent call last):
+    ValueError: device is 'tpu': expected cpu, or cuda where torch finds an NVIDIA GPU
+    """
+    if device not in SHAPES or (device == "cuda" and not torch.cuda.is_available()):
+        raise ValueError(f"device is {bounded(device)}: expected cpu, or cuda where torch finds an NVIDIA GPU")
+    return device
 
 
 def where(device: str) -> str:
