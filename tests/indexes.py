@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from types import SimpleNamespace as Node
 from typing import Any
 
@@ -39,6 +40,16 @@ def over(indexes: dict[str, Callable[..., Any]]) -> pytest.MarkDecorator:
     """Run a test over `indexes`; each takes a page size and makes an empty index."""
     return pytest.mark.parametrize("make", indexes.values(), ids=indexes.keys())
 
+
+if find_spec("anywidget"):  # with the course there is its engine, which claims all rules but 14
+
+    def of_the_course(page_size: int = 1) -> Any:
+        """The engine that the learner builds, of our own pieces."""
+        from minikv.course.pieces.sections import engine_world
+
+        return engine_world()["RadixCache"](page_size)
+
+    MODELS["the learner's"] = of_the_course
 
 every_index = over({**SHIPPED, **MODELS})
 every_shipped_index = over(SHIPPED)

@@ -1,6 +1,7 @@
 """The cache manager: a pool, a prefix cache and perhaps a store, and the life of a request through all three."""
 
+from minikv.manager.contract import Manager, RunningSequence
 from minikv.manager.manager import CacheManager
 from minikv.manager.sequence import Sequence
 
-__all__ = ["CacheManager", "Sequence"]
+__all__ = ["CacheManager", "Manager", "RunningSequence", "Sequence"]

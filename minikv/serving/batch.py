@@ -81,7 +81,8 @@ class Batch:
 
     The packed row has chunks of one kind side by side. `tokens` and `positions` are int64 tensors, one number for each
     new token, and `slots`, a numpy array, is where their K and V go. `last` is the row of each chunk's last token,
-    `order` the rows of all tokens, both in the order in which the chunks were given. `parts` are what the tokens attend
+    `order` the rows of all tokens, both in the order in which the chunks were given, and so are `rows`: for each chunk
+    the rows of its new tokens, and all slots of its sequence. `parts` are what the tokens attend
     to, the own parts first and in the order of their rows; `reads` are the slots that they read. A prefix is shared
     where that saves reading `worth` slots. `TypeError` and `ValueError` name the chunk and what is wrong with it.
 
@@ -95,10 +96,7 @@ class Batch:
     """
 
     def __init__(self, chunks: Sequence[Chunk], vocab_size: int, like: torch.Tensor, worth: int = WORTH):
-        given = [_checked(i, chunk) for i, chunk in enumerate(chunks)]
-        if not given:
-            raise ValueError("there are no chunks: a forward step computes at least 1")
-        _check_tokens(given, vocab_size)
+        given = _checked_chunks(chunks, vocab_size)
         self._given, self._vocab_size, self._worth = [*given], vocab_size, worth
         self._like, self._reads = like, list[Any]()
         shared = shared_prefixes([row.slots[: row.start] for row in given], worth)
@@ -111,14 +109,15 @@ class Batch:
         ends = dict(zip(order, np.cumsum([len(row.tokens) for row in packed]).tolist()))
         spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
         self.last, self.order = self._ids([span[-1] for span in spans]), self._ids(np.concatenate(spans))
-        self.parts: list[Causal | Padded | SharedPrefix] = []
+        self.rows = [(slice(span.start, span.stop), row.slots) for span, row in zip(spans, given)]
+        self.parts = list[Causal | Padded | SharedPrefix]()
         self._add_own(packed)
         for members, start, stop in shared:
             self._add_prefix(given[members[0]].slots[start:stop], [spans[i] for i in members])
         for row, span in zip(given, spans):
             if len(row.tokens) > 1 and row.own < row.start:
                 self._add_prefix(row.slots[row.own : row.start], [span])
-        self.reads = np.concatenate(self._reads) if self._reads else np.empty(0, np.int32)
+        self.reads = np.concatenate([np.empty(0, np.int32), *self._reads])
 
     def ends(self) -> Batch:
         """The last token of each chunk as a batch of its own, for when all the others have keys and values already.
@@ -181,6 +180,14 @@ class Batch:
         first = sum(len(before) for before in self._reads)
         self._reads.append(slots)
         return slice(first, first + len(slots))
+
+
+def _checked_chunks(chunks: Sequence[Chunk], vocab_size: int) -> list[_Row]:
+    given = [_checked(i, chunk) for i, chunk in enumerate(chunks)]
+    if not given:
+        raise ValueError("there are no chunks: a forward step computes at least 1")
+    _check_tokens(given, vocab_size)
+    return given
 
 
 def _checked(index: int, chunk: Chunk) -> _Row:

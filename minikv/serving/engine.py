@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from minikv.errors import bounded
 from minikv.interrupts import uninterrupted
-from minikv.manager import CacheManager
+from minikv.manager import Manager
 from minikv.serving.contract import Chunk, Model
 from minikv.serving.generation import Event, Generation, generation
 from minikv.serving.request import Request
@@ -37,9 +37,10 @@ from minikv.tokens import TokensLike, integers, pack
 class Engine:
     """Generates tokens with `model` for many requests at once; keys and values are where `manager` says.
 
-    `manager.store` is what the model writes to; `scheduler` decides what is computed when (default
-    `Scheduler(manager)`). With `NoCache` in the manager it is the same engine without a prefix cache. Several threads
-    may use it. Everywhere `SamplingParams` say how to sample; a plain number stands for the most new tokens.
+    `manager` is a `CacheManager`, or anything with its verbs; `manager.store` is what the model writes to. `scheduler`
+    decides what is computed when (default `Scheduler(manager)`). With `NoCache` in the manager it is the same engine
+    without a prefix cache. Several threads may use it. Everywhere `SamplingParams` say how to sample; a plain number
+    stands for the most new tokens.
 
     >>> from minikv import CacheManager, CanaryModel, SamplingParams
     >>> engine = Engine(CanaryModel(vocab_size=50), CacheManager(num_pages=64))
@@ -50,8 +51,8 @@ class Engine:
     Engine(CanaryModel, 0 running, 0 waiting, 8 steps)
     """
 
-    def __init__(self, model: Model, manager: CacheManager, scheduler: Scheduler | None = None):
-        for name, part, kind in (("model", model, Model), ("manager", manager, CacheManager)):
+    def __init__(self, model: Model, manager: Manager, scheduler: Scheduler | None = None):
+        for name, part, kind in (("model", model, Model), ("manager", manager, Manager)):
             if not isinstance(part, kind):
                 raise TypeError(f"{name} is {bounded(part)}: expected a {kind.__name__}")
         self.model, self.manager = model, manager

@@ -14,7 +14,7 @@ nano-vllm's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
@@ -37,7 +37,8 @@ class Llama:
     """A decoder with its weights; `forward` computes chunks of sequences, with K and V in a store.
 
     `weights` have Hugging Face's names and the shapes that `weight_shapes(config)` lists; all are of one dtype and on
-    one device. `ValueError` names a weight that is missing, unknown or of another shape.
+    one device. `ValueError` names a weight that is missing, unknown or of another shape. `attention(batch, store)`
+    makes the attention of a step, as `StepAttention` does.
 
     >>> from minikv import asset
     >>> model = Llama.from_folder(asset("model")); model
@@ -46,9 +47,9 @@ class Llama:
     'GQA'
     """
 
-    def __init__(self, config: LlamaConfig, weights: Weights):
+    def __init__(self, config: LlamaConfig, weights: Weights, attention: Callable[[Batch, Any], Any] = StepAttention):
         _check_weights(weight_shapes(config), weights)
-        self.config, self.weights = config, weights
+        self.config, self.weights, self.attention = config, weights, attention
         self._rope = torch.tensor(rope_frequencies(config), device=self.device)
 
     @classmethod
@@ -123,7 +124,7 @@ class Llama:
         """
         embedding = self.weights["model.embed_tokens.weight"]
         batch = Batch(chunks, self.vocab_size, embedding)
-        attention, angles = StepAttention(batch, store), self._angles(batch.positions)
+        attention, angles = self.attention(batch, store), self._angles(batch.positions)
         x, last = functional.embedding(batch.tokens, embedding), self.shape.num_layers - 1
         for layer in range(last):
             x = self._layer(x, layer, attention, angles)
@@ -133,7 +134,7 @@ class Llama:
             x = self._layer(x, last, attention, angles)[batch.last]
         else:  # the last layer is needed at the ends alone, which read the keys and values of the others in the store
             ends = batch.ends()
-            x = self._layer(x, last, attention, angles, (batch.last[ends.last.argsort()], StepAttention(ends, store)))
+            x = self._layer(x, last, attention, angles, (batch.last[ends.last.argsort()], self.attention(ends, store)))
             x = x[ends.last]
         x = self._norm(x, "model.norm")
         return functional.linear(x, embedding if self.config.tied else self.weights["lm_head.weight"])
@@ -152,9 +153,9 @@ class Llama:
         self,
         x: torch.Tensor,
         layer: int,
-        attention: StepAttention,
+        attention: Any,
         angles: Angles,
-        ends: tuple[torch.Tensor, StepAttention] | None = None,
+        ends: tuple[torch.Tensor, Any] | None = None,
     ) -> torch.Tensor:
         """Attend and think: (tokens, hidden) to (tokens, hidden). With `ends` it goes on for those rows alone."""
         name, head = f"model.layers.{layer}", self.shape.head_dim

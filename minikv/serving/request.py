@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable
 
 from minikv.errors import bounded, whole_number
-from minikv.manager import Sequence
+from minikv.manager import RunningSequence
 from minikv.prefix.contract import require_hashable
 from minikv.serving.sampling import Params, Sampler, SamplingParams
 from minikv.tokens import TOKEN_LIMIT, PackedTokens, TokensLike, pack
@@ -46,7 +46,7 @@ class Request:
         self.output: list[int] = []
         self.reason: str | None = None
         self.number = 0  # in order of arrival, from 1; the scheduler gives it
-        self.sequence: Sequence | None = None  # while it runs
+        self.sequence: RunningSequence | None = None  # while it runs
         self.cached_tokens = self.computed_tokens = self.preemptions = 0
         self.submitted_at = 0
         self.first_token_steps: int | None = None

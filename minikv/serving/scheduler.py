@@ -17,8 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.interrupts import uninterrupted
-from minikv.manager import CacheManager
-from minikv.manager import Sequence as ManagedSequence
+from minikv.manager import Manager, RunningSequence
 from minikv.manager.sequence import RUNNING
 from minikv.prefix import NoCache
 from minikv.serving.order import FirstComeFirstServed, Order, require_order
@@ -38,6 +37,7 @@ class Scheduler:
     another one computes at least `min_awaited_prefix` tokens that it needs as well; with `None` it never does.
     Not for several threads at once: the engine holds a lock.
 
+    >>> from minikv import CacheManager
     >>> manager = CacheManager(num_pages=32)
     >>> scheduler = Scheduler(manager, token_budget=4, max_running=2)
     >>> scheduler.submit(Request([1, 2, 3, 4, 5, 6], 1))
@@ -50,15 +50,15 @@ class Scheduler:
 
     def __init__(
         self,
-        manager: CacheManager,
+        manager: Manager,
         token_budget: int = 2048,
         max_running: int = 64,
         order: Order | None = None,
         max_overtakes: int = 8,
         min_awaited_prefix: int | None = 32,
     ):
-        if not isinstance(manager, CacheManager):
-            raise TypeError(f"manager is {bounded(manager)}: expected a CacheManager")
+        if not isinstance(manager, Manager):
+            raise TypeError(f"manager is {bounded(manager)}: expected a CacheManager, or what has its verbs")
         self.manager = manager
         self.max_running = whole_number("max_running", max_running, 1, "at least 1 request runs")
         rule = "each running request that decodes gets 1 token of a step"
@@ -112,13 +112,23 @@ class Scheduler:
         """
         self.sweep()
         self._make_room()
-        chunks: list[ScheduledChunk] = []
-        left = self.token_budget
-        for chunk in sorted(map(rest_of, self.running), key=lambda chunk: chunk.prefill):  # decoding comes first
-            count = min(chunk.num_tokens, left)
-            chunks += [chunk._replace(num_tokens=count)] if count else []
-            left -= count
-        return chunks + self._admit(left)
+        decoding_first = sorted(map(rest_of, self.running), key=lambda chunk: chunk.prefill)
+        counts = self.share([chunk.num_tokens for chunk in decoding_first], self.token_budget)
+        chunks = [chunk._replace(num_tokens=count) for chunk, count in zip(decoding_first, counts) if count]
+        return chunks + self._admit(self.token_budget - sum(counts))
+
+    def share(self, left: Sequence[int], budget: int) -> list[int]:
+        """How many of the `left` tokens of each running request the next step computes: in order, while there are any.
+
+        >>> from minikv import CacheManager
+        >>> Scheduler(CacheManager(8)).share([1, 1, 500, 300], budget=512)
+        [1, 1, 500, 10]
+        """
+        counts = []
+        for tokens in left:
+            counts.append(min(tokens, budget))
+            budget -= counts[-1]
+        return counts
 
     @uninterrupted
     def update_from_output(self, chunks: Sequence[ScheduledChunk], tokens: Iterable[int | None]) -> None:
@@ -174,10 +184,11 @@ class Scheduler:
                 try:
                     self.manager.extend(sequence, request.output[len(sequence.tokens) - length :])
                 except OutOfPages:
-                    self._preempt(self.running[-1])
+                    self.preempt()
 
-    def _preempt(self, request: Request) -> None:
-        """Take the slots of `request`; it will be computed again, less what stays in the cache until then."""
+    def preempt(self) -> None:
+        """Take the slots of the youngest; it is computed again, less what stays in the cache until then."""
+        request = self.running[-1]
         assert request.sequence is not None
         self.manager.finish(request.sequence)
         request.preemptions += 1
@@ -243,10 +254,11 @@ class Scheduler:
             return False
         return coming - self._cached(request) >= self.min_awaited_prefix
 
-    def _start(self, request: Request) -> ManagedSequence | None:
+    def _start(self, request: Request) -> RunningSequence | None:
         """Admit `request`, or `None` if there is no room beside a page for the next token of each that runs."""
         try:
-            sequence = self.manager.start(request.tokens, namespace=request.namespace, spare=len(self.running))
+            spare, namespace = len(self.running), request.namespace
+            sequence: RunningSequence = self.manager.start(request.tokens, namespace=namespace, spare=spare)
         except OutOfPages:
             if self.running:
                 return None

@@ -50,6 +50,8 @@ def assembled(kept: Mapping[str, str]) -> str:
     """
     found, newest = [HEAD], {piece.name: piece.id for piece in all_pieces()}
     for piece in all_pieces():
+        if piece.id == "8.1" and any(id.startswith("8.") for id in kept):
+            found.append("given(globals(), 8)  # SlotAttention and Scheduler, which need torch\n")
         if piece.id in kept:
             found.append(f"# %% {piece.id} {piece.name}{MINE}\n{kept[piece.id]}")
         elif newest[piece.name] == piece.id:

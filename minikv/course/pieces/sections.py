@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 World = dict[str, Any]  # what a piece finds: the classes, the other pieces, helpers; the globals of its function
 ENGINE = Path(__file__).with_name("engine.py")
+WITHOUT_TORCH = (2, 3, 4, 5, 7)  # the chapters whose classes need none
 _HEAD = re.compile(r"^# %% (\S+) (\w+)(.*)$", re.MULTILINE)
 
 
@@ -92,22 +93,24 @@ def ours(piece: str, world: World) -> Callable[..., Any]:
     return made
 
 
-def given(world: World) -> None:
+def given(world: World, *chapters: int) -> None:
     """Put the classes that the chapters show into `world`; they call the pieces that they find there.
+
+    Those of chapter 08 need torch, so they come only when they are asked for.
 
     >>> world = {"alloc": lambda pool, count: ["mine"] * count}
     >>> given(world); world["Pool"](4).alloc(2)
     ['mine', 'mine']
     """
     for section in engine_sections():
-        if section.id == "given":
+        if section.id == "given" and section.chapter in (chapters or WITHOUT_TORCH):
             exec(_compiled(section, str(ENGINE)), world)
 
 
-def engine_world() -> World:
-    """A whole engine of our own pieces: what is expected."""
+def engine_world(*chapters: int) -> World:
+    """A whole engine of our own pieces, with the classes of `given`: what is expected."""
     world: World = {"__name__": "minikv.course.pieces.engine"}
-    given(world)
+    given(world, *chapters)
     for section in engine_sections():
         if section.id != "given":
             world[section.name] = ours(section.id, world)

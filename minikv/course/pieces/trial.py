@@ -10,7 +10,7 @@ from typing import Any
 
 from minikv.course.exercises.judge import INCONSTANT, Outcome, TooLong, agree, run, shown, smallest
 from minikv.course.pieces.piece import Piece, Shot, WrongAnswer
-from minikv.course.pieces.sections import World, engine_sections, engine_world, given, ours, run_section
+from minikv.course.pieces.sections import WITHOUT_TORCH, World, engine_sections, engine_world, given, ours, run_section
 
 MOST_WORDS = 200  # letters of a tree in a message
 
@@ -59,7 +59,7 @@ def world_for(piece: Piece, answer: Any, others: World, accepted: World | None =
     They are the accepted ones, or else ours, so a `walk` that is half done does not make `insert` wrong.
     """
     world = dict(others)
-    given(world)
+    given(world, *classes_for(piece))
     if "Node" in others:
         world["Node"] = others["Node"]
     for section in engine_sections():
@@ -68,6 +68,11 @@ def world_for(piece: Piece, answer: Any, others: World, accepted: World | None =
             world[section.name] = ours(section.id, world) if known is None else rebound(known, world)
     world[piece.name] = rebound(answer, world)
     return world
+
+
+def classes_for(piece: Piece) -> tuple[int, ...]:
+    """The chapters whose classes a piece may be judged with."""
+    return (*WITHOUT_TORCH, 8) if piece.id.startswith("8.") else WITHOUT_TORCH
 
 
 def rebound(answer: Any, world: World) -> Any:
@@ -127,7 +132,7 @@ def _line_of(error: BaseException | None, answer: Any) -> str:
 
 def reference_world(piece: Piece) -> World:
     """Our engine, with our own function for this piece, where a later one has the same name."""
-    world = engine_world()
+    world = engine_world(*classes_for(piece))
     world[piece.name] = ours(piece.id, world)
     return world
 

@@ -1,0 +1,57 @@
+"""What an engine needs of a cache manager, so that anybody's can serve: ours, or the one that a learner has built."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Protocol, runtime_checkable
+
+from minikv.pools import Pages
+from minikv.prefix import PrefixCache
+from minikv.tokens import PackedTokens, TokensLike
+
+
+class RunningSequence(Protocol):
+    """One request while it runs: which tokens it has, how many of them are computed, and in which slots they lie."""
+
+    number: int
+    state: str
+    computed: int
+    cached_length: int
+
+    @property
+    def tokens(self) -> PackedTokens:
+        """All tokens, the prompt's and those behind it."""
+        ...
+
+    @property
+    def slots(self) -> Pages:
+        """The slot of each token, int32, in order."""
+        ...
+
+
+@runtime_checkable
+class Manager(Protocol):
+    """Six verbs for the life of a request, over a cache and pages; what each promises is told by `CacheManager`."""
+
+    page_size: int
+    num_pages: int
+    cache: PrefixCache
+    store: Any
+
+    def start(self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0) -> Any:
+        """Begin a request; the sequence, or `OutOfPages`."""
+
+    def advance(self, sequence: Any, num_tokens: int | None = None) -> None:
+        """Say that the next tokens are computed."""
+
+    def extend(self, sequence: Any, tokens: TokensLike) -> None:
+        """Put generated tokens behind the sequence, or raise `OutOfPages`."""
+
+    def checkpoint(self, sequence: Any) -> None:
+        """Publish what is computed while the request runs on."""
+
+    def finish(self, sequence: Any) -> None:
+        """End the request well."""
+
+    def abort(self, sequence: Any) -> None:
+        """End the request badly."""

@@ -1,0 +1,80 @@
+"""The engine that the learner builds: with our pieces it serves as the package's does."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from minikv import CacheManager, CanaryModel, Engine, LockError, OutOfPages, RadixCache, SamplingParams, Scheduler
+from minikv.course.pieces.sections import engine_world
+
+torch = pytest.importorskip("torch")
+OWN = engine_world(2, 3, 4, 5, 7, 8)
+PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=6)
+
+
+@settings(max_examples=60)
+@given(PROMPTS, st.sampled_from([1, 2, 4]), st.integers(18, 40))
+def test_it_gives_every_request_the_same_tokens(prompts, page_size, slots):
+    found = []
+    for manager, scheduler in ((CacheManager, Scheduler), (OWN["CacheManager"], OWN["Scheduler"])):
+        made = manager(-(-slots // page_size), page_size)
+        engine = Engine(CanaryModel(9), made, scheduler(made, 16, 4))
+        found.append([generation.tokens for generation in engine.generate(prompts, SamplingParams(max_new_tokens=5))])
+        made.cache.check()
+        assert not made.cache.protected_size
+    assert found[0] == found[1]
+
+
+STEP = st.one_of(
+    st.tuples(st.sampled_from(["insert", "lock"]), st.lists(st.integers(0, 1), min_size=1, max_size=10)),
+    st.tuples(st.sampled_from(["unlock", "evict"]), st.integers(0, 9)),
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(STEP, max_size=25))
+def test_it_matches_locks_and_refuses_as_the_packages_tree_does(steps):
+    """Lengths, slots and both sizes; what is evicted is as much, by pages, since only the package joins."""
+    ours, theirs, handles = OWN["RadixCache"](), RadixCache(), []
+    for number, (verb, what) in enumerate(steps):
+        if verb == "insert":
+            slots = range(10 * number, 10 * number + len(what))
+            assert ours.insert(what, slots).prefix_length == theirs.insert(what, slots).prefix_length
+        elif verb == "lock":
+            handles.append([cache.acquire(what) for cache in (ours, theirs)])
+            assert handles[-1][0].pages.tolist() == handles[-1][1].pages.tolist()
+        elif verb == "unlock" and handles:
+            refused = []
+            for cache, handle in zip((ours, theirs), handles[what % len(handles)]):
+                try:
+                    cache.unlock(handle)
+                except LockError:
+                    refused.append(cache)
+            assert len(refused) in (0, 2)
+        assert (ours.evictable_size, ours.protected_size) == (theirs.evictable_size, theirs.protected_size)
+        ours.check()
+
+
+def test_a_model_attends_through_it_and_says_the_same():
+    from minikv import KVStore, asset
+    from minikv.serving.model import Llama
+
+    model, prompts = Llama.from_folder(asset("model")), [list(b"What is a radix tree?"), list(b"What is a slot?")]
+    own = Llama(model.config, model.weights, attention=OWN["SlotAttention"])
+    found = []
+    for side, manager in ((model, CacheManager), (own, OWN["CacheManager"])):
+        engine = Engine(side, manager(16, 16, store=KVStore(model.shape, 16, 16)))
+        found.append([generation.tokens for generation in engine.generate(prompts, 12)])
+    assert found[0] == found[1]
+
+
+def test_a_request_without_room_holds_nothing():
+    manager = OWN["CacheManager"](4)
+    first = manager.start([1, 2, 3])
+    manager.advance(first)
+    manager.checkpoint(first)
+    with pytest.raises(OutOfPages):
+        manager.start([1, 2, 9, 9])
+    assert (manager.pool.num_free, manager.cache.protected_size) == (1, 3)
