@@ -99,6 +99,16 @@ class Mine:
         self.__dict__.update(fields)
 
 
+def test_the_locks_of_the_learners_engine_are_drawn():
+    from minikv.course.pieces.sections import engine_world
+
+    manager = engine_world()["CacheManager"](4)
+    first = manager.start([1, 2])
+    manager.advance(first)
+    manager.checkpoint(first)
+    assert draw(manager.cache).text == "root\n└─ [1 2] · slots 0-1 · locked ×1"
+
+
 def test_a_learners_own_nodes_are_drawn():
     torch = pytest.importorskip("torch")
     root = Mine()

@@ -8,11 +8,11 @@ import re
 import pytest
 from chapters import REBUILT, code_cells, code_under, load, markdown
 
-from minikv.course.pieces import begin, check, fold, guess, hint, mine, progress, solution
+from minikv.course.pieces import begin, check, fold, guess, hint, mine, progress, solution, source
 from minikv.course.pieces.mine import assembled, kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
-from minikv.course.pieces.sections import engine_sections, ours, run_section
+from minikv.course.pieces.sections import ENGINE, engine_sections, ours, run_section
 from minikv.course.pieces.trial import judge, known_mistake, reference_world
 
 PIECES = all_pieces()
@@ -318,6 +318,14 @@ def test_a_prediction_is_closed_until_there_is_a_guess(notebook, capsys):
     assert "You said 5." in repr(fold("3.z", 4))
     progress([])
     assert "0 of 1 predictions right; look again at 3.z" in capsys.readouterr().out
+
+
+def test_a_class_of_the_engine_is_shown_as_it_stands_there(notebook):
+    text = ENGINE.read_text("utf-8")
+    for name in ("Pool", "RadixCache", "Sequence", "CacheManager"):
+        shown = str(source(notebook.names[name]))
+        assert shown.startswith(f"class {name}")
+        assert shown in text
 
 
 # -- the chapters ---------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """What a picture of a tree is made from: a plain copy of its nodes, taken once.
 
 Works on anything that looks like a tree of prefixes: a node needs `children` (a dict or a sequence), and may have
-`tokens`, `slots` (or `slot`) and `ref_count`. So a learner's own nodes are drawn as ours are.
+`tokens`, `slots` (or `slot`) and `ref_count` (or `locks`). So a learner's own nodes are drawn as ours are.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _view(node: Any, key: Any, parent: int | None, label: Any, marks: list[str])
         slot = getattr(node, "slot", None)
         slots = [] if slot is None else [slot]
     text = cut(legible(key), MOST_LETTERS) if parent is None else label_of(tokens, label)
-    locks = getattr(node, "ref_count", 0)
+    locks = getattr(node, "ref_count", getattr(node, "locks", 0))
     locks = locks if isinstance(locks, int) and parent is not None else 0
     used = getattr(node, "last_used", None)
     used = used if isinstance(used, int) and parent is not None else None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from typing import Any
 
 from minikv.course.pictures import Picture, beside, draw
 from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size
 from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.sections import World
+from minikv.course.pieces.sections import ENGINE, World
 from minikv.course.pieces.trial import Parting, play, reference_world
 
 
@@ -33,12 +34,22 @@ class Code:
 def source(*things: Any) -> Code:
     """The source of classes or functions, one below the other, to be read and not to be run.
 
-    >>> from minikv.course.pieces.shell import SequenceShell
-    >>> print(source(SequenceShell.slots.fget).text.splitlines()[1])
-    def slots(self) -> Pages:
+    >>> from minikv.course.pieces.sections import engine_world
+    >>> print(str(source(engine_world()["Ring"])).splitlines()[0])
+    class Ring:
     """
-    texts = [inspect.cleandoc("\n" + inspect.getsource(thing)) for thing in things]
+    texts = [inspect.cleandoc("\n" + _text_of(thing)) for thing in things]
     return Code("\n\n".join(texts))
+
+
+def _text_of(thing: Any) -> str:
+    """The source of one thing; a class of `engine.py` is looked up there, since it belongs to the notebook's module."""
+    methods = filter(inspect.isfunction, vars(thing).values() if isinstance(thing, type) else ())
+    if str(ENGINE) in {method.__code__.co_filename for method in methods}:
+        text = ENGINE.read_text("utf-8")
+        found = (part for part in ast.parse(text).body if isinstance(part, ast.ClassDef))
+        return next(ast.get_source_segment(text, part) or "" for part in found if part.name == thing.__name__)
+    return inspect.getsource(thing)
 
 
 def show_both(piece: Piece, world: World, found: Parting) -> None:
