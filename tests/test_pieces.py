@@ -131,7 +131,8 @@ def test_what_is_not_a_function_is_said_to_be_none(answer, capsys):
     assert 'pass the function itself, as in check("3.1 split", split)' in capsys.readouterr().out
 
 
-SEARCHING = """
+SEARCHING = {
+    "3.2": """
 def walk(root, tokens):
     node, at = root, 0
     while at < len(tokens):
@@ -146,14 +147,47 @@ def walk(root, tokens):
             return split(child, same), at
         node = child
     return node, at
-"""
+""",
+    "5.1": """
+def link(ring, node):
+    last = ring
+    while last.newer is not ring:
+        last = last.newer
+    last.newer, node.older = node, last
+    node.newer, ring.older = ring, node
+""",
+    "5.2": """
+def unlink(node):
+    before = node
+    while before.newer is not node:
+        before = before.newer
+    before.newer, node.newer.older = node.newer, before
+    node.older = node.newer = node
+""",
+    "5.4": """
+def evict(cache, num_pages):
+    freed = []
+    while len(freed) < num_pages and cache.evictable:
+        leaves = [node for node in cache.nodes() if not node.children and not node.locks]
+        leaf = cache.ring.newer
+        while leaf not in leaves:
+            leaf = leaf.newer
+        unlink(leaf)
+        del leaf.parent.children[leaf.tokens[0]]
+        cache.evictable -= len(leaf.tokens)
+        freed += leaf.slots
+    return freed
+""",
+}
 
 
-def test_an_answer_that_searches_where_it_must_not_does_not_pass(notebook, capsys):
-    notebook.answer(find_piece("3.2"), SEARCHING)
+@pytest.mark.parametrize("number", SEARCHING)
+def test_an_answer_that_searches_where_it_must_not_does_not_pass(number, notebook, capsys):
+    piece = find_piece(number)
+    notebook.answer(piece, SEARCHING[number])
     said = capsys.readouterr().out
-    assert said.startswith("❌ 3.2 walk: right, but it takes ")
-    assert "children looked at" in said
+    assert said.startswith(f"❌ {number} {piece.name}: right, but it takes ")
+    assert piece.cost.unit in said
 
 
 # -- what runs ------------------------------------------------------------------------------------------------------

@@ -1,5 +1,255 @@
-"""The pieces of chapter 05."""
+"""The pieces of chapter 05: the ring of recency (link, unlink, touch), and evict."""
 
-from minikv.course.pieces.piece import Piece
+from __future__ import annotations
 
-PIECES: tuple[Piece, ...] = ()
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.observe import MOST, edge, links, outline, planted, preorder, told
+from minikv.course.pieces.piece import Cost, Piece, Shot
+from minikv.course.pieces.sections import World, ours
+
+_PROMPT = st.lists(st.integers(0, 2), min_size=1, max_size=6)
+_PROMPTS = st.lists(_PROMPT, min_size=1, max_size=5)
+_FORK = [[1, 2, 3, 4], [1, 2, 7, 8], [5, 6]]
+
+
+def around(ring: Any, way: str = "newer") -> Any:
+    """The tokens of the nodes of a ring, from the oldest to the newest; with `way="older"`, backward.
+
+    >>> from types import SimpleNamespace as Node
+    >>> ring, node = Node(), Node(tokens=[1, 2])
+    >>> ring.newer = ring.older = node
+    >>> node.newer = node.older = ring
+    >>> around(ring)
+    '[1 2]'
+    """
+    found: list[str] = []
+    node = getattr(ring, way)
+    while node is not ring:
+        if not hasattr(node, "tokens") or not hasattr(node, way):
+            return " ".join([*found, f"and then {node!r:.40}, which is no node"])
+        if len(found) == MOST:
+            return " ".join([*found[:4], "... and it never comes back to the ring"])
+        found.append(told(node.tokens))
+        node = getattr(node, way)
+    return " ".join(found) or "empty"
+
+
+class Chain:
+    """A ring as a chain that can be drawn: below each node stands the next newer one."""
+
+    def __init__(self, ring: Any):
+        self.tokens, self.slots, self.children = list[Any](), list[int](), dict[Any, Chain]()
+        last, node = self, ring.newer
+        for _ in range(20):
+            if node is ring or not hasattr(node, "tokens"):
+                break
+            link = Chain.__new__(Chain)
+            link.tokens, link.slots, link.children = node.tokens, node.slots, {}
+            last.children[0] = link
+            last, node = link, node.newer
+
+
+def seen_of(ring: Any) -> dict[str, Any]:
+    """What can be seen of a ring: the way around it, and the way back."""
+    return {"from the oldest to the newest": around(ring), "and back": around(ring, "older")}
+
+
+def ring_of(world: World, nodes: Sequence[Any]) -> Any:
+    """A ring with these nodes, the oldest first, made by our own `link`."""
+    ring, link = world["Ring"](), ours("5.1", world)
+    for node in nodes:
+        link(ring, node)
+    return ring
+
+
+def single(world: World, count: int) -> list[Any]:
+    """That many nodes of one token each."""
+    return [world["Node"]([number], [10 + number]) for number in range(1, count + 1)]
+
+
+def play_link(world: World, case: Any) -> Iterator[Shot]:
+    """Into a ring that has `old` nodes come `new` more, one after the other."""
+    old, new = case
+    nodes = single(world, old + new)
+    ring = ring_of(world, nodes[:old])
+    for node in nodes[old:]:
+        world["link"](ring, node)
+        yield Shot(f"link {told(node.tokens)}", seen_of(ring), Chain(ring))
+
+
+def play_unlink(world: World, case: Any) -> Iterator[Shot]:
+    """Out of a ring of `count` nodes come those with the numbers `out`; one may come twice, or never have been in."""
+    count, out = case
+    nodes = single(world, count + 1)
+    ring = ring_of(world, nodes[:count])
+    for number in out:
+        node = nodes[number % len(nodes)]
+        world["unlink"](node)
+        own = "itself" if node.older is node and node.newer is node else "others"
+        seen = {**seen_of(ring), "the neighbors of what was taken out": own}
+        yield Shot(f"unlink {told(node.tokens)}", seen, Chain(ring))
+
+
+def play_touch(world: World, case: Any) -> Iterator[Shot]:
+    """A tree with `prompts`, all in the ring, deepest first; some paths are locked, and some nodes are touched."""
+    prompts, locked, touched = case
+    root = planted(world, prompts)
+    nodes = preorder(root)
+    for number in locked:
+        node = nodes[number % len(nodes)]
+        while node.parent is not None:
+            node.locks += 1
+            node = node.parent
+    ring = ring_of(world, [node for node in reversed(nodes) if not node.locks])
+    yield Shot("before", seen_of(ring), root)
+    for number in touched:
+        node = root if number < 0 else nodes[number % len(nodes)]
+        if number % 2:  # as a node is that was made just now
+            ours("5.2", world)(node)
+        world["touch"](ring, node)
+        seen = {**seen_of(ring), "the tree": outline(root), "the links": links(root)}
+        yield Shot(f"touch {edge(node)}", seen, root)
+
+
+def play_evict(world: World, case: Any) -> Iterator[Shot]:
+    """A cache of `prompts` in pages of `size`; some are locked, some asked for; then pages are evicted, in calls."""
+    size, prompts, locked, asked, counts = case
+    cache, slot = world["RadixCache"](size), 0
+    for prompt in prompts:
+        cache.insert(prompt, list(range(slot, slot + len(prompt) // size)))
+        slot += len(prompt) // size
+    for number in locked:
+        cache.acquire(prompts[number % len(prompts)])
+    for number in asked:
+        cache.match_prefix(prompts[number % len(prompts)])
+    root = cache.roots[None]
+    yield Shot("before", {**seen_of(cache.ring), "the tree": outline(root)}, cache)
+    for count in counts:
+        freed = world["evict"](cache, count)
+        seen = {
+            "what is returned": freed, "the tree": outline(root), "the links": links(root), **seen_of(cache.ring),
+            "evictable pages": cache.evictable, "protected pages": cache.protected,
+        }  # fmt: skip
+        yield Shot(f"evict {count}", seen, cache)
+
+
+def looked_at(world: World, day: Callable[[World, set[int]], None]) -> int:
+    """How many nodes, and rings, are asked for a neighbor, their children or their locks on such a day."""
+    seen, plain = set[int](), {name: world[name] for name in ("Node", "Ring")}
+
+    def counting(kind: type) -> type:
+        class Counting(kind):  # type: ignore[misc]
+            def __getattribute__(self, name: str) -> Any:
+                if name in ("older", "newer", "children", "locks"):
+                    seen.add(id(self))
+                return super().__getattribute__(name)
+
+        return Counting
+
+    world.update({name: counting(kind) for name, kind in plain.items()})
+    try:
+        day(world, seen)
+        return len(seen)
+    finally:
+        world.update(plain)
+
+
+def looked_at_to_link(world: World) -> int:
+    """How many nodes of a ring of a hundred are looked at to add one."""
+
+    def day(world: World, seen: set[int]) -> None:
+        nodes = single(world, 101)
+        ring = ring_of(world, nodes[:100])
+        seen.clear()
+        world["link"](ring, nodes[100])
+
+    return looked_at(world, day)
+
+
+def looked_at_to_unlink(world: World) -> int:
+    """How many nodes of a ring of a hundred are looked at to take the middle one out."""
+
+    def day(world: World, seen: set[int]) -> None:
+        nodes = single(world, 100)
+        ring = ring_of(world, nodes)
+        seen.clear()
+        world["unlink"](nodes[50])
+        assert ring.newer is nodes[0]  # which also keeps it alive
+
+    return looked_at(world, day)
+
+
+def looked_at_to_evict(world: World) -> int:
+    """How many nodes of a cache of a hundred leaves are looked at to evict one page."""
+
+    def day(world: World, seen: set[int]) -> None:
+        cache = world["RadixCache"]()
+        for number in range(100):
+            cache.insert([number], [number])
+        seen.clear()
+        world["evict"](cache, 1)
+
+    return looked_at(world, day)
+
+
+PIECES = (
+    Piece(
+        id="5.1", name="link", play=play_link,
+        cases=[(0, 1), (1, 1), (0, 3), (3, 2)],
+        strategy=st.tuples(st.integers(0, 5), st.integers(1, 4)),
+        hints=(
+            "The newest node so far is `ring.older`. Keep it in a variable before you change anything.",
+            "`node` comes between that one and the ring, so four links change: two of `node`, and one on each side.",
+            "The last node's `newer` and the ring's `older` are `node` now. In an empty ring both are the ring's own, "
+            "and the same four lines work.",
+        ),
+        cost=Cost("nodes looked at", looked_at_to_link, 3, "`ring.older` is the newest: there is no need to go around"),
+    ),
+    Piece(
+        id="5.2", name="unlink", play=play_unlink,
+        cases=[(1, [0]), (3, [1]), (3, [0]), (3, [2]), (3, [1, 1]), (2, [2]), (2, [0, 1]), (3, [1, 0, 1])],
+        strategy=st.integers(0, 5).flatmap(
+            lambda count: st.tuples(st.just(count), st.lists(st.integers(0, count), min_size=1, max_size=4))
+        ),
+        hints=(
+            "Its two neighbors become neighbors of each other: one link of each changes.",
+            "Then let `node` point at itself, both ways, so that it is out.",
+            "A node that is in no ring points at itself already. Does your code leave it as it is?",
+        ),
+        cost=Cost("nodes looked at", looked_at_to_unlink, 3, "`node` knows its two neighbors: nothing is searched"),
+    ),
+    Piece(
+        id="5.3", name="touch", play=play_touch,
+        cases=[([[1, 2]], [], [0]), ([[1, 2, 3, 4], [1, 2, 7, 8]], [], [2]), (_FORK, [], [2, 4]), (_FORK, [1], [2]),
+               (_FORK, [1], [1]), (_FORK, [], [-2]), ([[1], [1, 2], [1, 2, 3]], [], [2]), (_FORK, [3], [1])],
+        strategy=st.tuples(_PROMPTS, st.lists(st.integers(0, 9), max_size=2),
+                           st.lists(st.integers(-2, 9), min_size=1, max_size=3)),
+        hints=(
+            "Go up from `node` as `lock` does: while there is a parent, do something with the node, then go to it.",
+            "To move a node to the end, unlink it and link it again.",
+            "A locked node is in no ring: leave it alone, and go on with its parent.",
+        ),
+    ),
+    Piece(
+        id="5.4", name="evict", play=play_evict,
+        cases=[(1, [[1, 2]], [], [], [1]), (1, [[1, 2]], [], [], [0]), (1, _FORK, [], [], [1]), (1, _FORK, [], [], [3]),
+               (1, _FORK, [1], [], [99]), (1, _FORK, [], [0], [2, 2, 99]),
+               (2, [[1, 2, 3, 4], [1, 2, 5, 6]], [], [], [1, 2]), (1, [[1], [2], [3]], [], [], [2]),
+               (1, [[1, 2]], [0], [], [1])],
+        strategy=st.tuples(st.integers(1, 2), _PROMPTS, *[st.lists(st.integers(0, 4), max_size=2)] * 2,
+                           st.lists(st.integers(0, 5), min_size=1, max_size=3)),
+        hints=(
+            "The victim is always `cache.ring.newer`: the node that was used longest ago. Why is it a leaf?",
+            "A victim leaves three things: the ring, the dictionary of its parent (under its first token), and the "
+            "count `cache.evictable`.",
+            "Go on while fewer than `num_pages` are freed. If the ring is empty, there is nothing left to give: "
+            "`ring.newer` is the ring itself then.",
+        ),
+        cost=Cost("nodes looked at", looked_at_to_evict, 3,
+                  "the oldest node is the victim: the others do not have to be looked at"),
+    ),
+)  # fmt: skip

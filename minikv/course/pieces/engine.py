@@ -259,14 +259,14 @@ def link(ring, node):
 
 # %% 5.2 unlink
 def unlink(node):
-    """Take `node` out of its ring, wherever it is and without a search, if it is in one."""
+    """Take `node` out of its ring, without a search; do nothing if it is in none."""
     node.older.newer, node.newer.older = node.newer, node.older
     node.older = node.newer = node
 
 
 # %% 5.3 touch
 def touch(ring, node):
-    """Move the unlocked nodes from `node` up to the end, a parent behind its child."""
+    """Move `node` and its parents, if unlocked, to the end, a parent after its child."""
     while node.parent is not None:
         if node.locks == 0:
             unlink(node)
@@ -276,7 +276,7 @@ def touch(ring, node):
 
 # %% 5.4 evict
 def evict(cache, num_pages):
-    """Remove the least recently used leaves for `num_pages` pages; return their pages."""
+    """Remove the least recently used leaves, `num_pages` pages or more; return the pages."""
     freed = []
     while len(freed) < num_pages and cache.ring.newer is not cache.ring:
         leaf = cache.ring.newer
