@@ -36,6 +36,7 @@ else:
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+MINE = os.devnull  # nobody's own work shows in a built notebook
 KEPT = "tags", "jupyter"  # of a cell's metadata
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # What a hosted notebook service has not: small packages, by name and without pins, so that its own torch stays.
@@ -149,7 +150,7 @@ def install_code(address: dict[str, str]) -> str:
 
 def execute(notebook: Any) -> Any:
     """Run every cell from top to bottom in a fresh kernel; an error stops the build."""
-    os.environ["MINIKV_PROGRESS"] = os.environ["MINIKV_MINE"] = os.devnull  # nobody's own work shows in a notebook
+    os.environ["MINIKV_PROGRESS"], os.environ["MINIKV_MINE"] = os.devnull, MINE
     NotebookClient(
         notebook, timeout=300, kernel_name=KERNEL["name"], resources={"metadata": {"path": str(HERE)}}
     ).execute()

@@ -313,7 +313,8 @@ def test_what_cannot_be_kept_is_said_in_words(file, notebook, capsys):
 def test_two_pieces_may_not_disagree_about_a_helper(file, notebook, capsys):
     notebook.answer(find_piece("3.1"), MY_SPLIT)
     other = find_piece("3.3").solution.replace("    return", "    hang\n    return")
-    notebook.answer(find_piece("3.3"), f"def hang():\n    pass\n\n\n{other}")
+    again = "def hang(child, parent):\n    child.parent, parent.children[child.tokens[0]] = parent, child"
+    notebook.answer(find_piece("3.3"), f"{again}\n\n\n{other}")
     assert "`hang` is in 3.1 too, and not the same: give it another name" in capsys.readouterr().out
 
 

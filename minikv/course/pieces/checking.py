@@ -13,7 +13,7 @@ from minikv.course.pieces.guessing import forget_guesses
 from minikv.course.pieces.mine import keep, recalled, world_with
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
-from minikv.course.pieces.sections import World, engine_sections, given, ours
+from minikv.course.pieces.sections import World, given, ours, pieces_up_to
 from minikv.course.pieces.showing import Code, show_both
 from minikv.course.pieces.trial import Judgement, Parting, judge, known_mistake, rebound, world_for
 
@@ -35,10 +35,8 @@ def begin(chapter: int, namespace: World) -> None:
     given(namespace)
     if chapter == 8:
         given(namespace, 8)
-    last = 5 if chapter == 4 else chapter  # the cache of chapter 04 stands on the ring of the next
-    for section in engine_sections():
-        if section.id != "given" and section.chapter <= last:
-            namespace[section.name] = ours(section.id, namespace)
+    for section in pieces_up_to(chapter):
+        namespace[section.name] = ours(section.id, namespace)
     kept = recalled()
     for piece in all_pieces(up_to=chapter):
         if piece.id in kept:

@@ -11,6 +11,7 @@ import builtins
 import contextlib
 import inspect
 import linecache
+import symtable
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -81,8 +82,14 @@ def binds(statement: ast.stmt) -> set[str]:
 
 
 def uses(statement: ast.stmt) -> set[str]:
-    """The names that a statement reads."""
-    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    """The names that a statement takes from outside: not its arguments and not its own variables."""
+    found, tables = set(), [symtable.symtable(ast.unparse(statement), "<cell>", "exec")]
+    while tables:
+        table = tables.pop()
+        at_top = table.get_type() == "module"
+        found |= {s.get_name() for s in table.get_symbols() if s.is_referenced() and (at_top or s.is_global())}
+        tables.extend(table.get_children())
+    return found
 
 
 def text_of(source: str, statement: ast.stmt) -> str:

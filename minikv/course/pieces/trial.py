@@ -10,7 +10,7 @@ from typing import Any
 
 from minikv.course.exercises.judge import INCONSTANT, Outcome, TooLong, agree, run, shown, smallest
 from minikv.course.pieces.piece import Piece, Shot, WrongAnswer
-from minikv.course.pieces.sections import WITHOUT_TORCH, World, engine_sections, engine_world, given, ours, run_section
+from minikv.course.pieces.sections import WITHOUT_TORCH, World, engine_world, given, ours, pieces_up_to, run_section
 
 MOST_WORDS = 200  # letters of a tree in a message
 
@@ -62,10 +62,9 @@ def world_for(piece: Piece, answer: Any, others: World, accepted: World | None =
     given(world, *classes_for(piece))
     if "Node" in others:
         world["Node"] = others["Node"]
-    for section in engine_sections():
-        if section.id != "given":
-            known = (accepted or {}).get(section.id)
-            world[section.name] = ours(section.id, world) if known is None else rebound(known, world)
+    for section in pieces_up_to(int(piece.id.split(".")[0])):
+        known = (accepted or {}).get(section.id)
+        world[section.name] = ours(section.id, world) if known is None else rebound(known, world)
     world[piece.name] = rebound(answer, world)
     return world
 
