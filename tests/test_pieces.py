@@ -8,11 +8,11 @@ import re
 import pytest
 from chapters import REBUILT, code_cells, code_under, load, markdown
 
-from minikv.course.pieces import begin, check, fold, guess, hint, mine, progress, solution, source
+from minikv.course.pieces import accepted, begin, check, fold, guess, hint, mine, progress, solution, source
 from minikv.course.pieces.mine import assembled, kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
-from minikv.course.pieces.sections import ENGINE, engine_sections, ours, run_section
+from minikv.course.pieces.sections import ENGINE, engine_sections, ours, run_section, sections
 from minikv.course.pieces.trial import judge, known_mistake, reference_world
 
 PIECES = all_pieces()
@@ -290,6 +290,21 @@ def test_a_piece_of_the_file_that_is_not_right_any_more_is_set_aside(file, noteb
     assert file.read_text("utf-8") == before
 
 
+def test_the_split_of_chapter_03_does_not_replace_the_one_that_keeps_locks(file, notebook, tmp_path):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    (tmp_path / "next").mkdir()
+    fresh = Notebook(tmp_path / "next", chapter=4)
+    assert fresh.names["split"].__code__ == ours("4.3", {}).__code__
+    assert accepted("3.1", fresh.names).__doc__ == "My own way."
+    last = "    hang(node, upper)"
+    fresh.answer(find_piece("4.3"), MY_SPLIT.replace(last, f"{last}\n    upper.locks = node.locks"))
+    assert set(kept_sections(file.read_text("utf-8"))) == {"3.1", "4.3"}
+    for chapter, keeps_locks in ((3, False), (4, True)):
+        split = Notebook(tmp_path, chapter).names["split"]
+        assert split.__doc__ == "My own way."
+        assert ("locks" in split.__code__.co_names) == keeps_locks
+
+
 def test_a_file_that_is_broken_by_hand_is_named_and_not_overwritten(file, notebook, capsys):
     notebook.answer(find_piece("3.1"), MY_SPLIT)
     broken = file.read_text("utf-8").replace("def hang(child, parent):", "def hang(child, parent:")
@@ -440,7 +455,7 @@ def test_much_of_the_code_under_build_it_is_the_learners():
 def test_the_printed_solutions_are_one_file_that_is_not_long():
     text = assembled({piece.id: piece.solution for piece in PIECES})
     assert len(text.splitlines()) < 300
-    assert "ours(" not in text.split("# %%", 1)[1]
+    assert not [section.id for section in sections(text) if "ours(" in section.text]
 
 
 @each_rebuilt

@@ -64,7 +64,7 @@ def draw(
     In a tree, the four marks take nodes, or a match, an insertion or a handle for the whole path to it; locked nodes
     are marked by themselves. In a pool, a page table or a store they take page or slot numbers. `label` turns the
     tokens of a node into what is written on it. Your own nodes need `children`, and may have `tokens`, `slots` and
-    `ref_count`. Raises `TypeError` for what is none of these.
+    `ref_count` (or `locks`). Raises `TypeError` for what is none of these.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()

@@ -1,5 +1,224 @@
-"""The pieces of chapter 04."""
+"""The pieces of chapter 04: lock, unlock, the split that keeps locks, and admit."""
 
-from minikv.course.pieces.piece import Piece
+from __future__ import annotations
 
-PIECES: tuple[Piece, ...] = ()
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.observe import edge, links, outline, path_tokens, preorder, told, two
+from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.sections import World
+from minikv.errors import OutOfPages
+
+_PROMPT = st.lists(st.integers(0, 2), max_size=6)
+_PROMPTS = st.lists(_PROMPT, max_size=4)
+_MANY, _NUMBER = 99, st.integers(0, 9)
+_FORK = [[1, 2, 3, 4, 5], [1, 2, 3, 7, 8]]
+_DEEP = [[1, 2], [1, 2, 3], [1, 2, 3, 4]]
+
+
+def filled(world: World, prompts: Sequence[Sequence[int]]) -> Any:
+    """A cache of the world with these prompts; pages count from 0."""
+    cache, page = world["RadixCache"](), 0
+    for prompt in prompts:
+        cache.insert(prompt, range(page, page + len(prompt)))
+        page += len(prompt)
+    return cache
+
+
+def state(cache: Any) -> dict[str, Any]:
+    """What can be seen of a cache's tree, its locks and its sizes."""
+    root = cache.roots[None]
+    return {
+        "the tree": outline(root), "the root's locks": root.locks, "evictable": cache.evictable_size,
+        "protected": cache.protected_size,
+    }  # fmt: skip
+
+
+def emptied(cache: Any) -> Shot:
+    """The last frame: everything that can be evicted goes."""
+    freed = sorted(cache.evict(_MANY))
+    return Shot("evict all that can go", {"the slots that go": freed, **state(cache)}, cache)
+
+
+def play_lock(world: World, case: Any) -> Iterator[Shot]:
+    """A cache with `prompts`; the node of each of `asked` is locked, one after the other."""
+    prompts, asked = case
+    cache = filled(world, prompts)
+    for prompt in asked:
+        found = cache.match_prefix(prompt)
+        yield Shot(f"match {told(prompt)}", state(cache), cache)
+        cache.lock(found)
+        yield Shot(f"lock {told(path_tokens(found.node))}", state(cache), cache)
+    yield emptied(cache)
+
+
+def play_unlock(world: World, case: Any) -> Iterator[Shot]:
+    """A cache with `prompts`; each of `asked` is locked, and unlocked in the order that `turns` gives."""
+    prompts, asked, turns = case
+    cache = filled(world, prompts)
+    held = [cache.acquire(prompt) for prompt in asked]
+    yield Shot("before", state(cache), cache)
+    for turn in turns[: len(held)]:
+        found = held.pop(turn % len(held))
+        cache.unlock(found)
+        yield Shot(f"unlock {told(path_tokens(found.node))}", state(cache), cache)
+    yield emptied(cache)
+
+
+def play_split(world: World, case: Any) -> Iterator[Shot]:
+    """A cache with `prompts` and locks on `asked`; one edge is cut, all locks are given back, all is evicted."""
+    prompts, asked, which, at = case
+    cache = filled(world, prompts)
+    held = [cache.acquire(prompt) for prompt in asked]
+    long = [node for node in preorder(cache.roots[None]) if len(node.tokens) > 1]
+    if not long:
+        return
+    node = long[which % len(long)]
+    at = 1 + at % (len(node.tokens) - 1)
+    caption = f"cut {edge(node)} after {at}"
+    yield Shot("before", state(cache), cache)
+    upper = world["split"](node, at)
+    seen = {"what is returned": edge(upper), "the old node": edge(node), "the links": links(cache.roots[None])}
+    yield Shot(caption, {**seen, **state(cache)}, cache)
+    world["touch"](cache.ring, upper)
+    for found in held:
+        cache.unlock(found)
+        yield Shot(f"unlock {told(path_tokens(found.node))}", state(cache), cache)
+    yield emptied(cache)
+
+
+def play_admit(world: World, case: Any) -> Iterator[Shot]:
+    """Requests come into a pool of `pages` pages, are published as they are admitted, and leave."""
+    pages, size, steps = case
+    cache, pool, running = world["RadixCache"](size), world["Pool"](pages), list[Any]()
+    for step in steps:
+        if isinstance(step, int):
+            if running:
+                caption = leave(cache, pool, running.pop(step % len(running)))
+                yield Shot(caption, room(cache, pool), cache)
+            continue
+        prompt, namespace = step
+        where = "" if namespace is None else f" in namespace {namespace}"
+        request, seen = come(world, cache, pool, list(prompt), namespace)
+        yield Shot(f"admit {told(prompt)}{where}, {pool.size} pages of {size}", seen, cache)
+        if request is not None:
+            running.append(published(cache, pool, list(prompt), namespace, *request))
+            yield Shot(f"insert {told(prompt)}{where}", room(cache, pool), cache)
+
+
+def come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any) -> tuple[Any, dict[str, Any]]:
+    """What `admit` gave, if it did, and what can be seen behind it."""
+    given = list(prompt)
+    try:
+        found, own = two(world["admit"](cache, pool, given, namespace))
+    except OutOfPages:
+        return None, {"what came of it": "OutOfPages", **room(cache, pool), "the prompt afterwards": given}
+    is_pair = hasattr(found, "length") and hasattr(own, "__len__")
+    seen = {
+        "what came of it": "admitted" if is_pair else kind_of_pair(found, own),
+        "tokens that were found": found.length if is_pair else None, "pages of its own": len(own) if is_pair else None,
+        **room(cache, pool), "the prompt afterwards": given,
+    }  # fmt: skip
+    return (found, own) if is_pair else None, seen
+
+
+def kind_of_pair(found: Any, own: Any) -> str | None:
+    """What was returned in the place of a match and pages, in words; `None` for nothing."""
+    return None if found is own is None else f"a {type(found).__name__} and a {type(own).__name__} are returned"
+
+
+def published(cache: Any, pool: Any, prompt: list[int], namespace: Any, found: Any, own: Any) -> tuple[Any, list[int]]:
+    """Cache an admitted prompt; the lock on it, and the pages that the request still has for itself."""
+    row = [*found.pages.tolist(), *own]
+    done = cache.insert(prompt, row, namespace=namespace)
+    size = cache.page_size
+    pool.free(row[found.length // size : done.prefix_length // size])
+    held = cache.acquire(prompt, namespace=namespace)
+    cache.unlock(found)
+    return held, row[len(prompt) // size :]
+
+
+def leave(cache: Any, pool: Any, request: tuple[Any, list[int]]) -> str:
+    """End a request; the caption."""
+    held, tail = request
+    pool.free(tail)
+    cache.unlock(held)
+    return f"unlock {held.length} tokens"
+
+
+def room(cache: Any, pool: Any) -> dict[str, Any]:
+    """What can be seen of a cache and its pool, whichever pages were taken."""
+    held = [f"{told(path_tokens(node))} ×{node.locks}" for root in cache.roots.values() for node in preorder(root)]
+    return {
+        "pages in the pool": pool.num_free, "evictable": cache.evictable_size, "protected": cache.protected_size,
+        "what is cached, with its locks": ", ".join(held) or "nothing",
+    }  # fmt: skip
+
+
+_STEP = st.one_of(
+    st.tuples(st.lists(st.integers(0, 1), min_size=1, max_size=7), st.sampled_from([None, None, "B"])), _NUMBER
+)
+
+PIECES = (
+    Piece(
+        id="4.1", name="lock", play=play_lock,
+        cases=[([[1, 2, 3]], [[1, 2, 3]]), (_FORK, [[1, 2, 3, 4, 5]]), (_FORK, [[1, 2, 3, 4, 5], [1, 2, 3, 7, 8]]),
+               ([[1, 2]], [[1, 2], [1, 2]]), (_DEEP, [[1, 2, 3, 4]]), (_DEEP, [[1, 2], [1, 2, 3, 4]]),
+               ([[1, 2]], [[9]]), ([], [[1]])],
+        strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3)),
+        hints=(
+            "Go up from `node` as `match` did in chapter 03: a node knows its parent, and only the root has none.",
+            "Each node on the way counts one more lock. The root is not counted: it has no tokens.",
+            "When a count has just become 1, this lock is the first on that node, and `cache.protect(node)` must know.",
+        ),
+    ),
+    Piece(
+        id="4.2", name="unlock", play=play_unlock,
+        cases=[([[1, 2, 3]], [[1, 2, 3]], [0]), (_FORK, [[1, 2, 3, 4, 5]], [0]), (_FORK, _FORK, [0]),
+               (_FORK, _FORK, [0, 0]), ([[1, 2]], [[1, 2], [1, 2]], [0]), (_DEEP, [[1, 2, 3, 4]], [0]),
+               (_DEEP, [[1, 2], [1, 2, 3, 4]], [1]), (_DEEP, [[1, 2], [1, 2, 3, 4]], [0, 0]), ([[1, 2]], [[9]], [0])],
+        strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3), st.lists(_NUMBER, max_size=3)),
+        hints=(
+            "It is `lock`, walked in the same direction, with each step undone.",
+            "Take one from the count of each node on the path, however many locks are left on it.",
+            "When a count has just become 0, nobody reads that node any more, and `cache.expose(node)` must know.",
+        ),
+    ),
+    Piece(
+        id="4.3", name="split", play=play_split,
+        cases=[([[1, 2, 3, 4, 5]], [[1, 2, 3, 4, 5]], 0, 1), ([[1, 2, 3]], [], 0, 0),
+               ([[1, 2, 3]], [[1, 2, 3], [1, 2, 3]], 0, 0), (_FORK, [[1, 2, 3, 4, 5]], 0, 0), (_FORK, _FORK, 0, 0),
+               (_FORK, _FORK, 1, 0), (_FORK, [[1, 2, 3]], 0, 0), (_FORK, [[1, 2, 3]], 1, 0)],
+        strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3), _NUMBER, _NUMBER),
+        hints=(
+            "Begin with your `split` of chapter 03. All of it is still needed.",
+            "How many locks pass through the upper node? Each of them goes up from the old node, or from below it.",
+            "It is one more line: the upper node has the same count as the old one.",
+        ),
+    ),
+    Piece(
+        id="4.4", name="admit", play=play_admit,
+        cases=[(4, 1, [([1, 2, 3], None)]), (3, 1, [([1, 2, 3], None), ([1, 2, 3], None)]),
+               (2, 1, [([1, 2, 3], None)]), (6, 1, [([1, 1, 0, 0, 1, 1], None), 0, ([1, 1, 0, 0, 2, 2], None)]),
+               (6, 1, [([1, 1, 0, 0, 1, 1], None), 0, ([1, 1, 0, 0, 2, 2, 2], None), ([2, 2], None)]),
+               (5, 1, [([1, 2, 3], None), ([1, 2, 4], None), ([1, 2, 5], None), 0, ([1, 2, 6], None)]),
+               (5, 1, [([1, 2], None), ([1, 2, 3], "B")]), (2, 4, [([1, 2, 3, 4, 5], None)]),
+               (2, 2, [([1, 1], None), 0, ([0, 0], None), 0, ([2, 2, 2, 2], None)]),
+               (6, 1, [([1, 2, 3, 4], None), 0, ([5, 6, 7], None)]),
+               (2, 2, [([1, 2, 3, 4], None), 0, ([1, 2, 3, 4], None), ([5], None)])],
+        strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
+        hints=(
+            "`cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. The last token is always "
+            "computed, so the limit is one less than the prompt has.",
+            "The pool counts pages, and the cache tokens. The prompt fills its last page only in part, and takes all "
+            "of it; what was found are whole pages.",
+            "There is room for the pages that are free and the pages that can be evicted. If that is not enough, "
+            "unlock what you found, and raise `OutOfPages(needed, pool.num_free, evictable)`.",
+            "Evict only what is missing, which `evict` takes in tokens, and free the pages that it returns. Then "
+            "`pool.alloc(needed)` cannot fail.",
+        ),
+    ),
+)  # fmt: skip

@@ -39,6 +39,7 @@ def begin(chapter: int, namespace: World) -> None:
         namespace[section.name] = ours(section.id, namespace)
     kept = recalled()
     for piece in all_pieces(up_to=chapter):
+        namespace[piece.name] = ours(piece.id, namespace)  # chapter 04 has a `split` of its own
         if piece.id in kept:
             _recall(piece, kept[piece.id], namespace)
 

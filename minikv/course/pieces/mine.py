@@ -15,7 +15,7 @@ from typing import Any
 
 from minikv.course.pieces.origin import NotKeptError, definitions, gather
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
-from minikv.course.pieces.sections import World, section_of, sections
+from minikv.course.pieces.sections import WITHOUT_TORCH, World, engine_sections, section_of, sections
 from minikv.course.pieces.trial import judge
 from minikv.files import locked, replace
 
@@ -48,7 +48,10 @@ def assembled(kept: Mapping[str, str]) -> str:
     >>> 'walk = ours("3.2", globals())' in assembled({"3.1": "def split(node, at): ..."})
     True
     """
-    found, newest = [HEAD], {piece.name: piece.id for piece in all_pieces()}
+    asked = {piece.id for piece in all_pieces()}
+    others = [s for s in engine_sections() if s.id not in {"given", *asked} and s.chapter in WITHOUT_TORCH]
+    found = [HEAD + "".join(f'{section.name} = ours("{section.id}", globals())\n' for section in others)]
+    newest = {piece.name: piece.id for piece in all_pieces()}
     for piece in all_pieces():
         if piece.id == "8.1" and any(id.startswith("8.") for id in kept):
             found.append("given(globals(), 8)  # SlotAttention and Scheduler, which need torch\n")
