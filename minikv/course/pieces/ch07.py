@@ -1,5 +1,196 @@
-"""The pieces of chapter 07."""
+"""The pieces of chapter 07: start, checkpoint and release."""
 
-from minikv.course.pieces.piece import Piece
+from __future__ import annotations
 
-PIECES: tuple[Piece, ...] = ()
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.observe import told
+from minikv.course.pieces.owners import name_of, whose
+from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.sections import World
+from minikv.errors import OutOfPages
+from minikv.testing.canary import Canary, CanaryError
+from minikv.testing.snapshot import plain
+
+_WHO, _TOKENS = st.integers(0, 3), st.lists(st.integers(0, 1), min_size=1, max_size=7)
+_STEP = st.one_of(
+    st.tuples(st.just("start"), _TOKENS, st.sampled_from([None, None, "B"])),
+    st.tuples(st.just("compute"), _WHO, st.integers(1, 7)),
+    st.tuples(st.just("extend"), _WHO, _TOKENS),
+    st.tuples(st.sampled_from(["checkpoint", "checkpoint", "finish", "abort"]), _WHO, st.just(0)),
+)
+_DAY = st.tuples(st.integers(4, 9), st.integers(1, 3), st.lists(_STEP, max_size=12))
+
+
+class _Desk:
+    """A manager of a world and a canary that does what an engine would do, one step after the other."""
+
+    def __init__(self, world: World, num_pages: int, page_size: int):
+        self.world, self.canary, self.count = world, Canary(), 0
+        self.manager = world["CacheManager"](num_pages, page_size)
+
+    def step(self, verb: str, what: Any, more: Any) -> tuple[str, Any] | None:
+        """Do one step; what was done in words, and what came of it. `None` if nobody runs who could do it."""
+        if verb == "start":
+            return f"start {told(what)}" + (f" in namespace {more!r}" if more else ""), self.start(what, more)
+        if not self.manager.sequences:
+            return None
+        sequence = self.manager.sequences[what % len(self.manager.sequences)]
+        name = name_of(sequence)
+        if verb == "compute":
+            count = min(more, len(sequence.tokens) - sequence.computed)
+            self.compute(sequence, count)
+            return f"compute {count} token{'s' * (count != 1)} of {name}", None
+        if verb == "extend":
+            return f"extend {name} by {told(more)}", _refused(self.manager.extend, sequence, more)
+        getattr(self.manager, verb)(sequence)
+        return f"{verb} {name}", None
+
+    def start(self, tokens: list[int], namespace: Any) -> Any:
+        """What the piece returned, in words."""
+        before = len(self.manager.sequences)
+        made = _refused(self.world["start"], self.manager, self.world["pack"](tokens), namespace)
+        if isinstance(made, self.world["Sequence"]):
+            self.count += 1
+            made.number, made.page_size, made.cached_length = self.count, self.manager.page_size, made.shared
+            return "the request"
+        if made == "OutOfPages" and len(self.manager.sequences) > before:
+            return "OutOfPages, and the request runs all the same"
+        return made
+
+    def compute(self, sequence: Any, count: int) -> None:
+        """Keys and values of the next tokens come into their slots."""
+        upto, slots = sequence.computed + count, plain(sequence.slots)
+        if len(slots) >= upto:
+            self.canary.write(sequence.tokens[:upto], slots, sequence.computed, sequence.namespace, name_of(sequence))
+        self.manager.advance(sequence, count)
+
+    def seen(self) -> dict[str, Any]:
+        """Whose each page is, the running requests, and what attention reads through their rows."""
+        for sequence in self.manager.sequences:
+            _require_list(sequence)
+        self.manager.pool.stack.sort(reverse=True)  # in which order pages went back is nobody's business
+        return {
+            "who owns what": whose(self.manager),
+            "who runs": "; ".join(map(_told, self.manager.sequences)) or "nobody",
+            "what attention reads": self.read(),
+        }
+
+    def read(self) -> str:
+        """Whether each running request finds what it computed or was promised."""
+        for sequence in self.manager.sequences:
+            done = sequence.computed
+            try:
+                self.canary.read(sequence.tokens[:done], plain(sequence.slots)[:done], sequence.namespace)
+            except CanaryError as error:
+                return f"{name_of(sequence)}: {' '.join(str(error).split())}"
+        return "what was computed for it"
+
+
+def _refused(verb: Any, *given: Any) -> Any:
+    """What a call returns, or that there is no room for it."""
+    try:
+        return verb(*given)
+    except OutOfPages:
+        return "OutOfPages"
+
+
+def _require_list(sequence: Any) -> None:
+    """A `TypeError` that says what is wrong with a row, if it is not a list."""
+    if not isinstance(sequence.row, list):
+        raise TypeError(f"the row is {sequence.row!r:.60}: expected a list of page numbers")
+
+
+def _told(sequence: Any) -> str:
+    """A request in words."""
+    locked = "no lock" if sequence.handle is None else f"a lock on {sequence.handle.length} tokens"
+    row = " ".join(map(str, sequence.row))
+    read = f"shared {sequence.shared}, computed {sequence.computed} of {len(sequence.tokens)}"
+    where = "" if sequence.namespace is None else f", namespace {sequence.namespace!r}"
+    return f"{name_of(sequence)}: row [{row}], {read}, {locked}{where}"
+
+
+def play_day(world: World, case: Any) -> Iterator[Shot]:
+    """A day of a manager: requests start, are computed, publish, grow and leave."""
+    num_pages, page_size, steps = case
+    desk = _Desk(world, num_pages, page_size)
+    for verb, what, more in steps:
+        done = desk.step(verb, what, more)
+        if done is not None:
+            caption, result = done
+            seen = {"what is returned": result} if verb == "start" else {}
+            yield Shot(caption, {**seen, **desk.seen()}, desk.manager.cache)
+
+
+def _start(*tokens: int, namespace: Any = None) -> tuple[str, list[int], Any]:
+    return "start", list(tokens), namespace
+
+
+def _steps(*words: str) -> list[tuple[str, int, Any]]:
+    """Steps such as `compute 0`, by the place among those that run."""
+    pairs = (word.split() for word in words)
+    return [(verb, int(who), 99 if verb == "compute" else 0) for verb, who in pairs]
+
+
+_ANNA = [_start(1, 2, 3, 4, 5), *_steps("compute 0", "finish 0")]
+_TWINS = [_start(1, 2, 3, 4, 5), _start(1, 2, 3, 4, 5), *_steps("compute 0", "compute 1", "checkpoint 0")]
+_GROWING = [_start(1, 2, 3), *_steps("compute 0", "checkpoint 0"), ("extend", 0, [4, 5, 6]), *_steps("compute 0")]
+_TENANTS = [_start(1, 2, 3, namespace="B"), *_steps("compute 0", "checkpoint 0"), _start(1, 2, 3, namespace="B"),
+            _start(1, 2, 3)]  # fmt: skip
+
+PIECES = (
+    Piece(
+        id="7.1", name="start", play=play_day,
+        cases=[(4, 1, [_start(1, 2, 3)]), (8, 1, [*_ANNA, _start(1, 2, 9)]), (6, 2, [*_ANNA, _start(1, 2, 3, 4, 9)]),
+               (6, 1, [_start(1, 2, 3, 4), _start(5, 6, 7)]), (4, 1, [_start(1, 2, 3, 4, 5)]),
+               (9, 1, _TENANTS), (8, 1, [*_ANNA, _start(1, 2, 9), *_steps("compute 0", "finish 0"), _start(1, 2, 9)]),
+               (8, 2, [_start(1, 2, 3), _start(1, 2, 3)])],
+        strategy=_DAY,
+        hints=(
+            "`admit` does the hard part: it returns the locked match, and the pages that it took for all the rest.",
+            "The row has first the pages that were found, `found.pages`, and then the new ones. `found.length` says "
+            "how many tokens lie in the first part.",
+            "The request needs its handle to give the lock back one day, and the manager needs to know that it runs: "
+            "append it to `manager.running` once nothing can fail any more.",
+        ),
+    ),
+    Piece(
+        id="7.2", name="checkpoint", play=play_day,
+        cases=[(4, 1, [_start(1, 2), *_steps("compute 0", "checkpoint 0")]),
+               (6, 2, [_start(1, 2, 3), *_steps("compute 0", "checkpoint 0")]),
+               (8, 2, [*_TWINS, *_steps("checkpoint 1")]),
+               (9, 1, [*_GROWING, *_steps("checkpoint 0", "finish 0")]),
+               (8, 1, [*_ANNA, _start(1, 2, 9, 9), *_steps("compute 0", "checkpoint 0", "abort 0")]),
+               (6, 2, [_start(1, 2, 3, 4, 5), ("compute", 0, 3), *_steps("checkpoint 0", "compute 0", "finish 0")]),
+               (9, 1, _TENANTS)],
+        strategy=_DAY,
+        hints=(
+            "Count in pages: `pages = sequence.computed // manager.page_size`. Only so many pages, and the tokens in "
+            "them, may be published: the rest is not computed, or does not fill a page.",
+            "`insert` returns how many tokens were there already, `prefix_length`. The pages of the row from `shared` "
+            "up to there are duplicates. Remember them, for the row is about to change.",
+            "`acquire` the same tokens: you get the cache's pages, locked. Write them into the row, free the "
+            "duplicates, and give the old lock back. The new match becomes the request's handle, and `shared` moves.",
+        ),
+    ),
+    Piece(
+        id="7.3", name="release", play=play_day,
+        cases=[(4, 1, [_start(1, 2, 3), *_steps("abort 0")]),
+               (4, 1, [_start(1, 2, 3), *_steps("compute 0", "finish 0")]),
+               (6, 2, [_start(1, 2, 3), *_steps("compute 0", "finish 0")]),
+               (6, 2, [*_ANNA, _start(1, 2, 3, 4, 9), *_steps("abort 0")]),
+               (8, 1, [_start(1, 2, 3), _start(4, 5), *_steps("abort 0", "compute 0", "finish 0")]),
+               (8, 1, [_start(4, 5), _start(1, 2, 3), *_steps("abort 1", "compute 0", "finish 0")]),
+               (9, 1, [*_GROWING, *_steps("abort 0")])],
+        strategy=_DAY,
+        hints=(
+            "Three things leave: the request leaves `manager.running`, its own pages go back to the pool, and its "
+            "lock goes back to the cache.",
+            "The first `shared` tokens of the row lie in the cache's pages. Only what stands behind them is its own; "
+            "a row counts in pages, and `shared` in tokens.",
+        ),
+    ),
+)  # fmt: skip

@@ -289,13 +289,15 @@ def evict(cache, num_pages):
 
 # %% given 7
 class Sequence(SequenceShell):
-    """A running request: its tokens, and the row of pages that they lie in."""
+    """A request: its tokens, and the row of pages in which their keys and values lie."""
 
-    def __init__(self, tokens, found, own, namespace=None):
-        super().__init__(found.length)
+    def __init__(self, tokens, namespace=None):
+        super().__init__()
         self.tokens, self.namespace = pack(tokens), namespace
-        self.handle, self.shared = found, found.length  # tokens that lie in the cache's pages, locked
-        self.row = [*found.pages.tolist(), *own]  # one number for each page of tokens
+        self.row = []  # the page of each run of tokens: first the cache's, then its own
+        self.handle = None  # its lock on the cache's pages
+        self.shared = 0  # how many tokens lie in the cache's pages
+        self.computed = 0  # how many tokens have keys and values
 
 
 class CacheManager(ManagerShell):
@@ -337,9 +339,12 @@ class CacheManager(ManagerShell):
 
 # %% 7.1 start
 def start(manager, tokens, namespace=None):
-    """Admit a request and let it run, with a row of the pages it found and took."""
+    """Admit a request and give it a row: first the pages it found, then its own."""
     found, own = admit(manager.cache, manager.pool, tokens, namespace)
-    sequence = Sequence(tokens, found, own, namespace)
+    sequence = Sequence(tokens, namespace)
+    sequence.row = [*found.pages.tolist(), *own]
+    sequence.handle = found
+    sequence.shared = sequence.computed = found.length
     manager.running.append(sequence)
     return sequence
 
@@ -347,11 +352,11 @@ def start(manager, tokens, namespace=None):
 # %% 7.2 checkpoint
 def checkpoint(manager, sequence):
     """Publish the computed whole pages, and read them from the cache from now on."""
-    size = manager.page_size
+    size, namespace = manager.page_size, sequence.namespace
     pages = sequence.computed // size
     tokens = sequence.tokens[: pages * size]
-    done = manager.cache.insert(tokens, sequence.row[:pages], namespace=sequence.namespace)
-    found = manager.cache.acquire(tokens, namespace=sequence.namespace)
+    done = manager.cache.insert(tokens, sequence.row[:pages], namespace=namespace)
+    found = manager.cache.acquire(tokens, namespace=namespace)
     duplicates = sequence.row[sequence.shared // size : done.prefix_length // size]
     sequence.row[:pages] = found.pages.tolist()
     manager.pool.free(duplicates)
@@ -361,7 +366,7 @@ def checkpoint(manager, sequence):
 
 # %% 7.3 release
 def release(manager, sequence):
-    """The one way out: give back the lock, and each page of its own, once."""
+    """The one way out: give back the lock and every page of its own, each once."""
     manager.running.remove(sequence)
     manager.pool.free(sequence.row[sequence.shared // manager.page_size :])
     manager.cache.unlock(sequence.handle)

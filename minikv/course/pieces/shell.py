@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Hashable
 from typing import Any
 
+from minikv.course.pieces.owners import audit
 from minikv.errors import InvariantError, LockError, OutOfPages, bounded, whole_number
 from minikv.pools import Pages, page_slots
 from minikv.prefix.contract import Handle, Insertion, Match, page_bytes, require_hashable, require_limit
@@ -168,10 +169,11 @@ class SequenceShell:
 
     tokens: PackedTokens
     row: list[int]
+    shared: int
+    computed: int
 
-    def __init__(self, cached_length: int):
-        self.cached_length = self.computed = cached_length
-        self.number, self.page_size, self.state = 0, 1, "running"
+    def __init__(self) -> None:
+        self.number, self.page_size, self.cached_length, self.state = 0, 1, 0, "running"
 
     @property
     def slots(self) -> Pages:
@@ -220,7 +222,7 @@ class ManagerShell:
     def started(self, sequence: Any, spare: int) -> Any:
         """Number `sequence`, or end it and raise `OutOfPages` if fewer than `spare` pages remain available."""
         self._count += 1
-        sequence.number, sequence.page_size = self._count, self.page_size
+        sequence.number, sequence.page_size, sequence.cached_length = self._count, self.page_size, sequence.shared
         if spare * self.page_size > self.available_size:
             self.abort(sequence)
             raise OutOfPages(spare, self.pool.num_free, self.cache.evictable_size // self.page_size)
@@ -252,3 +254,8 @@ class ManagerShell:
         """`ValueError` unless `sequence` runs here."""
         if not any(sequence is running for running in self.running):
             raise ValueError(f"{bounded(sequence)} does not run here: it is over, or another manager started it")
+
+    def check(self) -> None:
+        """Raise `InvariantError` for the first page that has two owners or none, or is read or locked wrongly."""
+        audit(self)
+        self.cache.check()

@@ -1,0 +1,66 @@
+"""The audit of owners: each way to lose a page, to own it twice, or to lock it wrongly is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from minikv import InvariantError
+from minikv.course.pieces.owners import whose
+from minikv.course.pieces.sections import engine_world
+
+OWN = engine_world()
+
+
+def desk():
+    """Six pages of two tokens: pages 0 and 1 are cached, and request 2 reads the first and owns page 2."""
+    manager = OWN["CacheManager"](6, 2)
+    manager.advance(first := manager.start([1, 2, 3, 4]))
+    manager.finish(first)
+    return manager, manager.start([1, 2, 9])
+
+
+def drop_a_page(manager, sequence):
+    sequence.row.pop()
+
+
+def free_its_own(manager, sequence):
+    manager.pool.free([2])
+
+
+def free_what_is_read(manager, sequence):
+    manager.pool.free(manager.cache.evict(2))
+    manager.cache.protected, manager.cache.roots[None].children = 0, {}
+    manager.pool.free([0])
+
+
+def cache_its_own(manager, sequence):
+    manager.cache.insert([7, 7], [2])
+
+
+def lock_twice(manager, sequence):
+    manager.cache.lock(sequence.handle)
+
+
+def unlock(manager, sequence):
+    manager.cache.unlock(sequence.handle)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (drop_a_page, "page 2 has no owner: it is lost"),
+        (free_its_own, "page 2 has two owners: the pool and request 2"),
+        (free_what_is_read, "request 2 reads page 0 from the cache, but the pool has it"),
+        (cache_its_own, "page 2 has two owners: the cache and request 2"),
+        (lock_twice, "page 0 has 2 locks and 1 reader"),
+        (unlock, "page 0 has 0 locks and 1 reader"),
+    ],
+)
+def test_a_mistake_is_named(mistake, said):
+    manager, sequence = desk()
+    manager.check()
+    assert whose(manager) == "the pool: 3-5; the cache: 0-1; request 2: 2"
+    mistake(manager, sequence)
+    assert whose(manager) == said
+    with pytest.raises(InvariantError, match=said):
+        manager.check()
