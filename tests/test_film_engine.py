@@ -14,6 +14,7 @@ from minikv.course.film.frame import paint, room_of
 from minikv.course.film.rows import MOST_CELLS, MOST_LINES, Requests, RequestView
 from minikv.course.pictures import render
 from minikv.course.pictures.svg import svg_size
+from minikv.course.pieces.sections import engine_world
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
 
@@ -87,6 +88,14 @@ def test_a_managers_sequences_are_shown_with_what_is_computed():
     assert [frame.words for frame in film][1:] == ["start [1 2 3]", "advance s1 by 2", "extend s1 by [4]"]
     assert [bars(frame) for frame in film][1:] == [["s1 runs  ..."], ["s1 runs  nn."], ["s1 runs  cc.."]]
     assert [cell.name for cell in film.at(-1).pools[0][1]][:5] == ["s1", "s1", "s1", "s1", ""]
+
+
+def test_the_learners_engine_is_filmed_as_ours_is_with_letters_for_tokens():
+    own = engine_world()["CacheManager"](24)
+    engine = Engine(CanaryModel(64), own)
+    with record(engine, label=lambda tokens: "".join(map(chr, tokens))) as film:
+        engine.generate([[5, 6, 7]], 2)
+    assert "finish s1" in [words for frame in film for words in (frame.words, *frame.inner)]
 
 
 PROMPTS = st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=8), min_size=1, max_size=6)

@@ -43,7 +43,7 @@ def asked(call: Call, label: Label | None, unit: str) -> str:
         return _asked_of_a_table(call)
     if kind == "engine" and verb == "abort":
         return f"abort r{first.number}"
-    if kind == "manager" and hasattr(first, "number"):
+    if kind == "manager" and hasattr(first, "number") and not isinstance(second, str):
         by = "" if second is None else f" by {second if isinstance(second, int) else _tokens(second, label)}"
         return f"{verb} s{first.number}{by}"
     words = [_argument(value, label) for value in call.arguments.values()]

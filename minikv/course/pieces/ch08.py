@@ -1,5 +1,165 @@
-"""The pieces of chapter 08."""
+"""The pieces of chapter 08: attention, schedule and preempt. Playing the first needs torch."""
 
-from minikv.course.pieces.piece import Piece
+from __future__ import annotations
 
-PIECES: tuple[Piece, ...] = ()
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.sections import World, ours
+
+NEAR = 1e-5  # numbers that differ by less are the same: how an answer rounds is its own affair
+_SAID = 5  # a token that each running request has said already
+
+
+def play_attention(world: World, case: Any) -> Iterator[Shot]:
+    """`new` tokens behind `past` ones, with random queries and keys in float64.
+
+    Where there is room, the value of a token names that token, so the result is the shares that a token takes of all.
+    """
+    import torch
+
+    new, past, heads, dim, seed = case
+    length, chance = past + new, torch.Generator().manual_seed(seed)
+    q = torch.randn(new, heads, dim, generator=chance, dtype=torch.float64)
+    keys, values = torch.randn(2, length, heads, dim, generator=chance, dtype=torch.float64)
+    if names := dim >= length:
+        values = torch.eye(length, dim, dtype=torch.float64)[:, None].repeat(1, heads, 1)
+    right = ours("8.1", {"torch": torch})(q, keys, values)
+    given = q.clone(), keys.clone(), values.clone()
+    found = world["attention"](*given)
+    caption = f"{new} new token{'s' * (new > 1)} behind {past} (q has shape {tuple(q.shape)})"
+    seen = {"what is returned": _kind(found)}
+    if _kind(found) == _kind(right):
+        what = "takes of each token" if names else "gets"
+        for row in range(new):
+            for head in range(heads):
+                seen[f"what token {past + row} {what} in head {head}"] = _near(
+                    found[row, head].tolist()[: length if names else dim], right[row, head].tolist()
+                )
+    changed = [name for name, a, b in zip(("q", "keys", "values"), given, (q, keys, values)) if not torch.equal(a, b)]
+    seen["arguments that were changed"] = ", ".join(changed) or "none"
+    yield Shot(caption, seen)
+
+
+def _kind(value: Any) -> str | None:
+    """What a value is, in words: a tensor has a shape."""
+    if value is None:
+        return None
+    shape = getattr(value, "shape", None)
+    return f"a {type(value).__name__}" if shape is None else f"a tensor of shape {tuple(shape)}"
+
+
+def _near(found: Sequence[float], right: Sequence[float]) -> list[float]:
+    """Rounded, and exactly as the right ones where they are as near as rounding may bring them."""
+    return [round(want if abs(got - want) < NEAR else got, 4) + 0.0 for got, want in zip(found, right)]
+
+
+def play_schedule(world: World, case: Any) -> Iterator[Shot]:
+    """One step's budget for running requests with so many tokens left."""
+    left, budget = case
+    given = list(left)
+    counts = world["schedule"](given, budget)
+    seen = {"the shares": counts, "the list `left` afterwards": given}
+    yield Shot(f"schedule({list(left)}, budget={budget})", seen)
+
+
+def play_preempt(world: World, case: Any) -> Iterator[Shot]:
+    """Requests run, each computed to some point, others wait; the youngest is preempted, some times over."""
+    prompts, computed, waiting, times = case
+    scheduler = _busy(world, prompts, computed, waiting)
+    manager, names = scheduler.manager, _names(scheduler.running + scheduler.waiting)
+    seen = {"running": _names(scheduler.running), "waiting": _names(scheduler.waiting)}
+    yield Shot(f"before: {', '.join(_names(scheduler.running))} run", seen, manager.cache)
+    for _ in range(min(times, len(scheduler.running))):
+        youngest = scheduler.running[-1]
+        found = world["preempt"](scheduler)
+        cached = manager.cache.match_prefix(youngest.tokens).length
+        seen = {
+            "running": _names(scheduler.running), "waiting": _names(scheduler.waiting),
+            "requests that hold a sequence": [r.number for r in scheduler.running + scheduler.waiting if r.sequence],
+            "what it has said": youngest.output, "sequences in the manager": len(manager.running),
+            "tokens that it finds in the cache when it comes back": cached,
+            "free pages": manager.pool.num_free, "locked tokens": manager.cache.protected_size,
+            "what is returned": names[found.number - 1] if hasattr(found, "number") else found,
+        }  # fmt: skip
+        yield Shot(f"preempt, while {names[youngest.number - 1]} is the youngest", seen, manager.cache)
+
+
+def _names(requests: Sequence[Any]) -> list[str]:
+    return [f"r{request.number}" for request in requests]
+
+
+def _busy(world: World, prompts: Sequence[Any], computed: Sequence[int], waiting: int) -> Any:
+    """A scheduler over a manager of pages of 1, with a running request for each prompt, and some that wait."""
+    from minikv.serving import Request
+
+    manager = world["CacheManager"](64)
+    scheduler = world["Scheduler"](manager)
+    for number, prompt in enumerate([*prompts, *([[1]] * waiting)], start=1):
+        request = Request(list(prompt), 9)
+        request.number = number
+        if number > len(prompts):
+            scheduler.waiting.append(request)
+            continue
+        request.sequence = manager.start(request.prompt)
+        request.output.append(_SAID)
+        manager.extend(request.sequence, [_SAID])
+        left = len(request.sequence.tokens) - request.sequence.computed
+        manager.advance(request.sequence, min(left, computed[number - 1]))
+        scheduler.running.append(request)
+    return scheduler
+
+
+_LEFT = st.lists(st.one_of(st.just(1), st.integers(1, 9)), max_size=6)
+_RUN = st.integers(1, 3).flatmap(
+    lambda count: st.tuples(
+        st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=5), min_size=count, max_size=count),
+        st.lists(st.integers(0, 6), min_size=count, max_size=count),
+        st.integers(0, 2),
+        st.integers(1, 3),
+    )
+)
+
+PIECES = (
+    Piece(
+        id="8.1", name="attention", play=play_attention,
+        cases=[(1, 0, 1, 4, 0), (1, 2, 1, 4, 1), (2, 0, 1, 4, 2), (2, 2, 1, 4, 3), (2, 1, 2, 3, 4), (3, 2, 2, 5, 5),
+               (2, 3, 3, 2, 6)],
+        strategy=st.tuples(*(st.integers(*ends) for ends in ((1, 4), (0, 4), (1, 3), (1, 8), (0, 99)))),
+        hints=(
+            "Take one head first. The scores are a table: a row for each new token, a column for each token of the "
+            "sequence. Row by column it is q @ keys.T, divided by the root of the head's size.",
+            "New token i stands at position len(keys) - len(q) + i. In its row, set the score of every later token to "
+            "minus infinity; then softmax over the row turns the scores into shares.",
+            "The shares of a row, times the values, are what the token gets. For all heads at once: "
+            'torch.einsum("qhd,khd->hqk", q, keys) makes the tables, and "hqk,khd->qhd" puts the results together.',
+        ),
+    ),
+    Piece(
+        id="8.2", name="schedule", play=play_schedule,
+        cases=[([], 8), ([1], 8), ([5], 3), ([1, 1], 8), ([5, 9], 8), ([10, 1], 8), ([1, 10, 1, 4], 8),
+               ([4, 1, 3, 1], 9), ([5, 2, 1], 6), ([1, 7, 1], 2), ([1, 1, 1], 2), ([2, 9, 1], 0)],
+        strategy=st.tuples(_LEFT, st.integers(0, 12)),
+        hints=(
+            "Begin with a 0 for each request. Then go through the requests, give each as much as it can use, and take "
+            "that from the budget.",
+            "Go through them twice: first those with 1 token left, then the others. What a request gets is "
+            "min(what it has left, what is left of the budget).",
+        ),
+    ),
+    Piece(
+        id="8.3", name="preempt", play=play_preempt,
+        cases=[([[1, 2, 3], [4, 5]], [4, 3], 0, 1), ([[1, 2, 3], [4, 5]], [4, 3], 2, 1),
+               ([[1, 2], [1, 3]], [3, 2], 1, 2), ([[1, 2, 3]], [0], 1, 1), ([[1], [2], [3]], [2, 2, 1], 1, 3)],
+        strategy=_RUN,
+        hints=(
+            "`scheduler.running` is in the order of arrival, so the youngest is the last. It must leave that list.",
+            "`scheduler.manager.finish(sequence)` publishes what was computed and gives back the rest. The request "
+            "has no sequence afterwards: set it to None.",
+            "Put the request in front of `scheduler.waiting`, and return it.",
+        ),
+    ),
+)  # fmt: skip

@@ -402,7 +402,10 @@ class Scheduler(serving.Scheduler):
 
 # %% 8.1 attention
 def attention(q, keys, values):
-    """What the last tokens of a sequence attend to: each to all tokens up to itself."""
+    """What the last `len(q)` tokens of a sequence attend to, each up to itself.
+
+    `q` is (new tokens, heads, dim), `keys` and `values` are (all tokens, heads, dim).
+    """
     new, length, dim = len(q), len(keys), q.shape[-1]
     scores = torch.einsum("qhd,khd->hqk", q, keys) / dim**0.5
     position = torch.arange(length - new, length)
@@ -415,7 +418,9 @@ def attention(q, keys, values):
 def schedule(left, budget):
     """How many of the `left` tokens of each request the next step computes."""
     counts = [0] * len(left)
-    for i in sorted(range(len(left)), key=lambda i: left[i] > 1):
+    decoding = [i for i in range(len(left)) if left[i] == 1]
+    reading = [i for i in range(len(left)) if left[i] > 1]
+    for i in decoding + reading:
         counts[i] = min(left[i], budget)
         budget -= counts[i]
     return counts
