@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from minikv.course.film import Film, record
     from minikv.course.pictures import Picture, beside, draw, plot
     from minikv.course.pieces import check, fold, guess, hint, mine, progress, solution, source
+    from minikv.course.pieces.scoreboard import Scoreboard, scoreboard
     from minikv.course.player import Player, play
     from minikv.course.playground import Playground, playground
     from minikv.errors import InvariantError, LockError, OutOfPages
@@ -78,6 +79,7 @@ _HOMES = {
     "minikv.course.film": "Film record",
     "minikv.course.pictures": "Picture beside draw plot",
     "minikv.course.pieces": "check fold guess hint mine progress solution source",
+    "minikv.course.pieces.scoreboard": "Scoreboard scoreboard",
     "minikv.course.player": "Player play",
     "minikv.course.playground": "Playground playground",
     "minikv.manager": "CacheManager Sequence",

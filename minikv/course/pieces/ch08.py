@@ -31,7 +31,7 @@ def play_attention(world: World, case: Any) -> Iterator[Shot]:
     given = q.clone(), keys.clone(), values.clone()
     found = world["attention"](*given)
     caption = f"{new} new token{'s' * (new > 1)} behind {past} (q has shape {tuple(q.shape)})"
-    seen = {"what is returned": _kind(found)}
+    seen: dict[str, Any] = {"what is returned": _kind(found)}
     if _kind(found) == _kind(right):
         what = "takes of each token" if names else "gets"
         for row in range(new):
@@ -71,7 +71,7 @@ def play_preempt(world: World, case: Any) -> Iterator[Shot]:
     prompts, computed, waiting, times = case
     scheduler = _busy(world, prompts, computed, waiting)
     manager, names = scheduler.manager, _names(scheduler.running + scheduler.waiting)
-    seen = {"running": _names(scheduler.running), "waiting": _names(scheduler.waiting)}
+    seen: dict[str, Any] = {"running": _names(scheduler.running), "waiting": _names(scheduler.waiting)}
     yield Shot(f"before: {', '.join(_names(scheduler.running))} run", seen, manager.cache)
     for _ in range(min(times, len(scheduler.running))):
         youngest = scheduler.running[-1]

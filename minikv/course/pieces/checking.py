@@ -211,6 +211,15 @@ def mine() -> None:
         print(f"{piece.id} {piece.name:11} {whose}")
 
 
+def own_pieces() -> list[str]:
+    """The pieces that run in this session as the learner wrote them, by id.
+
+    >>> begin(3, {}); own_pieces()
+    []
+    """
+    return sorted(_accepted)
+
+
 def accepted(piece: str, world: World) -> Any:
     """The learner's function for a piece over `world`, or ours.
 

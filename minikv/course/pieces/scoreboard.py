@@ -1,0 +1,157 @@
+"""The scoreboard of chapter 08: what a conversation takes of several engines, side by side.
+
+Engines are watched from outside: none of them counts anything itself. Where the tree is the learner's, the tokens that
+go into it count how often they are compared. Our own tree compares packed edges in one call into C, so there every
+token that a look-up matches was compared once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from minikv.course.pieces.checking import own_pieces
+from minikv.course.pieces.piece import all_pieces
+from minikv.course.pieces.shell import CacheShell
+from minikv.serving import Engine, Generation
+from minikv.testing.watch import Call, watch
+
+Talk = Callable[[Engine], Sequence[Generation]]
+
+
+@dataclass
+class Score:
+    """What a conversation took; `first_token` has the steps to the first token of each turn."""
+
+    pieces: str
+    lookups: int = 0
+    nodes: int = 0
+    compared: int = 0
+    computed: int = 0
+    first_token: list[int] = field(default_factory=list)
+    answers: list[list[int]] = field(default_factory=list)
+
+
+class Scoreboard:
+    """The `scores` of several engines, by name; `str()` is a table with a column for each.
+
+    >>> Scoreboard({"a": Score("none", answers=[[7]]), "b": Score("none", answers=[[8]])}).agree
+    False
+    """
+
+    def __init__(self, scores: Mapping[str, Score]):
+        self.scores = dict(scores)
+
+    @property
+    def agree(self) -> bool:
+        """Whether all gave the same answers, token by token."""
+        answers = [score.answers for score in self.scores.values()]
+        return all(found == answers[0] for found in answers)
+
+    def __repr__(self) -> str:
+        scores = self.scores.values()
+        rows = [
+            ("", list(self.scores)),
+            ("pieces of yours", [score.pieces for score in scores]),
+            ("lookups", [f"{score.lookups:,}" for score in scores]),
+            ("nodes visited", [f"{score.nodes:,}" for score in scores]),
+            ("tokens compared", [f"{score.compared:,}" for score in scores]),
+            ("tokens computed", [f"{score.computed:,}" for score in scores]),
+            ("steps to the first token", [" ".join(map(str, score.first_token)) for score in scores]),
+        ]
+        wide = max(len(cell) for _, cells in rows for cell in cells)
+        lines = [f"{name:24}" + "".join(f"  {cell:>{wide}}" for cell in cells) for name, cells in rows]
+        return "\n".join([*lines, f"the same answers: {'yes' if self.agree else 'no'}"])
+
+
+def scoreboard(engines: Mapping[str, Engine], talk: Talk) -> Scoreboard:
+    """Let `talk` hold the same conversation with each of `engines`, and count what it takes.
+
+    `talk(engine)` returns the engine's generations. Afterwards the engines are as they were, but for what they cached.
+
+    >>> from minikv import CacheManager, CanaryModel
+    >>> engine = Engine(CanaryModel(20), CacheManager(8))
+    >>> scoreboard({"ours": engine}, lambda engine: engine.generate([[1, 2, 3]], 2))
+                              ours
+    pieces of yours           none
+    lookups                      3
+    nodes visited                1
+    tokens compared              3
+    tokens computed              4
+    steps to the first token     1
+    the same answers: yes
+    """
+    return Scoreboard({name: _scored(engine, talk) for name, engine in engines.items()})
+
+
+def _scored(engine: Engine, talk: Talk) -> Score:
+    cache = engine.manager.cache
+    learners = isinstance(cache, CacheShell)
+    score = Score(f"{len(own_pieces())} of {len(all_pieces())}" if learners else "none")
+
+    def hear(call: Call) -> None:
+        if call.depth == 0 and call.error is None:  # a look-up that another one makes is a part of it
+            followed = getattr(call.result, "prefix_length", call.result.length)
+            score.lookups += 1
+            score.nodes += _depth(call.result.node) - (followed < call.result.length)  # not the leaf that was made
+            score.compared += 0 if learners else followed
+
+    stop = watch(cache, ["match_prefix", "acquire", "insert"], hear)
+    try:
+        with _counting(cache, score) if learners else _nothing():
+            found = list(talk(engine))
+    finally:
+        stop()
+    score.computed = sum(generation.computed for generation in found)
+    score.first_token = [generation.first_token_steps for generation in found]
+    score.answers = [generation.tokens for generation in found]
+    return score
+
+
+def _depth(node: Any) -> int:
+    """How many nodes lie on the way from the root down to `node`."""
+    count = 0
+    while node is not None and node.parent is not None:
+        node, count = node.parent, count + 1
+    return count
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _counting(cache: Any, score: Score) -> Iterator[None]:
+    """While it lasts, the pages that go into `cache` count in `score` how many of their tokens are compared."""
+
+    class Token(int):
+        def __eq__(self, other: object) -> bool:
+            score.compared += 1
+            return int.__eq__(self, other)
+
+        __hash__ = int.__hash__
+
+    class Page(tuple[int, ...]):
+        def __eq__(self, other: object) -> bool:
+            score.compared += _tokens_compared(self, other)
+            return tuple.__eq__(self, other)
+
+        __hash__ = tuple.__hash__
+
+    pages_of, kind = cache.pages_of, Token if cache.page_size == 1 else Page
+    cache.pages_of = lambda *args, **more: [kind(page) for page in pages_of(*args, **more)]
+    try:
+        yield
+    finally:
+        del cache.pages_of
+
+
+def _tokens_compared(page: tuple[int, ...], other: Any) -> int:
+    """Up to the first token that differs."""
+    same = 0
+    while same < len(page) and page[same] == other[same]:
+        same += 1
+    return min(same + 1, len(page))

@@ -1,0 +1,98 @@
+"""The scoreboard: it counts what a conversation takes of an engine, and leaves the engine as it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from minikv import CacheManager, CanaryModel, Engine, RadixCache
+from minikv.course.pieces import begin, check
+from minikv.course.pieces.piece import all_pieces
+from minikv.course.pieces.scoreboard import scoreboard
+from minikv.course.pieces.sections import engine_world
+
+PROMPTS = [[1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 9, 9, 9, 9, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]]
+
+TWICE = """
+def common(a, b):
+    same = 0
+    while same < min(len(a), len(b)) and a[same] == b[same] and a[same] == b[same]:
+        same += 1
+    return same
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_record(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "my_minikv.py"))
+    begin(7, {})
+
+
+def one_after_the_other(engine):
+    return [engine.generate([prompt], 2)[0] for prompt in PROMPTS]
+
+
+def learners(page_size=1, changed=""):
+    world = engine_world()
+    exec(changed, world)
+    return Engine(CanaryModel(20), world["CacheManager"](64, page_size))
+
+
+def score(engine, talk=one_after_the_other):
+    return scoreboard({"it": engine}, talk).scores["it"]
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_both_engines_compute_the_same_and_say_the_same(page_size):
+    theirs = Engine(CanaryModel(20), CacheManager(64, page_size))
+    board = scoreboard({"yours": learners(page_size), "ours": theirs}, one_after_the_other)
+    yours, ours = board.scores.values()
+    assert board.agree
+    assert (yours.computed, yours.first_token, yours.answers) == (ours.computed, ours.first_token, ours.answers)
+    assert yours.nodes >= ours.nodes > 0, "only ours joins"
+    assert yours.compared >= ours.compared > 0
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_tokens_that_are_compared_twice_are_counted_twice(page_size):
+    assert score(learners(page_size, TWICE)).compared > 1.3 * score(learners(page_size)).compared
+
+
+def test_our_tree_compares_each_token_that_it_matches_once():
+    cache = RadixCache()
+    engine = Engine(CanaryModel(20), CacheManager(64, prefix_cache=cache))
+    first = score(engine, lambda engine: engine.generate([[1, 2, 3]], 1))
+    assert (first.lookups, first.nodes, first.compared, first.computed) == (2, 0, 0, 3)
+    again = score(engine, lambda engine: engine.generate([[1, 2, 3]], 1))
+    assert (again.lookups, again.nodes, again.compared, again.computed) == (2, 3, 5, 1)
+
+
+def test_engines_that_disagree_are_said_to():
+    prompts = iter([[1], [2]])
+    board = scoreboard({"a": learners(), "b": learners()}, lambda engine: engine.generate([next(prompts)], 1))
+    assert not board.agree
+    assert str(board).endswith("the same answers: no")
+
+
+@pytest.mark.parametrize("talk", [one_after_the_other, lambda engine: 1 / 0])
+def test_the_engine_is_as_it_was_afterwards(talk):
+    engine = learners()
+    before = set(vars(engine.manager.cache))
+    try:
+        score(engine, talk)
+    except ZeroDivisionError:
+        assert talk is not one_after_the_other
+    assert set(vars(engine.manager.cache)) == before
+
+
+def test_it_says_how_many_pieces_are_the_learners(tmp_path):
+    cell = tmp_path / "cell.py"
+    assert score(learners()).pieces == f"0 of {len(all_pieces())}"
+    piece = all_pieces()[0]
+    cell.write_text(piece.solution, "utf-8")
+    names = {"__name__": "__main__"}
+    begin(7, names)
+    exec(compile(piece.solution, str(cell), "exec"), names)
+    check(f"{piece.id} {piece.name}", names[piece.name])
+    assert score(learners()).pieces == f"1 of {len(all_pieces())}"
+    assert score(Engine(CanaryModel(20), CacheManager(64))).pieces == "none"
