@@ -224,7 +224,7 @@ def test_what_was_right_runs_on_when_a_later_edit_is_wrong_or_empty(notebook, ca
         assert notebook.names["split"].__doc__ == "My own way."
     said = capsys.readouterr().out
     assert "Your earlier one, which was right, runs on." in said
-    assert "Yours of before runs on." in said
+    assert "Your earlier one runs on." in said
 
 
 def test_a_wrong_piece_does_not_make_another_wrong(notebook, capsys):
@@ -341,6 +341,36 @@ def test_the_marked_line_is_the_same_with_and_without_a_file(file, notebook, cap
     assert first == second
 
 
+def test_a_piece_of_another_name_is_kept_under_its_own(file, notebook):
+    notebook.run(MY_SPLIT.replace("def split", "def cut") + '\n\nsplit = check("3.1 split", cut)')
+    kept = kept_sections(file.read_text("utf-8"))["3.1"]
+    assert "def cut(node, at):" in kept
+    assert kept.endswith("split = cut\n")
+
+
+def test_what_the_learner_wrote_into_the_file_is_never_lost(file, notebook, capsys):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    ours_line = 'walk = ours("3.2", globals())'
+    file.write_text(file.read_text("utf-8").replace(ours_line, "# my notes\n" + ours_line), "utf-8")
+    before = file.read_text("utf-8")
+    capsys.readouterr()
+    notebook.answer(find_piece("3.3"), find_piece("3.3").solution)
+    assert capsys.readouterr().out.endswith("  What it replaces in my_minikv.py is kept in my_minikv.1.py.\n")
+    assert file.with_name("my_minikv.1.py").read_text("utf-8") == before
+    notebook.answer(find_piece("3.4"), find_piece("3.4").solution)
+    assert not file.with_name("my_minikv.2.py").exists()
+
+
+def test_a_section_that_no_longer_defines_its_piece_is_set_aside(file, notebook, tmp_path, capsys):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    file.write_text(file.read_text("utf-8").replace("def split", "def cut"), "utf-8")
+    Notebook(tmp_path, chapter=3)
+    mine()
+    said = capsys.readouterr().out
+    assert "is set aside, and ours runs: NotKeptError: the section does not define `split`" in said
+    assert "3.1 split       mine, set aside" in said
+
+
 # -- hints, solutions, predictions ----------------------------------------------------------------------------------
 
 
@@ -364,6 +394,12 @@ def test_a_prediction_is_closed_until_there_is_a_guess(notebook, capsys):
     guess("3.z", "how many?", 4)
     assert fold("3.z", 4)._repr_mimebundle_()["text/html"].startswith("<details open>")
     assert "and that is right" in repr(fold("3.z", 4))
+    guess("3.z", "how many?", 5)
+    assert "You said 5." in repr(fold("3.z", 4))
+    progress([])
+    for right in ("4", " 4 "):
+        guess("3.z", "how many?", right)
+        assert "and that is right" in repr(fold("3.z", 4))
     guess("3.z", "how many?", 5)
     assert "You said 5." in repr(fold("3.z", 4))
     progress([])

@@ -163,7 +163,7 @@ Look at the slots in the picture. None was copied and none was lost; they were d
 
 ### Step 4: walk down
 
-Now follow a prompt from the root. At each node, look up the next token among the children. If it is not there, the walk is over. If it is, compare the child's whole edge with the prompt. When all of it agrees, go on from the child. When only a part of it agrees, the walk ends in the middle of an edge, so split it there. That way a walk *always* ends exactly at a node, and the caller can hold on to that node.
+Now follow a prompt from the root, edge by edge, as far as the tree agrees with it. Sometimes the prompt leaves the tree at a node. Sometimes it leaves in the middle of an edge, and then you have just the tool: split the edge there. So a walk *always* ends exactly at a node, and the caller can hold on to that node.
 
 #### 3.2 You write: `walk`
 
@@ -247,7 +247,7 @@ fold("3.b", slots, draw(root, matched=end))
 """
 The tree had slots for the first three tokens, so it kept those. Slots 5, 6 and 7 hold the same keys and values a second time, and `insert` returned 3 to say so.
 
-Every radix tree holds a surprise. Nobody inserts anything any more. We only *ask* for `[1, 2, 9]`.
+Now insert nothing more, and only *ask* for `[1, 2, 9]`. Does the tree change?
 """
 
 # %%
@@ -264,7 +264,7 @@ fold("3.c", count_nodes(root), draw(root, new=end))
 
 # %% [markdown]
 """
-Asking cut an edge. The match has to end at a node, so that the caller can hold on to that node. The docstring of mini-sglang's `match_prefix` says that it "will not modify the cache". It never changes *what* is cached, but it does change the nodes, and code that keeps track of nodes has to know.
+It does. Asking cut an edge, because the match has to end at a node. The docstring of mini-sglang's `match_prefix` says that it {{engines mini-sglang-docstring}}. It never changes *what* is cached, but it does change the nodes, and code that keeps track of nodes has to know.
 
 ### Step 6: pages, for free
 
@@ -292,7 +292,7 @@ fold("3.d", there, draw(paged))
 
 # %% [markdown]
 """
-They agree in three tokens and share nothing, because they differ inside their first page. The first prompt's last two tokens are not stored at all, because they do not fill a page. And you changed no line: a page is a token of a coarser language, with one number for each page in the place of a slot.
+They agree in three tokens and share nothing, because they differ inside their first page. The first prompt's last two tokens are not stored at all, because they do not fill a page. And you changed no line. Where slots come in pages of four, page number 7 has the slots 28 to 31, so one number for each page says where everything is.
 
 ## The same in `minikv`
 
@@ -411,7 +411,7 @@ def radix_nodes(prompts):
 
 #### 3.6 Bug hunt: where does the branch hang?
 
-`Tree` is right, and `CarelessTree` differs from it in one line: after a split, the new branch hangs on the wrong node. (The sliding-window tree of pymllm, an engine for models on phones, had this bug.) Find a script of inserts and a match on which it goes wrong. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
+`Tree` is right, and `CarelessTree` differs from it in one line: after a split, the new branch hangs on the wrong node. ({{engines pymllm}} Its sliding-window tree has this bug: {{engines pymllm-swa-split}}.) Find a script of inserts and a match on which it goes wrong. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
 """
 
 # %%

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.observe import edge, links, outline, path_tokens, planted, preorder, told, two
+from minikv.course.pieces.observe import edge, kinds, links, outline, path_tokens, planted, preorder, told, two
 from minikv.course.pieces.piece import Cost, Piece, Shot
 from minikv.course.pieces.sections import World
 
@@ -42,10 +42,12 @@ def play_walk(world: World, case: Any) -> Iterator[Shot]:
     yield Shot("before", {"the tree": outline(root)}, root)
     for query in queries:
         given = list(query)
-        node, length = two(world["walk"](root, given))
+        result = world["walk"](root, given)
+        node, length = two(result)
         seen = {
-            "the length": length, "the path to the node": path_tokens(node), "the node": edge(node),
-            "the tree": outline(root), "the links": links(root), "the prompt afterwards": given,
+            "what is returned": kinds(result), "the length": length,
+            "the path to the node": path_tokens(node), "the node": edge(node),
+            "the tree": outline(root), "the links": links(root), "the caller's prompt, which must not change": given,
         }  # fmt: skip
         yield Shot(f"walk {told(query)}", seen, root)
 
@@ -55,11 +57,13 @@ def play_insert(world: World, case: Any) -> Iterator[Shot]:
     root, slot = world["Node"]([], []), 0
     for prompt in case:
         tokens, slots = list(prompt), list(range(slot, slot + len(prompt)))
-        node, there = two(world["insert"](root, tokens, slots))
+        result = world["insert"](root, tokens, slots)
+        node, there = two(result)
         seen = {
-            "what was there": there, "the tree": outline(root), "the links": links(root),
-            "the path to the node": path_tokens(node), "the prompt afterwards": tokens,
-            "the slots afterwards": slots,
+            "what is returned": kinds(result), "what was cached already": there,
+            "the tree": outline(root), "the links": links(root),
+            "the path to the node": path_tokens(node), "the caller's prompt, which must not change": tokens,
+            "the caller's slots, which must not change": slots,
         }  # fmt: skip
         yield Shot(f"insert {told(prompt)} in slots from {slot} on", seen, root)
         slot += len(prompt)
@@ -71,9 +75,11 @@ def play_match(world: World, case: Any) -> Iterator[Shot]:
     root = planted(world, prompts)
     yield Shot("before", {"the tree": outline(root)}, root)
     for query in queries:
-        node, slots = two(world["match"](root, list(query)))
+        result = world["match"](root, list(query))
+        node, slots = two(result)
         seen = {
-            "the slots": slots, "the path to the node": path_tokens(node), "the tree": outline(root),
+            "what is returned": kinds(result), "the slots": slots,
+            "the path to the node": path_tokens(node), "the tree": outline(root),
             "the links": links(root),
         }  # fmt: skip
         yield Shot(f"match {told(query)}", seen, root)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import ast
 import contextlib
 import sys
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from minikv.course.exercises.exercise import check as check_exercise
+from minikv.course.exercises.judge import TooLong
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces.guessing import forget_guesses
 from minikv.course.pieces.mine import keep, recalled, world_with
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
 from minikv.course.pieces.sections import World, given, ours, pieces_up_to
-from minikv.course.pieces.showing import Code, show_both
+from minikv.course.pieces.showing import Code, both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, known_mistake, rebound, world_for
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
 _taken: dict[str, int] = {}  # how many hints were given
+_aside: set[str] = set()  # pieces of the file that are not right any more
 
 
 def begin(chapter: int, namespace: World) -> None:
@@ -31,6 +34,7 @@ def begin(chapter: int, namespace: World) -> None:
     """
     _accepted.clear()
     _taken.clear()
+    _aside.clear()
     forget_guesses()
     given(namespace)
     if chapter == 8:
@@ -47,15 +51,25 @@ def begin(chapter: int, namespace: World) -> None:
 def _recall(piece: Piece, text: str, namespace: World) -> None:
     """Let a piece of the learner's file run, if it is still right."""
     try:
-        found = judge(piece, world_with(text, namespace), thorough=False).parting
+        found = judge(piece, world_with(piece.name, text, namespace), thorough=False).parting
         why = found.words if found else ""
     except Exception as error:  # a section that was edited by hand may do anything
         why = f"{type(error).__name__}: {error}"
     if why:
+        _aside.add(piece.id)
         print(f"  {piece.id} {piece.name} of my_minikv.py is set aside, and ours runs: {why:.200}")
     else:
         exec(compile(text, f"<my_minikv {piece.id}>", "exec"), namespace)
         _accepted[piece.id] = namespace[piece.name]
+
+
+class Verdict(NamedTuple):
+    """What `check` says: the mark, the words behind it, further lines, and a film to show below them."""
+
+    mark: str
+    words: str
+    notes: Sequence[str] = ()
+    film: Any = None
 
 
 def check(label: str, answer: Any = None) -> Any:
@@ -70,22 +84,36 @@ def check(label: str, answer: Any = None) -> Any:
     ❌ 3.1 split: cut [1 2 3 4 5] in slots 0-4 after 3. what is returned: [1 2 3 4 5] in slots 0-4; expected: ...
       hint("3.1") helps a little, and again a little more.
     """
-    piece = find_piece(str(label))
+    piece = find_piece(label) if isinstance(label, str) else None
     if piece is None:
-        check_exercise(str(label), answer)
-        return None
+        return _check_another(label, answer)
     namespace = _namespace_of(answer)
     try:
-        mark, words, notes = _judged(piece, answer, namespace)
+        verdict = _judged(piece, answer, namespace)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever an answer manages to break, the notebook goes on
-        mark, words, notes = WRONG, f"could not be judged, {type(error).__name__}: {error}", []
-    print(f"{mark} {piece.id} {piece.name}: {words}", *notes, sep="\n")
-    if mark != NOT_ATTEMPTED:
-        remember(piece.id, mark)
+        verdict = Verdict(WRONG, f"could not be judged, {type(error).__name__}: {error}")
+    print(f"{verdict.mark} {piece.id} {piece.name}: {verdict.words}", *verdict.notes, sep="\n")
+    if verdict.film is not None:
+        display_film(verdict.film)
+    if verdict.mark != NOT_ATTEMPTED:
+        remember(piece.id, verdict.mark)
     namespace[piece.name] = _accepted.get(piece.id) or ours(piece.id, namespace)
     return namespace[piece.name]
+
+
+def _check_another(label: Any, answer: Any) -> Any:
+    """An exercise; or a label that names nothing, with the one that was probably meant."""
+    named = answer if isinstance(answer, str) else label if isinstance(label, str) else getattr(label, "__name__", "")
+    function = label if callable(label) else answer
+    meant = [piece for piece in all_pieces() if piece.name == named.strip()]
+    if meant or not isinstance(label, str):
+        example = f"{meant[-1].id} {meant[-1].name}" if meant else "3.1 split"
+        print(f'{WRONG} the label comes first, and begins with a number: check("{example}", {example.split()[1]})')
+        return function
+    check_exercise(label, answer)
+    return None
 
 
 def _namespace_of(answer: Any) -> World:
@@ -94,24 +122,24 @@ def _namespace_of(answer: Any) -> World:
     return found
 
 
-def _judged(piece: Piece, answer: Any, namespace: World) -> tuple[str, str, list[str]]:
-    """The mark, what to say, and further lines."""
+def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
     if not callable(answer):
         kind = "nothing" if answer is None else f"a value of type {type(answer).__name__}"
         words = f'you passed {kind}: pass the function itself, as in check("{piece.id} {piece.name}", {piece.name})'
-        return WRONG, words, []
+        return Verdict(WRONG, words)
     world = world_for(piece, answer, namespace, _accepted)
     found = judge(piece, world)
     if found.is_inconstant:
-        return WRONG, "gives different answers to the same case: keep nothing between two calls", _earlier(piece)
+        words = "gives different answers to the same case: keep nothing between two calls"
+        return Verdict(WRONG, words, _earlier(piece))
     if found.parting is not None:
         return _not_right(piece, answer, world, found.parting)
     words = _praise(piece, world, found)
     if words.startswith("right, but"):
-        return WRONG, words, _earlier(piece)
+        return Verdict(WRONG, words, _earlier(piece))
     _accepted[piece.id] = answer
     note = keep(piece, answer, namespace)
-    return RIGHT, words, [note] if note else []
+    return Verdict(RIGHT, words, [note] if note else [])
 
 
 def _praise(piece: Piece, world: World, found: Judgement) -> str:
@@ -125,20 +153,22 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
     return f"{words}; {piece.cost.unit}: {mine}, ours {ours_takes}"
 
 
-def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> tuple[str, str, list[str]]:
+def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdict:
     if not found.attempted:
         if _lines_below_raise(answer, piece.name):
-            return WRONG, "your lines stand below `raise NotImplementedError`: delete that line", _earlier(piece)
-        goes_on = "yours of before runs on" if piece.id in _accepted else "the chapter goes on with ours"
-        return NOT_ATTEMPTED, "not attempted yet", [f"  {goes_on[0].upper()}{goes_on[1:]}."]
-    words, known = found.words, known_mistake(piece, world, found.case)
+            words = "your lines stand below `raise NotImplementedError`: delete that line"
+            return Verdict(WRONG, words, _earlier(piece))
+        goes_on = "Your earlier one runs on." if piece.id in _accepted else "The chapter goes on with ours."
+        return Verdict(NOT_ATTEMPTED, "not attempted yet", [f"  {goes_on}"])
+    endless = isinstance(found.error, TooLong)  # then each further look would take as long again
+    known = None if endless else known_mistake(piece, world, found.case)
     notes = [f"  It printed: {found.printed.strip()[:200]}"] if found.printed.strip() else []
     if known is not None:
         notes.insert(0, f"  Hint: {known.hint}.")
     elif found.error is None or not isinstance(found.error, NameError):
         notes.insert(0, f'  hint("{piece.id}") helps a little, and again a little more.')
-    show_both(piece, world, found)
-    return WRONG, words, [*notes, *_earlier(piece)]
+    film = None if endless else both_films(piece, world, found)
+    return Verdict(WRONG, found.words, [*notes, *_earlier(piece)], film)
 
 
 def _earlier(piece: Piece) -> list[str]:
@@ -208,6 +238,7 @@ def mine() -> None:
     print("piece           whose")
     for piece in all_pieces():
         whose = "mine" if piece.id in _accepted or piece.id in kept else "ours"
+        whose = "mine, set aside" if piece.id in _aside - set(_accepted) else whose
         print(f"{piece.id} {piece.name:11} {whose}")
 
 

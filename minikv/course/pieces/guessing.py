@@ -6,12 +6,14 @@ trusted as well; hiding a cell's output by its metadata is none of that. On a co
 
 from __future__ import annotations
 
+import ast
 import base64
 from html import escape
 from typing import Any
 
 from minikv.course.exercises.judge import agree, shown
 from minikv.course.pictures import Picture
+from minikv.course.pictures.svg import svg_size
 
 _guesses: dict[str, Any] = {}
 _missed: dict[str, str] = {}
@@ -26,7 +28,7 @@ def guess(label: str, question: str, value: Any = None) -> None:
     🔮 3.9 noted: 4. Run the next cell.
     """
     name = str(label).split()[0]
-    if value is None:
+    if value is None or value is ...:
         _guesses.pop(name, None)
         print(f"🔮 {name} {question} Put your answer in place of None, then run the next cell.")
     else:
@@ -55,12 +57,12 @@ def predictions() -> tuple[int, int]:
 
 
 def fold(label: str, answer: Any, *things: Any) -> Folded:
-    """What is so, behind a click until there is a guess: closed in a stored notebook, open once you have guessed.
+    """The answer to a prediction: closed in a stored notebook, and open once you have guessed.
 
     `answer` is what `guess` is compared with, and `things` are what shows it: text or pictures.
 
     >>> fold("3.9", 4, "root > [1 2]")
-    3.9, what is so: 4
+    3.9, the answer: 4
     root > [1 2]
     """
     return Folded(str(label).split()[0], answer, things)
@@ -75,23 +77,36 @@ class Folded:
         self.verdict = "" if guessed is None else self._compared(guessed)
 
     def _compared(self, guessed: Any) -> str:
-        if agree(guessed, self.answer) or str(guessed).strip().lower() == str(self.answer).strip().lower():
+        said = [guessed, _as_value(guessed)]
+        if any(agree(value, self.answer) for value in said) or _as_text(guessed) == _as_text(self.answer):
             _missed.pop(self.label, None)
             return f"You said {shown(guessed)}, and that is right."
         _missed[self.label] = shown(self.answer)
-        return f"You said {shown(guessed)}. A prediction that fails is worth more than one that does not: why?"
+        return f"You said {shown(guessed)}. Look at what follows: what happened that you did not expect?"
 
     def __repr__(self) -> str:
-        lines = [f"{self.label}, what is so: {shown(self.answer)}", *map(_text, self.things)]
+        lines = [f"{self.label}, the answer: {shown(self.answer)}", *map(_text, self.things)]
         return "\n".join([self.verdict, *lines] if self.verdict else lines)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        summary = f"{self.label}: what is so" + ("" if self.verdict else " (make your guess, then click)")
+        summary = f"{self.label}: the answer" + ("" if self.verdict else " (make your guess, then click)")
         body = "".join(map(_html, self.things))
         verdict = f"<p><strong>{escape(self.verdict)}</strong></p>" if self.verdict else ""
         answer = f"<p>{escape(shown(self.answer))}</p>"
         head = f"<details{' open' if self.verdict else ''}><summary>{escape(summary)}</summary>"
         return {"text/plain": repr(self), "text/html": f"{head}{verdict}{answer}{body}</details>"}
+
+
+def _as_value(guessed: Any) -> Any:
+    """What a guess stands for that was written as text."""
+    try:
+        return ast.literal_eval(guessed) if isinstance(guessed, str) else guessed
+    except (SyntaxError, ValueError):
+        return guessed
+
+
+def _as_text(value: Any) -> str:
+    return str(value).strip().lower()
 
 
 def _text(thing: Any) -> str:
@@ -103,5 +118,7 @@ def _html(thing: Any) -> str:
     png = thing.png if isinstance(thing, Picture) else None
     if png is not None:
         data = base64.b64encode(png).decode()
-        return f'<img alt="{escape(_text(thing))}" src="data:image/png;base64,{data}">'
+        width = round(svg_size(thing.svg or "")[0])
+        style = "max-width:100%;height:auto"
+        return f'<img alt="{escape(_text(thing))}" width="{width}" style="{style}" src="data:image/png;base64,{data}">'
     return f"<pre>{escape(_text(thing))}</pre>"

@@ -79,10 +79,25 @@ def keep(piece: Piece, answer: Any, world: World) -> str:
         texts = gather(piece.name, answer, world)
         with locked(path):
             old = path.read_text("utf-8") if path.exists() else ""
-            replace(path, _with(piece, texts, old))
+            new = _with(piece, texts, old)
+            beside = _keep_older(path, old, new)
+            replace(path, new)
     except (NotKeptError, OSError, ValueError) as error:
         return f"  It is not in {path.name} yet: {error}."
-    return ""
+    return f"  What it replaces in {path.name} is kept in {beside.name}." if beside else ""
+
+
+def _keep_older(path: Path, old: str, new: str) -> Path | None:
+    """Copy the file beside itself if the new one lacks anything that the learner wrote; the copy's name."""
+    standard = {section.text for section in sections(assembled({}))}
+    known = {section.text for section in sections(new)} | standard
+    if all(section.text in known for section in sections(old)):
+        return None
+    number = 1
+    while (beside := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
+        number += 1
+    replace(beside, old)
+    return beside
 
 
 def _with(piece: Piece, texts: dict[str, str], old: str) -> str:
@@ -139,14 +154,16 @@ def _prove(text: str, kept: Mapping[str, str]) -> None:
     for id, own in kept.items():
         piece = find_piece(id)
         assert piece is not None
-        if (parts := judge(piece, world_with(own, world), thorough=False).parting) is not None:
+        if (parts := judge(piece, world_with(piece.name, own, world), thorough=False).parting) is not None:
             raise NotKeptError(f"in the file by itself {id} {piece.name} is not right: {parts.words}")
 
 
-def world_with(own: str, world: World) -> World:
-    """`world` with one of the learner's sections run in it."""
-    found = dict(world)
+def world_with(name: str, own: str, world: World) -> World:
+    """`world` with one of the learner's sections run in it, which must define `name`."""
+    found = {key: value for key, value in world.items() if key != name}
     exec(compile(own, "<my_minikv>", "exec"), found)
+    if name not in found:
+        raise NotKeptError(f"the section does not define `{name}`")
     return found
 
 

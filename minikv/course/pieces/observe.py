@@ -101,6 +101,28 @@ def path_tokens(node: Any) -> Any:
     return "a loop of parents"
 
 
+def kinds(result: Any) -> str:
+    """What was returned, in kinds: for a function that is to return two values of different kinds.
+
+    >>> kinds((7, [1])), kinds(None), kinds(7)
+    ('two values, a number and a list', 'nothing', 'one value, a number')
+    """
+    if result is None:
+        return "nothing"
+    if isinstance(result, (tuple, list)) and len(result) == 2:
+        return f"two values, {_kind(result[0])} and {_kind(result[1])}"
+    return f"one value, {_kind(result)}"
+
+
+def _kind(value: Any) -> str:
+    if hasattr(value, "tokens") and hasattr(value, "parent"):
+        return "a node"
+    if isinstance(value, int):
+        return "a number"
+    name = type(value).__name__
+    return "a list" if isinstance(value, (list, tuple)) else "None" if value is None else f"a value of type {name}"
+
+
 def two(result: Any) -> tuple[Any, Any]:
     """Both parts of what should be a pair.
 

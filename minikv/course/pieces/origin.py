@@ -33,18 +33,18 @@ def cell_of(answer: Any, name: str) -> str:
 
     >>> exec("def f(): ...", here := {}); cell_of(here["f"], "f")
     Traceback (most recent call last):
-    minikv.course.pieces.origin.NotKeptError: the source of `f` was not found
+    minikv.course.pieces.origin.NotKeptError: the source of `f` was not found: write it as a function of that name
     """
     thing = inspect.unwrap(answer) if callable(answer) else answer
     code = getattr(thing, "__code__", None)
     if isinstance(thing, type):
         code = next((f.__code__ for f in vars(thing).values() if isinstance(f, FunctionType)), None)
-    texts = ["".join(linecache.getlines(code.co_filename))] if code else []
-    for text in [*texts, *_remembered()]:
+    own = "".join(linecache.getlines(code.co_filename)) if code else ""
+    for text in [own] if own else _remembered():
         with contextlib.suppress(SyntaxError):
             if any(name in binds(statement) for statement in parts(text)):
                 return text
-    raise NotKeptError(f"the source of `{name}` was not found")
+    raise NotKeptError(f"the source of `{name}` was not found: write it as a function of that name")
 
 
 def _remembered() -> list[str]:
@@ -150,8 +150,12 @@ class Gathered:
 
 def gather(name: str, answer: Any, world: World) -> dict[str, str]:
     """What the file must keep of an answer, by name, in the order in which it is to stand there."""
-    found = Gathered(world)
-    found.take(name, cell_of(answer, name))
+    found, own = Gathered(world), getattr(answer, "__name__", name)
+    if own != name and own.isidentifier() and world.get(own) is answer:
+        found.take(own, cell_of(answer, own))
+        found.texts[name] = f"{name} = {own}"
+    else:
+        found.take(name, cell_of(answer, name))
     return found.texts
 
 

@@ -52,8 +52,8 @@ def _text_of(thing: Any) -> str:
     return inspect.getsource(thing)
 
 
-def show_both(piece: Piece, world: World, found: Parting) -> None:
-    """Show the frames up to the one in which they part, yours beside the expected; in a notebook only."""
+def display_film(steps: list[tuple[str, Picture]]) -> None:
+    """Show steps in a player that stands at the last one; in a notebook only."""
     try:
         from IPython import get_ipython
         from IPython.display import display
@@ -63,15 +63,22 @@ def show_both(piece: Piece, world: World, found: Parting) -> None:
         return
     from minikv.course.player import play as player
 
-    frames = both_films(piece, world, found)
-    if frames:
-        display(player(frames))  # type: ignore[no-untyped-call]
+    if steps:
+        film = player(steps)
+        film.index = len(steps) - 1
+        display(film)  # type: ignore[no-untyped-call]
 
 
 def both_films(piece: Piece, world: World, found: Parting) -> list[tuple[str, Picture]]:
-    """Each frame up to the one in which they part, with yours and the expected as one picture."""
+    """Each step up to the one in which they part, with yours and the expected as one picture.
+
+    None, where both look alike in the end: then the words say it all.
+    """
     yours, theirs = (play(piece, each, found.case, keep=_drawn).frames for each in (world, reference_world(piece)))
-    steps = []
+    steps: list[tuple[str, Picture]] = []
+    last = [frames[found.at].thing for frames in (yours, theirs) if found.at < len(frames)]
+    if len(last) == 2 and None not in last and last[0].text == last[1].text:
+        return steps
     for at in range(found.at + 1):
         sides = [
             (name, frames[at].thing) for name, frames in (("yours", yours), ("expected", theirs)) if at < len(frames)
@@ -98,7 +105,8 @@ def _titled(title: str, picture: Picture) -> Picture:
         if svg is None:
             return None
         width, height = svg_size(svg)
-        words = f'<text x="4" y="16" font-size="13" font-family="{FONTS}">{markup(title)}</text>'
+        style = f'font-size="13" text-anchor="start" font-family="{FONTS}"'
+        words = f'<text x="4" y="16" {style}>{markup(title)}</text>'
         return canvas(words + place(svg, 0, 22), max(width, 80), height + 22)
 
     return Picture(f"{title}:\n{picture.text}", make)
