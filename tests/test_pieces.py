@@ -132,6 +132,15 @@ def test_what_is_not_a_function_is_said_to_be_none(answer, capsys):
 
 
 SEARCHING = {
+    "2.2": """
+def guard(pool, pages):
+    seen = set()
+    for page in pages:
+        if page in seen or not 0 <= page < pool.size or page in pool.stack:
+            return page
+        seen.add(page)
+    return None
+""",
     "3.2": """
 def walk(root, tokens):
     node, at = root, 0

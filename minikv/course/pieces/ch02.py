@@ -1,5 +1,156 @@
-"""The pieces of chapter 02."""
+"""The pieces of chapter 02: alloc, guard and free, which make a pool."""
 
-from minikv.course.pieces.piece import Piece
+from __future__ import annotations
 
-PIECES: tuple[Piece, ...] = ()
+from array import array
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.piece import Cost, Piece, Shot
+from minikv.course.pieces.sections import World
+
+_COUNT = st.integers(0, 6)
+_PAGES = st.lists(st.integers(-2, 6), max_size=4)
+_DAY = st.lists(st.one_of(_COUNT, _PAGES, _PAGES.map(tuple)), max_size=6)
+
+
+def play_day(world: World, case: Any) -> Iterator[Shot]:
+    """A pool of `size` pages, and `steps`: a number is taken, and a list of pages is given back."""
+    size, steps = case
+    pool, done = world["Pool"](size), f"Pool({size})"
+    yield Shot(done, state(pool), pool)
+    for step in steps:
+        if isinstance(step, int):
+            done += f".alloc({step})"
+            seen = {"what is returned": taken(pool, step)}
+            yield Shot(done, {**seen, **state(pool)}, pool)
+        else:
+            done, given = f"{done}.free({list(step)})", step[:]
+            seen = {"what came of it": given_back(pool, given)}
+            yield Shot(done, {**seen, **state(pool), "the pages afterwards": given}, pool)
+
+
+def taken(pool: Any, count: int) -> Any:
+    """The pages that `alloc` gave, or the error that a pool with too few of them raises."""
+    try:
+        return pool.alloc(count)
+    except MemoryError:
+        return "a MemoryError"
+
+
+def given_back(pool: Any, pages: Any) -> str:
+    """Whether `free` took the pages or refused them."""
+    try:
+        pool.free(pages)
+    except ValueError:
+        return "a ValueError"
+    return "taken back"
+
+
+def state(pool: Any) -> dict[str, Any]:
+    """What can be seen of a pool: its stack from the top down, and the pages with a mark."""
+    marked = [page for page, mark in enumerate(pool.in_use) if mark]
+    return {"the stack, from the top": list(pool.stack)[::-1], "pages marked in use": marked}
+
+
+def play_guard(world: World, case: Any) -> Iterator[Shot]:
+    """A pool of `size` of which `count` pages are in use; each of `asked` is looked at."""
+    size, count, asked = case
+    pool = world["Pool"](size)
+    pool.alloc(min(count, size))
+    start = f"Pool({size}).alloc({min(count, size)})"
+    yield Shot(start, state(pool), pool)
+    for pages in asked:
+        given = pages[:]
+        wrong = world["guard"](pool, given)
+        seen = {
+            "what is returned": "None" if wrong is None else wrong, **state(pool), "the pages afterwards": given,
+        }  # fmt: skip
+        yield Shot(f"{start}, then guard(pool, {list(pages)})", seen, pool)
+
+
+class _Counting(list[Any]):
+    """A list that counts how many of its entries are looked at."""
+
+    def __init__(self, entries: Any, tally: list[int]):
+        super().__init__(entries)
+        self.tally = tally
+
+    def __getitem__(self, at: Any) -> Any:
+        self.tally[0] += len(range(*at.indices(len(self)))) if isinstance(at, slice) else 1
+        return super().__getitem__(at)
+
+    def __iter__(self) -> Iterator[Any]:
+        self.tally[0] += len(self)
+        return super().__iter__()
+
+    def __contains__(self, entry: Any) -> bool:
+        self.tally[0] += len(self)
+        return super().__contains__(entry)
+
+    def index(self, *args: Any) -> int:
+        """Where an entry stands."""
+        self.tally[0] += len(self)
+        return super().index(*args)
+
+    def count(self, entry: Any) -> int:
+        """How often an entry stands there."""
+        self.tally[0] += len(self)
+        return super().count(entry)
+
+
+def entries_looked_at(world: World) -> int:
+    """How many entries of the stack and of the marks are looked at while three pages of a large pool are guarded."""
+    pool, tally = world["Pool"](1000), [0]
+    pages = pool.alloc(3)
+    pool.stack, pool.in_use = _Counting(pool.stack, tally), _Counting(pool.in_use, tally)
+    world["guard"](pool, pages)
+    return tally[0]
+
+
+PIECES = (
+    Piece(
+        id="2.1", name="alloc", play=play_day,
+        cases=[(4, [1]), (4, [2]), (4, [2, 1]), (4, [0]), (2, [3]), (2, [1, 2, 1]), (2, [2]), (3, [2, [0], 2]),
+               (4, [3, [1, 0], 0, 2])],
+        strategy=st.tuples(st.integers(1, 5), _DAY),
+        hints=(
+            "Compare `count` with the length of `pool.stack` before you change anything. That is what makes it all "
+            "or nothing.",
+            "`pool.stack.pop()` takes the page that lies on top. Take that many of them, one after the other, into a "
+            "new list.",
+            "Each page that you took gets its mark: `pool.in_use[page] = True`. Then return the list.",
+        ),
+    ),
+    Piece(
+        id="2.2", name="guard", play=play_guard,
+        cases=[(4, 2, [[0]]), (4, 2, [[3]]), (4, 2, [[0, 0]]), (4, 2, [[4]]), (4, 4, [[-1]]), (4, 3, [[2, 1, 0]]),
+               (4, 2, [[]]), (4, 3, [[1, 3, 5]]), (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[0, 9, 1, 1]]),
+               (4, 1, [(0,), (3, 2)])],
+        strategy=st.tuples(st.integers(1, 5), st.integers(0, 5), st.lists(_PAGES, min_size=1, max_size=2)),
+        hints=(
+            "Go through the pages in the order in which they were given. A page is wrong for one of three reasons.",
+            "The three questions: does the pool have a page of that number (0 to `pool.size - 1`)? Is it marked in "
+            "use? Was it in the list before? Ask the first one first.",
+            "Keep the pages that passed in a set; a page that is in the set already is given twice. Behind the loop, "
+            "return None.",
+        ),
+        cost=Cost("entries of the pool looked at", entries_looked_at, 4,
+                  "the mark of a page says whether it is in use: there is no need to search the stack"),
+    ),
+    Piece(
+        id="2.3", name="free", play=play_day,
+        cases=[(4, [2, [1]]), (4, [3, [0, 1], 1]), (4, [3, [1, 2], 2]), (4, [2, [0], [0]]), (4, [2, [1, 1]]),
+               (4, [2, [1, 3]]), (4, [1, [5]]), (4, [2, []]), (4, [3, [2], [0], 2]), (4, [3, (2, 0)]),
+               (4, [3, array("i", [2, 0]), 1])],
+        strategy=st.tuples(st.integers(1, 5), _DAY),
+        hints=(
+            "Ask `guard` first. If it names a page, raise a ValueError, and do nothing else.",
+            "Page 0 is a page too, so compare what `guard` said with None.",
+            "Each page loses its mark and goes onto the stack. The first one is to lie on top, so push the last one "
+            "first: `for page in reversed(pages)`.",
+        ),
+    ),
+)  # fmt: skip
