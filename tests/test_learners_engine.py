@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from minikv import CacheManager, CanaryModel, Engine, LockError, OutOfPages, RadixCache, SamplingParams, Scheduler
 from minikv.course.pieces.sections import engine_world
+from minikv.measure.textbook import TextbookCache
+from minikv.prefix.eviction import LeastRecentlyUsed
 
 torch = pytest.importorskip("torch")
 OWN = engine_world(2, 3, 4, 5, 7, 8)
@@ -27,8 +29,9 @@ def test_it_gives_every_request_the_same_tokens(prompts, page_size, slots):
     assert found[0] == found[1]
 
 
+PROMPT = st.lists(st.integers(0, 1), min_size=1, max_size=10)
 STEP = st.one_of(
-    st.tuples(st.sampled_from(["insert", "lock"]), st.lists(st.integers(0, 1), min_size=1, max_size=10)),
+    st.tuples(st.sampled_from(["insert", "lock"]), PROMPT),
     st.tuples(st.sampled_from(["unlock", "evict"]), st.integers(0, 9)),
 )
 
@@ -55,6 +58,45 @@ def test_it_matches_locks_and_refuses_as_the_packages_tree_does(steps):
             assert len(refused) in (0, 2)
         assert (ours.evictable_size, ours.protected_size) == (theirs.evictable_size, theirs.protected_size)
         ours.check()
+
+
+EVICTING_STEP = st.one_of(
+    st.tuples(st.sampled_from(["insert", "match_prefix", "lock"]), PROMPT),
+    st.tuples(st.just("unlock"), st.integers(0, 9)),
+    st.tuples(st.just("evict"), st.integers(1, 3)),
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(EVICTING_STEP, max_size=25))
+@example([("insert", [0, 0, 0, 0]), ("insert", [1, 1]), ("match_prefix", [0, 0, 1])])  # what does a split refresh?
+@example([("insert", [0, 0, 1]), ("lock", [0, 0, 0]), ("insert", [1, 1]), ("unlock", 0)])
+def test_it_evicts_as_the_textbook_and_the_package_do(steps):
+    """The ring, the textbook's scan and the package's ring free the same slots in the same order, to the last."""
+    apart = RadixCache(policy=type("KeptApart", (LeastRecentlyUsed,), {"reads": ("last_used", "id")}))
+    ours, *_ = caches = (OWN["RadixCache"](), TextbookCache(), apart)
+    held = []
+    for number, (verb, what) in enumerate([*steps, ("evict", 999)]):
+        if verb == "evict":
+            freed = [list(cache.evict(what)) for cache in caches]
+            assert freed == 3 * freed[:1]
+        elif verb == "insert":
+            slots = list(range(10 * number, 10 * number + len(what)))
+            there = [cache.insert(what, slots).prefix_length for cache in caches]
+            assert there == 3 * there[:1]
+        elif verb == "unlock":
+            for cache, end in zip(caches, held.pop(what % len(held)) if held else ()):
+                cache.unlock(end)
+        else:
+            found = [cache.match_prefix(what) for cache in caches]
+            slots = [list(got.slots) for got in found]
+            assert slots == 3 * slots[:1]
+            if verb == "lock":
+                held.append([got.handle for got in found])
+                for cache, end in zip(caches, held[-1]):
+                    cache.lock(end)
+        oldest = ours.ring.newer
+        assert oldest is ours.ring or not oldest.children
 
 
 def test_a_model_attends_through_it_and_says_the_same():

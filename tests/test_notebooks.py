@@ -13,13 +13,11 @@ import build
 import nbformat
 import pytest
 from chapters import BUILDS, NOTEBOOKS, READ_THROUGH, REBUILT, ROOT, built, code_cells, code_under, load, markdown
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
 
 from minikv import CacheManager, FreeListPool, LockError, OutOfPages, RadixCache
-from minikv.measure.textbook import TextbookCache
-from minikv.prefix.eviction import LeastRecentlyUsed
 
 PARTS = ["The problem", "The picture", "Build it", "The same in `minikv`", "Play", "Exercises", "What it cost",
          "In real engines", "Recap"]  # fmt: skip
@@ -352,45 +350,6 @@ def test_chapter_04_builds_the_packages_locks(steps):
                     refused.append(cache)
             assert len(refused) in (0, 2)
         assert (ours.evictable_size, ours.protected_size) == (theirs.evictable_size, theirs.protected_size)
-
-
-EVICTING_STEP = st.one_of(
-    st.tuples(st.sampled_from(["insert", "match_prefix", "lock"]), PROMPT),
-    st.tuples(st.just("unlock"), st.integers(0, 9)),
-    st.tuples(st.just("evict"), st.integers(1, 3)),
-)
-
-
-@settings(max_examples=200)
-@given(st.lists(EVICTING_STEP, max_size=25))
-@example([("insert", [0, 0, 0, 0]), ("insert", [1, 1]), ("match_prefix", [0, 0, 1])])  # what does a split refresh?
-@example([("insert", [0, 0, 1]), ("lock", [0, 0, 0]), ("insert", [1, 1]), ("unlock", 0)])
-def test_chapter_05_evicts_as_the_textbook_and_the_package_do(steps):
-    """The scan, the ring, the textbook's tree and the package's free the same slots in the same order, to the last."""
-    apart = RadixCache(policy=type("KeptApart", (LeastRecentlyUsed,), {"reads": ("last_used", "id")}))
-    _, ring, *_ = caches = (built("05")["ScanCache"](), built("05")["RingCache"](), TextbookCache(), apart)
-    held = []
-    for number, (verb, what) in enumerate([*steps, ("evict", 999)]):
-        if verb == "evict":
-            freed = [list(cache.evict(what)) for cache in caches]
-            assert freed == 4 * freed[:1]
-        elif verb == "insert":
-            slots = list(range(10 * number, 10 * number + len(what)))
-            found = [cache.insert(what, slots) for cache in caches]
-            there = [found[0][0], found[1][0], found[2].prefix_length, found[3].prefix_length]
-            assert there == 4 * there[:1]
-        elif verb == "unlock":
-            for cache, end in zip(caches, held.pop(what % len(held)) if held else ()):
-                cache.unlock(end)
-        else:
-            found = [cache.match_prefix(what) for cache in caches]
-            slots = [list(got[0]) for got in found[:2]] + [list(got.slots) for got in found[2:]]
-            assert slots == 4 * slots[:1]
-            if verb == "lock":
-                held.append([got[1] for got in found[:2]] + [got.handle for got in found[2:]])
-                for cache, end in zip(caches, held[-1]):
-                    cache.lock(end)
-        assert not ring.ring or not next(iter(ring.ring)).children
 
 
 COPYING_STEP = st.tuples(

@@ -1,4 +1,4 @@
-"""The exercises of chapter 05: what goes to make room, a policy in two rings, and a lock that is given back badly."""
+"""The exercises of chapter 05: a policy in two rings, and a lock that is given back badly."""
 
 from __future__ import annotations
 
@@ -10,24 +10,7 @@ from hypothesis import strategies as st
 from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
 from minikv.course.exercises.judge import Script
 
-Leaf = tuple[int, int, bool]  # how many tokens, the clock's reading at its last use, whether it is locked
 TokenPath = tuple[int, ...]
-
-
-def victims(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    """The places in `leaves` of those that go, in order, so that `num_tokens` tokens become free, or all that can.
-
-    >>> victims([(4, 7, False), (2, 3, False), (5, 1, True)], num_tokens=3)
-    [1, 0]
-    """
-    gone: list[int] = []
-    freed = 0
-    for place in sorted(range(len(leaves)), key=lambda place: leaves[place][1]):
-        tokens, _, locked = leaves[place]
-        if freed < num_tokens and not locked:
-            gone.append(place)
-            freed += tokens
-    return gone
 
 
 class TwoRings:
@@ -113,88 +96,6 @@ class CarelessPathRing(PathRing):
     def way_back(self, tokens: Sequence[int]) -> list[TokenPath]:
         """In which order the prefixes of `tokens` go back into the ring."""
         return self.path(tokens)[::-1]
-
-
-def _in_order(leaves: Sequence[Leaf], num_tokens: int, places: Sequence[int]) -> list[int]:
-    gone: list[int] = []
-    freed = 0
-    for place in places:
-        if freed < num_tokens:
-            gone.append(place)
-            freed += leaves[place][0]
-    return gone
-
-
-def _oldest_first(leaves: Sequence[Leaf]) -> list[int]:
-    return sorted(range(len(leaves)), key=lambda place: leaves[place][1])
-
-
-def _locked_ones_too(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    return _in_order(leaves, num_tokens, _oldest_first(leaves))
-
-
-def _youngest_first(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    return _in_order(leaves, num_tokens, [place for place in _oldest_first(leaves)[::-1] if not leaves[place][2]])
-
-
-def _so_many_leaves(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    return [place for place in _oldest_first(leaves) if not leaves[place][2]][:num_tokens]
-
-
-def _one_too_many(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    return victims(leaves, num_tokens + 1)
-
-
-def _never_too_much(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    gone: list[int] = []
-    for place in _oldest_first(leaves):
-        tokens, _, locked = leaves[place]
-        if not locked and tokens <= num_tokens:
-            gone.append(place)
-            num_tokens -= tokens
-    return gone
-
-
-def _nothing_behind_a_lock(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    order = _oldest_first(leaves)
-    first = next((at for at, place in enumerate(order) if leaves[place][2]), len(order))
-    return _in_order(leaves, num_tokens, order[:first])
-
-
-def _smallest_first(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    unlocked = [place for place, leaf in enumerate(leaves) if not leaf[2]]
-    return _in_order(leaves, num_tokens, sorted(unlocked, key=lambda place: leaves[place][0]))
-
-
-def _new_places(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    """Sorts the leaves themselves, and gives their places after that."""
-    return victims(sorted(leaves, key=lambda leaf: leaf[1]), num_tokens)
-
-
-def _all_or_nothing(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    room = sum(tokens for tokens, _, locked in leaves if not locked)
-    return victims(leaves, num_tokens) if num_tokens <= room else []
-
-
-def _at_least_one(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    return victims(leaves, max(1, num_tokens))
-
-
-def _the_leaves(leaves: Sequence[Leaf], num_tokens: int) -> list[Leaf]:
-    return [leaves[place] for place in victims(leaves, num_tokens)]
-
-
-def _in_list_order(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    return sorted(victims(leaves, num_tokens))
-
-
-def _as_they_come(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    return _in_order(leaves, num_tokens, [place for place, leaf in enumerate(leaves) if not leaf[2]])
-
-
-def _sorted_as_tuples(leaves: Sequence[Leaf], num_tokens: int) -> list[int]:
-    places = sorted(range(len(leaves)), key=lambda place: leaves[place])
-    return _in_order(leaves, num_tokens, [place for place in places if not leaves[place][2]])
 
 
 class _OneRing(TwoRings):
@@ -334,41 +235,11 @@ def _advice(script: Script) -> str | None:
     return "the use after the unlock puts the order right again; evict before it" if used else None
 
 
-_LEAVES = st.lists(
-    st.tuples(st.integers(1, 9), st.integers(0, 20), st.booleans()), max_size=6, unique_by=lambda leaf: leaf[1]
-)
 _BACK = Script((), (*_pages("a", "b").operations, *_pages("a", "c", evict=3).operations))
 
 EXERCISES = (
     Exercise(
-        id="5.1",
-        name="victims",
-        reference=victims,
-        cases=[([], 3), ([(4, 1, False)], 0), ([(2, 5, False), (2, 3, False)], 1), ([(2, 1, True), (2, 3, False)], 2),
-               ([(2, 1, False), (2, 3, False)], 2), ([(3, 1, False), (3, 2, False), (3, 3, False)], 4),
-               ([(8, 1, False), (1, 2, False)], 1), ([(2, 1, False), (2, 2, True)], 9),
-               ([(1, 9, False), (5, 2, False)], 2)],
-        strategy=st.tuples(_LEAVES, st.integers(0, 20)),
-        hint="sort the places of the unlocked leaves by the last use, and take from the front until enough is free",
-        wrong=(
-            Wrong(_locked_ones_too, "a locked leaf is being read: it may not go, however old it is"),
-            Wrong(_youngest_first, "the smallest reading of the clock is the oldest use, and that leaf goes first"),
-            Wrong(_so_many_leaves, "num_tokens counts tokens, not leaves: add up what each leaf frees"),
-            Wrong(_one_too_many, "stop as soon as enough is free: exactly enough is enough"),
-            Wrong(_never_too_much, "the oldest leaf goes whole, even if that frees more than was asked for"),
-            Wrong(_nothing_behind_a_lock, "a locked leaf is passed over: the ones used after it may still go"),
-            Wrong(_smallest_first, "the order is that of the last use, the second of the three, not of the tokens"),
-            Wrong(_new_places, "give the places as they were: sort the places, not the leaves themselves"),
-            Wrong(_all_or_nothing, "if everything that may go is too little, all of it goes, not nothing"),
-            Wrong(_the_leaves, "return the places of the leaves in the list, not the leaves"),
-            Wrong(_in_list_order, "these are the right ones: return them in the order in which they go"),
-            Wrong(_as_they_come, "the last use decides, the second of the three, not the place in the list"),
-            Wrong(_sorted_as_tuples, "sorted compares tuples by their first number, the tokens: sort by the last use"),
-            Wrong(_at_least_one, "look whether enough is free before a leaf goes: for 0 tokens, none does"),
-        ),
-    ),
-    Exercise(
-        id="5.2",
+        id="5.5",
         name="TwoRings",
         reference=TwoRings,
         cases=[_pages(), _pages("a"), _pages("a", "b", evict=3), _pages("a", "a", evict=2), _pages("a", "b", "a", "c"),
@@ -389,7 +260,7 @@ EXERCISES = (
         ),
     ),
     Hunt(
-        id="5.3",
+        id="5.6",
         name="CarelessPathRing",
         careless=CarelessPathRing,
         reference=PathRing,

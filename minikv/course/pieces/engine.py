@@ -266,7 +266,7 @@ def unlink(node):
 
 # %% 5.3 touch
 def touch(ring, node):
-    """Move `node` and its parents, if unlocked, to the end, a parent after its child."""
+    """Move the unlocked nodes from `node` up to the end, a child before its parent."""
     while node.parent is not None:
         if node.locks == 0:
             unlink(node)
@@ -276,7 +276,7 @@ def touch(ring, node):
 
 # %% 5.4 evict
 def evict(cache, num_pages):
-    """Remove the least recently used leaves, `num_pages` pages or more; return the pages."""
+    """Remove the oldest leaves, `num_pages` pages or more in all; return the pages."""
     freed = []
     while len(freed) < num_pages and cache.ring.newer is not cache.ring:
         leaf = cache.ring.newer
