@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import random
 import re
@@ -15,11 +16,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reels import frames_of
 
-from minikv import BitmaskPool, FreeListPool, PageTable, QueuePool, RadixCache, beside, draw, play
+from minikv import (
+    BitmaskPool,
+    CacheManager,
+    FreeListPool,
+    PageTable,
+    Picture,
+    QueuePool,
+    RadixCache,
+    beside,
+    draw,
+    play,
+)
 from minikv.course.pictures import render
+from minikv.course.pictures.legend import legend_html, legend_svg
+from minikv.course.pictures.looks import BOTH, EVENTS, INK, LETTERS, SIZES, STATES, WORDS
+from minikv.course.pictures.picture import MOST_WIDE
+from minikv.course.pictures.prune import READABLE
 from minikv.course.pictures.svg import markup, svg_size
 from minikv.course.pictures.tree import BROAD, tree_parts
-from minikv.testing.snapshot import legible, snapshot
+from minikv.testing.snapshot import MARKS, legible, snapshot
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
 
@@ -142,14 +158,16 @@ def test_a_deep_tree_needs_no_recursion():
     for i in range(3000):
         node.children[i] = node = Mine(tokens=[i])
     picture = draw(root)
-    assert picture.text.splitlines()[-1] == "… 3001 nodes in all, too many for a picture"
-    assert (picture.svg, picture.png) == (None, None)
+    assert picture.text.splitlines()[-1].strip() == "└─ +2988 more"
+    whole = draw(root, depth=3000)
+    assert whole.text.splitlines()[-1] == "… 3001 nodes in all, too many for a picture"
+    assert (whole.svg, whole.png) == (None, None)
 
 
 def test_long_nodes_and_scattered_slots_are_shortened():
     cache = RadixCache()
     cache.insert(range(100), range(0, 200, 2))
-    assert draw(cache).text.endswith("[0 1 2 3 4 5 6 7 … 100 in all] · slots 0 2 4 6 … 100 in all")
+    assert draw(cache).text.endswith("[0 1 2 3 … 96 97 98 99 (100 in all)] · slots 0 2 4 6 … 100 in all")
 
 
 @needs_graphviz
@@ -169,12 +187,12 @@ def test_a_pool_and_its_text_twin(make):
     picture = draw(pool, new=[3], locked=[4], evicted=[17], matched=[0])
     assert picture.text.splitlines() == [
         f"{make.__name__}: 15 of 20 free",
-        "  0  m##nl...........",
-        " 16  .e..    # in use  . free  m matched  l locked  n new  e evicted",
+        "  0  mhhnl...........",
+        " 16  .e..    . free  h in hand  l locked  e evicted  n new  m matched",
     ]
     drawn = words_in(picture.svg)
     assert {str(page) for page in range(20)} <= set(drawn)
-    assert {"free", "in use", "matched", "locked", "new", "evicted"} <= set(drawn)
+    assert {"free", "in hand", "matched", "locked", "new", "evicted"} <= set(drawn)
 
 
 def test_a_page_table_and_its_text_twin():
@@ -187,7 +205,7 @@ def test_a_page_table_and_its_text_twin():
         "row 0  10m  11   -   -",
         "row 1  10m   -   -   -",
         "row 2  (closed)",
-        "m matched",
+        "h in hand  m matched",
     ]
     assert "closed" in words_in(picture.svg)
 
@@ -222,14 +240,14 @@ def test_a_notebook_gets_a_picture_of_twice_the_pixels_and_the_text():
     pixels = int.from_bytes(draw(a_cache()).png[16:20], "big")
     assert pixels == 2 * svg_size(draw(a_cache()).svg)[0]
     data, metadata = draw(a_cache())._repr_mimebundle_()
-    assert set(data) == {"image/png", "text/plain"}
+    assert set(data) == {"text/html", "image/png", "text/plain"}
     width, height = svg_size(draw(a_cache()).svg)
     assert metadata["image/png"] == {"width": round(width), "height": round(height)}
 
 
 def test_without_graphviz_the_text_stands_alone_and_says_what_to_install(monkeypatch):
     monkeypatch.setattr("minikv.course.pictures.tree.places", lambda *shape, **how: None)
-    monkeypatch.setattr(importlib.import_module("minikv.course.pictures.draw"), "graphviz_way", lambda: None)
+    monkeypatch.setattr(importlib.import_module("minikv.course.pictures.picture"), "graphviz_way", lambda: None)
     data, _ = draw(a_cache())._repr_mimebundle_()
     assert set(data) == {"text/plain"}
     assert data["text/plain"].endswith(render.HOW_TO_GET_PICTURES)
@@ -261,7 +279,8 @@ def test_a_player_has_all_frames_on_one_canvas_and_all_captions_as_text():
     small, large = draw(FreeListPool(2)), draw(a_cache())
     player = play([("first", small), ("then", large)])
     assert len({svg_size(frame) for frame in frames_of(player.reel)}) == 1
-    assert repr(player) == f"Player with 2 steps\n1. first\n2. then\n\n{large.text}"
+    assert repr(player) == f"Player with 2 steps\n1. first\n2. then\n\n{small.text}"
+    assert player.still.alt == f"1. first (the first of 2 steps)\n{small.text}"
     data, _ = player._repr_mimebundle_()
     assert data["text/plain"] == repr(player)
     assert {"image/png", "application/vnd.jupyter.widget-view+json"} <= set(data)
@@ -308,6 +327,145 @@ def a_large_cache(nodes):
         cache.insert(prompts[-1], range(used, used + len(prompts[-1])))
         used += len(prompts[-1])
     return cache
+
+
+@needs_graphviz
+def test_the_alternative_text_of_a_picture_is_its_text_twin():
+    """As HTML, for JupyterLab and nbconvert give a PNG none; whatever is in it, it stays within its attribute."""
+    cache = a_cache()
+    picture = beside(draw(cache), draw(FreeListPool(2), owners={'"><b>&': [1]}))
+    data, _ = picture._repr_mimebundle_()
+    image = ElementTree.fromstring(data["text/html"].replace("\n", "&#10;"))
+    assert (image.tag, image.get("alt")) == ("img", picture.text)
+    assert image.get("src") == f"data:image/png;base64,{data['image/png']}"
+    assert set(image.keys()) == {"alt", "width", "src"}
+    long = Picture("x" * 5000, lambda: draw(cache).svg)
+    assert 3000 <= len(re.search('alt="([^"]*)"', long._repr_mimebundle_()[0]["text/html"])[1]) < 3010
+
+
+@needs_graphviz
+def test_a_picture_has_no_background_and_words_beside_boxes_can_be_read_on_white_and_on_black():
+    """By the contrast of WCAG: 4.5 on white, and 4 on the black of JupyterLab and of code-hosting sites."""
+    image = pytest.importorskip("PIL.Image").open(io.BytesIO(draw(a_cache()).png)).convert("RGBA")
+    assert image.getpixel((0, 0))[3] == 0
+
+    def light(colour):
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    assert 1.05 / (light(BOTH) + 0.05) > 4.5
+    assert (light(BOTH) + 0.05) / (light("#111111") + 0.05) > 4
+    for look in (*STATES.values(), *EVENTS.values()):
+        if look.fill.startswith("#"):
+            assert (light(look.fill) + 0.05) / (light(INK) + 0.05) > 7
+
+
+def test_every_state_and_event_has_a_word_a_letter_and_a_look_of_its_own():
+    for table in (STATES, EVENTS):
+        assert len({look.line for look in table.values()} | {look.letter for look in table.values()}) == 2 * len(table)
+    assert len(set(LETTERS.values())) == len(WORDS)
+    assert set(MARKS) <= set(WORDS)
+    assert set(SIZES.values()) == set(STATES)
+    assert [word for word in WORDS if f">{word}</text>" not in legend_svg(WORDS, 300)[0]] == []
+    assert [word for word in WORDS if f"{word}</li>" not in legend_html(WORDS)] == []
+
+
+def test_a_pool_says_whose_its_pages_are():
+    pool = FreeListPool(6)
+    anna, ben, tree = pool.alloc(2), pool.alloc(1), pool.alloc(1)
+    picture = draw(pool, owners={"Anna": anna, "Ben": ben, "Clara": []}, cached=tree)
+    assert picture.text.splitlines() == [
+        "FreeListPool: 2 of 6 free",
+        " 0  hhhc..    . free  h in hand  c cached",
+        "Anna: 0 1",
+        "Ben: 2",
+        "Clara: nothing",
+    ]
+    assert [words_in(picture.svg).count(name) for name in ("Anna", "Ben")] == [2, 1]
+
+
+def test_a_manager_is_drawn_with_all_that_it_keeps():
+    manager = CacheManager(8)
+    for tokens in ([1, 2, 3], [1, 2, 9, 9]):
+        sequence = manager.start(tokens)
+        manager.advance(sequence, 2)
+        if len(tokens) == 3:
+            manager.advance(sequence)
+            manager.finish(sequence)
+    picture = draw(manager)
+    assert picture.text.splitlines() == [
+        "root",
+        "└─ [1 2] · n2 · slots 0-1 · locked ×1",
+        "   └─ [3] · n1 · slot 2",
+        "FreeListPool: 3 of 8 free",
+        " 0  llchh...    . free  h in hand  c cached  l locked",
+        "requests: 1 running, 0 waiting",
+        "r2 runs  mm##",
+        "m matched  # computed",
+        "free 3 · in hand 2 · cached 1 (evictable) · locked 2 (protected)",
+    ]
+    assert draw(manager.cache, manager.pool).text.splitlines()[:2] == picture.text.splitlines()[:2]
+    with pytest.raises(TypeError, match="matched= marks one tree, pool, table or store"):
+        draw(manager, matched=[1])
+    with pytest.raises(TypeError, match="there is nothing to draw"):
+        draw()
+
+
+def test_a_slot_in_a_row_is_what_it_is_in_the_pool():
+    cache, pool, table = RadixCache(), FreeListPool(8), PageTable(2, 4)
+    handle = cache.insert([1, 2], pool.alloc(2)).handle
+    row = table.open()
+    table.append(row, [0, 1, *pool.alloc(1)])
+    lines = draw(cache, pool, table).text.splitlines()
+    assert "row 0  0c 1c  2" in lines
+    assert lines[lines.index("row 0  0c 1c  2") + 2] == "h in hand  c cached"
+    cache.lock(handle)
+    assert "row 0  0l 1l  2" in draw(cache, pool, table).text
+
+
+def test_of_a_large_tree_as_much_is_drawn_as_one_can_read():
+    cache = RadixCache()
+    for prompt in range(500):
+        cache.insert([prompt % 20, prompt, prompt], range(3 * prompt, 3 * prompt + 3))
+    shown = draw(cache).text.splitlines()
+    assert len(shown) <= READABLE
+    hidden = [int(line.rpartition("+")[2].split()[0]) for line in shown if " more" in line]
+    drawn = len(shown) - len(hidden) - 1  # without the root
+    assert sum(hidden) + drawn == sum(1 for _ in cache.nodes())
+    few = draw(cache, depth=1, top=3).text.splitlines()
+    assert few[1].startswith("├─ [0]") or "more" in few[2]
+    assert few[-1].startswith("└─ +")
+    match = cache.match_prefix([19, 499, 499])
+    assert "[499 499]" in draw(cache, depth=2, top=1, matched=match).text  # what is marked is drawn first
+    for wrong in ({"depth": 0}, {"top": -1}):
+        with pytest.raises(ValueError, match="a picture has at least 1 level"):
+            draw(cache, **wrong)
+
+
+@needs_graphviz
+def test_pictures_side_by_side_are_no_wider_than_a_page():
+    pool = draw(FreeListPool(16))
+    wide, high = svg_size(beside(*[pool] * 12).svg)
+    assert wide <= MOST_WIDE
+    assert high > 3 * svg_size(pool.svg)[1]
+    broad = Picture("", lambda: svg_of(5000, 100))
+    data, metadata = broad._repr_mimebundle_()
+    assert metadata["image/png"] == {"width": MOST_WIDE, "height": 24}
+    assert f'width="{MOST_WIDE}"' in data["text/html"]
+
+
+def svg_of(width, height):
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"></svg>'
+
+
+def test_a_wide_table_is_cut_and_it_is_said():
+    table = PageTable(1, 100)
+    table.append(table.open(), range(50))
+    picture = draw(table)
+    assert picture.text.splitlines()[0] == "PageTable: 1 of 1 rows open, the first 24 tokens"
+    assert picture.text.splitlines()[1].split()[-1] == "23"
+    assert svg_size(picture.svg)[0] < MOST_WIDE
 
 
 @needs_graphviz

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from browser import Page, chromium  # noqa: F401 - fixtures
+from browser import Page, chromium, serious_findings  # noqa: F401 - fixtures
 
 from minikv import FreeListPool, LockError, RadixCache, draw, play, record
+from minikv.course.pictures.looks import size_words
 from minikv.course.pictures.render import graphviz_way
 from minikv.course.player import script, style
 
@@ -123,7 +124,7 @@ def test_the_keyboard_does_all_of_it(tab, film):
     page.keyboard.press("Tab")
     assert page.evaluate(focused) == "node [1 2], n2 · slots 0-1, locked ×1"
     page.keyboard.press("Enter")
-    assert page.locator(".minikv-facts h4").text_content().startswith("node 2")
+    assert page.locator(".minikv-facts .minikv-story").text_content().startswith("node 2")
     page.keyboard.press("ArrowRight")
     assert step(page) == 6
     assert page.evaluate(focused).startswith("node [1 2]")  # the focus stays with its node
@@ -176,14 +177,14 @@ def test_a_click_on_a_slot_tells_why(tab, film):
     go_to(page, len(film) - 1)
     cells = page.locator(".minikv-pool svg")
     cells.click(position={"x": 4.5 * 44, "y": 26 + 22})
-    assert page.locator(".minikv-facts h4").text_content() == "slot 4"
+    assert page.locator(".minikv-facts .minikv-story").text_content() == "slot 4"
     assert tuple(page.locator(".minikv-events li").all_text_contents()) == film.why(4).events
-    cells.click(position={"x": 20, "y": 26 + 88 + 30})  # the legend is no slot
-    assert page.locator(".minikv-facts h4").text_content() == "slot 4"
+    cells.click(position={"x": 20, "y": 12})  # the heading is no slot
+    assert page.locator(".minikv-facts .minikv-story").text_content() == "slot 4"
     page.locator('g.node[data-part="1"]').click()
     page.locator(".minikv-facts dd button").click()
     assert page.locator(".minikv-ring").count() == 2  # the slot and the node that holds it
-    assert page.locator(".minikv-facts h4").text_content() == "slot 2"
+    assert page.locator(".minikv-facts .minikv-story").text_content() == "slot 2"
 
 
 FOCUSED = "document.activeElement.textContent"
@@ -212,7 +213,7 @@ def test_the_pool_is_told_about_without_a_mouse(tab, film):
     assert pool.get_attribute("aria-label") == "FreeListPool: 7 of 12 free; Enter: the story of a slot"
     pool.focus()
     page.keyboard.press("Enter")
-    heading = page.locator(".minikv-facts h4")
+    heading = page.locator(".minikv-facts .minikv-story")
     assert heading.text_content() == "slot 0"
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.className").startswith("minikv-panel minikv-pool")
@@ -251,7 +252,7 @@ def test_a_slot_of_a_page_says_which_page(chromium, tmp_path):  # noqa: F811
     on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
     one = tab.page.locator("#one")
     one.locator(".minikv-pool svg").click(position={"x": 1.5 * 44, "y": 26 + 22})
-    assert one.locator(".minikv-facts h4").text_content() == "slot 4 · page 1"
+    assert one.locator(".minikv-facts .minikv-story").text_content() == "slot 4 · page 1"
     assert one.locator(".minikv-pool .minikv-ring").get_attribute("x") == "48"  # around the second cell
     tab.context.close()
 
@@ -267,7 +268,7 @@ def test_the_end_of_a_node_is_that_node(chromium):  # noqa: F811
     one = tab.page.locator("#one")
     assert one.get_attribute("data-step") == "1"
     one.locator("g.node", has_text="end of n1").click()
-    assert one.locator(".minikv-facts h4").text_content() == "node 1  [1 2]"
+    assert one.locator(".minikv-facts .minikv-story").text_content() == "node 1  [1 2]"
     assert tab.page.evaluate("told.at(-1)") == ["one", "clicked", 1]
     assert not tab.errors
     tab.context.close()
@@ -295,7 +296,7 @@ def test_sizes_follow(tab, film):
     page = tab().page
     go_to(page, 3)
     words = page.locator(".minikv-word").all_text_contents()
-    assert words == [f"{name} {value}" for name, value in film.at(3).sizes.items()]
+    assert words == [size_words(name, value) for name, value in film.at(3).sizes.items()]
 
 
 def test_nodes_glide_and_ids_never_clash(tab):
@@ -376,8 +377,10 @@ def test_nothing_jumps_sticks_out_or_is_hidden(tab, film, width, dark):
         """() => ["caption", "scene"].map((name) => getComputedStyle(document.querySelector(`.minikv-${name}`)))
             .map((style) => [style.color, style.backgroundColor])"""
     )
-    assert colours[0][0] == ("rgb(255, 255, 255)" if dark else "rgb(0, 0, 0)")
-    assert colours[1] == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]
+    ink = "rgb(255, 255, 255)" if dark else "rgb(0, 0, 0)"
+    assert colours == [[ink, "rgba(0, 0, 0, 0)"]] * 2  # no white box on a dark page
+    words = page.locator(".minikv-pool text").first
+    assert words.evaluate("e => getComputedStyle(e).fill") == ink
 
 
 def on_a_page(page, reel, before=""):
@@ -460,6 +463,7 @@ def test_a_film_plays_in_an_exported_notebook(chromium, film):  # noqa: F811
     assert frame.locator(".minikv-player").get_attribute("data-step") == "1"
     inside = next(one for one in tab.page.frames if one.parent_frame)
     needed = inside.evaluate("document.documentElement.scrollHeight")
+    assert needed > 760  # which it has before
     tab.page.wait_for_function(f"document.querySelector('iframe').clientHeight >= {needed}")
     assert repr(film.page()) == repr(film)
     assert not tab.errors
@@ -724,3 +728,47 @@ def test_the_bar_of_sizes_has_the_shares_and_no_border_where_there_is_nothing(ta
 def test_a_node_is_a_button_to_a_screen_reader(tab):
     page = tab().page
     assert page.get_by_role("button", name="node root").count() == 1
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_serious(tab, film, width, dark):
+    page = tab(width=width, dark=dark).page
+    for i in (0, 4, len(film) - 1):
+        go_to(page, i)
+        page.evaluate("document.getAnimations().forEach((one) => one.finish())")
+        assert serious_findings(page) == []
+    page.locator("g.node").last.click()
+    assert serious_findings(page) == []
+
+
+def test_axe_finds_what_is_wrong(tab):
+    page = tab().page
+    page.locator(".minikv-scene").evaluate("e => e.insertAdjacentHTML('beforeend', '<img src=\"data:image/png,\">')")
+    assert [finding.split(":")[0] for finding in serious_findings(page)] == ["image-alt"]
+
+
+def test_what_a_picture_shows_is_said(tab, film):
+    page = tab().page
+    go_to(page, 4)
+    pool = page.locator(".minikv-pool svg")
+    assert pool.get_attribute("aria-label").startswith("FreeListPool: 8 of 12 free m 0 n2 m 1 n2 s 2 n1 s 3 n1 4 5")
+    assert page.locator(".minikv-tree svg").get_attribute("aria-label") == "tree"
+    assert "Click a node or a slot" in page.locator(".minikv-facts").text_content()
+    words = page.locator(".minikv-legend li").all_text_contents()
+    assert [word[1:] for word in words] == ["evicted", "new", "matched", "split", "taken", "freed"]
+
+
+def test_a_film_that_is_revealed_is_laid_out(chromium, film):  # noqa: F811
+    """In a closed fold it has no width and no height: the log can be scrolled to its line only afterwards."""
+    tab = Page(chromium)
+    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    tab.page.evaluate("document.getElementById('one').style.display = 'none'")
+    tab.page.wait_for_timeout(50)
+    tab.page.evaluate("() => { model_one.set('index', 11); heard.one(); }")
+    log = tab.page.locator("#one .minikv-log")
+    assert log.evaluate("e => e.scrollTop") == 0
+    tab.page.evaluate("document.getElementById('one').style.display = ''")
+    tab.page.wait_for_function("document.querySelector('#one .minikv-log').scrollTop > 0")
+    assert not tab.errors
+    tab.context.close()

@@ -601,9 +601,13 @@ def test_a_picture_of_a_store_has_every_piece_in_the_order_of_memory(shape, layo
     store = KVStore(shape, 4, layout=layout)
     lines = 2 * shape.num_layers
     every = [0, 1, 2, 3]
-    assert store.pieces() == (every * lines if layout == "layer" else sorted(every * lines))
-    assert draw(store, new=[2]).text.count("2n") == lines
-    assert draw(KVStore(EVEN, 1000)).text.splitlines()[0].endswith("in memory, the first 400 shown")
+    assert [slot for _, slot in store.pieces()] == (every * lines if layout == "layer" else sorted(every * lines))
+    every_layer = {f"{letter}{layer}" for letter in "KV" for layer in range(shape.num_layers)}
+    assert {name for name, _ in store.pieces()} == every_layer
+    picture = draw(store, new=[2])
+    assert picture.text.count(":2n") == lines
+    assert all(picture.svg.count(f">{name}</text>") == 4 for name in every_layer)
+    assert draw(KVStore(EVEN, 1000)).text.splitlines()[0].endswith("the memory, the first 400 shown")
 
 
 # -- check ------------------------------------------------------------------------------------------------------------

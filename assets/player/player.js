@@ -9,8 +9,9 @@ const BAR = `
   <output data-testid="count"></output>
   <label>speed <select data-testid="speed"><option value="2400">½×</option><option value="1200" selected>1×</option>
     <option value="600">2×</option><option value="240">5×</option></select></label>`;
-const HINT = "Click a node or a slot for its story, or reach a node or the pool with Tab and press Enter.";
-const GLIDE = 450;
+const TITLE = "Click a node or a slot for its story";
+const HINT = "Who made it, who locked it, why it went: each line of a story leads to its step. Without a mouse, reach a node or the pool with Tab and press Enter.";
+const GLIDE = 450, INK = "#70767d";   // of lines, as BOTH of looks.py
 
 function make(tag, name, text) {
   const made = document.createElement(tag);
@@ -68,8 +69,13 @@ export function pictureAt(reel, panel, step) {
     if (shape[i + 1] !== null) lines += lineTo(part, parts.get(shape[i + 1]), reel.reaches, panel.sideways);
     drawn += `<g transform="translate(${x} ${y})"><g data-part="${shape[i]}">${reel.drawings[drawing]}</g></g>`;
   }
-  if (lines) lines = `<path class="lines" fill="none" stroke="#495057" d="${lines}"/>`;
+  if (lines) lines = `<path class="lines" fill="none" stroke="${INK}" d="${lines}"/>`;
   return panel.head + lines + drawn + panel.tail;
+}
+
+// What a picture says: its words, and for what has none what it stands for.
+function saidIn(svg) {
+  return [...svg.querySelectorAll("text, [data-say]")].map((one) => one.dataset.say || one.textContent).join(" ");
 }
 
 // Where every node stands on the screen, and how to paint it there again once it is gone.
@@ -168,7 +174,7 @@ function render({ model, el }) {
     const leads = reel.panels.length === 1 || about.kind === "tree";
     if (leads && about.kind === "tree") left.style.flexBasis = `${Math.min(about.width, 420)}px`;
     if (!leads) right.style.flexBasis = `${Math.max(about.width, parseInt(right.style.flexBasis) || 0)}px`;
-    if (film && about.kind === "pool") { box.tabIndex = 0; box.setAttribute("role", "button"); }
+    if (film && about.kind === "pool") { box.tabIndex = 0; box.setAttribute("role", "group"); }
     (leads ? left : right).append(box);
     return { ...about, box, shown: null };
   });
@@ -186,6 +192,8 @@ function render({ model, el }) {
     if (panel.box.tabIndex === 0) {
       panel.box.setAttribute("aria-label", `${svg.querySelector("text").textContent}; Enter: the story of a slot`);
     }
+    svg.setAttribute("role", panel.kind === "tree" ? "group" : "img");
+    svg.setAttribute("aria-label", panel.kind === "tree" ? "tree" : saidIn(svg));
     if (panel.kind === "tree") {
       const grow = Math.min(1.35, Math.max(1, 460 / panel.height));
       svg.style.maxWidth = "none";
@@ -196,6 +204,11 @@ function render({ model, el }) {
     }
     const again = inside && (panel.box.querySelector(`g.node[data-part="${focused.dataset.part}"]`) || el);
     if (again) again.focus({ preventScroll: true });
+  };
+  // What depends on the room that it has: laid out again when it gets some, for it may be hidden at first.
+  const settle = () => {
+    for (const panel of panels) if (panel.kind === "tree") look(panel.box, film.focus[at]);
+    if (film) show(at);
   };
   // Each node can be reached with Tab, and says what it is.
   const prepare = (box) => {
@@ -222,13 +235,14 @@ function render({ model, el }) {
   };
 
   // -- what a film has and a row of pictures has not: changes, sizes, the log, and the story of what was clicked
-  let tell = () => {}, mark = () => {};
+  let tell = () => {}, mark = () => {}, show = () => {};
   if (film) {
-    const sizes = sizesOf(film.sizes.names), below = make("div", "minikv-below");
+    const sizes = sizesOf(film.sizes), below = make("div", "minikv-below");
     const log = make("div", "minikv-log"), facts = make("div", "minikv-facts");
     log.setAttribute("role", "group");
     log.setAttribute("aria-label", "all steps");
     scene.append(sizes.box);
+    scene.insertAdjacentHTML("beforeend", film.legend);
     below.append(log, facts);
     el.append(below);
     const lines = captions.map((words, i) => {
@@ -245,9 +259,12 @@ function render({ model, el }) {
       if (lines[was]) { lines[was].tabIndex = -1; lines[was].removeAttribute("aria-current"); }
       lines[now].tabIndex = 0;
       lines[now].setAttribute("aria-current", "step");
+      show(now);
+      if (log.contains(document.activeElement)) lines[now].focus({ preventScroll: true });
+    };
+    show = (now) => {
       const top = lines[now].offsetTop - log.offsetTop, high = lines[now].offsetHeight;
       log.scrollTop = Math.max(0, top + 2 * high - log.clientHeight);
-      if (log.contains(document.activeElement)) lines[now].focus({ preventScroll: true });
     };
     tell = (aloud) => {
       facts.setAttribute("aria-live", aloud ? "polite" : "off");   // of a step, the caption is read out
@@ -331,7 +348,13 @@ function render({ model, el }) {
   const follow = () => draw(Math.max(0, Math.min(last, model.get("index"))));
   model.on("change:index", follow);
   follow();
-  return () => { stop(); model.off("change:index", follow); };
+  let had = el.clientWidth;
+  const observer = new ResizeObserver(() => {
+    if (el.clientWidth && !had) settle();
+    had = el.clientWidth;
+  });
+  observer.observe(el);
+  return () => { stop(); observer.disconnect(); model.off("change:index", follow); };
 }
 
 function slotAt(svg, click, about) {
@@ -342,13 +365,14 @@ function slotAt(svg, click, about) {
 }
 
 // The sizes as one bar and as numbers; the names are the same in every step.
-function sizesOf(names) {
+function sizesOf({ names, states }) {
   const box = make("div", "minikv-sizes"), strip = make("div", "minikv-strip"), words = make("div", "minikv-words");
   strip.setAttribute("aria-hidden", "true");
-  const parts = names.map((name) => {
-    const kind = name.replace(" ", "-"), piece = make("span", `minikv-piece minikv-is-${kind}`);
+  const parts = names.map((name, i) => {
+    const kind = states[i].replace(" ", "-"), piece = make("span", `minikv-piece minikv-is-${kind}`);
     const word = make("span", "minikv-word"), number = make("b");
-    word.append(make("i", `minikv-swatch minikv-is-${kind}`), `${name} `, number);
+    word.append(make("i", `minikv-swatch minikv-is-${kind}`), `${states[i]} `, number);
+    if (name !== states[i]) word.append(` (${name})`);
     strip.append(piece);
     words.append(word);
     return { piece, number };
@@ -388,7 +412,7 @@ function chosenAt(film, chosen, at) {
 
 // What the panel says about the chosen node or slot, as it was at this step.
 function storyOf(film, chosen, at, jump, pick) {
-  if (!chosen) return [make("p", "minikv-hint", HINT)];
+  if (!chosen) return [make("p", "minikv-story", TITLE), make("p", "minikv-hint", HINT)];
   const said = [];
   let events;
   if (chosen.slot !== undefined) {
@@ -399,12 +423,12 @@ function storyOf(film, chosen, at, jump, pick) {
       link.onclick = () => pick(slot);
       beside.append(link, " ");
     }
-    said.push(make("h4", "", `slot ${chosen.slot}${page}`), beside);
+    said.push(make("p", "minikv-story", `slot ${chosen.slot}${page}`), beside);
     events = film.slots[chosen.slot] || [];
   } else {
     const key = whole(chosen.node);
     const now = factsAt(film, key, at);
-    said.push(make("h4", "", `node ${key}` + (now ? `  ${now.label}` : "")));
+    said.push(make("p", "minikv-story", `node ${key}` + (now ? `  ${now.label}` : "")));
     if (now) said.push(factsOf(now, at, pick));
     else said.push(make("p", "", "not in the tree at this step"));
     events = film.nodes[key]?.events || [];

@@ -14,8 +14,9 @@ import anywidget
 import traitlets
 
 from minikv.assets import asset
-from minikv.course.pictures.draw import Picture
+from minikv.course.pictures.looks import state_css
 from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
 from minikv.course.reel import Reel
 from minikv.errors import bounded
@@ -32,12 +33,12 @@ def script() -> str:
 
 
 def style() -> str:
-    """The player's style sheet.
+    """The player's style sheet, with the looks of the states.
 
     >>> ".minikv-player" in style()
     True
     """
-    return asset("player/player.css").read_text("utf-8")
+    return asset("player/player.css").read_text("utf-8") + state_css()
 
 
 class Player(anywidget.AnyWidget):
@@ -64,12 +65,12 @@ class Player(anywidget.AnyWidget):
 
     @property
     def text(self) -> str:
-        """What every step says, and the text twin of the last picture."""
+        """What every step says, and the text twin of the first picture."""
         return self._still.text
 
     @property
     def still(self) -> Picture:
-        """All captions and the last picture in one, for where widgets do not run."""
+        """The first picture, for where widgets do not run."""
         return self._still
 
     def __repr__(self) -> str:
@@ -83,7 +84,7 @@ class Player(anywidget.AnyWidget):
 
 
 def play(steps: Iterable[tuple[str, Picture]]) -> Player:
-    """A player for steps, each a caption and its picture; where widgets do not run, the last picture and all captions.
+    """A player for steps, each a caption and its picture; where widgets do not run, the first picture.
 
     >>> from minikv import FreeListPool, draw
     >>> pool, steps = FreeListPool(3), []
@@ -94,8 +95,8 @@ def play(steps: Iterable[tuple[str, Picture]]) -> Player:
     1. alloc(1)
     2. alloc(2)
     <BLANKLINE>
-    FreeListPool: 0 of 3 free
-     0  #nn    # in use  . free  n new
+    FreeListPool: 2 of 3 free
+     0  n..    . free  n new
     """
     found = list(steps) if isinstance(steps, Iterable) else [steps]
     for step in found:
@@ -104,24 +105,20 @@ def play(steps: Iterable[tuple[str, Picture]]) -> Player:
     if not found:
         raise ValueError("there are no steps to play")
     captions = [legible(f"{i}. {caption}") for i, (caption, _) in enumerate(found, start=1)]
-    last = found[-1][1]
-    text = "\n".join([f"Player with {len(found)} steps", *captions, "", last.text])
+    first = found[0][1]
+    text = "\n".join([f"Player with {len(found)} steps", *captions, "", first.text])
     reel = Reel(1, captions)
     _on_one_canvas(reel, [picture for _, picture in found])
-    return Player(reel, Picture(text, lambda: _with_captions(captions, last.svg)))
+    words = f"{captions[0]} (the first of {len(found)} steps)"
+    return Player(reel, Picture(text, lambda: _with_caption(words, first.svg), f"{words}\n{first.alt}"))
 
 
-def _with_captions(captions: list[str], svg: str | None, line: int = 20) -> str | None:
+def _with_caption(caption: str, svg: str | None) -> str | None:
     if svg is None:
         return None
     width, height = svg_size(svg)
-    top = line * (len(captions) + 1)
-    words = "".join(
-        f'<text x="4" y="{line * i + 16}" font-size="13" font-family="{FONTS}">{markup(caption)}</text>'
-        for i, caption in enumerate([*captions, f"after step {len(captions)}:"])
-    )
-    longest = max(map(len, captions))
-    return canvas(words + place(svg, 0, top + 6), max(width, 8 * longest + 8), top + height + 6)
+    words = f'<text x="4" y="16" font-size="13" font-weight="bold" font-family="{FONTS}">{markup(caption)}</text>'
+    return canvas(words + place(svg, 0, 26), max(width, 8 * len(caption) + 8), height + 26)
 
 
 def _on_one_canvas(reel: Reel, pictures: Sequence[Picture]) -> None:

@@ -254,20 +254,21 @@ class KVStore:
         [[(64, 64)], [(16, 16), (80, 16), (144, 16), (208, 16)]]
         """
         found: list[tuple[int, int]] = []
-        for first, size, _ in places(self._views, _once(self.slots(slots), "slots").numbers):
+        for first, size, _, _ in places(self._views, _once(self.slots(slots), "slots").numbers):
             if found and sum(found[-1]) == first:
                 first, before = found.pop()
                 size += before
             found.append((first, size))
         return found
 
-    def pieces(self) -> list[int]:
-        """The slot of each layer's keys and values, in the order in which they lie in memory; what `draw` draws.
+    def pieces(self) -> list[tuple[str, int]]:
+        """What lies in memory, from its first byte on: keys (K) or values (V) with their layer, and whose slot it is.
 
-        >>> KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=4), 3, layout="layer").pieces()
-        [0, 1, 2, 0, 1, 2]
+        >>> KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=4), 2, layout="layer").pieces()
+        [('K0', 0), ('K0', 1), ('V0', 0), ('V0', 1)]
         """
-        return [slot for _, _, slot in places(self._views, self.slots(range(self.num_slots)).numbers)]
+        every = places(self._views, self.slots(range(self.num_slots)).numbers)
+        return [(name, slot) for _, _, slot, name in every]
 
     # -- what holds ----------------------------------------------------------------------------------------------------
 

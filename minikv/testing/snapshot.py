@@ -12,7 +12,7 @@ from typing import Any
 from unicodedata import category
 
 MARKS = ("matched", "locked", "new", "split", "joined", "evicted")
-MOST_LETTERS = 60  # on a node
+MOST_LETTERS = 40  # on a node
 DEEPEST_MARK = 64  # lists in lists, in what is to be marked
 
 
@@ -20,7 +20,8 @@ DEEPEST_MARK = 64  # lists in lists, in what is to be marked
 class NodeView:
     """One node as it was: `label` says its tokens, `marks` what to point out; `parent` is its place in the list.
 
-    `id` is the node's own number, and `name` is its name on the picture, where it has one.
+    `id` is the node's own number, and `name` is its name on the picture, where it has one. With `more` it stands for so
+    many nodes that are not shown.
     """
 
     label: str
@@ -32,6 +33,7 @@ class NodeView:
     id: int | None = None
     name: str = ""
     last_used: int | None = None
+    more: int = 0
 
     @property
     def notes(self) -> list[str]:
@@ -122,7 +124,7 @@ def label_of(tokens: list[Any], label: Callable[[list[Any]], str] | None = None)
     """
     if label:
         try:
-            return cut(legible(str(label(tokens))), MOST_LETTERS)
+            return ends(legible(str(label(tokens))), MOST_LETTERS)
         except UnicodeDecodeError:
             pass
     return legible(f"[{shorten(tokens)}]")
@@ -149,6 +151,16 @@ def cut(text: str, most: int) -> str:
     ('abc…', 'abcd')
     """
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def ends(text: str, most: int) -> str:
+    """Both ends of a long text.
+
+    >>> ends("abcdefgh", 5), ends("abcd", 4)
+    ('ab…gh', 'abcd')
+    """
+    tail = (most - 1) // 2
+    return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[-tail:]}"
 
 
 def _children(node: Any) -> list[tuple[Any, Any]]:
@@ -211,13 +223,15 @@ def nodes_of(what: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def shorten(tokens: list[Any], most: int = 8) -> str:
-    """The first tokens of many: `1 2 3 … 40 in all`.
+    """Both ends of many tokens, for prompts part where an edge ends: `0 1 … 39 (40 in all)`.
 
     >>> shorten(list(range(40)), most=3)
-    '0 1 2 … 40 in all'
+    '0 1 … 39 (40 in all)'
     """
-    shown = " ".join(map(str, tokens[:most]))
-    return f"{shown} … {len(tokens)} in all" if len(tokens) > most else shown
+    if len(tokens) <= most:
+        return " ".join(map(str, tokens))
+    head, tail = (tokens[: most - most // 2], tokens[-(most // 2) :]) if most > 1 else (tokens[:most], [])
+    return " ".join(map(str, [*head, "…", *tail])) + f" ({len(tokens)} in all)"
 
 
 def ranges(numbers: list[int], most: int = 4) -> str:

@@ -13,10 +13,11 @@ from typing import Any
 from minikv.course.film.changes import Changes
 from minikv.course.film.events import Delta, delta_of, lock_events
 from minikv.course.film.frame import Frame
-from minikv.course.film.pool import Cell, cells_of, heading_of
+from minikv.course.film.pool import cells_of, heading_of
 from minikv.course.film.rows import rows_of
 from minikv.course.film.state import VERBS, Label, Looker, State, kind_of, verbs_of, with_parts
 from minikv.course.film.words import asked, came_of_it, sentence
+from minikv.course.pictures.cells import Cell
 from minikv.testing.snapshot import NodeView, label_of, legible, nodes_of, plain, token_order
 from minikv.testing.watch import Call, moment, watch
 
@@ -32,6 +33,10 @@ class Camera:
         self._stops: list[Callable[[], None]] = []
         self._looking = False
         self.frames: list[Frame] = []
+
+    def look(self) -> Frame:
+        """One frame of the things as they are now, without a word, and without watching."""
+        return self._frame("", "", None, [], self._looker.look())
 
     def start(self) -> None:
         """Take the first frame and begin to watch; `RuntimeError` if it began before."""
@@ -78,7 +83,7 @@ class Camera:
         known = call.verb in VERBS[kind_of(call.thing)] or call.error is not None
         if known or inner or after != last:
             unit = self._unit if kind_of(call.thing) == "pool" else "slot"
-            op = asked(call, self._label, unit)
+            op = asked(call, self._label, unit, self._looker.name_of)
             words = sentence(op, came_of_it(call, after, unit), call.error is not None)
             self.frames.append(self._frame(op, words, call, inner[::-1], after))
 

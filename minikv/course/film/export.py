@@ -8,7 +8,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from minikv.course.film.frame import Frame, Room, paint, panels_of, room_of
-from minikv.course.film.pool import MOST_CELLS
+from minikv.course.pictures.cells import MOST_CELLS
+from minikv.course.pictures.legend import legend_html
+from minikv.course.pictures.looks import SIZES
 from minikv.course.pictures.render import HOW_TO_GET_PICTURES, svg_to_png
 from minikv.course.pictures.svg import markup
 from minikv.course.player import script, style
@@ -24,9 +26,11 @@ _PAGE = """<!doctype html>
 <title>{title}</title>
 <style>
 :root {{ color-scheme: light dark; }}
-body {{ margin: 16px auto; max-width: 1400px; padding: 0 16px; font: 15px/1.45 system-ui, sans-serif; }}
+body {{ margin: 16px auto; max-width: 1400px; padding: 0 16px; font: 15px/1.45 system-ui, sans-serif;
+  background: Canvas; color: CanvasText; }}
+h1 {{ font-size: 1.15em; margin: 0 0 8px; }}
 {style}</style></head>
-<body><main id="film"></main>
+<body><main><h1>{title}</h1><div id="film"></div></main>
 <script type="application/json" id="reel">{reel}</script>
 <script type="module">
 {script}
@@ -39,9 +43,11 @@ addEventListener("message", (e) => {{
 }});
 </script></body></html>
 """
-# The notebook may not look into the sandboxed frame, so it asks the page in there how tall it is.
+# The notebook may not look into the sandboxed frame, so it asks the page in there how tall it is. In an attribute
+# a name is looked up in the frame's element first: the window is named.
 _FIT = (
-    "addEventListener('message', (e) => { if (e.source === this.contentWindow) this.style.height = e.data + 'px'; }); "
+    "window.addEventListener('message', (e) => { "
+    "if (e.source === this.contentWindow) this.style.height = e.data + 'px'; }); "
     "this.contentWindow.postMessage('height', '*')"
 )
 
@@ -56,7 +62,12 @@ def reel_of(film: Film) -> Reel:
             reel.show(number, panel.parts(frame))
     reel.film = {
         "notes": [" · ".join(["; ".join(f.changes)] * bool(f.changes) + f.inner_words) for f in frames],
-        "sizes": {"names": list(frames[0].sizes), "values": [list(frame.sizes.values()) for frame in frames]},
+        "legend": legend_html(room.words),
+        "sizes": {
+            "names": list(frames[0].sizes),
+            "states": [SIZES[name] for name in frames[0].sizes],
+            "values": [list(frame.sizes.values()) for frame in frames],
+        },
         "born": [{str(upper): lower for upper, lower in frame.delta.changes.splits} for frame in frames],
         "focus": [[view.id for view in frame.nodes if view.marks] for frame in frames],
         "nodes": _nodes(frames, told),
@@ -161,10 +172,10 @@ class Page:
         )
 
 
-def png_of(frame: Frame, room: Room) -> bytes:
+def png_of(frame: Frame, room: Room, background: str | None = None) -> bytes:
     """One frame with its film's room; `RuntimeError` says what to install where pictures cannot be made."""
     svg = paint(frame, room)
-    png = svg_to_png(svg) if svg else None
+    png = svg_to_png(svg, background) if svg else None
     if png is None:
         raise RuntimeError(HOW_TO_GET_PICTURES.strip("()"))
     return png
@@ -183,7 +194,7 @@ def gif_of(film: Film, seconds_per_step: float) -> bytes:
     except ImportError:
         raise RuntimeError("no GIF without Pillow: pip install pillow") from None
     room = room_of(film.frames)
-    pictures = [Image.open(io.BytesIO(png_of(frame, room))).convert("RGB") for frame in film]
+    pictures = [Image.open(io.BytesIO(png_of(frame, room, "white"))).convert("RGB") for frame in film]
     small = [picture.quantize(128, dither=Image.Dither.NONE) for picture in pictures]
     times = [round(1000 * seconds_per_step)] * len(small)
     times[-1] *= 2

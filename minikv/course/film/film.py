@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from minikv.course.film.camera import Camera
 from minikv.course.film.frame import Frame, room_of
 from minikv.course.film.state import Label
-from minikv.course.pictures.draw import Picture
+from minikv.course.pictures.picture import Picture
 from minikv.course.player import Player
 from minikv.course.reel import Reel
 from minikv.errors import whole_number
@@ -178,23 +178,26 @@ class Film:
 
     @property
     def text(self) -> str:
-        """Every operation in words, and the last frame."""
-        names = " and ".join(type(thing).__name__ for thing in self._camera.things)
+        """Every operation in words."""
         lines = [frame.caption for frame in self.frames]
         if len(lines) > _MOST_LINES:
             cut = len(lines) - _MOST_LINES
             lines = [*lines[: _MOST_LINES // 2], f"… {cut} more …", *lines[-_MOST_LINES // 2 :]]
-        return "\n".join([f"Film of {names}: {len(self.frames)} frames", *lines])
+        return "\n".join([self._title, *lines])
 
     @property
     def still(self) -> Picture:
-        """The last frame's picture with the text of all operations, for where widgets do not run.
+        """The first frame in which there is something, with the text of all operations, for where widgets do not run.
 
-        Where nothing is left at the end, it is the last frame in which there was something.
+        What comes of the operations is not in the picture: one can still say it before one looks.
         """
-        frame = next((frame for frame in reversed(self.frames) if frame.shows_something), self.at(-1))
-        text = frame.text.partition("\n")[2] if frame is self.at(-1) else frame.text
-        return Picture(f"{self.text}\n\n{text}".rstrip(), lambda: frame.picture.svg)
+        frame = next((frame for frame in self.frames if frame.shows_something), self.at(0))
+        return Picture(f"{self.text}\n\n{frame.text}", lambda: frame.picture.svg, f"{self._title}\n{frame.text}")
+
+    @property
+    def _title(self) -> str:
+        names = " and ".join(type(thing).__name__ for thing in self._camera.things)
+        return f"Film of {names}: {len(self.frames)} frames"
 
     def __repr__(self) -> str:
         return self.text
@@ -229,7 +232,7 @@ def record(*things: Any, label: Label | None = None, page_size: int | None = Non
     └─ [1] · n2 · slot 0
        └─ [2] · n1 · slot 1 · evicted
     FreeListPool: 6 of 8 free
-     0  te......    . free  t tree  e evicted
-    free 6 · in hand 1 · evictable 1 · protected 0
+     0  ce......    . free  c cached  e evicted
+    free 6 · in hand 1 · cached 1 (evictable) · locked 0 (protected)
     """
     return Film(things, label, page_size)

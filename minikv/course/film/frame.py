@@ -9,24 +9,20 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from minikv.course.film.events import Delta, NumberedEvent, told
-from minikv.course.film.pool import TOP, Cell, Grid, cells_text, pool_paper, pool_parts
 from minikv.course.film.rows import Requests, Rows
 from minikv.course.film.state import State
-from minikv.course.pictures.draw import MOST_NODES, Picture
+from minikv.course.pictures.cells import TOP, Cell, Grid, cells_text, pool_paper, pool_parts, words_of
+from minikv.course.pictures.legend import legend_svg
+from minikv.course.pictures.looks import SIZES, STATES, size_words, sorted_words, style
 from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
 from minikv.course.pictures.tree import tree_parts
 from minikv.testing.snapshot import NodeView, tree_text
 
 GAP, LINE, BROAD = 24, 22, 1000
-MOST_INNER = 12
-ROUND = {"in hand": ' rx="5"'}
-BAR = {  # the look of each size in the bar below the pictures
-    "free": ("#ffffff", "#adb5bd"),
-    "in hand": ("#ffe8cc", "#994d00"),
-    "evictable": ("#e9ecef", "#495057"),
-    "protected": ("#fff3cd", "#664d03"),
-}
+MOST_INNER, MOST_NODES = 12, 400
+_FONT = f'font-family="{FONTS}"'
 
 
 @dataclass(frozen=True)
@@ -66,8 +62,8 @@ class Frame:
 
     @property
     def caption(self) -> str:
-        """The step and its words."""
-        return f"{self.step}. {self.words}"
+        """The step and its words; nothing where it is no step, but things as they are."""
+        return f"{self.step}. {self.words}" if self.words else ""
 
     @property
     def inner_words(self) -> list[str]:
@@ -82,18 +78,26 @@ class Frame:
         """Whether a node is in its tree or, where there is no tree, an id of a pool in use."""
         if self.nodes:
             return any(view.parent is not None for view in self.nodes)
-        return any(cell.owner != "free" for _, cells in self.pools for cell in cells)
+        return any(cell.state != "free" for _, cells in self.pools for cell in cells)
+
+    @property
+    def shown_words(self) -> set[str]:
+        """The states and events that its picture shows: what its legend explains."""
+        nodes = [view for view in self.nodes if view.parent is not None]
+        found = {mark for view in nodes for mark in view.marks if mark != "locked"}
+        found |= {"locked" if view.ref_count else "cached" for view in nodes if "evicted" not in view.marks}
+        return found.union(*(words_of(cells) for _, cells in self.pools), *(rows.words for rows in self.rows))
 
     @property
     def text(self) -> str:
         """The text twin of the picture."""
-        parts = [self.caption, *(f"   {words}" for words in self.inner_words)]
+        parts = [self.caption] * bool(self.caption) + [f"   {words}" for words in self.inner_words]
         parts += [f"   ({'; '.join(self.changes)})"] if self.changes else []
         parts += [tree_text(list(self.nodes))] if self.nodes else []
         parts += [cells_text(title, list(cells)) for title, cells in self.pools]
         parts += [rows.text for rows in self.rows]
         if self.sizes:
-            parts.append(" · ".join(f"{name} {value}" for name, value in self.sizes.items()))
+            parts.append(" · ".join(size_words(name, value) for name, value in self.sizes.items()))
         return "\n".join(parts)
 
     @property
@@ -134,13 +138,14 @@ class Room:
     """What all frames of a film have in common, so that none of them jumps: the room for each of their parts.
 
     `sideways` trees grow to the right; `tree` is width and height, `lines` how many the caption has, `extents` what
-    each table needs.
+    each table needs, `words` what the legend explains.
     """
 
     sideways: bool = False
     tree: tuple[float, float] = (0, 0)
     extents: tuple[tuple[int, int], ...] = ()
     lines: int = 0
+    words: tuple[str, ...] = ()
 
 
 def room_of(frames: Sequence[Frame]) -> Room:
@@ -152,7 +157,9 @@ def room_of(frames: Sequence[Frame]) -> Room:
     for i in range(max(len(frame.rows) for frame in frames)):
         each = [frame.rows[i].extent for frame in frames if i < len(frame.rows)]
         extents.append((max(lines for lines, _ in each), max(longest for _, longest in each)))
-    room = Room(sideways, tree, tuple(extents))
+    states = STATES if frames[0].sizes else ()  # which the bar below the pictures explains
+    words = sorted_words({word for frame in frames for word in frame.shown_words}.difference(states))
+    room = Room(sideways, tree, tuple(extents), words=words)
     width = _width(panels_of(frames, room))
     return replace(room, lines=max(len(caption_lines(frame, width)) for frame in frames))
 
@@ -204,14 +211,14 @@ def _rows_parts(which: int, extent: tuple[int, int], frame: Frame) -> list[Part]
 
 
 def paint(frame: Frame, room: Room | None = None) -> str | None:
-    """A whole frame as one SVG: caption, tree and pool side by side, sizes. `None` without Graphviz."""
+    """A whole frame as one SVG: caption, tree and pool side by side, sizes, legend. `None` without Graphviz."""
     room = room or room_of([frame])
     if frame.nodes and frame.tree(room.sideways) is None:
         return None
     panels = panels_of([frame], room)
     width = _width(panels)
     words = caption_lines(frame, width)
-    top = LINE * max(len(words), room.lines) + 14
+    top = LINE * max(len(words), room.lines) + 14 * bool(words or room.lines)
     content, x, y = _text(words), 0.0, float(top)
     for panel in panels:
         svg = panel.paper.svg(panel.parts(frame))
@@ -219,27 +226,29 @@ def paint(frame: Frame, room: Room | None = None) -> str | None:
             content, x = content + place(svg, 0, top), panel.paper.width + GAP
         else:
             content, y = content + place(svg, x, y), y + panel.paper.height + 8
-    bottom = max(top + room.tree[1], y)
-    content += place(bar_svg(frame.sizes, width - 8), 4, bottom + 6) if frame.sizes else ""
-    return canvas(content, width, bottom + (62 if frame.sizes else 6))
+    bottom = max(top + room.tree[1], y) + 6
+    if frame.sizes:
+        content, bottom = content + place(bar_svg(frame.sizes, width - 8), 4, bottom), bottom + 54
+    legend, high = legend_svg(room.words, width)
+    return canvas(f'{content}<g {_FONT} transform="translate(0 {bottom:g})">{legend}</g>', width, bottom + high)
 
 
 def _width(panels: list[Panel]) -> float:
     tree = sum(panel.paper.width for panel in panels if panel.kind == "tree")
     beside = max([0.0, *(panel.paper.width for panel in panels if panel.kind != "tree")])
-    return max(tree + (GAP + beside if beside and tree else beside), 560)
+    return max(tree + (GAP + beside if beside and tree else beside), 600)
 
 
 def caption_lines(frame: Frame, width: float) -> list[str]:
     """The caption and the changes, wrapped to `width`."""
     most = max(20, int((width - 8) / 9.1))
-    words = textwrap.wrap(frame.caption, most) or [""]
+    words = textwrap.wrap(frame.caption, most)
     return words + textwrap.wrap("; ".join(frame.changes), most)
 
 
 def _text(lines: list[str]) -> str:
     spans = "".join(f'<text x="4" y="{LINE * i + 20}">{markup(line)}</text>' for i, line in enumerate(lines))
-    return f'<g font-family="{FONTS}" font-size="15" font-weight="bold">{spans}</g>'
+    return f'<g {_FONT} font-size="15" font-weight="bold">{spans}</g>'
 
 
 def bar_svg(sizes: dict[str, int], width: float) -> str:
@@ -250,21 +259,22 @@ def bar_svg(sizes: dict[str, int], width: float) -> str:
     """
     total, x, at, parts = sum(sizes.values()) or 1, 1.0, 1.0, []
     for name, value in sizes.items():
-        fill, line = BAR[name]
-        style = f'fill="{fill}" stroke="{line}"' + (' stroke-dasharray="4 3"' if name == "free" else "")
         part = value / total * (width - 2)
         shapes = [(x, 1.0, part, 16)] * bool(value) + [(at, 29.0, 12, 12)]
-        parts += [_piece(name, *shape, style) for shape in shapes]
+        parts += [_piece(SIZES[name], *shape) for shape in shapes]
         x += part
-        parts.append(f'<text x="{at + 18}" y="40">{name} {value}</text>')
-        at += 40 + 8.2 * len(f"{name} {value}")
+        words = size_words(name, value)
+        parts.append(f'<text x="{at + 18}" y="40">{words}</text>')
+        at += 34 + 7.3 * len(words)
     wide = max(width, at)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} 48" font-family="{FONTS}" font-size="13">'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} 48" {_FONT} font-size="12">'
     return f"{head}{''.join(parts)}</svg>"
 
 
-def _piece(name: str, x: float, y: float, width: float, height: float, style: str) -> str:
-    """A part of the bar: round for what is in hand, with a double border for what is protected, as the cells are."""
-    box = f'<rect x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{height:g}" {style}'
-    inner = f'<rect x="{x + 3:.1f}" y="{y + 3:g}" width="{max(width - 6, 0):.1f}" height="{height - 6:g}" {style}/>'
-    return f"{box}{ROUND.get(name, '')}/>{inner if name == 'protected' else ''}"
+def _piece(state: str, x: float, y: float, width: float, height: float) -> str:
+    """A part of the bar: round for what is in hand, with a double border for what is locked, as the cells are."""
+    box = f'<rect x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{height:g}" {style(state)}'
+    inner = (
+        f'<rect x="{x + 3:.1f}" y="{y + 3:g}" width="{max(width - 6, 0):.1f}" height="{height - 6:g}" {style(state)}/>'
+    )
+    return f"{box}{' rx=' + chr(34) + '5' + chr(34) if state == 'in hand' else ''}/>{inner * (state == 'locked')}"

@@ -2,9 +2,9 @@
 
 A table has a cell for each slot; what was just written is marked. A request has a cell for each token:
 
-    m   its keys and values were found in the cache
-    c   computed in an earlier step
-    n   computed in this one
+    m   matched: its keys and values were found in the cache
+    #   computed in an earlier step
+    n   new: computed in this one
     .   still to be computed
 
 The requests of an engine are those that run and those that wait, in the order in which they came.
@@ -17,17 +17,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from minikv.course.pictures.grid import (
-    CELL,
-    TITLE,
-    legend_drawing,
-    table_parts,
-    table_text,
-    title_part,
-)
+from minikv.course.pictures.cells import heading_drawing
+from minikv.course.pictures.grid import CELL, LABEL, TITLE, Table, title_part
+from minikv.course.pictures.looks import BOTH, EVENTS, STATES
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.svg import markup
-from minikv.course.pictures.tree import LOOKS, attributes
 
 if TYPE_CHECKING:
     from minikv.course.film.state import State
@@ -35,12 +29,12 @@ if TYPE_CHECKING:
 MOST_COLUMNS, MOST_LINES, MOST_CELLS = 16, 12, 48
 WAITS, READS, ANSWERS, RUNS = "waits", "reads", "answers", "runs"
 Row = tuple[int, ...]
-_WORDS = {"m": "from the cache", "c": "computed", "n": "computed now", ".": "to compute"}
+_WORDS = {"m": "matched", "#": "computed", "n": "new", ".": "to compute"}
 _LOOK = {
-    "m": {name: LOOKS["matched"][name] for name in ("fill", "stroke")},
-    "c": {"fill": "#e9ecef", "stroke": "#495057"},
-    "n": {name: LOOKS["new"][name] for name in ("fill", "stroke")},
-    ".": {"fill": "#ffffff", "stroke": "#adb5bd", "stroke-dasharray": "2 2"},
+    "m": f'fill="{EVENTS["matched"].fill}" stroke="{EVENTS["matched"].line}"',
+    "#": f'fill="{BOTH}" stroke="{BOTH}" fill-opacity="0.35"',
+    "n": f'fill="{EVENTS["new"].fill}" stroke="{EVENTS["new"].line}"',
+    ".": f'fill="none" stroke="{STATES["free"].line}" stroke-dasharray="2 2"',
 }
 _INSET = {"n": 0, "m": 4}  # what is computed now is high, what was cached is low
 _HIGH, _LEFT, _WIDE = 22, 96, 264
@@ -50,18 +44,19 @@ _HIGH, _LEFT, _WIDE = 22, 96, 264
 class Rows:
     """A page table, or the sequences: for each row its slots, `None` where it is closed; `new` are (row, column).
 
-    >>> Rows("PageTable", ((8, 9), None), ((0, 1),))
-    Rows(title='PageTable', rows=((8, 9), None), new=((0, 1),))
-    >>> print(Rows("PageTable", ((8, 9), None), ((0, 1),)).text)
+    `states` has the slots of the rows that the tree has: cached or locked.
+
+    >>> print(Rows("PageTable", ((8, 9), None), ((0, 1),), ((8, "cached"),)).text)
     PageTable: 1 of 2 rows open
-    row 0   8 9n
+    row 0  8c 9n
     row 1  (closed)
-    n new
+    h in hand  c cached  n new
     """
 
     title: str
     rows: tuple[Row | None, ...]
     new: tuple[tuple[int, int], ...] = ()
+    states: tuple[tuple[int, str], ...] = ()
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -77,22 +72,26 @@ class Rows:
         return f"{self.title}: {sum(row is not None for row in self.rows)} of {len(self.rows)} rows open{more}"
 
     @property
+    def words(self) -> set[str]:
+        """The states and events that the cells show."""
+        return self._table(self.extent[1]).words
+
+    @property
     def text(self) -> str:
         """The rows as text."""
-        return f"{self.heading}\n{table_text(self._shown(), self.extent[1], dict.fromkeys(self.new, 'new'))}"
+        return f"{self.heading}\n{self._table(self.extent[1]).text}"
 
     def paper(self, lines: int, columns: int) -> Paper:
-        """The paper for so many rows of so many cells, with the longest heading and the legend."""
-        return Paper(max((columns + 1) * CELL + 4, 8 * len(self.heading) + 130), TITLE + (lines + 1) * CELL + 8)
+        """The paper for so many rows of so many cells, with the longest heading."""
+        return Paper(max(LABEL + columns * CELL + 4, 8 * len(self.heading) + 130), TITLE + lines * CELL + 8)
 
     def parts(self, lines: int, columns: int) -> list[Part]:
-        """The title, the cells and the legend, with room for so many rows and columns."""
-        cells = table_parts(self._shown(), columns, dict.fromkeys(self.new, "new"))
-        legend = [Part(-2, legend_drawing(("new",)), 0, TITLE + lines * CELL)] if self.new else []
-        return [title_part(-1, self.heading), *cells, *legend]
+        """The title and the cells, with room for so many rows and columns."""
+        return [title_part(-1, self.heading), *self._table(columns).parts()]
 
-    def _shown(self) -> list[list[int] | None]:
-        return [None if row is None else list(row[:MOST_COLUMNS]) for row in self.rows]
+    def _table(self, columns: int) -> Table:
+        shown = [None if row is None else list(row[:MOST_COLUMNS]) for row in self.rows]
+        return Table(shown, columns, dict.fromkeys(self.new, "new"), dict(self.states))
 
 
 @dataclass(frozen=True)
@@ -113,11 +112,11 @@ class RequestView:
         """A letter for each `size` tokens: that of the first of them.
 
         >>> RequestView("r1", "reads", 2, 5, 7).cells(RequestView("r1", "reads", 2, 3, 7))
-        'mmcnn..'
+        'mm#nn..'
         """
         known = before.computed if before and before.does != WAITS and before.computed <= self.computed else 0
         known = max(known, self.cached)
-        kinds = [(self.cached, "m"), (known - self.cached, "c"), (self.computed - known, "n")]
+        kinds = [(self.cached, "m"), (known - self.cached, "#"), (self.computed - known, "n")]
         letters = "".join(letter * count for count, letter in kinds)
         return letters.ljust(self.length, ".")[::size]
 
@@ -129,10 +128,10 @@ def lines_of(thing: Any) -> tuple[RequestView, ...]:
     >>> manager = CacheManager(8)
     >>> _ = manager.start([1, 2, 3])
     >>> lines_of(manager)
-    (RequestView(name='s1', does='runs', cached=0, computed=0, length=3, slots=(0, 1, 2)),)
+    (RequestView(name='r1', does='runs', cached=0, computed=0, length=3, slots=(0, 1, 2)),)
     """
     if not hasattr(thing, "scheduler"):
-        return tuple(_line(f"s{sequence.number}", RUNS, sequence) for sequence in thing.sequences)
+        return tuple(_line(f"r{sequence.number}", RUNS, sequence) for sequence in thing.sequences)
     asked = sorted([*thing.scheduler.running, *thing.scheduler.waiting], key=lambda request: request.number)
     return tuple(_request(request) for request in asked)
 
@@ -156,9 +155,9 @@ class Requests:
     >>> old, new = RequestView("r1", "reads", 2, 3, 7), RequestView("r1", "reads", 2, 5, 7)
     >>> print(Requests((new, RequestView("r2", "waits", 0, 0, 3)), (old,)).text)
     requests: 1 running, 1 waiting
-    r1 reads  mmcnn..
+    r1 reads  mm#nn..
     r2 waits  ...
-    m from the cache  c computed  n computed now  . to compute
+    m matched  # computed  n new  . to compute
     """
 
     lines: tuple[RequestView, ...]
@@ -172,6 +171,11 @@ class Requests:
         more = [f"the first {MOST_LINES} shown"] if len(self.lines) > MOST_LINES else []
         more += [f"a cell is {size} tokens"] if size > 1 else []
         return ", ".join([f"requests: {len(self.lines) - waiting} running", f"{waiting} waiting", *more])
+
+    @property
+    def words(self) -> set[str]:
+        """None: the bars have a legend of their own, for tokens."""
+        return set()
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -197,8 +201,7 @@ class Requests:
         """The heading, and for each request its name and its cells; all cells of one kind are one drawing."""
         longest = max(longest, 1)
         side = min(16, _WIDE // -(-longest // _size(longest)))
-        heading = f'<text text-anchor="start" font-size="14" font-weight="bold">{markup(self.heading)}</text>'
-        parts = [Part(-1, Drawing(heading), 4, 17)]
+        parts = [Part(-1, heading_drawing(self.heading), 4, 17)]
         for y, (name, bar) in enumerate(self._bars(_size(longest))):
             key, top = y * (MOST_CELLS + 1), 28 + y * _HIGH
             parts.append(Part(key, Drawing(f'<text text-anchor="start">{markup(name)}</text>'), 4, top + 13))
@@ -218,7 +221,9 @@ def _size(longest: int) -> int:
 @cache
 def _cell(letter: str, side: int) -> Drawing:
     inset = _INSET.get(letter, 2)
-    return Drawing(f'<path {attributes(_LOOK[letter])} d="M0 {inset}h{side - 1}v{16 - 2 * inset}h-{side - 1}z"/>')
+    return Drawing(
+        f'<path data-say="{_WORDS[letter]}" {_LOOK[letter]} d="M0 {inset}h{side - 1}v{16 - 2 * inset}h-{side - 1}z"/>'
+    )
 
 
 def _legend(top: int) -> str:
@@ -229,18 +234,24 @@ def _legend(top: int) -> str:
         cell = _cell(letter, 14).svg
         parts.append(f'<g transform="translate({x} {y})">{cell}<text x="20" y="13">{words}</text></g>')
         x += 34 + 7 * len(words)
-    return f'<g font-size="11.5" fill="#212529" text-anchor="start">{"".join(parts)}</g>'
+    return f'<g font-size="11.5" text-anchor="start">{"".join(parts)}</g>'
 
 
 def rows_of(before: State, after: State) -> Iterator[Rows | Requests]:
     """The page tables, the sequences as one table, the requests; the cells that differ from before are new."""
-    old = dict(before.tables)
+    old, cached = dict(before.tables), after.cached_states
     for title, rows in after.tables:
-        yield Rows(title, rows, tuple(_new(old.get(title, rows), rows)))
+        yield Rows(title, rows, tuple(_new(old.get(title, rows), rows)), _among(rows, cached))
     if after.sequences:
-        yield Rows("sequences", after.sequences, tuple(_new(before.sequences, after.sequences)))
+        new = tuple(_new(before.sequences, after.sequences))
+        yield Rows("sequences", after.sequences, new, _among(after.sequences, cached))
     if after.requests is not None:
         yield Requests(after.requests, before.requests or ())
+
+
+def _among(rows: tuple[Row | None, ...], cached: dict[int, str]) -> tuple[tuple[int, str], ...]:
+    held = sorted({slot for row in rows for slot in (row or ())[:MOST_COLUMNS]})
+    return tuple((slot, cached[slot]) for slot in held if slot in cached)
 
 
 def _new(before: tuple[Row | None, ...], after: tuple[Row | None, ...]) -> Iterator[tuple[int, int]]:

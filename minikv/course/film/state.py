@@ -64,12 +64,18 @@ class State:
         return {slot: token for slot, token in pairs if isinstance(slot, int)}
 
     @property
+    def cached_states(self) -> dict[int, str]:
+        """For each slot in the tree, whether it is `cached` or, where a lock protects it, `locked`."""
+        owners = self.owners.items()
+        return {slot: "locked" if self.nodes[key].ref_count else "cached" for slot, key in owners}
+
+    @property
     def holders(self) -> dict[int, str]:
-        """For each slot of a running request, where it is held: `r0` for a row of a page table, `s0` for a sequence."""
-        rows = [(f"r{i}", row) for _, table in self.tables for i, row in enumerate(table)]
-        rows += [(f"s{i}", slots) for i, slots in enumerate(self.sequences)]
-        rows += [(line.name, line.slots) for line in self.requests or ()]
-        return {slot: name for name, slots in reversed(rows) for slot in slots or ()}
+        """For each slot of a running request, who holds it: `r1` for a request, `row 0` where only its row is known."""
+        held = [(line.name, line.slots) for line in self.requests or ()]
+        held += [(f"row {i}", row or ()) for _, table in self.tables for i, row in enumerate(table)]
+        held += [(f"row {i}", slots) for i, slots in enumerate(self.sequences)]
+        return {slot: name for name, slots in reversed(held) for slot in slots}
 
 
 def kind_of(thing: Any) -> str:
@@ -139,6 +145,7 @@ class Looker:
         size = getattr(caches[0], "page_size", 1) if caches else 1
         self.page_size: int = page_size or (size if isinstance(size, int) else 1)
         self._own_ids = True
+        self._requests_of: dict[int, tuple[str, Any]] = {}  # by sequence, which is kept: its address stays its own
         self._nodes: dict[int, NodeView] = {}  # as they were when it looked last
         self._numbers: dict[int, tuple[int, Any]] = {}  # the node is kept, so that its address stays its own
 
@@ -149,6 +156,10 @@ class Looker:
             return own
         return self._numbers.setdefault(id(node), (len(self._numbers), node))[0]
 
+    def name_of(self, sequence: Any) -> str:
+        """The name of a running sequence: that of its request, where an engine runs it."""
+        return self._requests_of.get(id(sequence), (f"r{sequence.number}", None))[0]
+
     def look(self) -> State:
         """A copy of everything, now."""
         nodes, parents = self._tree()
@@ -158,6 +169,9 @@ class Looker:
         return State(nodes, parents, pools, tables, sequences, self._requests(), tuple(self._sizes(nodes, pools)))
 
     def _requests(self) -> tuple[RequestView, ...] | None:
+        for engine in self._by_kind["engine"]:
+            for request in getattr(getattr(engine, "scheduler", None), "running", ()):
+                self._requests_of[id(request.sequence)] = f"r{request.number}", request.sequence
         for thing in self._by_kind["engine"] + self._by_kind["manager"]:
             if hasattr(thing, "scheduler") or hasattr(thing, "sequences"):
                 return lines_of(thing)

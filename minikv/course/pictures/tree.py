@@ -9,21 +9,12 @@ from __future__ import annotations
 from functools import lru_cache
 from unicodedata import east_asian_width
 
+from minikv.course.pictures.looks import INK, first_of, style
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.render import places
 from minikv.course.pictures.svg import markup
 from minikv.testing.snapshot import NodeView
 
-# Each mark has a fill, a border and its own word on the node, so that no meaning hangs on colour alone.
-LOOKS = {
-    "evicted": {"fill": "#f8d7da", "stroke": "#842029", "stroke-width": "2", "stroke-dasharray": "6 3"},
-    "new": {"fill": "#cfe2ff", "stroke": "#084298", "stroke-width": "3"},
-    "joined": {"fill": "#cff4fc", "stroke": "#055160", "stroke-width": "2"},
-    "matched": {"fill": "#d1e7dd", "stroke": "#0f5132", "stroke-width": "2"},
-    "split": {"fill": "#e2d9f3", "stroke": "#432874", "stroke-width": "2"},
-    "locked": {"fill": "#fff3cd", "stroke": "#664d03"},
-}
-PLAIN = {"fill": "#ffffff", "stroke": "#495057"}
 BROAD = 1200  # a tree that would be wider grows to the right
 _LETTER, _LINE, _MARGIN, _CORNER, _INSET = 7.83, 16, 18, 10, 4
 
@@ -63,7 +54,19 @@ def tree_parts(
 def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple[int, int]]:
     """A node around the middle of its upper side, or of its left one, and its width and height."""
     marks = (*view.marks, *(["locked"] if view.ref_count else []))
+    if view.more:
+        return _left_out(view.label, sideways)
     return _drawn((view.label, *view.notes), marks, view.parent is None, sideways)
+
+
+@lru_cache(maxsize=4096)
+def _left_out(words: str, sideways: bool) -> tuple[Drawing, tuple[int, int]]:
+    """What stands for nodes that are not shown: words in a dashed box."""
+    wide, high = round(_columns(words) * _LETTER) + _MARGIN, _LINE + 10
+    left, top = (0, -(high // 2)) if sideways else (-(wide // 2), 0)
+    svg = f'<path {style("free")} d="M{left} {top}h{wide}v{high}h{-wide}z"/>'
+    svg += f'<text x="{left + wide // 2}" y="{top + 17}">{markup(words)}</text>'
+    return Drawing(svg, wide if sideways else high), (wide, high)
 
 
 @lru_cache(maxsize=4096)
@@ -75,23 +78,12 @@ def _drawn(
     high = _LINE * len(lines) + 10 + 2 * double + (10 if is_root else 0)
     left, top = (0, -(high // 2)) if sideways else (-(wide // 2), 0)
     middle, first = left + wide // 2, top + (high - _LINE * len(lines)) // 2 + 12
-    words = "".join(f'<text x="{middle}" y="{first + _LINE * i}">{markup(line)}</text>' for i, line in enumerate(lines))
+    words = "".join(
+        f'<text x="{middle}" y="{first + _LINE * i}" fill="{INK}">{markup(line)}</text>' for i, line in enumerate(lines)
+    )
     border = _ellipse(left, top, wide, high) if is_root else _box(left, top, wide, high, marks)
-    svg = f'<path {attributes(_look(marks))} d="{border}"/>{words}'
+    svg = f'<path {style("locked" if double else "cached", first_of(marks))} d="{border}"/>{words}'
     return Drawing(svg, wide if sideways else high), (wide, high)
-
-
-def _look(marks: tuple[str, ...]) -> dict[str, str]:
-    return next((LOOKS[mark] for mark in LOOKS if mark in marks), PLAIN)
-
-
-def attributes(look: dict[str, str]) -> str:
-    """A look as attributes of an SVG element.
-
-    >>> attributes({"fill": "red", "stroke": "blue"})
-    'fill="red" stroke="blue"'
-    """
-    return " ".join(f'{name}="{value}"' for name, value in look.items())
 
 
 def _box(x: int, y: int, wide: int, high: int, marks: tuple[str, ...]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from html import escape
 from typing import Any
 
-from minikv.course.pictures.draw import Picture, draw
+from minikv.course.pictures.draw import draw
+from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import svg_size
 from minikv.course.playground.history import History
 from minikv.course.playground.steps import label_text
@@ -52,7 +53,8 @@ def pictures(history: History, text: bool = False) -> tuple[Picture, Picture]:
     """
     last, live = history.outcomes[-1] if history.outcomes else None, history.live
     label: Callable[[list[Any]], str] | None = label_text if text else None
-    tree = draw(live.cache, label=label, **(last.nodes if last else {}))
+    found: dict[str, Any] = last.nodes if last else {}
+    tree = draw(live.cache, label=label, **found)
     marks: dict[str, Any] = {"locked": live.protected_pages, **(last.pages if last else {})}
     return tree, draw(live.pool, **marks)
 
@@ -66,7 +68,7 @@ def text_of(history: History, text: bool = False) -> str:
     root
     FreeListPool: 32 of 32 free
       0  ................
-     16  ................    # in use  . free
+     16  ................    . free
     """
     live, sizes = history.live, _sizes(history)
     lines = [f"Playground({history.settings})", "tokens: " + " + ".join(f"{n} {name}" for name, n in sizes[:3])]

@@ -8,7 +8,7 @@ from typing import Any
 
 from minikv.errors import whole_number
 from minikv.prefix import RadixCache
-from minikv.testing.snapshot import cut, shorten
+from minikv.testing.snapshot import cut, ends, shorten
 from minikv.tokens import pack
 
 MOST_PAGES = 256  # so that every page can be drawn, and read, on one screen
@@ -104,8 +104,8 @@ def _ids(typed: str) -> list[Any]:
     return [int(word) if re.fullmatch(r"-?[0-9]{1,40}", word) else word for word in found]
 
 
-def label_text(tokens: list[int], most: int = 20) -> str:
-    """Tokens as the text whose bytes they are; where they are not bytes, as numbers.
+def label_text(tokens: list[int], most: int = 24) -> str:
+    """Tokens as the text whose bytes they are, of a long one both ends; where they are not bytes, as numbers.
 
     >>> label_text([104, 105, 10]), label_text([300, 5])
     ("'hi\\\\n'", '[300 5]')
@@ -113,6 +113,6 @@ def label_text(tokens: list[int], most: int = 20) -> str:
     if any(token > 255 for token in tokens):
         return f"[{shorten(tokens)}]"
     # A page may end in the middle of a character: its bytes are shown one by one then.
-    text = bytes(tokens[: 4 * most]).decode("utf-8", "backslashreplace")
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:most])
-    return f"'{shown}'" if len(text) <= most else f"'{shown}' … {len(tokens)} in all"
+    text = bytes(tokens).decode("utf-8", "backslashreplace")
+    shown = ends(text, most)
+    return "'" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown) + "'"

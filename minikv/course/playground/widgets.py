@@ -14,7 +14,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from minikv.course.pictures.draw import Picture, beside
+from minikv.course.pictures.picture import Picture, beside
 from minikv.course.playground.history import History
 from minikv.course.playground.page import message_html, page_html, pictures, text_of
 from minikv.course.playground.scenes import SCENES
@@ -230,7 +230,7 @@ def playground(
     tokens: 4 free + 0 evictable + 0 protected = 4
     root
     FreeListPool: 4 of 4 free
-     0  ....    # in use  . free
+     0  ....    . free
     """
     return Playground(Settings(page_size, capacity, policy, evict_by), scene)
 

@@ -1,0 +1,98 @@
+"""A picture with its text twin, and pictures side by side.
+
+In a notebook it is an image whose alternative text is the text twin: as HTML, because neither JupyterLab nor nbconvert
+gives a plain PNG an alternative text, and as PNG for print. It has no background, and what stands beside its boxes can
+be read on a white page and on a black one.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+from minikv.course.pictures.render import HOW_TO_GET_PICTURES, graphviz_way, svg_to_png
+from minikv.course.pictures.svg import canvas, place, svg_size
+
+MOST_WIDE = 1200  # units: a wider picture is shown smaller, and pictures side by side go on in a new line
+MOST_SAID = 3000  # letters of an alternative text
+
+
+class Picture:
+    """A picture and its text twin: `text` says in words and lines all that `svg` shows; `str()` is the text.
+
+    `alt` is what a screen reader says in place of the image: the text, unless it was given.
+    """
+
+    def __init__(self, text: str, make_svg: Callable[[], str | None], alt: str | None = None):
+        self.text, self._make_svg = text, make_svg
+        self.alt = text if alt is None else alt
+
+    @property
+    def svg(self) -> str | None:
+        """The SVG, or `None` where neither way to run Graphviz is installed."""
+        return self._make_svg()
+
+    @property
+    def png(self) -> bytes | None:
+        """The PNG, or `None` where it cannot be made."""
+        svg = self.svg
+        return svg_to_png(svg) if svg else None
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        svg, png = self.svg, self.png
+        if svg is None or png is None:
+            missing = graphviz_way() is None or (svg is not None and png is None)
+            return {"text/plain": f"{self.text}\n{HOW_TO_GET_PICTURES}" if missing else self.text}, {}
+        width, height = _shown_size(svg)
+        coded = base64.b64encode(png).decode()
+        data = {"text/html": image_html(coded, self.alt, width), "image/png": coded, "text/plain": self.text}
+        return data, {"image/png": {"width": width, "height": height}}
+
+
+def _shown_size(svg: str) -> tuple[int, int]:
+    width, height = svg_size(svg)
+    scale = min(1.0, MOST_WIDE / width)
+    return round(width * scale), round(height * scale)
+
+
+def image_html(coded: str, alt: str, width: int) -> str:
+    """An image in HTML: a PNG in base64 with its alternative text, as wide as it says where there is room.
+
+    >>> image_html("aGk=", "root < leaf", 60)
+    '<img alt="root &lt; leaf" width="60" src="data:image/png;base64,aGk="/>'
+    """
+    said = alt if len(alt) <= MOST_SAID else f"{alt[:MOST_SAID]} …"
+    return f'<img alt="{escape(said)}" width="{width}" src="data:image/png;base64,{coded}"/>'
+
+
+def beside(*pictures: Picture) -> Picture:
+    """Several pictures as one, from left to right and in lines; their texts stand one below the other.
+
+    >>> from minikv import FreeListPool, PageTable, draw
+    >>> print(beside(draw(FreeListPool(2)), draw(PageTable(1, 2))).text.splitlines()[0])
+    FreeListPool: 2 of 2 free
+    """
+    return Picture(
+        "\n".join(picture.text for picture in pictures),
+        lambda: _side_by_side([p.svg for p in pictures]),
+        "\n".join(picture.alt for picture in pictures),
+    )
+
+
+def _side_by_side(svgs: list[str | None], gap: float = 24) -> str | None:
+    """As many in a line as fit on `MOST_WIDE`."""
+    placed, x, y, line, broad = [], 0.0, 0.0, 0.0, 0.0
+    for svg in svgs:
+        if svg is None:
+            return None
+        wide, high = svg_size(svg)
+        if x and x + wide > MOST_WIDE:
+            x, y, line = 0.0, y + line + gap, 0.0
+        placed.append(place(svg, x, y))
+        x, line, broad = x + wide + gap, max(line, high), max(broad, x + wide)
+    return canvas("".join(placed), broad, y + line)
