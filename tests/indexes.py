@@ -8,10 +8,10 @@ from types import SimpleNamespace as Node
 from typing import Any
 
 import pytest
-from naive import NaiveCache
 
 from minikv import RadixCache
 from minikv.prefix.eviction import POLICIES
+from minikv.testing.conformance.naive import NaiveCache
 
 
 def least_recent_first(policy: str) -> bool:

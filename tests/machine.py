@@ -11,10 +11,10 @@ from array import array
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
-from naive import READS, NaiveCache
 
 from minikv import FreeListPool, LockError, RadixCache
 from minikv.testing.canary import Canary
+from minikv.testing.conformance.naive import READS, NaiveCache
 from minikv.testing.ledger import Ledger
 
 # Prompts leave one trunk at some point, so that most of them share something and many part inside a node.

@@ -10,7 +10,6 @@ from array import array
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive import NaiveCache
 from reels import frames_of
 from traitlets import TraitError
 
@@ -30,6 +29,7 @@ from minikv.course.pictures.cells import pool_parts
 from minikv.course.pictures.looks import SIZES
 from minikv.course.pictures.parts import Paper
 from minikv.course.pictures.svg import svg_size
+from minikv.testing.conformance.naive import NaiveCache
 from minikv.testing.watch import watch
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")

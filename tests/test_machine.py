@@ -6,13 +6,13 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from machine import IndexAgainstModel
-from naive import GOES_FIRST, READS
 from nightly import NIGHTLY
 
 from minikv import LockError, RadixCache
 from minikv.prefix.contract import page_bytes
 from minikv.prefix.eviction import POLICIES, LeastRecentlyUsed
 from minikv.prefix.radix import _GONE
+from minikv.testing.conformance.naive import GOES_FIRST, READS
 from minikv.tokens import pack
 
 

@@ -8,11 +8,11 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive import NaiveCache
 
 from minikv import RadixCache, pack
 from minikv.measure import Replay, TraceError, TraceRequest, read_trace, replay
 from minikv.measure.traces import LONGEST_LINE, trace_lines
+from minikv.testing.conformance.naive import NaiveCache
 
 
 def trace(*prompts):

@@ -7,19 +7,21 @@ against. A page is the key `(namespace, tokens up to its end)`.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 import numpy as np
 
-from minikv.errors import LockError
-from minikv.prefix.contract import Handle, Insertion, Match, page_bytes, require_limit
-from minikv.tokens import pack
+from minikv.errors import LockError, whole_number
+from minikv.pools.contract import Pages
+from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
+from minikv.tokens import TokensLike, pack
 
 Key = tuple[Any, tuple[int, ...]]
 
 
 # Every policy spelt out again, by what it says it does: of two leaves, the one with the smaller value goes first.
-GOES_FIRST = {
+GOES_FIRST: dict[str, Callable[[Any], Any]] = {
     "lru": lambda page: page.last_used,
     "lfu": lambda page: (page.hits, page.last_used),
     "fifo": lambda page: page.created,
@@ -37,7 +39,7 @@ READS = {
 }  # fmt: skip
 
 
-class Page:
+class ModelPage:
     """One cached page: its number in the pool, its use, and a number that no other page ever had."""
 
     def __init__(self, number: int, birth: int, created: int):
@@ -46,23 +48,34 @@ class Page:
 
 
 class NaiveCache:
-    """Keeps the rules of `PrefixCache` the slow way; `ends` remembers where nodes end, for whole-node eviction."""
+    """Keeps the rules of `PrefixCache` the slow way; `ends` remembers where nodes end, for whole-node eviction.
+
+    `cuts` are the prefixes at which an edge was split, in the order in which that happened.
+
+    >>> cache = NaiveCache()
+    >>> _ = cache.insert([1, 2, 3], [7, 8, 9])
+    >>> cache.match_prefix([1, 2, 5]), cache.cuts
+    (Match(length=2, pages=[7, 8]), [(None, (1, 2))])
+    """
 
     def __init__(self, page_size: int = 1, policy: str = "lru", evict_by: str = "node"):
         self.page_size, self.policy, self.evict_by = page_size, policy, evict_by
+        self.cuts: list[Key] = []
         self._clear()
 
     def _clear(self) -> None:
         self.epoch = object()
-        self.pages: dict[Key, Page] = {}
+        self.pages: dict[Key, ModelPage] = {}
         self.ends: set[Key] = set()
         self.held: dict[Handle, int] = {}
         self.clock = self.births = 0
 
     def path(self, namespace: Any, tokens: tuple[int, ...]) -> list[Key]:
+        """The keys of the whole pages of `tokens`, the shortest first."""
         return [(namespace, tokens[:end]) for end in range(self.page_size, len(tokens) + 1, self.page_size)]
 
     def locked(self, key: Key) -> bool:
+        """Whether a lock protects this page."""
         return any(
             handle.namespace == key[0] and handle.node[0][: len(key[1])] == key[1] and handle.length >= len(key[1])
             for handle in self.held
@@ -70,17 +83,21 @@ class NaiveCache:
 
     @property
     def evictable_size(self) -> int:
+        """Tokens that no lock protects."""
         return self.page_size * sum(not self.locked(key) for key in self.pages)
 
     @property
     def protected_size(self) -> int:
+        """Tokens that locks protect."""
         return self.page_size * sum(self.locked(key) for key in self.pages)
 
     @property
     def total_size(self) -> int:
+        """Tokens cached."""
         return self.page_size * len(self.pages)
 
     def cached_path(self, namespace: Any, tokens: tuple[int, ...]) -> list[Key]:
+        """The keys of the longest cached prefix of `tokens`."""
         found = []
         for key in self.path(namespace, tokens):
             if key not in self.pages:
@@ -92,10 +109,21 @@ class NaiveCache:
         """What a handle at the end of `path` keeps as its node and its length."""
         tokens = path[-1][1] if path else ()
         if path:
-            self.ends.add(path[-1])
+            self.end_at(path[-1])
         return (tokens, self.pages[path[-1]].birth if path else 0), len(tokens)
 
+    def end_at(self, key: Key) -> None:
+        """A node ends at `key` from now on, where perhaps an edge went on before."""
+        if key not in self.ends and self.below(key):
+            self.cuts.append(key)
+        self.ends.add(key)
+
+    def below(self, key: Key) -> list[Key]:
+        """The cached pages that come behind `key`."""
+        return [k for k in self.pages if k[0] == key[0] and k[1][: len(key[1])] == key[1] and k[1] != key[1]]
+
     def touch(self, path: list[Key], hits: int = 1) -> None:
+        """The pages of `path` are used now."""
         self.clock += 1
         for key in path:
             self.pages[key].last_used = self.clock
@@ -103,8 +131,7 @@ class NaiveCache:
 
     def one(self, key: Key, below: Key, fields: tuple[str, ...]) -> bool:
         """Whether nothing needs an end at `key`: one page follows, locked as it is, and equal in `fields`."""
-        longer = [k for k in self.pages if k[0] == key[0] and k[1][: len(key[1])] == key[1] and k[1] != key[1]]
-        follow = {k[1][: len(below[1])] for k in longer}
+        follow = {k[1][: len(below[1])] for k in self.below(key)}
         held = any((handle.namespace, handle.node[0]) == key for handle in self.held)
         mine, others = ([getattr(self.pages[k], field) for field in fields] for k in (key, below))
         return len(follow) == 1 and not held and mine == others
@@ -123,38 +150,49 @@ class NaiveCache:
                 break
             self.ends.discard(key)
 
-    def match_prefix(self, tokens: Any, *, limit: int | None = None, namespace: Any = None) -> Match:
+    def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
+        """The longest cached prefix of `tokens`, of at most `limit` tokens."""
         tokens = tuple(pack(tokens).tolist())
-        path = self.cached_path(namespace, tokens[: require_limit(limit, len(tokens))])
+        most = require_limit(limit, len(tokens))
+        require_hashable(namespace)
+        path = self.cached_path(namespace, tokens[:most])
         self.touch(path)
         self.join(path)
         numbers = np.array([self.pages[key].number for key in path], np.int32)
         return Match(self.epoch, *self.place(path), namespace, None, [numbers.tobytes()])
 
-    def acquire(self, tokens: Any, *, limit: int | None = None, namespace: Any = None) -> Match:
+    def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
+        """`match_prefix` and `lock` in one act."""
         match = self.match_prefix(tokens, limit=limit, namespace=namespace)
         self.lock(match)
         return match
 
     def insert(
-        self, tokens: Any, pages: Any, *, namespace: Any = None, start: Handle | None = None, priority: int = 0
+        self,
+        tokens: TokensLike,
+        pages: PagesLike,
+        *,
+        namespace: Hashable = None,
+        start: Handle | None = None,
+        priority: int = 0,
     ) -> Insertion:
+        """Cache the whole pages of `tokens`; those that are there keep their pages."""
         tokens = tuple(pack(tokens).tolist())
-        hash(namespace)
+        require_hashable(namespace)
         if start is not None:
             self.check_start(start, tokens, namespace)
         skip = start.length if start else 0
         size = self.page_size
-        self.join_up(self.path(namespace, tokens[:skip]))
         new = [0] * (skip // size)
         new += np.frombuffer(page_bytes(pages, len(tokens), size, skip // size), np.int32).tolist()
+        self.join_up(self.path(namespace, tokens[:skip]))
         there = self.cached_path(namespace, tokens)
         path = self.path(namespace, tokens)
         if there and len(path) > len(there):
-            self.ends.add(there[-1])
+            self.end_at(there[-1])
         for i, key in enumerate(path[len(there) :], start=len(there)):
             self.births += 1
-            self.pages[key] = Page(new[i], self.births, self.clock + 1)
+            self.pages[key] = ModelPage(new[i], self.births, self.clock + 1)
         for key in path:
             self.pages[key].priority = max(self.pages[key].priority, priority)
         self.touch(path[skip // size :])
@@ -162,21 +200,24 @@ class NaiveCache:
         return Insertion(self.epoch, *self.place(path), namespace, None, len(there) * size)
 
     def check_start(self, start: Handle, tokens: tuple[int, ...], namespace: Any) -> None:
+        """`start` must be locked, and a prefix of `tokens`."""
         if start.epoch is not self.epoch or start not in self.held:
             raise LockError("start is not locked here")
         if start.namespace != namespace or tokens[: start.length] != start.node[0]:
             raise ValueError("start is not a prefix of the tokens")
 
     def lock(self, handle: Handle) -> None:
+        """Protect every page up to the end of `handle`."""
         tokens, birth = handle.node
         page = self.pages.get((handle.namespace, tokens))
         if handle.epoch is not self.epoch or (handle.length and (page is None or page.birth != birth)):
             raise LockError("stale")
         if handle.length:
-            self.ends.add((handle.namespace, tokens))
+            self.end_at((handle.namespace, tokens))
         self.held[handle] = self.held.get(handle, 0) + 1
 
     def unlock(self, handle: Handle) -> None:
+        """Give back one lock of `handle`."""
         if handle.epoch is not self.epoch or handle not in self.held:
             raise LockError("not locked")
         self.held[handle] -= 1
@@ -184,7 +225,9 @@ class NaiveCache:
             del self.held[handle]
         self.touch(self.path(handle.namespace, handle.node[0]), hits=0)
 
-    def evict(self, num_tokens: int) -> np.ndarray:
+    def evict(self, num_tokens: int) -> Pages:
+        """Free unlocked leaves until `num_tokens` tokens are free; their pages, in the order in which they went."""
+        num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
         freed: list[int] = []
         while len(freed) * self.page_size < num_tokens and (leaves := self.unlocked_leaves()):
             key = min(leaves, key=lambda leaf: GOES_FIRST[self.policy](self.pages[leaf]))
@@ -199,11 +242,21 @@ class NaiveCache:
                 self.ends.add(parent)
         return np.array(freed, np.int32)
 
+    def drop(self, keys: Iterable[Key]) -> None:
+        """Forget these pages, because another cache evicted them; what they hung on ends there now."""
+        gone = set(keys)
+        for key in gone:
+            del self.pages[key]
+            self.ends.discard(key)
+        self.ends |= {(name, tokens[: -self.page_size]) for name, tokens in gone} & self.pages.keys()
+
     def unlocked_leaves(self) -> list[Key]:
+        """The pages that have none behind them and no lock: what may be evicted now."""
         inner = {(namespace, tokens[: -self.page_size]) for namespace, tokens in self.pages}
         return [key for key in self.pages if key not in inner and not self.locked(key)]
 
     def reset(self) -> None:
+        """Forget everything; `LockError` while anything is locked."""
         if self.held:
             raise LockError("locked")
         self._clear()
