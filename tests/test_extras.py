@@ -90,6 +90,7 @@ def test_the_commands_of_the_core_run_without_any_extra(tmp_path):
         (["chat"], 2, "pip install 'minikv[serving]'"),
         (["bench", "--copy"], 2, "pip install 'minikv[serving]'"),
         (["lab"], 2, "pip install 'minikv[course]'"),
+        (["verify", "minikv.prefix"], 2, "pip install 'minikv[testing]'"),
     ):
         done = run(COMMANDS, *command, lacked=COURSE | SERVING)
         assert said in done.stdout + done.stderr, command

@@ -8,6 +8,7 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 
+from minikv.doctor import remedy
 from minikv.errors import bounded
 
 _MOST = 1000  # characters of a complaint
@@ -87,15 +88,15 @@ def say(text: str) -> None:
 
 
 def lacking(what: str, *packages: str) -> str | None:
-    """The line that says which of `packages`, all of the extra serving, `what` needs and does not find.
+    """The line that says which of `packages` `what` needs and does not find, and how to install it.
 
     >>> lacking("this example", "json"), lacking("this example", "no_such_package")
-    (None, "this example needs no_such_package, which is not installed: pip install 'minikv[serving]'")
+    (None, 'this example needs no_such_package, which is not installed: pip install no_such_package')
     """
     for package in packages:
         if importlib.util.find_spec(package) is None:
             name = "PyTorch" if package == "torch" else package
-            return f"{what} needs {name}, which is not installed: pip install 'minikv[serving]'"
+            return f"{what} needs {name}, which is not installed: {remedy(package)}"
     return None
 
 

@@ -17,7 +17,7 @@ from minikv.pools.contract import Pages
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
 from minikv.tokens import TokensLike, pack
 
-Key = tuple[Any, tuple[int, ...]]
+PageKey = tuple[Any, tuple[int, ...]]
 
 
 # Every policy spelt out again, by what it says it does: of two leaves, the one with the smaller value goes first.
@@ -60,21 +60,21 @@ class NaiveCache:
 
     def __init__(self, page_size: int = 1, policy: str = "lru", evict_by: str = "node"):
         self.page_size, self.policy, self.evict_by = page_size, policy, evict_by
-        self.cuts: list[Key] = []
+        self.cuts: list[PageKey] = []
         self._clear()
 
     def _clear(self) -> None:
         self.epoch = object()
-        self.pages: dict[Key, ModelPage] = {}
-        self.ends: set[Key] = set()
+        self.pages: dict[PageKey, ModelPage] = {}
+        self.ends: set[PageKey] = set()
         self.held: dict[Handle, int] = {}
         self.clock = self.births = 0
 
-    def path(self, namespace: Any, tokens: tuple[int, ...]) -> list[Key]:
+    def path(self, namespace: Any, tokens: tuple[int, ...]) -> list[PageKey]:
         """The keys of the whole pages of `tokens`, the shortest first."""
         return [(namespace, tokens[:end]) for end in range(self.page_size, len(tokens) + 1, self.page_size)]
 
-    def locked(self, key: Key) -> bool:
+    def locked(self, key: PageKey) -> bool:
         """Whether a lock protects this page."""
         return any(
             handle.namespace == key[0] and handle.node[0][: len(key[1])] == key[1] and handle.length >= len(key[1])
@@ -96,7 +96,7 @@ class NaiveCache:
         """Tokens cached."""
         return self.page_size * len(self.pages)
 
-    def cached_path(self, namespace: Any, tokens: tuple[int, ...]) -> list[Key]:
+    def cached_path(self, namespace: Any, tokens: tuple[int, ...]) -> list[PageKey]:
         """The keys of the longest cached prefix of `tokens`."""
         found = []
         for key in self.path(namespace, tokens):
@@ -105,44 +105,44 @@ class NaiveCache:
             found.append(key)
         return found
 
-    def place(self, path: list[Key]) -> tuple[Any, int]:
+    def place(self, path: list[PageKey]) -> tuple[Any, int]:
         """What a handle at the end of `path` keeps as its node and its length."""
         tokens = path[-1][1] if path else ()
         if path:
             self.end_at(path[-1])
         return (tokens, self.pages[path[-1]].birth if path else 0), len(tokens)
 
-    def end_at(self, key: Key) -> None:
+    def end_at(self, key: PageKey) -> None:
         """A node ends at `key` from now on, where perhaps an edge went on before."""
         if key not in self.ends and self.below(key):
             self.cuts.append(key)
         self.ends.add(key)
 
-    def below(self, key: Key) -> list[Key]:
+    def below(self, key: PageKey) -> list[PageKey]:
         """The cached pages that come behind `key`."""
         return [k for k in self.pages if k[0] == key[0] and k[1][: len(key[1])] == key[1] and k[1] != key[1]]
 
-    def touch(self, path: list[Key], hits: int = 1) -> None:
+    def touch(self, path: list[PageKey], hits: int = 1) -> None:
         """The pages of `path` are used now."""
         self.clock += 1
         for key in path:
             self.pages[key].last_used = self.clock
             self.pages[key].hits += hits
 
-    def one(self, key: Key, below: Key, fields: tuple[str, ...]) -> bool:
+    def one(self, key: PageKey, below: PageKey, fields: tuple[str, ...]) -> bool:
         """Whether nothing needs an end at `key`: one page follows, locked as it is, and equal in `fields`."""
         follow = {k[1][: len(below[1])] for k in self.below(key)}
         held = any((handle.namespace, handle.node[0]) == key for handle in self.held)
         mine, others = ([getattr(self.pages[k], field) for field in fields] for k in (key, below))
         return len(follow) == 1 and not held and mine == others
 
-    def join(self, path: list[Key]) -> None:
+    def join(self, path: list[PageKey]) -> None:
         """Forget the ends in the middle of `path`, just used, that nothing needs."""
         for key, below in itertools.pairwise(path):
             if self.one(key, below, READS[self.policy]):
                 self.ends.discard(key)
 
-    def join_up(self, path: list[Key]) -> None:
+    def join_up(self, path: list[PageKey]) -> None:
         """Forget the ends above the last of `path`, which is locked, up to the first that something needs."""
         fields = tuple(field for field in READS[self.policy] if field != "last_used")  # the unlock makes that equal
         for key, below in reversed([*itertools.pairwise(path)]):
@@ -186,18 +186,21 @@ class NaiveCache:
         new = [0] * (skip // size)
         new += np.frombuffer(page_bytes(pages, len(tokens), size, skip // size), np.int32).tolist()
         self.join_up(self.path(namespace, tokens[:skip]))
-        there = self.cached_path(namespace, tokens)
-        path = self.path(namespace, tokens)
-        if there and len(path) > len(there):
-            self.end_at(there[-1])
-        for i, key in enumerate(path[len(there) :], start=len(there)):
-            self.births += 1
-            self.pages[key] = ModelPage(new[i], self.births, self.clock + 1)
+        there, path = self.cached_path(namespace, tokens), self.path(namespace, tokens)
+        self.store(path, len(there), new)
         for key in path:
             self.pages[key].priority = max(self.pages[key].priority, priority)
         self.touch(path[skip // size :])
         self.join(path[skip // size : len(there)])
         return Insertion(self.epoch, *self.place(path), namespace, None, len(there) * size)
+
+    def store(self, path: list[PageKey], there: int, numbers: list[int]) -> None:
+        """Cache the pages of `path` behind the first `there`."""
+        if 0 < there < len(path):
+            self.end_at(path[there - 1])
+        for key, number in list(zip(path, numbers))[there:]:
+            self.births += 1
+            self.pages[key] = ModelPage(number, self.births, self.clock + 1)
 
     def check_start(self, start: Handle, tokens: tuple[int, ...], namespace: Any) -> None:
         """`start` must be locked, and a prefix of `tokens`."""
@@ -242,7 +245,7 @@ class NaiveCache:
                 self.ends.add(parent)
         return np.array(freed, np.int32)
 
-    def drop(self, keys: Iterable[Key]) -> None:
+    def drop(self, keys: Iterable[PageKey]) -> None:
         """Forget these pages, because another cache evicted them; what they hung on ends there now."""
         gone = set(keys)
         for key in gone:
@@ -250,7 +253,7 @@ class NaiveCache:
             self.ends.discard(key)
         self.ends |= {(name, tokens[: -self.page_size]) for name, tokens in gone} & self.pages.keys()
 
-    def unlocked_leaves(self) -> list[Key]:
+    def unlocked_leaves(self) -> list[PageKey]:
         """The pages that have none behind them and no lock: what may be evicted now."""
         inner = {(namespace, tokens[: -self.page_size]) for namespace, tokens in self.pages}
         return [key for key in self.pages if key not in inner and not self.locked(key)]

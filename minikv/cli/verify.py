@@ -1,0 +1,65 @@
+"""The command `minikv verify`: which rules anybody's prefix cache or cache manager keeps, and which it breaks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import Any
+
+from minikv.cli.console import complain, lacking, say, shown, whole
+from minikv.cli.importing import importing
+
+_EXAMPLES = """examples:
+  minikv verify my_minikv.py                          the caches and managers that a file defines
+  minikv verify my_minikv.py:RadixCache               one of its classes
+  minikv verify minikv.prefix:NoCache --json          a class of a module, as one JSON object"""
+
+
+def add_verify(commands: Any) -> None:
+    """Add `verify` to the sub-commands of a parser.
+
+    >>> parser = argparse.ArgumentParser(); add_verify(parser.add_subparsers())
+    >>> parser.parse_args(["verify", "my_minikv.py:RadixCache"]).target
+    ('my_minikv.py', 'RadixCache')
+    """
+    says = "say which rules of the contract a cache or a manager keeps"
+    lines = argparse.RawDescriptionHelpFormatter
+    verify = commands.add_parser("verify", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
+    verify.add_argument("target", type=target, metavar="FILE_OR_MODULE[:CLASS]",
+                        help="default: every class there that is a prefix cache or a cache manager")  # fmt: skip
+    verify.add_argument("--json", action="store_true", help="print a JSON object for each class, on a line of its own")
+    verify.add_argument("--examples", type=whole, metavar="N", help="how many random scenarios to try (default 1000)")
+    verify.set_defaults(run=run_verify)
+
+
+def target(text: str) -> tuple[str, str]:
+    r"""The file or module and the class that `text` names; a drive letter is part of the file.
+
+    >>> target("my_minikv.py"), target("a.b:C"), target("C:\\a.py")
+    (('my_minikv.py', ''), ('a.b', 'C'), ('C:\\a.py', ''))
+    """
+    place, _, name = text.rpartition(":")
+    if not place or not name.isidentifier():
+        return text, ""
+    return place, name
+
+
+def run_verify(options: argparse.Namespace) -> int:
+    """Judge what `options` name and print what was found: 0 if nothing that is claimed is broken, 1 if something is."""
+    if missing := lacking("minikv verify", "hypothesis"):
+        return complain(missing, 2)
+    with importing():
+        from minikv.testing.conformance.apart import NothingToJudgeError, verify_apart
+        from minikv.testing.conformance.report import BROKEN, NOT_JUDGED
+    place, name = options.target
+    status = 0
+    try:
+        for number, found in enumerate(verify_apart(place, name, options.examples)):
+            report = {"file": os.path.basename(place), **found.as_json()}
+            say(json.dumps(report) if options.json else f"{chr(10) if number else ''}{found}")
+            if {each.state for each in found.verdicts} & {BROKEN, NOT_JUDGED}:
+                status = 1
+    except NothingToJudgeError as error:
+        return complain(f"cannot verify {shown(place)}: {error}", 2)
+    return status

@@ -1,0 +1,147 @@
+"""Rules that no single scenario shows: an audit that audits, the same result every time, and sizes that are O(1)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from minikv.testing.conformance.cases import CASES
+from minikv.testing.conformance.judging import Mismatch, is_named
+from minikv.testing.conformance.playing import Breach, SideBySide
+from minikv.testing.conformance.scenario import scenario_of
+from minikv.testing.conformance.sizes import SIZES
+from minikv.testing.conformance.subject import Subject, attempt
+
+_TWICE = [
+    scenario_of("cache.insert([1, 2], [5, 5])"),
+    scenario_of("cache.insert([1, 2], [4, 5])", "cache.insert([7, 8], [5, 6])"),
+    scenario_of("cache.insert([1, 2], [4, 5])", "cache.insert([1, 2, 3], [0, 0, 4])"),
+]
+_FEW, _MANY = 4, 64  # prompts
+
+
+def audit(subject: Subject) -> Breach | None:
+    """Rule 12: `check` finds a page that is cached twice, and a size that is wrong.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.conformance.subject import subject_of
+    >>> class Asleep(RadixCache):
+    ...     def check(self):
+    ...         pass
+    >>> audit(subject_of(Asleep, range(1, 16))).words
+    'says nothing, although a page is cached twice'
+    """
+    for settings in subject.settings:
+        found = next(_missed_pages(subject, settings), None) or next(_missed_sizes(subject, settings), None)
+        if found is not None:
+            return found
+    return None
+
+
+def _missed_pages(subject: Subject, settings: Mapping[str, Any]) -> Iterator[Breach]:
+    """Each time that `check` overlooks a page that is cached twice."""
+    for scenario in _TWICE:
+        run = SideBySide(subject, 1, settings)
+        replies = [run.world.step(line) for line in scenario.lines]
+        kept = sum(reply.seen["length"] - reply.seen["prefix_length"] for reply in replies if reply and not reply.error)
+        if kept == sum(map(len, ([1, 2], [7, 8])[: len(scenario.lines)])) - (scenario is _TWICE[2]):
+            run.lines += scenario.lines
+            yield from _silence(run, "a page is cached twice")
+
+
+def _missed_sizes(subject: Subject, settings: Mapping[str, Any]) -> Iterator[Breach]:
+    """Each counter that `check` does not add up again: one on which a size hangs, and which is one too high now."""
+    scenario = scenario_of("cache.insert([1, 2], [4, 5])")
+    empty = getattr(SideBySide(subject, 1, settings).index, "__dict__", {}).items()
+    for name in sorted(name for name, value in empty if type(value) is int):
+        run = SideBySide(subject, 1, settings)
+        run.world.step(scenario.lines[0])
+        before, value = _sizes(run), getattr(run.index, name)
+        if value == dict(empty)[name]:  # it does not count anything
+            continue
+        setattr(run.index, name, value + 1)
+        if before is not None and _sizes(run) not in (None, before):
+            run.lines += [*scenario.lines, f"cache.{name} += 1"]
+            yield from _silence(run, "a size is wrong now")
+
+
+def _sizes(run: SideBySide) -> Any:
+    return attempt("sizes", lambda: [getattr(run.index, name) for name in SIZES]).seen
+
+
+def _silence(run: SideBySide, wrong: str) -> Iterator[Breach]:
+    """What is to be said when `check` does not complain in the right way."""
+    reply = attempt("check", lambda: run.index.check())
+    if not any(is_named(reply.error, name) for name in ("InvariantError", "AssertionError")):
+        run.lines.append("cache.check()")
+        said = "says nothing" if reply.error is None else reply.in_words
+        yield run.end(Mismatch(12, f"{said}, although {wrong}"))
+
+
+def false_alarm(subject: Subject) -> Breach | None:
+    """Rule 12, the other half: where every other rule holds, `check` has nothing to say.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.conformance.subject import subject_of
+    >>> class Nervous(RadixCache):
+    ...     def check(self):
+    ...         assert not self.protected_size
+    >>> false_alarm(subject_of(Nervous, range(1, 16))).words
+    'raises AssertionError, although nothing is wrong'
+    """
+    for scenario in (each for cases in CASES.values() for each in cases):
+        for settings in subject.settings if scenario.page_size in subject.page_sizes else ():
+            run = SideBySide(subject, scenario.page_size, settings)
+            for line in scenario.lines:
+                if run.step(line) is not None:
+                    break
+                if (error := attempt("check", lambda run=run: run.index.check()).error) is not None:  # type: ignore[misc]
+                    run.lines.append("cache.check()")
+                    return run.end(Mismatch(12, f"raises {type(error).__name__}, although nothing is wrong"))
+    return None
+
+
+def slow_sizes(subject: Subject) -> Breach | None:
+    """Rule 7, its second half: reading the sizes takes as many steps with many prompts cached as with few.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.conformance.subject import subject_of
+    >>> class Counting(RadixCache):
+    ...     @property
+    ...     def total_size(self):
+    ...         return sum(len(node.tokens) for node in self.nodes())
+    >>> "lines of Python with 4 prompts cached, and" in slow_sizes(subject_of(Counting, range(1, 16))).words
+    True
+    """
+    run = SideBySide(subject, subject.page_sizes[0], subject.settings[0])
+    counts = [_steps(run, prompts) for prompts in (range(_FEW), range(_FEW, _MANY))]
+    if None in counts or counts[1] <= 2 * counts[0] + 20:  # type: ignore[operator]
+        return None
+    tokens = "[i]" if run.page_size == 1 else f"[i] * {run.page_size}"
+    run.lines = [f"for i in range({_MANY}): cache.insert({tokens}, [i])", f"[cache.{', cache.'.join(SIZES)}]"]
+    words = f"takes {counts[0]} lines of Python with {_FEW} prompts cached, and {counts[1]} with {_MANY}"
+    return run.end(Mismatch(7, words))
+
+
+def _steps(run: SideBySide, prompts: range) -> int | None:
+    """How many lines of Python run while the sizes are read, once these prompts are cached as well."""
+    count = 0
+
+    def trace(frame: FrameType, event: str, arg: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace
+
+    def act() -> None:
+        for prompt in prompts:
+            run.index.insert([prompt] * run.page_size, [prompt])
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            _ = [getattr(run.index, name) for name in SIZES]
+        finally:
+            sys.settrace(before)
+
+    return None if attempt("sizes", act).error is not None else count

@@ -1,0 +1,282 @@
+"""The scenarios that everybody's cache is put through first, rule by rule: real bugs, most of them, in a few lines.
+
+None of them says what is expected: the naive model does. An empty line begins the next scenario, and they are for
+pages of 1 where a comment does not say otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+
+from minikv.testing.conformance.inputs import COPIES, INPUTS, MATCHES
+from minikv.testing.conformance.scenario import Scenario, scenario_of
+
+
+def scenarios_in(text: str) -> list[Scenario]:
+    """The scenarios that are written in `text`, with empty lines between them.
+
+    >>> [(each.lines, each.page_size) for each in scenarios_in("cache.reset()\\n\\n# pages of 2\\ncache.evict(1)")]
+    [(('cache.reset()',), 1), (('cache.evict(1)',), 2)]
+    """
+    found = []
+    for block in text.strip().split("\n\n"):
+        size = re.match(r"# pages of (\d+)\n", block)
+        found.append(scenario_of(block[size.end() :] if size else block, page_size=int(size[1]) if size else 1))
+    return found
+
+
+_INSERTS = """
+cache.insert([1, 2, 3], [0, 1, 2])
+cache.insert([1, 2, 4, 5], [6, 7, 8, 9])
+cache.insert([1, 2, 3], [3, 4, 5])
+cache.match_prefix([1, 2, 4, 5])
+cache.match_prefix([1, 2, 3])
+
+# pages of 4
+cache.insert([1, 2, 3], [0])
+cache.insert([1, 2, 3, 4, 5, 6], [0, 1])
+cache.match_prefix([1, 2, 3, 4, 5, 6])
+cache.insert([1, 2, 3, 9, 5, 6, 7, 8], [2, 3])
+
+# pages of 2
+cache.insert([1, 2, 3, 4], [0, 1])
+a = cache.acquire([1, 2, 9, 9])
+cache.insert([1, 2, 5, 6, 7, 8, 9], [0, 2, 3, 4], start=a.handle)
+cache.unlock(a.handle)
+cache.match_prefix([1, 2, 5, 6, 7, 8, 9])
+
+cache.insert([1, 2, 3], [0, 1, 2])
+a = cache.acquire([1, 2, 3])
+cache.insert([1, 9, 3, 4], [0, 1, 2, 3], start=a.handle)
+cache.unlock(a.handle)
+
+cache.insert([1, 2, 3], [0, 1, 2])
+a = cache.acquire([1, 2, 3])
+cache.insert([1, 2], [0, 1], start=a.handle)
+cache.unlock(a.handle)
+
+cache.insert([1, 2, 3], [0, 1, 2])
+a = cache.acquire([1, 2, 3])
+cache.insert([9], [9], start=a.handle)
+cache.unlock(a.handle)
+
+a = cache.insert([1, 2, 3], [0, 1, 2])
+cache.insert([1, 2, 3, 4], [0, 1, 2, 3], start=a.handle)
+cache.match_prefix([1, 2, 3, 4])
+
+a = cache.acquire([1, 2])
+cache.insert([5], [5])
+cache.insert([1, 2], [1, 2], start=a.handle)
+cache.match_prefix([5])
+cache.match_prefix([1, 2])
+
+cache.insert([1, 2], [5, 6])
+a = cache.acquire([1, 2])
+cache.insert([1, 2, 3], [None, 'nothing', 7], start=a.handle)
+cache.match_prefix([1, 2, 3])
+"""
+
+_SPLITS = """
+a = cache.insert([1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5])
+cache.lock(a.handle)
+cache.match_prefix([1, 2])
+cache.insert([1, 2, 3, 9], [0, 1, 2, 7])
+cache.evict(100)
+cache.unlock(a.handle)
+
+a = cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
+cache.match_prefix([1, 2])
+cache.lock(a.handle)
+cache.evict(9)
+cache.unlock(a.handle)
+
+a = cache.insert([1, 2], [0, 1])
+b = cache.insert([1, 2, 3], [0, 1, 2])
+cache.match_prefix([1, 2, 3])
+cache.lock(a.handle)
+cache.evict(9)
+cache.unlock(a.handle)
+"""
+
+_LOCKS = """
+cache.insert([1, 2], [0, 1])
+a = cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
+cache.insert([1, 2, 8], [0, 1, 8])
+cache.lock(a.handle)
+cache.evict(100)
+cache.match_prefix([1, 2, 3, 4])
+
+cache.insert([1, 2], [0, 1])
+a = cache.match_prefix([1, 2])
+b = cache.match_prefix([1])
+cache.lock(a.handle)
+cache.lock(a.handle)
+cache.lock(b.handle)
+cache.unlock(a.handle)
+cache.unlock(a.handle)
+cache.unlock(a.handle)
+cache.unlock(b.handle)
+
+a = cache.insert([1], [0])
+cache.unlock(a.handle)
+cache.evict(1)
+
+cache.insert([1], [0])
+other = new()
+b = other.insert([1], [0])
+other.lock(b.handle)
+cache.unlock(b.handle)
+cache.lock(b.handle)
+
+a = cache.insert([1, 2, 3], [0, 1, 2])
+cache.evict(3)
+cache.insert([1, 2, 3], [3, 4, 5])
+cache.lock(a.handle)
+
+# pages of 2
+cache.insert([1, 2, 3, 4], [6, 8])
+a = cache.acquire([1, 2, 9])
+cache.evict(4)
+cache.unlock(a.handle)
+cache.unlock(a.handle)
+
+a = cache.acquire([1, 2])
+cache.unlock(a.handle)
+"""
+
+_SIZES = """
+cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
+cache.insert([1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5])
+cache.evict(2)
+"""
+
+_RECENCY = """
+cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
+cache.insert([7, 8], [6, 7])
+cache.match_prefix([1, 2])
+cache.evict(2)
+cache.evict(2)
+
+a = cache.insert([1], [1])
+cache.lock(a.handle)
+cache.insert([2], [2])
+cache.insert([3], [3])
+cache.unlock(a.handle)
+cache.evict(1)
+cache.evict(1)
+
+cache.insert([1], [1])
+cache.insert([2], [2])
+cache.insert([1], [3])
+cache.evict(1)
+"""
+
+_EVICTIONS = """
+cache.insert([1, 2], [0, 1])
+cache.insert([1, 2, 3], [0, 1, 2])
+cache.insert([1, 2, 4], [0, 1, 4])
+cache.evict(1)
+cache.evict(1)
+cache.match_prefix([1, 2, 3])
+
+cache.insert([1], [0])
+cache.evict(0)
+cache.evict(10)
+cache.evict(10)
+
+a = cache.insert([1, 2], [0, 1])
+cache.lock(a.handle)
+cache.evict(1)
+
+cache.insert([1, 2], [0, 1])
+cache.evict(2)
+cache.match_prefix([1, 2])
+
+cache.insert([1], [0])
+cache.evict(-1)
+"""
+
+_NAMESPACES = """
+cache.insert([1, 2], [0, 1])
+cache.insert([1, 2], [2, 3], namespace='A')
+cache.insert([1, 2], [4, 5], namespace=('lora', 'A'))
+cache.match_prefix([1, 2], namespace='A')
+cache.match_prefix([1, 2])
+cache.match_prefix([1, 2], namespace='B')
+cache.evict(2)
+cache.evict(2)
+cache.insert([1, 2], [8, 9], namespace='A')
+
+cache.insert([1], [7], namespace=['lora'])
+cache.insert([1, 2], [0, 1])
+cache.match_prefix([1, 2])
+
+cache.match_prefix([1], namespace=['lora'])
+cache.insert([1, 2], [0, 1])
+cache.match_prefix([1, 2])
+
+cache.insert([1, 2], [0, 1], namespace='a')
+a = cache.acquire([1, 2], namespace='a')
+cache.insert([1, 2, 3], [0, 1, 2], namespace='b', start=a.handle)
+"""
+
+_RESETS = """
+a = cache.insert([1, 2], [0, 1])
+cache.lock(a.handle)
+cache.reset()
+cache.match_prefix([1, 2])
+cache.unlock(a.handle)
+cache.reset()
+cache.match_prefix([1, 2])
+cache.lock(a.handle)
+cache.unlock(a.handle)
+
+cache.insert([1], [0])
+cache.reset()
+cache.insert([1], [5])
+cache.match_prefix([1])
+"""
+
+_JOINS = """
+cache.insert([1, 2, 3, 4], [5, 6, 7, 8])
+cache.match_prefix([1, 2])
+cache.match_prefix([1, 2, 3, 4])
+cache.evict(1)
+cache.match_prefix([1, 2])
+
+cache.insert([1, 2, 3, 4], [5, 6, 7, 8])
+cache.match_prefix([1, 2])
+cache.insert([1, 2, 3, 4, 9], [0, 1, 2, 3, 9])
+cache.evict(1)
+cache.evict(1)
+
+cache.insert([1, 2, 3, 4], [5, 6, 7, 8])
+a = cache.match_prefix([1, 2])
+cache.match_prefix([1, 2, 3, 4])
+cache.match_prefix([1])
+cache.lock(a.handle)
+cache.evict(9)
+cache.unlock(a.handle)
+"""
+
+_UNITS = """
+# pages of 2
+cache.insert([1, 2, 3, 4, 5], [9, 5])
+cache.match_prefix([1, 2, 3, 4])
+cache.match_prefix([1, 2, 3])
+cache.insert([1, 2, 7, 8], [1, 3])
+cache.evict(6)
+
+# pages of 2
+cache.insert([1, 2, 3, 4], [0, 1])
+cache.evict(1)
+cache.evict(1)
+"""
+
+CASES: dict[int, list[Scenario]] = {1: INPUTS, 2: COPIES, 3: MATCHES} | {
+    rule: scenarios_in(text)
+    for rule, text in {
+        4: _INSERTS, 5: _SPLITS, 6: _LOCKS, 7: _SIZES, 8: _RECENCY, 9: _EVICTIONS, 10: _NAMESPACES, 11: _RESETS,
+        14: _JOINS, 15: _UNITS,
+    }.items()
+}  # fmt: skip

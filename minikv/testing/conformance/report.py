@@ -1,0 +1,94 @@
+"""What is said in the end: of each rule whether it holds, is broken (with a script) or is not claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from minikv.testing.conformance.playing import Breach
+
+HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED = "holds", "broken", "not claimed", "not judged"
+
+
+@dataclass(frozen=True)
+class RuleVerdict:
+    """One rule of one class: its `state`, and where it is broken the `script` that shows it, as lines."""
+
+    rule: int
+    name: str
+    state: str
+    script: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as JSON has it: the script as one text, or none.
+
+        >>> RuleVerdict(7, "sizes", HOLDS).as_json()
+        {'rule': 7, 'name': 'sizes', 'state': 'holds', 'script': None}
+        """
+        script = "\n".join(self.script) if self.script else None
+        return {"rule": self.rule, "name": self.name, "state": self.state, "script": script}
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """All verdicts on one class, and its name; `note` is what else there is to say.
+
+    >>> broken = RuleVerdict(2, "copies", BROKEN, ("cache = Mine()",))
+    >>> print(Conformance("Mine", (RuleVerdict(1, "tokens", HOLDS), broken)))
+    Mine
+      1  holds        tokens
+      2  broken       copies
+    <BLANKLINE>
+    rule 2 is broken: copies
+        cache = Mine()
+    <BLANKLINE>
+    1 rule holds, 1 is broken, 0 are not claimed
+    """
+
+    name: str
+    verdicts: tuple[RuleVerdict, ...]
+    note: str = field(default="")
+
+    @property
+    def broken(self) -> list[RuleVerdict]:
+        """The rules that are claimed and broken, the shortest script first: what it shows may break the others too."""
+        return sorted((each for each in self.verdicts if each.state == BROKEN), key=lambda each: len(each.script))
+
+    def as_json(self) -> dict[str, Any]:
+        """The class and its rules, as JSON has them.
+
+        >>> Conformance("Mine", ()).as_json()
+        {'class': 'Mine', 'rules': []}
+        """
+        return {"class": self.name, "rules": [each.as_json() for each in self.verdicts]}
+
+    def __str__(self) -> str:
+        lines = [self.name, *(f"{each.rule:>3}  {each.state:<12} {each.name}" for each in self.verdicts)]
+        for each in self.broken:
+            lines += ["", f"rule {each.rule} is broken: {each.name}", *(f"    {line}" for line in each.script)]
+        return "\n".join([*lines, "", *filter(None, [self.note]), self._summary()])
+
+    def _summary(self) -> str:
+        states = [each.state for each in self.verdicts]
+        counts = {state: states.count(state) for state in (HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED)}
+        unjudged = f", {counts[NOT_JUDGED]} not judged" if counts[NOT_JUDGED] else ""
+        hold = f"{counts[HOLDS]} rule holds" if counts[HOLDS] == 1 else f"{counts[HOLDS]} rules hold"
+        broken, unclaimed = (f"{n} {'is' if n == 1 else 'are'}" for n in (counts[BROKEN], counts[NOT_CLAIMED]))
+        return f"{hold}, {broken} broken, {unclaimed} not claimed{unjudged}"
+
+
+def conformance_of(
+    name: str, rules: Mapping[int, str], claims: frozenset[int], found: Mapping[int, Breach]
+) -> Conformance:
+    """The verdicts on a class that claims some of `rules`, where `found` are the broken ones.
+
+    >>> conformance_of("Mine", {1: "tokens"}, frozenset(), {}).verdicts[0].state
+    'not claimed'
+    """
+    verdicts = []
+    for rule, words in rules.items():
+        state = NOT_CLAIMED if rule not in claims else BROKEN if rule in found else HOLDS
+        script = tuple(found[rule].script) if state == BROKEN else ()
+        verdicts.append(RuleVerdict(rule, words, state, script))
+    return Conformance(name, tuple(verdicts))

@@ -1,0 +1,202 @@
+"""The conformance kit: what keeps the rules passes, whatever it is made of, and each rule is found broken."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from careless_caches import CARELESS, ForgetsTheMatch, SplitForgetsTheLocks, TakesTheNewPages
+from plain_cache import PlainCache
+
+from minikv import NoCache, RadixCache
+from minikv.testing.conformance import subject as subject_module
+from minikv.testing.conformance.report import BROKEN, HOLDS, NOT_CLAIMED
+from minikv.testing.conformance.rules import CACHE_RULES
+from minikv.testing.conformance.verifying import verify
+
+FEW = 40  # scenarios of Hypothesis: what finds the mistakes below without being picked for them
+
+
+def states(made, **options):
+    """For each state the numbers of the rules that have it."""
+    found = {}
+    for each in verify(made, **{"examples": 0, **options}).verdicts:
+        found.setdefault(each.state, []).append(each.rule)
+    return found
+
+
+def script(made, rule, **options):
+    """The lines that show that this rule is broken."""
+    (found,) = [each for each in verify(made, **{"examples": 0, "home": "", **options}).verdicts if each.rule == rule]
+    return list(found.script)
+
+
+# -- what is right --------------------------------------------------------------------------------------------------
+
+
+def test_the_radix_cache_keeps_all_fifteen_rules():
+    assert states(RadixCache, examples=200) == {HOLDS: [*range(1, 16)]}
+
+
+def test_the_null_cache_keeps_what_it_claims():
+    assert states(NoCache, examples=FEW) == {HOLDS: [n for n in range(1, 16) if n != 4], NOT_CLAIMED: [4]}
+
+
+def test_a_slow_cache_of_plain_lists_keeps_what_it_claims():
+    assert states(PlainCache, examples=FEW) == {HOLDS: [*range(1, 14), 15], NOT_CLAIMED: [14]}
+
+
+def test_a_cache_that_takes_no_page_size_is_judged_with_pages_of_1():
+    class OfOne(PlainCache):
+        def __init__(self):
+            super().__init__()
+
+    assert states(OfOne, examples=FEW) == {HOLDS: [*range(1, 14), 15], NOT_CLAIMED: [14]}
+
+
+def test_a_cache_with_pages_of_its_own_size_is_judged_with_those():
+    class OfFour(PlainCache):
+        def __init__(self):
+            super().__init__(4)
+
+    assert states(OfFour, examples=FEW) == {HOLDS: [*range(1, 14), 15], NOT_CLAIMED: [14]}
+
+
+def test_arguments_can_be_given_to_all_objects():
+    assert states(RadixCache, evict_by="page") == {HOLDS: [*range(1, 16)]}
+
+
+# -- what is not ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("made", "rule"), CARELESS.items(), ids=lambda value: getattr(value, "__name__", value))
+def test_each_rule_is_found_broken_and_named_first(made, rule):
+    broken = verify(made, examples=0).broken
+    assert rule in [each.rule for each in broken][:2]
+    assert len(broken) <= 3
+
+
+def test_every_rule_has_a_careless_cache():
+    assert set(CARELESS.values()) == set(CACHE_RULES)
+
+
+@pytest.mark.parametrize("made", CARELESS, ids=lambda made: made.__name__)
+def test_the_script_of_a_broken_rule_runs_as_it_is(made):
+    for each in verify(made, examples=0, home="careless_caches").broken:
+        *lines, comment = each.script
+        assert comment.startswith("# ")
+        text = "\n".join(lines)
+        if comment.startswith("# raises"):
+            with pytest.raises(Exception):  # noqa: B017, PT011 - whatever it is, it comes from the last line
+                exec(text, {})
+        else:
+            exec(text, {})
+
+
+def test_the_scripts_are_short():
+    assert script(TakesTheNewPages, 4, examples=FEW) == [
+        "cache = TakesTheNewPages()",
+        "cache.insert([1], [0])",
+        "cache.insert([1], [1])",
+        "cache.evict(1)",
+        "# gives [1]: page 1 is not cached",
+    ]
+    assert script(ForgetsTheMatch, 8, examples=FEW)[-1].endswith("was used less recently")
+    assert len(script(SplitForgetsTheLocks, 5, examples=FEW)) <= 6
+
+
+def test_the_same_class_has_the_same_report_every_time():
+    first, again = (str(verify(ForgetsTheMatch, examples=FEW)) for _ in range(2))
+    assert first == again
+
+
+def test_a_rule_that_is_not_claimed_is_not_judged():
+    class Modest(TakesTheNewPages):
+        claims = frozenset({1, 2, 10})
+
+    assert states(Modest, examples=FEW) == {
+        HOLDS: [1, 2, 10],
+        NOT_CLAIMED: [n for n in range(1, 16) if n not in (1, 2, 10)],
+    }
+
+
+@pytest.mark.parametrize("claims", [[99], "all", 5, [[]], ["1"]])
+def test_claims_that_are_no_numbers_of_rules_are_named(claims):
+    made = type("Boastful", (PlainCache,), {"claims": claims})
+    with pytest.raises(ValueError, match=r"claims is .*: expected numbers of rules, 1 to 15"):
+        verify(made)
+
+
+# -- what is silly --------------------------------------------------------------------------------------------------
+
+
+def test_a_class_that_cannot_be_made_breaks_every_rule_and_says_how():
+    class NeedsMore(RadixCache):
+        def __init__(self, capacity):
+            super().__init__()
+
+    assert states(NeedsMore) == {BROKEN: [*range(1, 16)]}
+    assert script(NeedsMore, 7)[:1] == ["cache = NeedsMore()"]
+    assert script(NeedsMore, 7)[-1].startswith("# raises TypeError (")
+
+
+def test_a_class_that_cannot_be_made_with_larger_pages_breaks_rule_15():
+    class SmallPages(PlainCache):
+        def __init__(self, page_size=1):
+            assert page_size == 1
+            super().__init__()
+
+    assert states(SmallPages)[BROKEN] == [15]
+
+
+@pytest.mark.parametrize(
+    ("verb", "rule"),
+    [("acquire", 6), ("insert", 4), ("evict", 9), ("reset", 11), ("check", 12), ("lock", 6), ("total_size", 7)],
+)
+def test_what_is_missing_is_named(verb, rule):
+    made = type("Half", (PlainCache,), {verb: property(lambda self: self.nothing)})
+    assert rule in states(made)[BROKEN]
+    assert script(made, rule)[-2:] == [f"cache.{verb}", f"# it has no {'method ' * (verb[-4:] != 'size')}{verb}"]
+
+
+@pytest.mark.parametrize("answer", [None, 7, "text", object(), [], itertools.count(), RadixCache])
+@pytest.mark.parametrize(("verb", "rule"), [("match_prefix", 3), ("insert", 4), ("evict", 9)])
+def test_an_answer_of_the_wrong_kind_is_shown(answer, verb, rule, monkeypatch):
+    if (verb, answer) == ("evict", []):
+        pytest.skip("a list is right")
+    monkeypatch.setattr(subject_module, "SECONDS", 0.1)  # for the one that has no end
+    made = type("Odd", (PlainCache,), {verb: lambda self, *args, **options: answer})
+    assert rule in states(made)[BROKEN]
+
+
+@pytest.mark.parametrize("error", [KeyError(3), SystemExit(0), RecursionError(), GeneratorExit()])
+def test_whatever_it_raises_comes_no_further(error):
+    def verb(self, *args, **options):
+        raise error
+
+    assert 9 in states(type("Raises", (PlainCache,), {"evict": verb}))[BROKEN]
+
+
+def test_an_endless_loop_is_a_broken_rule(monkeypatch):
+    monkeypatch.setattr(subject_module, "SECONDS", 0.1)
+
+    class Spins(PlainCache):
+        """AstrAI: with everything locked, eviction never ends."""
+
+        def evict(self, num_tokens):
+            while num_tokens and self.kept:
+                pass
+            return super().evict(num_tokens)
+
+    assert states(Spins, examples=FEW)[BROKEN] == [9]
+    assert script(Spins, 9)[-1] == "# does not end within 0.1 seconds"
+
+
+def test_a_plain_cache_is_needed_to_say_what_an_object_can_do():
+    class Anything:
+        def __getattr__(self, name):
+            return lambda *args, **options: self
+
+    found = states(Anything)
+    assert 3 in found[BROKEN]
+    assert 4 in found[BROKEN]

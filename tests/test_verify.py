@@ -1,0 +1,125 @@
+"""The command `minikv verify`: what it prints, its exit status, and that no class can bring it down."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from project import ROOT
+
+from minikv import cli
+from minikv.testing.conformance import apart
+from minikv.testing.conformance.locate import classes_in, load
+
+RIGHT = "from minikv import RadixCache\nclass Mine(RadixCache):\n    pass\n"
+WRONG = RIGHT.replace("pass", "def reset(self):\n        self._clear()")
+
+
+@pytest.fixture
+def verify(tmp_path, monkeypatch, capsys):
+    """Write a file, verify it; the exit status and what was printed."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+    def run(text, *options, name="theirs.py", target=None):
+        (tmp_path / name).write_text(text, "utf-8")
+        status = cli.main(["verify", target or name, "--examples", "0", *options])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def test_what_is_right_is_a_list_of_rules_that_hold(verify):
+    status, out, _ = verify(RIGHT)
+    assert status == 0
+    assert out.splitlines()[:2] == [
+        "Mine",
+        "  1  holds        tokens and pages are checked, and bad input changes nothing",
+    ]
+    assert out.splitlines()[-1] == "15 rules hold, 0 are broken, 0 are not claimed"
+
+
+def test_what_is_wrong_comes_with_a_script_that_runs(verify, tmp_path):
+    status, out, _ = verify(WRONG)
+    assert status == 1
+    lines = out.split("rule 11 is broken: reset forgets everything, or refuses while anything is locked\n")[1]
+    script = [line[4:] for line in lines.splitlines() if line.startswith("    ")]
+    assert script[:2] == ["from theirs import Mine", "cache = Mine()"]
+    assert script[-1] == "# gives None, expected a LockError: locked"
+    subprocess.run([sys.executable, "-c", "\n".join(script)], check=True, cwd=tmp_path)
+
+
+def test_a_teacher_collects_lines_of_json(verify):
+    status, out, _ = verify(RIGHT + WRONG.replace("Mine", "Other"), "--json")
+    assert status == 1
+    mine, other = map(json.loads, out.splitlines())
+    assert (mine["file"], mine["class"], other["class"]) == ("theirs.py", "Mine", "Other")
+    assert [rule["rule"] for rule in mine["rules"]] == [*range(1, 16)]
+    assert {rule["state"] for rule in mine["rules"]} == {"holds"}
+    (broken,) = [rule for rule in other["rules"] if rule["state"] == "broken"]
+    assert (broken["rule"], broken["script"].splitlines()[0]) == (11, "from theirs import Other")
+    assert set(broken) == {"rule", "name", "state", "script"}
+
+
+def test_one_class_of_a_file_can_be_named(verify):
+    text = RIGHT + WRONG.replace("Mine", "Other")
+    assert verify(text, target="theirs.py:Mine")[0] == 0
+    assert verify(text, target="theirs:Other")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "said"),
+    [
+        ("x = 1", {}, "cannot verify theirs.py: it has no class with match_prefix and insert"),
+        ("x = 1", {"target": "theirs.py:Mine"}, "cannot verify theirs.py: it has no class 'Mine'"),
+        ("x = 1", {"target": "theirs:x"}, "cannot verify theirs: 'x' is not a class with match_prefix and insert"),
+        ("x = 1", {"target": "others.py"}, "cannot verify others.py: ImportError: there is no such file"),
+        ("x = 1", {"target": "no.such.module"}, "cannot verify no.such.module: ModuleNotFoundError: No module"),
+        ("def", {}, "cannot verify theirs.py: SyntaxError: "),
+        ("raise SystemExit(3)", {}, "cannot verify theirs.py: SystemExit: 3"),
+        ("import os; os._exit(3)", {}, "cannot verify theirs.py: its import ends with status 3"),
+        (RIGHT.replace("pass", "claims = 5"), {}, "cannot verify theirs.py: Mine: claims is 5: expected"),
+    ],
+)  # fmt: skip
+def test_a_wrong_call_is_one_line(verify, text, options, said):
+    status, out, error = verify(text, **options)
+    assert (status, out) == (2, "")
+    assert error.startswith(f"minikv: {said}")
+    assert error.count("\n") == 1
+
+
+def test_what_the_class_prints_is_not_in_the_report(verify):
+    status, out, error = verify(RIGHT.replace("pass", "def check(self):\n        print('printed')"))
+    assert status == 1
+    assert "printed" not in out + error
+
+
+def test_a_class_that_ends_the_process_is_not_judged(verify):
+    text = "import os\n" + RIGHT.replace("pass", "def evict(self, n):\n        os._exit(7)")
+    status, out, _ = verify(text)
+    assert status == 1
+    assert "  9  not judged   evict frees unlocked leaves" in out
+    assert "the process ends with status 7 in these lines:\n    cache." in out
+    assert out.endswith("0 rules hold, 0 are broken, 0 are not claimed, 15 not judged\n")
+
+
+def test_a_call_into_c_that_never_returns_is_not_waited_for(verify, monkeypatch):
+    monkeypatch.setattr(apart, "SILENCE", 4.0)
+    text = "import time\n" + RIGHT.replace("pass", "def evict(self, n):\n        time.sleep(1000)")
+    status, out, _ = verify(text)
+    assert status == 1
+    assert "the process says nothing for 4 seconds in these lines:" in out
+
+
+def test_without_hypothesis_it_says_what_to_install(verify, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    status, _, error = verify(RIGHT)
+    said = "minikv: minikv verify needs hypothesis, which is not installed: pip install 'minikv[testing]'\n"
+    assert (status, error) == (2, said)
+
+
+def test_a_package_is_looked_through_for_what_it_imports():
+    assert sorted(classes_in(load("minikv.prefix"))) == ["NoCache", "RadixCache"]
+    assert sorted(classes_in(load("minikv.prefix.no_cache"))) == ["NoCache"]
