@@ -257,7 +257,7 @@ def test_a_script_that_is_none_is_said_to_be_none(script, names, capsys):
     assert said.count("\n") == 1
 
 
-CARELESS = "4.3 CarelessLockingTree", "5.6 CarelessPathRing"
+CARELESS = "4.6 CarelessLockingTree", "5.6 CarelessPathRing"
 
 
 @pytest.mark.parametrize(
@@ -293,7 +293,7 @@ def test_a_script_that_does_no_harm_gets_a_hint_that_fits_it(capsys):
         (CARELESS[1], [*path, ("use", ([4, 5],)), *path[1:], ("use", ([4, 5],)), ("evict", ())], "the use after"),
         (CARELESS[0], [("insert", ([5],)), ("lock", ("A", [5]))], "locking is right in both"),
         (CARELESS[0], [("insert", ([5],)), ("lock", ("A", [5])), ("unlock", ("A",))], "nothing is inserted between"),
-        (CARELESS[0], [("lock", ("A", [5])), ("insert", ([7],)), ("unlock", ("A",))], find_exercise("4.3").hint),
+        (CARELESS[0], [("lock", ("A", [5])), ("insert", ([7],)), ("unlock", ("A",))], find_exercise("4.6").hint),
     ):
         check(asked, lambda operations=operations: Script((), tuple(operations)))
         assert f"Hint: {hint}" in capsys.readouterr().out
@@ -341,14 +341,14 @@ def test_the_form_of_a_script_is_shown_by_an_operation_of_this_exercise(capsys):
 @pytest.mark.parametrize(
     ("answer", "end"),
     [
-        (lambda parents, held: print(held), "expected [1]. Hint: print shows a value, return hands it back"),
-        (lambda parents, held: (1 for _ in parents), "Hint: return a list; this is a generator"),
-        (lambda parents, held: 1, "gave 1, expected [1]. Hint: return a list; this is a number"),
-        (lambda parents, held: None, "gave nothing (did you forget to return it?), expected [1]"),
+        (lambda prompts, keep: print(keep), "expected []. Hint: print shows a value, return hands it back"),
+        (lambda prompts, keep: (1 for _ in prompts), "Hint: return a list; this is a generator"),
+        (lambda prompts, keep: 1, "gave 1, expected []. Hint: return a list; this is a number"),
+        (lambda prompts, keep: None, "gave nothing (did you forget to return it?), expected []"),
     ],
 )  # fmt: skip
 def test_a_result_of_the_wrong_kind_gets_no_hint_about_values(answer, end, capsys):
-    check("4.1 lock_counts", answer)
+    check("0.2 tokens_computed", answer)
     assert capsys.readouterr().out.endswith(f"{end}\n")
 
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
 
-from minikv import CacheManager, FreeListPool, LockError, OutOfPages, RadixCache
+from minikv import CacheManager, FreeListPool, OutOfPages, RadixCache
 
 PARTS = ["The problem", "The picture", "Build it", "The same in `minikv`", "Play", "Exercises", "What it cost",
          "In real engines", "Recap"]  # fmt: skip
@@ -316,42 +316,6 @@ def test_chapter_02_builds_the_packages_free_list(steps):
                 outcomes.append("refused")
         assert outcomes[0] == outcomes[1]
         assert len(ours.slots) == theirs.num_free
-
-
-LOCKING_STEP = st.one_of(
-    st.tuples(st.just("insert"), PROMPT),
-    st.tuples(st.just("lock"), PROMPT),
-    st.tuples(st.just("unlock"), st.integers(0, 9)),
-    st.tuples(st.just("evict"), st.integers(0, 6)),
-)
-
-
-@settings(max_examples=200)
-@given(st.lists(LOCKING_STEP, max_size=25))
-def test_chapter_04_builds_the_packages_locks(steps):
-    """Lengths, slots, both sizes and what is evicted; an unlock too many is refused by both."""
-    ours, theirs, handles = built("04")["LockingCache"](), RadixCache(), []
-    for number, (verb, what) in enumerate(steps):
-        if verb == "insert":
-            slots = list(range(10 * number, 10 * number + len(what)))
-            assert ours.insert(what, slots).prefix_length == theirs.insert(what, slots).prefix_length
-        elif verb == "lock":
-            mine, yours = ours.match_prefix(what), theirs.match_prefix(what)
-            assert (mine.length, mine.slots) == (yours.length, yours.slots.tolist())
-            handles.append((mine.handle, yours.handle))
-            ours.lock(mine.handle)
-            theirs.lock(yours.handle)
-        elif verb == "evict":
-            assert ours.evict(what) == theirs.evict(what).tolist()
-        elif handles:
-            refused = []
-            for cache, handle, error in zip((ours, theirs), handles[what % len(handles)], (ValueError, LockError)):
-                try:
-                    cache.unlock(handle)
-                except error:
-                    refused.append(cache)
-            assert len(refused) in (0, 2)
-        assert (ours.evictable_size, ours.protected_size) == (theirs.evictable_size, theirs.protected_size)
 
 
 COPYING_STEP = st.tuples(

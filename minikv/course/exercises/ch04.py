@@ -1,10 +1,9 @@
-"""The exercises of chapter 04: locks on a path, how many requests fit, and an unlock without a receipt."""
+"""The exercises of chapter 04: how many requests fit, and an unlock without a receipt."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from hypothesis import strategies as st
@@ -14,24 +13,6 @@ from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
 from minikv.course.exercises.judge import Script
 from minikv.pools import FreeListPool
 from minikv.prefix import RadixCache
-
-
-def lock_counts(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
-    """The reference count of every node, when each entry of `held` is a node at which a locked prompt ends.
-
-    `parents[i]` is the node above node `i`, or `None` below the root.
-
-    >>> lock_counts([None, 0, 0], held=[1, 2])
-    [2, 1, 1]
-    """
-    return [sum(node in _upwards(parents, end) for end in held) for node in range(len(parents))]
-
-
-def _upwards(parents: Sequence[int | None], node: int | None) -> Iterator[int]:
-    while node is not None:
-        yield node
-        node = parents[node]
-
 
 Waiting = Sequence[tuple[int | None, int]]
 
@@ -158,64 +139,6 @@ class CarelessLockingTree(LockingTree):
         self.count(node, -1)
 
 
-def _last_node_only(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
-    return [list(held).count(node) for node in range(len(parents))]
-
-
-def _begins_at_the_parent(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
-    above = [parent for end in held if (parent := parents[end]) is not None]
-    return lock_counts(parents, above)
-
-
-def _flags(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
-    return [min(count, 1) for count in lock_counts(parents, held)]
-
-
-def _stops_at_the_locked(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
-    """Takes what is above a locked node as done with."""
-    counts = [0] * len(parents)
-    for end in held:
-        for node in _upwards(parents, end):
-            counts[node] += 1
-            if counts[node] > 1:
-                break
-    return counts
-
-
-def _node_0_is_nothing(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
-    counts = [0] * len(parents)
-    for end in held:
-        node: int | None = end
-        while node:
-            counts[node] += 1
-            node = parents[node]
-    return counts
-
-
-def _each_place_once(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
-    return lock_counts(parents, list(set(held)))
-
-
-def _one_parent_only(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
-    counts = [0] * len(parents)
-    for end in held:
-        for node in list(_upwards(parents, end))[:2]:
-            counts[node] += 1
-    return counts
-
-
-def _not_the_top(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
-    counts = [0] * len(parents)
-    for end in held:
-        for node in list(_upwards(parents, end))[:-1]:
-            counts[node] += 1
-    return counts
-
-
-def _only_the_locked(parents: Sequence[int | None], held: Sequence[int]) -> list[int]:
-    return list(Counter(node for end in held for node in _upwards(parents, end)).values())
-
-
 def _without_the_lock(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
     return _fit(free + sum(prefixes), [own for _, own in waiting])
 
@@ -313,13 +236,6 @@ def _praise(script: Script) -> str:
 
 
 @st.composite
-def _trees(draw: st.DrawFn) -> tuple[list[int | None], list[int]]:
-    size = draw(st.integers(1, 5))
-    parents = [None if i == 0 else draw(st.sampled_from([None, *range(i)])) for i in range(size)]
-    return parents, draw(st.lists(st.integers(0, size - 1), max_size=4))
-
-
-@st.composite
 def _lines(draw: st.DrawFn) -> tuple[int, list[int], list[tuple[int | None, int]]]:
     prefixes = draw(st.lists(st.integers(1, 5), max_size=3))
     begins = st.sampled_from([None, *range(len(prefixes))])
@@ -328,27 +244,7 @@ def _lines(draw: st.DrawFn) -> tuple[int, list[int], list[tuple[int | None, int]
 
 EXERCISES = (
     Exercise(
-        id="4.1",
-        name="lock_counts",
-        reference=lock_counts,
-        cases=[([None], [0]), ([None, 0], [0]), ([None, 0], [1]), ([None, 0, 0], [1, 2]), ([None, 0, 1], [2, 2]),
-               ([None, None, 1], [2]), ([None, 0, 1, 1], [2, 3, 0]), ([], [])],
-        strategy=_trees(),
-        hint="go up from each entry of held to the root, and count one on every node on the way",
-        wrong=(
-            Wrong(_last_node_only, "lock the whole path: the nodes above are read as well"),
-            Wrong(_begins_at_the_parent, "count the node itself before you go up to the one above it"),
-            Wrong(_flags, "count the locks: with a mere mark, the first to unlock would unlock for all"),
-            Wrong(_stops_at_the_locked, "go on to the root even where a node is locked already: each lock counts"),
-            Wrong(_node_0_is_nothing, "node 0 is a node, but `while node` takes it for none: ask `is not None`"),
-            Wrong(_each_place_once, "two locks at one node count twice: a set of held forgets the second"),
-            Wrong(_one_parent_only, "there are more nodes above the parent: go on until the parent is None"),
-            Wrong(_only_the_locked, "every node has a count, and that of a node that nobody holds is 0"),
-            Wrong(_not_the_top, "the topmost node is on the path too: stop after the node that has None above it"),
-        ),
-    ),
-    Exercise(
-        id="4.2",
+        id="4.5",
         name="how_many_fit",
         reference=how_many_fit,
         cases=[(4, [], [(None, 4)]), (0, [4], [(None, 4)]), (3, [], [(None, 4)]), (0, [4], [(0, 1)]),
@@ -367,7 +263,7 @@ EXERCISES = (
         ),
     ),
     Hunt(
-        id="4.3",
+        id="4.6",
         name="CarelessLockingTree",
         careless=CarelessLockingTree,
         reference=LockingTree,

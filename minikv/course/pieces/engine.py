@@ -210,7 +210,7 @@ def unlock(cache, node):
 
 # %% 4.3 split
 def split(node, at):
-    """Cut the edge of `node` after `at` tokens, and keep its locks; the upper node."""
+    """Cut the edge of `node` after `at` tokens; return the upper node, locked alike."""
     upper = Node(node.tokens[:at], node.slots[:at], node.parent)
     upper.parent.children[upper.tokens[0]] = upper
     node.tokens, node.slots = node.tokens[at:], node.slots[at:]
