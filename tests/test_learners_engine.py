@@ -6,7 +6,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from minikv import CacheManager, CanaryModel, Engine, LockError, OutOfPages, RadixCache, SamplingParams, Scheduler
+from minikv import (
+    CacheManager,
+    CanaryModel,
+    Engine,
+    FreeListPool,
+    LockError,
+    OutOfPages,
+    RadixCache,
+    SamplingParams,
+    Scheduler,
+)
 from minikv.course.pieces.sections import engine_world
 from minikv.measure.textbook import TextbookCache
 from minikv.prefix.eviction import LeastRecentlyUsed
@@ -27,6 +37,22 @@ def test_it_gives_every_request_the_same_tokens(prompts, page_size, slots):
         made.cache.check()
         assert not made.cache.protected_size
     assert found[0] == found[1]
+
+
+@settings(max_examples=200)
+@given(st.lists(st.one_of(st.integers(0, 6), st.lists(st.integers(-1, 8), max_size=4)), max_size=12))
+def test_its_pool_hands_out_and_refuses_what_the_packages_does(steps):
+    ours, theirs = OWN["Pool"](8), FreeListPool(8)
+    for step in steps:
+        outcomes = []
+        for pool in (ours, theirs):
+            try:
+                outcomes.append([int(page) for page in pool.alloc(step)] if isinstance(step, int) else pool.free(step))
+            except (MemoryError, OutOfPages, ValueError):
+                outcomes.append("refused")
+        assert outcomes[0] == outcomes[1]
+        assert ours.num_free == theirs.num_free
+        assert [ours.is_free(page) for page in range(8)] == [theirs.is_free(page) for page in range(8)]
 
 
 PROMPT = st.lists(st.integers(0, 1), min_size=1, max_size=10)

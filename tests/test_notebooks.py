@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
 
-from minikv import CacheManager, FreeListPool, OutOfPages, RadixCache
+from minikv import CacheManager, OutOfPages, RadixCache
 
 PARTS = ["The problem", "The picture", "Build it", "The same in `minikv`", "Play", "Exercises", "What it cost",
          "In real engines", "Recap"]  # fmt: skip
@@ -301,21 +301,6 @@ def test_chapter_00_counts_what_the_cache_saves(prompts, last):
         computed = names["serve"](prompt, prompt, memory)
         assert computed == len(prompt) - cache.match_prefix(prompt[:-1]).length
         cache.insert(prompt, range(len(prompt)))
-
-
-@settings(max_examples=50)
-@given(st.lists(st.one_of(st.integers(0, 6), st.lists(st.integers(-1, 8), max_size=4)), max_size=12))
-def test_chapter_02_builds_the_packages_free_list(steps):
-    ours, theirs = built("02")["GuardedFreeList"](8), FreeListPool(8)
-    for step in steps:
-        outcomes = []
-        for pool in (ours, theirs):
-            try:
-                outcomes.append([int(s) for s in pool.alloc(step)] if isinstance(step, int) else pool.free(step))
-            except (MemoryError, OutOfPages, ValueError):
-                outcomes.append("refused")
-        assert outcomes[0] == outcomes[1]
-        assert len(ours.slots) == theirs.num_free
 
 
 COPYING_STEP = st.tuples(

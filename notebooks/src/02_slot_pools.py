@@ -2,436 +2,361 @@
 """
 # 02 · Who owns which slot?
 
-**After this chapter you will be able to** *break* pools that are built carelessly, *build* one that cannot be broken that way, and *choose* the one of three whose order of reuse fits the job.
+By the end of this chapter you will have written a **pool**: the part of an engine that hands out slots, takes them back, and never lets two requests have the same one. You will write three functions, about twenty lines in all. They go into your own `my_minikv.py`, and every later chapter takes its slots from them.
 
-**Time** 40 minutes. **Needs** chapter 01.
-**New words** pool, free list, double free, version, owner.
+**After this chapter you will be able to** *break* a pool that is built carelessly, *build* one that refuses every such attempt, and *predict* which slots the next request gets.
 
+{{time}} **Needs** chapter 01. **New words** pool, owner, free list, double free, version.
+
+Here is where we are going. Three requests take slots, and then the second one ends. Each cell of the pool says who owns it: `r0` is the request in row 0 of the page table. Step through it.
+"""
+
+# %%
+from minikv import FreeListPool, PageTable, draw, record
+
+pool, table = FreeListPool(16), PageTable(num_rows=3, max_length=6)
+with record(pool, table) as film:
+    for count in (5, 3, 4):
+        table.append(table.open(), pool.alloc(count))
+    pool.free(table.close(1))
+film.player()
+
+# %% [markdown]
+"""
 ## The problem
 
-Chapter 01 ended with a rule that nothing guards yet: a slot has one **owner** at a time, who may write to it and give it back. (Many may read it; chapter 03 shows how they come to.) Here is how it goes wrong without a sound. Eight slots lie in a tensor; requests take some off the front and write them into their row of a page table. The code is shaped after a teaching notebook that many people have run.
+A slot has one **owner** at a time: the request that may write to it and give it back. Many may *read* a slot; chapter 03 shows how. But if two may write to it, each of them destroys what the other one wrote.
+
+Here is a careless way to hand out slots. The free ones lie in an array. A request takes some off the front and writes them into its row of a page table. {{engines infratech}} It takes slots in this way, {{engines notebook-allocate}}.
 """
 
 # %%
-import torch
+import numpy as np
 
-free_slots = torch.arange(8, dtype=torch.int32)
-rows = torch.zeros((2, 7), dtype=torch.int32)
-
-
-def careless_alloc(row, n):
-    global free_slots
-    rows[row][:n] = free_slots[:n]
-    free_slots = free_slots[n:]
+free_slots, rows = np.arange(8), np.zeros((2, 7), dtype=int)
 
 
-careless_alloc(row=0, n=7)
-careless_alloc(row=1, n=7)
-print(rows.tolist())
+def careless_alloc(free_slots, row, count):
+    row[:count] = free_slots[:count]
+    return free_slots[count:]
+
+
+left = careless_alloc(free_slots, rows[0], 7)
+left = careless_alloc(left, rows[1], 7)
+print(rows)
 
 # %% [markdown]
 """
-The second request asked for seven slots when one was left, and torch, which spreads a single value over a whole row, gave it that one slot **seven times**. No error. Seven tokens will write their keys and values over each other, and the model will answer nonsense, some time later. Giving slots back is no safer:
+The second request asked for seven slots, and only slot 7 was left. It got that slot **seven times**. There was no error: numpy, like torch, repeats a single value over the whole slice. Seven tokens will write their keys and values over each other, and some time later the model will talk nonsense.
+
+Giving slots back is no safer. Say a request owns slots 0 to 6 of a pool of eight, and slot 7 is free. Its user cancels it in the moment in which it finishes, so its slots are given back twice. That is a **double free**.
 """
 
 # %%
-free_slots = torch.tensor([7], dtype=torch.int32)
-row = rows[0].clone()
-for _ in range(2):  # a request that is cancelled and also finishes
-    free_slots = torch.cat([free_slots, row])
-print(
-    len(free_slots), "free slots in a pool of 8, slot 0 among them", (free_slots == 0).sum().item(), "times"
-)
-
-# %% [markdown]
-"""
-That is a **double free**. From here on two requests will own slot 0.
-
-## The picture
-
-A **pool** keeps track of which slots are free. This is a live one, after a few requests came and went.
-"""
+# put your number in place of None, then run the next cell
+guess("2.a", "how many free slots does this pool of eight believe it has now?", None)
 
 # %%
-from minikv import FreeListPool, draw
-
-pool = FreeListPool(32)
-first, second = pool.alloc(9), pool.alloc(6)
-pool.free(first[3:7])
-draw(pool, new=second)
+free_slots, row = np.array([7]), np.arange(7)
+for reason in ("cancelled", "finished"):
+    free_slots = np.concatenate([free_slots, row])
+fold("2.a", len(free_slots), free_slots)
 
 # %% [markdown]
 """
-Free slots need not be neighbours, so there is no puzzle of fitting things in, and no gap is ever too small. All the difficulty is in keeping the promise of one owner.
+Slots 0 to 6 are on the list twice, so each of them will soon have two owners. Two users will read each other's answers, and nothing in the log will say why.
 
 ## Build it
 
-**Step 1: a stack.** The simplest pool that keeps its promises is a **free list**, a stack of free slots. `alloc` checks *before* it takes anything: all or nothing.
+A pool hands out whole pages, and never looks inside one. So it does not matter to a pool how many slots a page has. In this chapter a page is a single slot, and the two words mean the same.
+
+### Step 1: a stack of free pages
+
+The simplest pool is a **free list**: all free pages lie on a stack. A request takes its pages off the top, and pages that are given back go on top. They need not be neighbors, because a page table lists them one by one. So no gap is ever too small, and there is nothing to search for.
+
+This is the class. It is given; the two methods at its end call the functions that you write.
+"""
+
+# %%
+source(Pool)
+
+# %% [markdown]
+"""
+The stack alone could do the work. `in_use` is there for safety: one mark for each page says at once whether somebody has it.
+
+The rule for taking pages is **all or nothing**. A request with half of its pages can't run. It can only wait, holding pages that another request could use. So if there are too few, take none, and say so with a `MemoryError`.
+
+#### 2.1 You write: `alloc`
+
+Take `count` pages, which may be 0, off the stack, mark them, and return them in a list. The page on top comes first.
 """
 
 
 # %%
-class FreeList:
-    def __init__(self, size):
-        self.size = size
-        self.slots = list(range(size - 1, -1, -1))  # the top of the stack is the end
-
-    def alloc(self, n):
-        if n > len(self.slots):
-            raise MemoryError(f"{n} slots asked for, {len(self.slots)} free")
-        return [self.slots.pop() for _ in range(n)]
+def alloc(pool, count):
+    """Take `count` pages off the stack, or raise a MemoryError and take none."""
+    raise NotImplementedError  # delete this line; about 6 lines to write
 
 
-ours = FreeList(8)
-print(ours.alloc(7))
+alloc = check("2.1 alloc", alloc)
+
+# %% [markdown]
+"""
+`check` plays many days in the life of a pool with your function, and compares the stack and the marks with ours after each step. If they differ, it shows you the shortest day on which they do. Once yours is right, it is *yours* that runs below; until then it is ours. `hint("2.1")` helps a little, and again a little more.
+
+Now the request from the beginning meets a pool that says no.
+"""
+
+# %%
+pool = Pool(8)
+anna = pool.alloc(7)
 try:
-    ours.alloc(7)
-except MemoryError as error:
-    print(error, "and still free:", ours.slots)
+    pool.alloc(7)
+except MemoryError:
+    print("Ben must wait, and holds nothing")
+draw(pool, owners={"Anna": anna})
 
 # %% [markdown]
 """
-**Step 2: guard the way back.** To refuse a double free, the pool must know for every slot whether it is free. Searching the stack would take longer as more slots are free, so keep one mark for each slot. And again: look at *all* of them first, and change nothing if one is wrong.
+### Step 2: look before you take it back
+
+Three things can be wrong with a page that somebody gives back. The pool doesn't have a page of that number. Or the page is free already. Or it stands in the list twice, and then the second one is the double free.
+
+The order of the work matters as much. Suppose that `free` takes pages back one by one and meets a wrong one in the middle. It raises an error, but half of the pages are free by then, and the caller can't tell which half. So look at *all* of them first, and change nothing while you look.
+
+#### 2.2 You write: `guard`
+
+Return the first page that must not be given back, in the order in which they were given, or `None` if all of them may. `pages` may be a list, a tuple or an array of whole numbers, negative ones included. The marks answer at once; the stack would have to be searched.
 """
 
 
 # %%
-class GuardedFreeList(FreeList):
-    def __init__(self, size):
-        super().__init__(size)
-        self.in_use = bytearray(size)
+def guard(pool, pages):
+    """The first of `pages` that must not be given back, or None if all of them may."""
+    raise NotImplementedError  # delete this line; about 6 lines to write
 
-    def alloc(self, n):
-        taken = super().alloc(n)
-        for slot in taken:
-            self.in_use[slot] = 1
-        return taken
 
-    def free(self, slots):
-        if len(set(slots)) < len(slots) or not all(0 <= s < self.size and self.in_use[s] for s in slots):
-            raise ValueError(f"{slots} cannot be freed: free already, given twice, or not of this pool")
-        for slot in reversed(slots):
-            self.in_use[slot] = 0
-            self.slots.append(slot)
-
+guard = check("2.2 guard", guard)
 
 # %% [markdown]
 """
-**Predict first.** From a pool of 8 we take five slots. Then we give back slot 1, and after it slot 3, and take two. Which two, and in which order? And if both are given back in one call, `free([1, 3])`?
-
-<details><summary>Answer</summary>
-
-3 and 1: what is freed last is reused first. In one call it is 1 and 3, because `free` pushes its slots in reverse, so that a run that is given back is handed out again in the same order.
-
-</details>
+Anna has pages 0 to 6 of a pool of 8. Four attempts, and one that is fine:
 """
 
 # %%
-for calls in ([[1], [3]], [[1, 3]]):
-    ours = GuardedFreeList(8)
-    ours.alloc(5)
-    for slots in calls:
-        ours.free(slots)
-    print("calls of free:", calls, "  alloc(2) gives", ours.alloc(2))
-for wrong in ([7], [2, 2], [2, -1], [8]):
+pool = Pool(8)
+anna = pool.alloc(7)
+for pages in ([7], [2, 2], [3, -1], [0, 8, 9], [6, 0]):
+    print(f"{pages!s:10} wrong: {guard(pool, pages)}")
+
+# %% [markdown]
+"""
+### Step 3: give back
+
+With the guard in front, the rest is short. One choice is left: in which order do the pages go onto the stack? A request usually gets pages that lie side by side in memory, and memory is read fastest that way. So the next request should find them in the same order. The *first* page of the list must end up on top.
+
+#### 2.3 You write: `free`
+
+Give all pages back, or none. If the guard names a page, raise a `ValueError`.
+"""
+
+
+# %%
+def free(pool, pages):
+    """Give all `pages` back, the first one on top, or raise a ValueError."""
+    raise NotImplementedError  # delete this line; about 6 lines to write
+
+
+free = check("2.3 free", free)
+
+# %% [markdown]
+"""
+From a pool of eight we take five pages. Then we give back page 1, and after it page 3, in two calls. Which two pages does the next request get, and in which order?
+"""
+
+# %%
+guess("2.b", "which pages does alloc(2) give? [., .]", None)
+
+# %%
+pool = Pool(8)
+pool.alloc(5)
+pool.free([1])
+pool.free([3])
+ben = pool.alloc(2)
+fold("2.b", ben, draw(pool, owners={"Ben": ben}))
+
+# %% [markdown]
+"""
+What is freed last is used first. And in one call?
+"""
+
+# %%
+guess("2.c", "the same with one call, free([1, 3]): which pages? [., .]", None)
+
+# %%
+pool = Pool(8)
+pool.alloc(5)
+pool.free([1, 3])
+fold("2.c", pool.alloc(2), "given back in one call, they come out in the same order")
+
+# %% [markdown]
+"""
+And the request that was cancelled and also finished? The second attempt is refused, and nothing has changed.
+"""
+
+# %%
+pool = Pool(8)
+row = pool.alloc(7)
+for reason in ("cancelled", "finished"):
     try:
-        ours.free(wrong)
-    except ValueError as error:
-        print(error)
-print("free slots, unchanged:", ours.slots)
+        pool.free(row)
+    except ValueError:
+        print("The pool refuses.")
+    print(f"{reason}: {pool.num_free} of {pool.size} pages are free")
 
 # %% [markdown]
 """
-**Step 3: a bit for each slot, and versions.** Sometimes a freed slot's *content* is still good, and a caller that remembers it wants to take that particular slot back. A stack cannot do that. A number with a bit for each slot can: set means free, and the lowest set bit is the next to go. The danger: in the meantime, somebody else may have had the slot. So each slot gets a **version**, which counts how often it was handed out. (This class and the next show the idea only, and leave out the checks of step 2; those of `minikv` have them.)
-"""
+That is the whole pool. Remember its pattern, because every structure of this course has it: **check everything, then change everything**.
 
-
-# %%
-class Bitmask:
-    def __init__(self, size):
-        self.mask = (1 << size) - 1
-        self.versions = [0] * size
-
-    def alloc(self):
-        slot = (self.mask & -self.mask).bit_length() - 1  # the lowest set bit
-        self.mask &= ~(1 << slot)
-        self.versions[slot] += 1
-        return slot
-
-    def free(self, slot):
-        self.mask |= 1 << slot
-
-    def may_take_back(self, slot, version):
-        return bool(self.mask >> slot & 1) and self.versions[slot] == version
-
-
-# %% [markdown]
-"""
-**Predict first.** A cache remembers "Anna's prompt is in slot 0, version 1". Slot 0 is freed, and Ben's request takes it, and frees it. Now Anna comes back and slot 0 is free. May she use it as it is?
-
-<details><summary>Answer</summary>
-
-No: its version is 2 now, so somebody else has written to it. AstrAI, the system that this pool is after, kept versions too, and its copy routine did not compare them: it copied the stranger's keys and values.
-
-</details>
-"""
-
-# %%
-bits = Bitmask(4)
-slot = bits.alloc()
-version = bits.versions[slot]
-bits.free(slot)
-print("straight away, Anna may take it back:", bits.may_take_back(slot, version))
-bits.free(bits.alloc())  # Ben comes and goes
-print("after Ben, Anna may take it back:    ", bits.may_take_back(slot, version))
-
-# %% [markdown]
-"""
-One long number has a hidden cost. A Python int never changes, so clearing one bit of it makes a new one, as long as the old. `minikv`'s bitmask is made of words of 64 bits, with further levels that say which words have any bit set.
-"""
-
-# %%
-import sys
-
-for size in (64, 10_000, 1_000_000):
-    print(f"{size:9,} slots: each change makes a new int of {sys.getsizeof((1 << size) - 1):7,} bytes")
-
-# %% [markdown]
-"""
-**Step 4: a queue that any slot can leave.** Suppose free slots may still hold cached prefixes, and we reuse the one that was freed *longest ago*. That is a queue. But when somebody asks for a prefix in the middle of it, that slot must be pulled out, at once and not by searching. So link the slots to each other: each knows the one before it and the one after it.
-"""
-
-
-# %%
-class LinkedQueue:
-    def __init__(self, size):
-        self.next = [*range(1, size + 1), 0]  # the last entry, `size`, is the queue's own mark
-        self.before = [size, *range(size)]
-        self.mark = size
-
-    def take(self, slot):  # from anywhere, in three steps
-        before, after = self.before[slot], self.next[slot]
-        self.next[before], self.before[after] = after, before
-        return slot
-
-    def pop(self):
-        return self.take(self.next[self.mark])
-
-    def push(self, slot):
-        last = self.before[self.mark]
-        self.next[last], self.before[slot] = slot, last
-        self.next[slot], self.before[self.mark] = self.mark, slot
-
-
-# %% [markdown]
-"""
-**Predict first.** A request used three slots for its prompt, 0, 1 and 2, and they stay cached as they are freed into an empty queue. Then one slot is needed. How much of the prompt's prefix can still be matched if it was freed *first token first*? And if *last token first*?
-
-<details><summary>Answer</summary>
-
-First token first: nothing. Slot 0 is reused, and without its beginning the rest of a prefix is worthless. Last token first: two of three. The order in which you free is the order in which you forget, so forget the end first. vLLM frees every request in reverse for this reason.
-
-</details>
-"""
-
-# %%
-for order in ([0, 1, 2], [2, 1, 0]):
-    queue = LinkedQueue(3)
-    for _ in range(3):
-        queue.pop()
-    for slot in order:
-        queue.push(slot)
-    reused = queue.pop()  # slot 0 holds the first token, so the tokens before the reused one still match
-    print(
-        f"freed as {order}: slot {reused} is reused, and {[0, 1, 2].index(reused)} of 3 tokens still match"
-    )
-
-queue = LinkedQueue(4)
-print("from the middle, without a search:", queue.take(2), "and then", [queue.pop() for _ in range(3)])
-
-# %% [markdown]
-"""
 ## The same in `minikv`
 
-`FreeListPool`, `BitmaskPool` and `QueuePool` keep one contract, with every check that ours left out: `alloc(n)` all or nothing, `free(slots)` all or nothing, `is_free`, `num_free`, and a `check()` that recounts everything. A pool that has too little says `OutOfPages`. Our stack and theirs, on the same random life:
+`FreeListPool` is this stack in two arrays of numpy. Your pool and ours live through the same thousand random steps:
 """
 
 # %%
 import random
 
-chance, ours, theirs, held = random.Random(0), GuardedFreeList(50), FreeListPool(50), []
+chance, mine, theirs, held = random.Random(0), Pool(50), FreeListPool(50), []
 for _ in range(1000):
     if held and chance.random() < 0.5:
         back = held.pop(chance.randrange(len(held)))
-        ours.free(back)
+        mine.free(back)
         theirs.free(back)
-    elif (n := chance.randrange(1, 9)) <= theirs.num_free:
-        held.append(ours.alloc(n))
-        assert held[-1] == theirs.alloc(n).tolist()
+    elif (count := chance.randrange(1, 9)) <= theirs.num_free:
+        held.append(mine.alloc(count))
+        assert held[-1] == theirs.alloc(count).tolist()
 theirs.check()
-print("1000 steps, the same slots every time;", theirs)
+print("1000 steps, the same pages every time;", theirs)
 
 # %% [markdown]
 """
-The errors say which slot, and which rule. A pool speaks of pages, because that is what it hands out in chapter 07; with one token to a page, a page is a slot.
+There are two more pools in `minikv`, for engines in which a page that is free may still hold something useful.
+
+**A free page may have been used since.** Anna's request ends, and its page is free. The keys and values are still in it. Can she have them back tomorrow, if the page is free then? Not if Ben had the page in between. "It is free" is true both times; what happened in between can't be seen. (Programmers of lock-free code know this as the ABA problem.) So `BitmaskPool` keeps a **version** for each page, which counts how often it was handed out. Anna notes the page *and* its version, here 1. Then Ben takes the page and gives it back.
 """
 
 # %%
-from minikv import BitmaskPool, QueuePool
+guess("2.d", "Anna's page is free again. Which version has it now?", None)
 
-for make in (FreeListPool, BitmaskPool, QueuePool):
-    pool = make(8)
-    pages = pool.alloc(5)
-    for attempt in (lambda: pool.alloc(4), lambda: pool.free([1, 6]), lambda: pool.free([1, 1])):
-        try:
-            attempt()
-        except (ValueError, RuntimeError) as error:
-            print(f"{make.__name__:13} {error}")
+# %%
+from minikv import BitmaskPool
+
+pool = BitmaskPool(4)
+(page,) = pool.alloc(1)  # Anna
+noted = pool.version(page)
+pool.free([page])
+pool.free(pool.alloc(1))  # Ben comes and goes
+fold("2.d", pool.version(page), f"Anna noted version {noted}: Ben wrote over her keys")
 
 # %% [markdown]
 """
+The versions differ, so she must compute her keys again. {{engines astrai}} It kept {{engines astrai-versions}}, too. Its first copy routine did not compare them, and could copy a stranger's keys and values: {{engines astrai-copy}}.
+
+**The order of freeing is the order of forgetting.** vLLM leaves cached pages on its free list and reuses the page that was freed longest ago. `QueuePool` works in the same way. Say a request has its three tokens in pages 0, 1 and 2, gives them back in one call, and then one page is needed. A prefix is worthless without its beginning. Which order of freeing keeps most of it?
+"""
+
+# %%
+guess(
+    "2.e",
+    "tokens that still match, after free([0, 1, 2]), free([2, 1, 0]): [., .]",
+    None,
+)
+
+# %%
+from minikv import QueuePool
+
+matched = []
+for order in ([0, 1, 2], [2, 1, 0]):
+    pool = QueuePool(3)
+    pool.alloc(3)
+    pool.free(order)
+    (reused,) = pool.alloc(1)
+    matched.append(int(reused))  # page number i holds token number i
+fold("2.e", matched, "a prefix is as long as the number of its first missing token")
+
+# %% [markdown]
+"""
+So forget the end first: vLLM {{engines vllm-reverse}}. And if somebody asks for a cached page that waits in the *middle* of the queue, it must leave at once. In a Python `deque` it would have to be searched for. In `QueuePool` each page knows the one before it and the one after it, so it can step out and join its two neighbors. In chapter 05 you will build such a ring.
+
 ## Play
 
-The same requests come and go in each of the three pools: 0, 1 and 2 are freed one after the other, and new requests fill the hole. Step through and try this: predict the new slots in each pool before you look.
+Three pools, and the same requests for each of them: first the stack, then the bitmask, then the queue. Pages 0 and 2 are given back. Stop there, before the last three steps, and say which page each pool will give. (A bitmask gives its lowest free page.) Click a page for its story.
 """
 
 # %%
-from minikv import beside, play
-
-pools, steps = [FreeListPool(8), BitmaskPool(8), QueuePool(8)], []
-
-
-def step(caption, act):
-    slots = [act(pool) for pool in pools]
-    pictures = [draw(pool, new=new) for pool, new in zip(pools, slots)]
-    steps.append((caption, beside(*pictures)))
-
-
-step("alloc(6): stack, bitmask and queue begin alike", lambda pool: pool.alloc(6))
-for slot in (0, 1, 2):
-    step(f"free slot {slot}", lambda pool: pool.free([slot]))
-step("alloc(1): the last freed, the lowest, the longest free", lambda pool: pool.alloc(1))
-step("alloc(2): and so on", lambda pool: pool.alloc(2))
-play(steps)
+pools = FreeListPool(8), BitmaskPool(8), QueuePool(8)
+with record(*pools) as film:
+    for verb, what in (("alloc", 6), ("free", [0]), ("free", [2]), ("alloc", 1)):
+        for pool in pools:
+            getattr(pool, verb)(what)
+film.player()
 
 # %% [markdown]
 """
-## Exercises
+## More to try
 
-**2.1 Fill in.** Write `first_wrong(slots, free, size)`: the first of `slots` that must not be freed in a pool of `size` slots of which `free` are free already, or `None` if all of them may.
+#### 2.4 Design: audit a pool
+
+Every slot must be free or have exactly one owner. Write the test that would have caught the opening of this chapter: `audit(size, free, rows)` looks at a pool of `size` slots, the list of its free slots, and the rows of all requests. It returns two sorted lists: the slots that are *lost* (neither free nor in a row), and the slots that are there *more than once*. How little work can it do?
 """
 
+
 # %%
-from minikv import check
+def audit(size, free, rows):
+    raise NotImplementedError  # delete this line; about 4 lines to write
 
 
-def first_wrong(slots, free, size):
-    raise NotImplementedError  # delete this line; about six lines to write
-
-
-check("2.1 first_wrong", first_wrong)
+check("2.4 audit", audit)
 
 # %% [markdown]
 """
 <details><summary>Hint</summary>
 
-Three questions for each slot: does the pool have it, is it free already, was it in the list before?
+Put the free slots and all rows into one list, and count how often each slot is in it. Once is right.
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def first_wrong(slots, free, size):
-    seen = set()
-    for slot in slots:
-        if not 0 <= slot < size or slot in free or slot in seen:
-            return slot
-        seen.add(slot)
-    return None
+def audit(size, free, rows):
+    times = [0] * size
+    for slot in [*free, *(slot for row in rows for slot in row)]:
+        times[slot] += 1
+    return [s for s in range(size) if not times[s]], [s for s in range(size) if times[s] > 1]
 ```
 
 </details>
 
-**2.2 Design.** Write a whole pool, a stack: `alloc(n)` gives `n` slots in a list or raises a `MemoryError`; `free(slots)` takes them all back or raises a `ValueError`; `num_free` counts. A new pool hands out slot 0 first, and what is freed comes back in the same order. `check` plays scripts of operations on your class, and draws your pool beside the expected one where they part; for the drawing it uses `size` and `is_free`.
-"""
+#### 2.5 Bug hunt: take this one
 
-
-# %%
-class Pool:
-    def __init__(self, size):
-        raise NotImplementedError  # delete this line, and write the methods below
-
-    @property
-    def num_free(self): ...
-
-    def is_free(self, slot): ...
-
-    def alloc(self, n): ...
-
-    def free(self, slots): ...
-
-
-check("2.2 Pool", Pool)
-
-# %% [markdown]
-"""
-<details><summary>Hint</summary>
-
-Steps 1 and 2 are most of it. Both methods check everything first, and only then change anything.
-
-</details>
-
-<details><summary>Solution</summary>
-
-```python
-class Pool:
-    def __init__(self, size):
-        self.size = size
-        self.stack = list(range(size - 1, -1, -1))
-
-    @property
-    def num_free(self):
-        return len(self.stack)
-
-    def is_free(self, slot):
-        return slot in self.stack
-
-    def alloc(self, n):
-        if n > len(self.stack):
-            raise MemoryError("not enough slots")
-        return [self.stack.pop() for _ in range(n)]
-
-    def free(self, slots):
-        if len(set(slots)) < len(slots):
-            raise ValueError("a slot is given twice")
-        if any(self.is_free(slot) or not 0 <= slot < self.size for slot in slots):
-            raise ValueError("a slot is free already, or not of this pool")
-        self.stack.extend(reversed(slots))
-```
-
-</details>
-
-**2.3 Bug hunt.** Below is a bitmask pool that is right, and then the same with one careless line, which AstrAI's pool has: its `occupy`, which is meant to take one particular free slot, flips the bit. Find a script of operations on which it lets something pass that a pool must refuse. (Then think one step further: who gets that slot from the next `alloc`?)
+A bitmask has one bit for each slot, and a set bit means free. `Bitmask` is right. `CarelessBitmask` differs from it in one method, as it stood in AstrAI: {{engines astrai-occupy}} should take one particular free slot. Find a script of operations on which the careless pool lets something pass that it must refuse. Then think one step further: who gets that slot from the next `alloc`?
 """
 
 # %%
-import inspect
-
-from minikv.course.exercises.ch02 import Bitmask as RightBitmask
-from minikv.course.exercises.ch02 import CarelessBitmask
+from minikv.course.exercises.ch02 import Bitmask, CarelessBitmask
 from minikv.course.exercises.judge import Script
 
-print(inspect.getsource(RightBitmask))
-print(inspect.getsource(CarelessBitmask))
+source(Bitmask, CarelessBitmask)
 
 
+# %%
 def script_that_breaks_it():
-    raise NotImplementedError  # delete this line, and write more operations into the next
+    raise NotImplementedError  # delete this line, and add operations to the next
     return Script((2,), (("alloc", ()), ("free", (0,))))
 
 
-check("2.3 CarelessBitmask", script_that_breaks_it)
+check("2.5 CarelessBitmask", script_that_breaks_it)
 
 # %% [markdown]
 """
@@ -452,41 +377,46 @@ def script_that_breaks_it():
 
 ## What it cost
 
-Safety has a price, and it can be counted: besides the stack, for every slot its place on it.
+Safety has a price, and it can be counted: two entries for each page.
 """
 
 # %%
-pool = FreeListPool(1_000_000)
-parts = {name: memoryview(part).nbytes for name, part in (("stack", pool._memory), ("places", pool._where))}
-print(f"a pool of {pool.size:,} slots:", parts, f"= {sum(parts.values()) / pool.size:.0f} bytes a slot")
+import sys
+
+mine, theirs = Pool(1_000_000), FreeListPool(1_000_000)
+lists = sys.getsizeof(mine.stack) + sys.getsizeof(mine.in_use)
+arrays = [part.nbytes for part in vars(theirs).values() if hasattr(part, "nbytes")]
+print(f"yours: {lists / mine.size:.0f} bytes a page, ours: {sum(arrays) / 1e6:.0f}")
 
 # %% [markdown]
 """
-Eight bytes of bookkeeping beside the 131,072 bytes that a token of Llama 3.1 8B takes: cheap insurance. What the pool *cannot* see is whether an owner still needs what it gives back. Once two requests share a slot, as chapter 00 wants, "give back" is no longer one request's decision. Somebody must know who shares what, and that needs a structure of its own.
+A page of one token of Llama 3.1 8B holds 131,072 bytes of keys and values, so this is cheap insurance.
+
+There is one thing that a pool *cannot* see: whether an owner still needs what it gives back. Chapter 00 wants two requests to share a prefix. Then "give it back" is no longer the decision of one request. Something must know who shares what, and that needs a structure of its own. It is the subject of the next chapter.
 
 ## In real engines
 
 {{engines 02}}
 
-They add a reserved slot for padding, whose content nobody reads, and groups of frees that are carried out together, because joining two tensors costs as much for one slot as for a thousand.
+They also need a place for padding, which fills a batch up to a fixed size. SGLang keeps {{engines sglang-padding}} for it, and mini-sglang {{engines mini-sglang-padding}}. In vLLM padding has slot {{engines vllm-padding}}.
 
 ## Recap
 
-A pool promises that every slot has one owner, and keeps that promise by checking everything before it changes anything. A stack reuses what was freed last, a bitmask the lowest, a queue what was freed longest ago. When freed slots still hold something, the order of freeing is the order of forgetting, so the end of a prefix goes first.
+A pool promises that every page has one owner, and keeps the promise by checking everything before it changes anything. A stack reuses what was freed last; a queue reuses what was freed longest ago. A free page may still hold keys and values, and then a version tells whether they are still yours.
 
 **Check yourself**
 
-1. Why did torch not complain when one slot was given to seven tokens?
-2. What must `free` do before it changes anything, and why before?
-3. Why is a version needed even though the slot is free?
-4. Why does a queue link its slots to each other, when Python has a `deque`?
+1. Why was there no error when seven tokens got one slot?
+2. `free([4, 5, 6])` is refused because of page 6. Which of the three pages are free now?
+3. From chapter 01: a request has 33 tokens and pages have 16 slots. How many pages does it take?
+4. From chapter 00: why are all tokens but the last looked up in the cache?
 
 <details><summary>Answers</summary>
 
-1. Assigning one value to a longer slice is legal: it is repeated. Check lengths yourself.
-2. Look at every slot; otherwise half of them are free when it raises, and nobody can tell which half.
-3. To know whether somebody else has had it since: "free" says nothing about what is in it.
-4. A slot must leave from the middle at once; a deque would search for it.
+1. Assigning one value to a longer slice is legal: it is repeated. Check the lengths yourself.
+2. None of the three, unless it was free before: all or nothing.
+3. Three, and 15 slots of the last one are wasted.
+4. The engine needs the logits at the last position, and the cache stores only keys and values.
 
 </details>
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.exercises.judge import shown
 from minikv.course.pieces.piece import Cost, Piece, Shot
 from minikv.course.pieces.sections import World
 
@@ -33,11 +34,12 @@ def play_day(world: World, case: Any) -> Iterator[Shot]:
 
 
 def taken(pool: Any, count: int) -> Any:
-    """The pages that `alloc` gave, or the error that a pool with too few of them raises."""
+    """The list that `alloc` gave, or the error that a pool with too few pages raises; in words what is neither."""
     try:
-        return pool.alloc(count)
+        pages = pool.alloc(count)
     except MemoryError:
         return "a MemoryError"
+    return pages if pages is None or isinstance(pages, list) else f"{shown(pages)}, a {type(pages).__name__}"
 
 
 def given_back(pool: Any, pages: Any) -> str:

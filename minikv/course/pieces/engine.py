@@ -17,7 +17,7 @@ from minikv.course.pieces.shell import CacheShell, ManagerShell, SequenceShell
 
 
 class Pool:
-    """Which pages are free: a stack of them, and a mark for each page that is in use."""
+    """Which pages are free: a stack of them, and a mark for each page in use."""
 
     def __init__(self, size):
         self.size = size
@@ -40,7 +40,7 @@ class Pool:
 
 # %% 2.1 alloc
 def alloc(pool, count):
-    """Take `count` pages off the stack, or none: raise a MemoryError if there are fewer."""
+    """Take `count` pages off the stack, or raise a MemoryError and take none."""
     if count > len(pool.stack):
         raise MemoryError(f"{count} pages wanted, {len(pool.stack)} free")
     pages = [pool.stack.pop() for _ in range(count)]
@@ -62,7 +62,7 @@ def guard(pool, pages):
 
 # %% 2.3 free
 def free(pool, pages):
-    """Give all `pages` back, the first one on top, or none: raise a ValueError."""
+    """Give all `pages` back, the first one on top, or raise a ValueError."""
     wrong = guard(pool, pages)
     if wrong is not None:
         raise ValueError(f"page {wrong} cannot be given back")
