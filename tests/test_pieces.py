@@ -9,10 +9,10 @@ import pytest
 from chapters import REBUILT, code_cells, code_under, load, markdown
 
 from minikv.course.pieces import accepted, begin, check, fold, guess, hint, mine, progress, solution, source
-from minikv.course.pieces.mine import assembled, kept_sections
+from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
-from minikv.course.pieces.sections import ENGINE, engine_sections, ours, run_section, sections
+from minikv.course.pieces.sections import ENGINE, engine_sections, ours, run_section
 from minikv.course.pieces.trial import judge, known_mistake, reference_world
 
 PIECES = all_pieces()
@@ -495,12 +495,6 @@ def test_much_of_the_code_under_build_it_is_the_learners():
     own, others = (sum(counts) for counts in zip(*found.values()))
     assert own / (own + others) >= SHARE, found
     assert all(own / (own + others) >= 0.3 for own, others in found.values()), found
-
-
-def test_the_printed_solutions_are_one_file_that_is_not_long():
-    text = assembled({piece.id: piece.solution for piece in PIECES})
-    assert len(text.splitlines()) < 300
-    assert not [section.id for section in sections(text) if "ours(" in section.text]
 
 
 @each_rebuilt

@@ -53,8 +53,8 @@ class CacheShell:
 
     def reset(self) -> None:
         """Forget everything, or raise `LockError` while anything is locked."""
-        if self.protected:
-            raise LockError(f"cannot reset: {self.protected_size} tokens are locked")
+        if self.held:
+            raise LockError(f"cannot reset: {len(self.held)} handles are locked, {self.protected_size} tokens")
         self.clear()
 
     # -- what goes in, and what comes out ---------------------------------------------------------------------------
@@ -149,11 +149,12 @@ class CacheShell:
             name = f"node {bounded(node.tokens)}"
             if self._path(node) is None or len(node.tokens) != len(node.slots):
                 raise InvariantError(f"{name}: its parent, its key or its slots do not fit")
-            if twice := [page for page in node.slots if page in owners]:
-                raise InvariantError(f"{name}: page {twice[0]} is cached twice, {owners[twice[0]]} has it too")
+            for page in node.slots:
+                if page in owners:
+                    raise InvariantError(f"{name}: page {page} is cached twice, {owners[page]} has it too")
+                owners[page] = name
             if node.locks < max((child.locks for child in node.children.values()), default=0):
                 raise InvariantError(f"{name}: {node.locks} locks, fewer than on a node below it")
-            owners.update(dict.fromkeys(node.slots, name))
             counted[node.locks > 0] += len(node.tokens)
         if (counted[False], counted[True]) != (self.evictable, self.protected):
             found = f"{counted[False]} evictable and {counted[True]} protected pages are counted"
