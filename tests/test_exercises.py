@@ -128,7 +128,7 @@ def test_the_fewest_moves_of_chapter_06_are_what_a_search_over_all_orders_finds(
 
 @settings(max_examples=20)
 @given(st.integers(0, 5), st.integers(0, 5))
-def test_two_programs_take_turns_as_exercise_7_2_says(a, b):
+def test_two_programs_take_turns_as_exercise_7_4_says(a, b):
     assert all_orders((a, b)) == orders(a, b)
 
 

@@ -163,6 +163,18 @@ def test_a_managers_steps_belong_to_its_own_operation():
     assert film.why(2).events[-1] == "taken by step 3 (start [1 2 3])"
 
 
+def test_of_the_learners_engine_the_verbs_are_heard_and_not_what_stands_around_them():
+    from minikv.course.pieces.sections import engine_world
+
+    with record(manager := engine_world()["CacheManager"](4)) as film:
+        manager.advance(first := manager.start([1, 2]))
+        manager.finish(first)
+    assert [frame.op for frame in film] == ["start", "start [1 2]", "advance s1", "finish s1"]
+    verbs = [words.split(" ")[0] for words in film.at(-1).inner_words]
+    assert {"insert", "lock", "free"} <= set(verbs)
+    assert not {"inserted", "protect", "expose", "take_receipt"} & set(verbs)
+
+
 def test_without_the_manager_its_steps_are_frames():
     manager = Manager()
     with record(manager.cache, manager._pool) as film:

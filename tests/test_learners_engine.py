@@ -146,3 +146,64 @@ def test_a_request_without_room_holds_nothing():
     with pytest.raises(OutOfPages):
         manager.start([1, 2, 9, 9])
     assert (manager.pool.num_free, manager.cache.protected_size) == (1, 3)
+
+
+TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=8)
+LIFE_STEP = st.one_of(
+    st.tuples(st.just("start"), st.just(0), TOKENS),
+    st.tuples(st.sampled_from(["advance", "checkpoint", "finish", "abort"]), st.integers(0, 7), st.none()),
+    st.tuples(st.just("extend"), st.integers(0, 7), TOKENS),
+)
+
+
+def live(manager, running, step):
+    """Do one step of a life, among the requests that run; whether there was room for it."""
+    verb, which, tokens = step
+    try:
+        if verb == "start":
+            running.append(manager.start(tokens))
+        elif running:
+            getattr(manager, verb)(running[which % len(running)], *([tokens] if tokens else []))
+    except OutOfPages:
+        return False
+    finally:
+        running[:] = [sequence for sequence in running if sequence.state == "running"]
+    return True
+
+
+@settings(max_examples=200)
+@given(st.sampled_from([1, 2, 3]), st.lists(LIFE_STEP, max_size=25))
+def test_its_manager_lives_as_the_packages_does_while_there_is_room(page_size, steps):
+    ours, theirs, mine, others = OWN["CacheManager"](500, page_size), CacheManager(500, page_size), [], []
+    for step in steps:
+        assert live(ours, mine, step)
+        assert live(theirs, others, step)
+        assert [(s.shared, s.computed, len(s.row)) for s in mine] == [
+            (s.shared, s.computed, len(s.pages)) for s in others
+        ]
+        assert (ours.pool.num_free, ours.cache.total_size) == (theirs.pool.num_free, theirs.cache.total_size)
+
+
+@settings(max_examples=200)
+@given(st.sampled_from([1, 2, 3]), st.lists(LIFE_STEP, max_size=25))
+def test_each_page_of_its_manager_has_one_owner_where_there_is_little_room(page_size, steps):
+    manager, running = OWN["CacheManager"](12 // page_size, page_size), []
+    for step in steps:
+        before = (manager.pool.num_free, len(running))
+        if not live(manager, running, step) and step[0] == "extend":
+            assert (manager.pool.num_free, len(running)) == before
+        manager.check()
+    for sequence in running:
+        manager.abort(sequence)
+    manager.check()
+    assert manager.available_size == 12 // page_size * page_size
+
+
+def test_a_request_that_is_over_cannot_end_again():
+    manager = OWN["CacheManager"](8, 2)
+    manager.finish(first := manager.start([1, 2, 3]))
+    other = manager.start([1, 2, 4])
+    with pytest.raises(ValueError, match="does not run here: it is over"):
+        manager.abort(first)
+    assert other.row == [0, 1]
+    manager.check()

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
 
-from minikv import CacheManager, OutOfPages, RadixCache
+from minikv import CacheManager, RadixCache
 
 PARTS = ["The problem", "The picture", "Build it", "The same in `minikv`", "Play", "Exercises", "What it cost",
          "In real engines", "Recap"]  # fmt: skip
@@ -354,67 +354,6 @@ def test_chapter_06_copies_pages_as_the_package_does(pages, count):
         assert theirs.read(layer, range(8))[0].tolist() == ours.kv.flatten(0, 1)[:, layer, 0].tolist()
 
 
-LIFE_STEP = st.one_of(
-    st.tuples(st.just("start"), PROMPT),
-    st.tuples(st.sampled_from(["advance", "checkpoint", "finish", "abort"]), st.integers(0, 7)),
-    st.tuples(st.just("extend"), st.tuples(st.integers(0, 7), PROMPT)),
-)
-
-
-@settings(max_examples=200)
-@given(st.sampled_from([1, 2, 3]), st.lists(LIFE_STEP, max_size=25))
-def test_chapter_07_builds_the_packages_manager(page_size, steps):
-    """The same rows, free pages and cached tokens after every step, the same refusals; the audit and check agree."""
-    names = built("07")
-    ours, theirs, pairs = (
-        names["Manager"](12 // page_size, page_size, rows=30),
-        CacheManager(12 // page_size, page_size, RadixCache(page_size, evict_by="page")),
-        [],
-    )
-    for verb, what in steps:
-        outcomes = []
-        picked, more = what if verb == "extend" else (what, None)
-        for manager in (ours, theirs):
-            try:
-                if verb == "start":
-                    outcomes.append(manager.start(more or what))
-                elif pairs:
-                    outcomes.append(life_step(manager, pairs[picked % len(pairs)][len(outcomes)], verb, more, names))
-            except OutOfPages as error:
-                outcomes.append(str(error))
-        if verb == "start" and not isinstance(outcomes[0], str):
-            pairs.append(outcomes)
-        else:
-            assert outcomes[:1] == outcomes[1:]
-        pairs = [pair for pair in pairs if pair[1].state == "running"]
-        for mine, yours in pairs:
-            assert ours.slots(mine)[: len(mine.tokens)].tolist() == yours.slots.tolist()
-            assert (mine.shared, mine.computed) == (yours.shared, yours.computed)
-        assert ours.pool.num_free == theirs.pool.num_free
-        assert ours.cache.total_size == theirs.cache.total_size
-        names["audit"](ours)
-        theirs.check()
-
-
-@pytest.mark.parametrize(("rows", "refused"), [(1, [1, 2, 4]), (2, [1, 2, 3, 4, 5, 6, 7, 8])])
-def test_chapter_07s_manager_holds_nothing_after_a_start_that_has_no_row_or_no_pages(rows, refused):
-    manager = built("07")["Manager"](num_pages=6, rows=rows)
-    built("07")["compute"](manager, first := manager.start([1, 2, 3]))
-    manager.finish(first)
-    manager.start([9])
-    before = (manager.pool.num_free, manager.table.num_free, manager.cache.protected_size)
-    with pytest.raises(OutOfPages):
-        manager.start(refused)
-    assert (manager.pool.num_free, manager.table.num_free, manager.cache.protected_size) == before
-    built("07")["audit"](manager)
-
-
-def life_step(manager, request, verb, more, names):
-    if verb == "advance" and not isinstance(manager, CacheManager):
-        return names["compute"](manager, request)
-    return getattr(manager, verb)(request, *([] if more is None else [more]))
-
-
 WORKLOAD = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=6)
 
 
@@ -422,7 +361,7 @@ WORKLOAD = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_si
 @given(WORKLOAD, st.integers(1, 6), st.integers(17, 40), st.integers(4, 16), st.integers(1, 4))
 def test_chapter_08_builds_the_packages_engine(prompts, new, pages, budget, most):
     """Tokens, counts, steps and preemptions are the same for every request; neither leaves anything behind."""
-    from minikv import CacheManager, CanaryModel, Engine, Scheduler
+    from minikv import CanaryModel, Engine, Scheduler
 
     names, pools = built("08"), [CacheManager(pages) for _ in range(2)]
     ours = names["BareEngine"](CanaryModel(9), pools[0], most, budget)

@@ -45,6 +45,14 @@ def unlock(manager, sequence):
     manager.cache.unlock(sequence.handle)
 
 
+def forget_the_lock(manager, sequence):
+    sequence.handle = None
+
+
+def share_one_more(manager, sequence):
+    sequence.shared += 1
+
+
 @pytest.mark.parametrize(
     ("mistake", "said"),
     [
@@ -54,6 +62,8 @@ def unlock(manager, sequence):
         (cache_its_own, "page 2 has two owners: the cache and request 2"),
         (lock_twice, "page 0 has 2 locks and 1 reader"),
         (unlock, "page 0 has 0 locks and 1 reader"),
+        (forget_the_lock, "request 2 shares 2 tokens, but it has no lock"),
+        (share_one_more, "request 2 shares 3 tokens, but its lock is on 2"),
     ],
 )
 def test_a_mistake_is_named(mistake, said):

@@ -1,11 +1,10 @@
-"""The exercises of chapter 07: what goes back at the end, every order of two, and an abort after a checkpoint."""
+"""The exercises of chapter 07: every order of two requests, and an abort after a checkpoint."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
 import itertools
-from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,19 +14,6 @@ from minikv.course.exercises.judge import Script
 from minikv.errors import OutOfPages
 from minikv.pools import FreeListPool
 from minikv.prefix import RadixCache
-
-
-def given_back(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    """The slots of `row` that go back to the pool when its request finishes, in the order of the row.
-
-    The request reads `shared` tokens from the cache and `computed` have keys and values by now; when they were
-    published, `there` of them had been cached already. `row` has a slot for each token of its whole pages.
-
-    >>> given_back([8, 9, 4, 5, 6, 7], shared=2, there=4, computed=5, page_size=2)
-    [4, 5, 6, 7]
-    """
-    published = computed // page_size * page_size
-    return [*row[shared:there], *row[published:]]
 
 
 def orders(a: int, b: int) -> list[str]:
@@ -115,62 +101,6 @@ class CarelessDesk(Desk):
         request = self.requests.pop(name)
         self.pool.free(request.slots[request.cached :])
         self.cache.unlock(request.handle)
-
-
-def _tail_only(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return list(row[computed // page_size * page_size :])
-
-
-def _duplicates_only(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return list(row[shared:there])
-
-
-def _from_zero(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return [*row[:there], *row[computed // page_size * page_size :]]
-
-
-def _half_pages_too(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return [*row[shared:there], *row[computed:]]
-
-
-def _rounded_up(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return [*row[shared:there], *row[-(-computed // page_size) * page_size :]]
-
-
-def _as_abort(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return list(row[shared:])
-
-
-def _what_is_new(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return list(row[there : computed // page_size * page_size])
-
-
-def _all_but_the_new(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return sorted(given_back(row, shared, there, computed, page_size))
-
-
-def _tail_first(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return [*row[computed // page_size * page_size :], *row[shared:there]]
-
-
-def _pages_as_tokens(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return [*row[shared:there], *row[computed // page_size :]]
-
-
-def _places(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return given_back(range(len(row)), shared, there, computed, page_size)
-
-
-def _not_computed(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return list(row[computed:])
-
-
-def _behind_there(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[int]:
-    return list(row[there:])
-
-
-def _nested(row: Sequence[int], shared: int, there: int, computed: int, page_size: int) -> list[Sequence[int]]:
-    return [row[shared:there], row[computed // page_size * page_size :]]
 
 
 def _alphabet(a: int, b: int) -> list[str]:
@@ -283,47 +213,9 @@ def _praise(script: Script) -> str:
     return "Can you make it give somebody a slot that the tree holds?"
 
 
-@st.composite
-def _ends(draw: st.DrawFn) -> tuple[list[int], int, int, int, int]:
-    size, first = draw(st.integers(1, 4)), draw(st.integers(0, 20))
-    shared, there, published = (draw(st.integers(0, 2)) for _ in range(3))
-    there, published = shared + there, shared + there + published
-    row = draw(st.permutations(range(first, first + published + draw(st.integers(0, 2)))))
-    left = draw(st.integers(0, size - 1)) if len(row) > published else 0
-    slots = [page * size + at for page in row for at in range(size)]
-    return slots, shared * size, there * size, published * size + left, size
-
-
 EXERCISES = (
     Exercise(
-        id="7.1",
-        name="given_back",
-        reference=given_back,
-        cases=[([3], 0, 0, 1, 1), ([3, 4], 0, 0, 1, 1), ([3, 4], 0, 1, 2, 1), ([4, 5, 6, 7], 0, 0, 3, 2),
-               ([8, 9, 4, 5], 2, 2, 4, 2), ([8, 9, 4, 5, 6, 7], 2, 4, 5, 2), ([8, 9, 6, 7, 4, 5], 0, 2, 4, 2),
-               ([0, 1, 2, 3], 4, 4, 4, 4), ([9, 5, 7, 2], 1, 2, 3, 1)],
-        strategy=_ends(),
-        hint="two regions go back: the duplicates [shared, there), and all behind the last page that was published",
-        wrong=(
-            Wrong(_tail_only, "what the cache had already, [shared, there), you computed twice: yours go back as well"),
-            Wrong(_duplicates_only, "what was not published goes back too, or it is lost: half a page and the rest"),
-            Wrong(_from_zero, "the first `shared` slots are the cache's: you only read them, so never free them"),
-            Wrong(_half_pages_too, "only whole pages are published: round computed down to a multiple of page_size"),
-            Wrong(_rounded_up, "a page that is half computed is not published: it goes back, so round down, not up"),
-            Wrong(_as_abort, "that is an abort: what you published, [there, ..), is the cache's now"),
-            Wrong(_what_is_new, "that is the part that the cache keeps: give back the others that are yours"),
-            Wrong(_all_but_the_new, "keep the order of the row: slots need not be sorted"),
-            Wrong(_tail_first, "keep the order of the row: the duplicates stand before the tail"),
-            Wrong(_pages_as_tokens, "computed // page_size counts pages; to cut the row, make tokens of them again"),
-            Wrong(_places, "these are places in the row: give back the slots that stand there"),
-            Wrong(_not_computed, "half a page is not published: round down; and what you computed twice goes back"),
-            Wrong(_behind_there, "from `there` on, whole pages that you computed are the cache's now: what lies before "
-                  "them goes back, and what lies behind"),
-            Wrong(_nested, "one flat list of slots: join the two regions"),
-        ),
-    ),
-    Exercise(
-        id="7.2",
+        id="7.4",
         name="orders",
         reference=orders,
         cases=[(1, 0), (0, 2), (1, 1), (2, 1), (1, 2), (2, 2), (3, 2), (0, 0)],
@@ -347,7 +239,7 @@ EXERCISES = (
         ),
     ),
     Hunt(
-        id="7.3",
+        id="7.5",
         name="CarelessDesk",
         careless=CarelessDesk,
         reference=Desk,

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from minikv.course.film.rows import RequestView, lines_of
@@ -26,6 +27,7 @@ VERBS = {
 _PARTS = {"manager": ("cache", "pool", "table"), "engine": ("manager",)}
 _READERS = ("check", "nodes", "version", "slots", "length", "request")
 _READING = ("_", "is_", "num_", "as_", "can_", "get_")
+_PIECES = str(Path(__file__).parents[1] / "pieces")
 Label = Callable[[list[Any]], str]
 
 
@@ -122,12 +124,16 @@ def _is_part(value: Any, kinds: tuple[str, ...]) -> bool:
 
 
 def verbs_of(thing: Any) -> list[str]:
-    """The methods that a film listens to: the verbs of its kind, and any other that might change something."""
+    """The methods that a film listens to: the verbs of its kind, and any other that might change something.
+
+    Of the learner's engine, the verbs alone: what stands around the pieces is not what a chapter is about.
+    """
     kind = kind_of(thing)
     known = [verb for verb in VERBS[kind] if callable(getattr(thing, verb, None))]
     if kind in ("pool", "table", "engine"):
         return known
-    own = (name for name, _ in inspect.getmembers(type(thing), inspect.isfunction))
+    methods = inspect.getmembers(type(thing), inspect.isfunction)
+    own = (name for name, method in methods if not method.__code__.co_filename.startswith(_PIECES))
     return known + [n for n in own if n not in known and n not in _READERS and not n.startswith(_READING)]
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.observe import told
-from minikv.course.pieces.owners import name_of, whose
+from minikv.course.pieces.owners import audit, name_of, whose
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.course.pieces.sections import World
-from minikv.errors import OutOfPages
+from minikv.course.pieces.trial import ALL_RIGHT
+from minikv.errors import InvariantError, OutOfPages
 from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.snapshot import plain
 
@@ -74,10 +75,27 @@ class _Desk:
             _require_list(sequence)
         self.manager.pool.stack.sort(reverse=True)  # in which order pages went back is nobody's business
         return {
+            "the audit": self.audited(),
             "who owns what": whose(self.manager),
-            "who runs": "; ".join(map(_told, self.manager.sequences)) or "nobody",
+            "who runs": self.each(lambda sequence: "runs"),
+            "the rows, in pages": self.each(lambda sequence: told(sequence.row)),
+            "shared and computed tokens": self.each(lambda sequence: f"{sequence.shared} and {sequence.computed}"),
+            "the namespaces": self.each(lambda sequence: repr(sequence.namespace)),
             "what attention reads": self.read(),
         }
+
+    def each(self, what: Callable[[Any], str]) -> str:
+        """Something of every running request, in words."""
+        said = [f"{name_of(sequence)}: {what(sequence)}" for sequence in self.manager.sequences]
+        return "; ".join(said) or "nobody runs"
+
+    def audited(self) -> str:
+        """The first page that is lost, has two owners, or is read or locked wrongly."""
+        try:
+            audit(self.manager)
+        except InvariantError as error:
+            return str(error)
+        return ALL_RIGHT
 
     def read(self) -> str:
         """Whether each running request finds what it computed or was promised."""
@@ -87,7 +105,7 @@ class _Desk:
                 self.canary.read(sequence.tokens[:done], plain(sequence.slots)[:done], sequence.namespace)
             except CanaryError as error:
                 return f"{name_of(sequence)}: {' '.join(str(error).split())}"
-        return "what was computed for it"
+        return ALL_RIGHT
 
 
 def _refused(verb: Any, *given: Any) -> Any:
@@ -102,15 +120,6 @@ def _require_list(sequence: Any) -> None:
     """A `TypeError` that says what is wrong with a row, if it is not a list."""
     if not isinstance(sequence.row, list):
         raise TypeError(f"the row is {sequence.row!r:.60}: expected a list of page numbers")
-
-
-def _told(sequence: Any) -> str:
-    """A request in words."""
-    locked = "no lock" if sequence.handle is None else f"a lock on {sequence.handle.length} tokens"
-    row = " ".join(map(str, sequence.row))
-    read = f"shared {sequence.shared}, computed {sequence.computed} of {len(sequence.tokens)}"
-    where = "" if sequence.namespace is None else f", namespace {sequence.namespace!r}"
-    return f"{name_of(sequence)}: row [{row}], {read}, {locked}{where}"
 
 
 def play_day(world: World, case: Any) -> Iterator[Shot]:

@@ -6,6 +6,7 @@ other reads it; with none it is lost. What a request reads from the cache must b
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from minikv.errors import InvariantError
@@ -55,21 +56,34 @@ def audit(manager: Any) -> None:
     if lost:
         raise InvariantError(f"page {lost[0]} has no owner: it is lost")
     _audit_readers(manager, owners)
+    _audit_locks(manager)
 
 
 def _audit_readers(manager: Any, owners: dict[int, str]) -> None:
-    readers = dict.fromkeys(owners, 0)
+    """What a request reads as the cache's is the cache's, and its own lock covers just that."""
     for sequence in manager.running:
-        for page in sequence.row[: sequence.shared // manager.page_size]:
+        for page in _shared(manager, sequence):
             if owners.get(page) != CACHE:
                 owner = owners.get(page, "nobody")
                 raise InvariantError(f"{name_of(sequence)} reads page {page} from the cache, but {owner} has it")
-            readers[page] += 1
+        locked = getattr(sequence.handle, "length", None)
+        if locked != sequence.shared:
+            its_lock = "it has no lock" if locked is None else f"its lock is on {locked}"
+            raise InvariantError(f"{name_of(sequence)} shares {sequence.shared} tokens, but {its_lock}")
+
+
+def _audit_locks(manager: Any) -> None:
+    """Each cached page has one lock for each of its readers."""
+    readers = Counter(page for sequence in manager.running for page in _shared(manager, sequence))
     for node in manager.cache.nodes():
         for page in node.slots:
             if node.locks != readers[page]:
                 locks, many = _count(node.locks, "lock"), _count(readers[page], "reader")
                 raise InvariantError(f"page {page} has {locks} and {many}")
+
+
+def _shared(manager: Any, sequence: Any) -> list[int]:
+    return [int(page) for page in sequence.row[: sequence.shared // manager.page_size]]
 
 
 def _count(number: int, what: str) -> str:

@@ -48,7 +48,8 @@ def _text_of(thing: Any) -> str:
     if str(ENGINE) in {method.__code__.co_filename for method in methods}:
         text = ENGINE.read_text("utf-8")
         found = (part for part in ast.parse(text).body if isinstance(part, ast.ClassDef))
-        return next(ast.get_source_segment(text, part) or "" for part in found if part.name == thing.__name__)
+        part = next(part for part in found if part.name == thing.__name__)
+        return "\n".join(text.splitlines()[part.lineno - 1 : part.end_lineno])
     return inspect.getsource(thing)
 
 
