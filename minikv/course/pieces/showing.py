@@ -27,7 +27,11 @@ class Code:
         from pygments.formatters import HtmlFormatter
         from pygments.lexers import PythonLexer
 
-        html = highlight(self.text, PythonLexer(), HtmlFormatter(noclasses=True, nobackground=True))
+        html = highlight(
+            self.text,
+            PythonLexer(),
+            HtmlFormatter(noclasses=True, nobackground=True, prestyles="font-family:monospace"),
+        )
         return {"text/plain": self.text, "text/html": html}
 
 
