@@ -16,7 +16,7 @@ from project import ROOT
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 REBUILT = [
-    path for path in NOTEBOOKS if path.stem[:2] in ("02", "03", "04", "05", "07")
+    path for path in NOTEBOOKS if path.stem[:2] in ("02", "03", "04", "05", "07", "08")
 ]  # in which the learner writes the pieces
 READ_THROUGH = [path for path in NOTEBOOKS if path not in REBUILT]
 

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_interleave import all_orders
 
-from minikv import CacheManager, CanaryModel, Engine, NoCache, Scheduler, progress
+from minikv import CacheManager, CanaryModel, Engine, LongestPrefixFirst, NoCache, Scheduler, progress
 from minikv.course.exercises import exercise as exercise_module
 from minikv.course.exercises import judge
 from minikv.course.exercises.ch06 import fewest_moves
 from minikv.course.exercises.ch07 import orders
-from minikv.course.exercises.ch08 import finished
+from minikv.course.exercises.ch08 import finished, let_in
 from minikv.course.exercises.exercise import CHAPTERS, Exercise, Hunt, check, exercises_of, find_exercise
 from minikv.course.exercises.judge import Script
 
@@ -165,9 +165,9 @@ def test_the_form_of_a_call_with_a_single_argument_is_shown(capsys):
     ],
 )
 def test_a_line_that_nobody_jumps_gets_a_hint_that_fits_it(case, hint, capsys):
-    check("8.3", lambda: case)
+    check("8.5", lambda: case)
     said = capsys.readouterr().out
-    assert said.startswith("❌ 8.3 ")
+    assert said.startswith("❌ 8.5 ")
     assert f"Hint: {hint}" in said
 
 
@@ -182,6 +182,17 @@ def test_the_engine_in_numbers_of_chapter_08_ends_as_the_engine_does(slots, requ
         ended = [event.request for event in engine.step() if event.request.is_over]
         over += sorted(asked.index(request) for request in ended)
     assert finished(slots, requests) == over
+
+
+@given(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 3))
+def test_the_order_of_chapter_08_is_that_in_which_the_scheduler_lets_requests_in(cached, max_overtakes):
+    manager = CacheManager(sum(cached) + 2 * len(cached) + 1)
+    engine = Engine(CanaryModel(1000), manager, Scheduler(manager, 1000, 1, LongestPrefixFirst(), max_overtakes))
+    prefixes = [[number] * length for number, length in enumerate(cached)]
+    engine.generate([prefix for prefix in prefixes if prefix], 1)  # they are cached now
+    prompts = [[*prefix, 500 + number, 999] for number, prefix in enumerate(prefixes)]
+    came = [event.request.number for event in engine.stream(prompts, 1)]
+    assert let_in(cached, max_overtakes) == [number - min(came) for number in came]
 
 
 # -- check never raises ---------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
 
-from minikv import CacheManager, RadixCache
+from minikv import RadixCache
 
 PARTS = ["The problem", "The picture", "Build it", "The same in `minikv`", "Play", "Exercises", "What it cost",
          "In real engines", "Recap"]  # fmt: skip
@@ -352,52 +352,3 @@ def test_chapter_06_copies_pages_as_the_package_does(pages, count):
     theirs.copy_pages(src, dst)
     for layer in range(4):
         assert theirs.read(layer, range(8))[0].tolist() == ours.kv.flatten(0, 1)[:, layer, 0].tolist()
-
-
-WORKLOAD = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=12), min_size=1, max_size=6)
-
-
-@settings(max_examples=50, deadline=None)
-@given(WORKLOAD, st.integers(1, 6), st.integers(17, 40), st.integers(4, 16), st.integers(1, 4))
-def test_chapter_08_builds_the_packages_engine(prompts, new, pages, budget, most):
-    """Tokens, counts, steps and preemptions are the same for every request; neither leaves anything behind."""
-    from minikv import CanaryModel, Engine, Scheduler
-
-    names, pools = built("08"), [CacheManager(pages) for _ in range(2)]
-    ours = names["BareEngine"](CanaryModel(9), pools[0], most, budget)
-    asks = [names["Ask"](prompt, new) for prompt in prompts]
-    names["serve"](ours, asks)
-    theirs = Engine(CanaryModel(9), pools[1], Scheduler(pools[1], budget, most, min_awaited_prefix=None))
-    found = theirs.generate(prompts, new)
-    mine = [(ask.tokens[ask.prompt :], ask.computed, ask.first) for ask in asks]
-    assert mine == [(got.tokens, got.computed, got.first_token_steps) for got in found]
-    assert ours.preempted == sum(got.preemptions for got in found)
-    assert (len(ours.log), sum(ours.log)) == (theirs.scheduler.step, sum(got.computed for got in found))
-    for manager in pools:
-        manager.check()
-        assert manager.available_size == pages
-
-
-@given(st.permutations(range(16)), st.integers(1, 6), st.integers(0, 5))
-def test_chapter_08_attends_as_the_package_does(slots, width, start):
-    """One head, through any slots: the package divides by the root of the head's size, and the chapter does not."""
-    import torch
-
-    from minikv import Chunk, KVShape, KVStore
-    from minikv.serving.attention import StepAttention
-    from minikv.serving.batch import Batch
-
-    names, tokens = built("08"), [7, 1, 8, 2, 8, 1, 8, 2, 8, 4, 5][: start + width]
-    row = list(slots[: start + width])
-    x = names["EMBED"][tokens]
-    names["attention"](Chunk(tokens[:start], 0, row[:start])) if start else None
-    chunk = Chunk(tokens[start:], start, row)
-    ours = names["attention"](chunk)
-    k, v = (names[side][row][:, None] for side in ("keys", "values"))
-    assert torch.equal(k[:, 0], x @ names["K"])
-    store = KVStore(KVShape(1, num_kv_heads=1, head_dim=k.shape[2]), 16, dtype=k.dtype)
-    store.write(0, row[:start], k[:start], v[:start])
-    theirs = StepAttention(Batch([chunk], 10, x), store)
-    theirs.write(0, k[start:], v[start:])
-    got = theirs(0, (x[start:] @ names["Q"])[:, None] * k.shape[2] ** 0.5, k[start:], v[start:])
-    assert torch.allclose(ours, got[:, 0], atol=1e-6)

@@ -1,4 +1,4 @@
-"""The exercises of chapter 08: the shares of a step, an order without starvation, and the wrong end of the line."""
+"""The exercises of chapter 08: an order without starvation, and the wrong end of the line."""
 
 from __future__ import annotations
 
@@ -7,28 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from hypothesis import strategies as st
 
 from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
-from minikv.manager import CacheManager
-from minikv.serving import Engine, LongestPrefixFirst, Scheduler
-from minikv.testing.canary_model import CanaryModel
 
 _Queue = list[int]
 _Requests = Sequence[tuple[int, int]]
 _Case = tuple[int, list[tuple[int, int]]]
-
-
-def shares(budget: int, left: Sequence[int]) -> list[int]:
-    """How many tokens each running request gets in the next step, when `left[i]` are left of request `i` to compute.
-
-    Requests with a single token left decode, and come first; then the others, in order.
-
-    >>> shares(8, [10, 1, 4])
-    [7, 1, 0]
-    """
-    found = [0] * len(left)
-    for i in sorted(range(len(left)), key=lambda i: left[i] > 1):
-        found[i] = min(budget, left[i])
-        budget -= found[i]
-    return found
 
 
 def let_in(cached: Sequence[int], max_overtakes: int) -> list[int]:
@@ -39,13 +21,21 @@ def let_in(cached: Sequence[int], max_overtakes: int) -> list[int]:
     >>> let_in([0, 2, 3], max_overtakes=1)
     [2, 0, 1]
     """
-    manager = CacheManager(sum(cached) + 2 * len(cached) + 1)
-    engine = Engine(CanaryModel(1000), manager, Scheduler(manager, 1000, 1, LongestPrefixFirst(), max_overtakes))
-    prefixes = [[number] * length for number, length in enumerate(cached)]
-    engine.generate([prefix for prefix in prefixes if prefix], 1)  # they are cached now
-    prompts = [[*prefix, 500 + number, 999] for number, prefix in enumerate(prefixes)]
-    came = [event.request.number for event in engine.stream(prompts, 1)]
-    return [number - min(came) for number in came]
+    return _chosen(cached, lambda often: often >= max_overtakes, lambda tired: tired[0])
+
+
+def _chosen(
+    cached: Sequence[int], is_tired: Callable[[int], bool], pick: Callable[[_Queue], int], everybody: bool = False
+) -> list[int]:
+    """The rule with parts to exchange: who is tired, who of the tired is picked, and who counts as overtaken."""
+    waiting, overtaken, order = list(range(len(cached))), [0] * len(cached), []
+    while waiting:
+        tired = [i for i in waiting if is_tired(overtaken[i])]
+        order.append(pick(tired) if tired else max(waiting, key=lambda i: cached[i]))
+        waiting.remove(order[-1])
+        for i in waiting:
+            overtaken[i] += everybody or i < order[-1]
+    return order
 
 
 def serving(slots: int, requests: _Requests, wait_again: Callable[[_Queue, int], _Queue]) -> Iterator[int]:
@@ -85,83 +75,6 @@ def careless_finished(slots: int, requests: _Requests) -> list[int]:
 
 
 # -- wrong answers ----------------------------------------------------------------------------------------------------
-
-
-def _given(budget: int, left: Sequence[int], order: Sequence[int]) -> list[int]:
-    found = [0] * len(left)
-    for i in order:
-        found[i] = min(budget, left[i])
-        budget -= found[i]
-    return found
-
-
-def _in_order(budget: int, left: Sequence[int]) -> list[int]:
-    return _given(budget, left, range(len(left)))
-
-
-def _all_that_is_left(budget: int, left: Sequence[int]) -> list[int]:
-    return list(left)
-
-
-def _shortest_first(budget: int, left: Sequence[int]) -> list[int]:
-    return _given(budget, left, sorted(range(len(left)), key=lambda i: left[i]))
-
-
-def _decoding_is_free(budget: int, left: Sequence[int]) -> list[int]:
-    return _given(budget + sum(n == 1 for n in left), left, sorted(range(len(left)), key=lambda i: left[i] > 1))
-
-
-def _whole_prompts(budget: int, left: Sequence[int]) -> list[int]:
-    return [got if got == wanted else 0 for got, wanted in zip(shares(budget, left), left)]
-
-
-def _as_they_are_given(budget: int, left: Sequence[int]) -> list[int]:
-    order = sorted(range(len(left)), key=lambda i: left[i] > 1)
-    return [shares(budget, left)[i] for i in order]
-
-
-def _without_the_empty_handed(budget: int, left: Sequence[int]) -> list[int]:
-    return [count for count in shares(budget, left) if count]
-
-
-def _each_alone(budget: int, left: Sequence[int]) -> list[int]:
-    return [min(budget, n) for n in left]
-
-
-def _one_prompt(budget: int, left: Sequence[int]) -> list[int]:
-    first = next((i for i, n in enumerate(left) if n > 1), None)
-    return [got if left[i] == 1 or i == first else 0 for i, got in enumerate(shares(budget, left))]
-
-
-def _decoding_always(budget: int, left: Sequence[int]) -> list[int]:
-    rest = shares(max(0, budget - sum(n == 1 for n in left)), [n for n in left if n > 1])
-    return [1 if n == 1 else rest.pop(0) for n in left]
-
-
-def _whole_prompts_that_fit(budget: int, left: Sequence[int]) -> list[int]:
-    found = [0] * len(left)
-    for i in sorted(range(len(left)), key=lambda i: left[i] > 1):
-        found[i] = left[i] if left[i] <= budget else 0
-        budget -= found[i]
-    return found
-
-
-def _equal_parts(budget: int, left: Sequence[int]) -> list[int]:
-    return [min(n, budget // len(left)) for n in left]
-
-
-def _chosen(
-    cached: Sequence[int], is_tired: Callable[[int], bool], pick: Callable[[_Queue], int], everybody: bool = False
-) -> list[int]:
-    """The rule with its parts exchanged: who is tired, who of the tired is picked, and who counts as overtaken."""
-    waiting, overtaken, order = list(range(len(cached))), [0] * len(cached), []
-    while waiting:
-        tired = [i for i in waiting if is_tired(overtaken[i])]
-        order.append(pick(tired) if tired else max(waiting, key=lambda i: cached[i]))
-        waiting.remove(order[-1])
-        for i in waiting:
-            overtaken[i] += everybody or i < order[-1]
-    return order
 
 
 def _longest_alone(cached: Sequence[int], max_overtakes: int) -> list[int]:
@@ -237,35 +150,11 @@ def _advice(case: _Case) -> str | None:
     return "a request that waits behind must come in before the preempted one, and be done before it: let it be short"
 
 
-_SHARES = st.tuples(st.integers(0, 12), st.lists(st.integers(1, 8), max_size=5))
 _ORDERS = st.tuples(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 3))
 
 EXERCISES = (
     Exercise(
-        id="8.1",
-        name="shares",
-        reference=shares,
-        cases=[(8, []), (8, [1]), (8, [1, 1]), (8, [5, 9]), (3, [5]), (8, [10, 1]), (8, [10, 1, 4]), (9, [4, 1, 3, 1]),
-               (6, [5, 2, 1]), (2, [1, 7, 1])],
-        strategy=_SHARES,
-        hint="first one token for each that decodes, then as much as is left of the budget for the others, in order",
-        wrong=(
-            Wrong(_in_order, "a decoding request comes first, wherever it stands in the list"),
-            Wrong(_all_that_is_left, "a step has only so many tokens: stop when the budget is spent"),
-            Wrong(_shortest_first, "among requests that read their prompts the order counts, not which has least left"),
-            Wrong(_decoding_is_free, "the tokens of decoding requests are taken from the budget as well"),
-            Wrong(_whole_prompts, "a prompt is read in pieces: give it what is left of the budget"),
-            Wrong(_whole_prompts_that_fit, "a prompt is read in pieces: give it what is left of the budget"),
-            Wrong(_one_prompt, "one prompt may leave something of the budget: the next one gets that"),
-            Wrong(_each_alone, "the budget is one for all: take from it what each of them gets"),
-            Wrong(_decoding_always, "there may be fewer tokens than requests that decode: the last of them get 0"),
-            Wrong(_as_they_are_given, "the result is in the order of the list: share i is request i's"),
-            Wrong(_without_the_empty_handed, "a request that gets nothing is in the list too, with 0"),
-            Wrong(_equal_parts, "do not give equal parts: the earlier request gets all it can use"),
-        ),
-    ),
-    Exercise(
-        id="8.2",
+        id="8.4",
         name="let_in",
         reference=let_in,
         cases=[([], 1), ([3], 0), ([2, 1], 1), ([1, 2], 1), ([1, 1], 1), ([1, 2], 0), ([0, 1, 2], 1), ([0, 2, 3], 1),
@@ -285,7 +174,7 @@ EXERCISES = (
         ),
     ),
     Hunt(
-        id="8.3",
+        id="8.5",
         name="careless_finished",
         careless=careless_finished,
         reference=finished,

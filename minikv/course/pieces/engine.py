@@ -391,7 +391,7 @@ class SlotAttention(AttentionShell):
 
 
 class Scheduler(serving.Scheduler):
-    """Our scheduler, with the learner's shares and the learner's way to take a request out."""
+    """The package's scheduler, which takes the shares of a step from `schedule` and calls `preempt`."""
 
     def share(self, left, budget):
         return schedule(left, budget)

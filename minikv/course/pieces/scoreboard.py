@@ -8,12 +8,11 @@ token that a look-up matches was compared once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 from minikv.course.pieces.checking import own_pieces
-from minikv.course.pieces.piece import all_pieces
 from minikv.course.pieces.shell import CacheShell
 from minikv.serving import Engine, Generation
 from minikv.testing.watch import Call, watch
@@ -23,7 +22,7 @@ Talk = Callable[[Engine], Sequence[Generation]]
 
 @dataclass
 class Score:
-    """What a conversation took; `first_token` has the steps to the first token of each turn."""
+    """What a conversation took; `pieces` is how many of the learner's own run, `first_token` the steps of each turn."""
 
     pieces: str
     lookups: int = 0
@@ -37,7 +36,7 @@ class Score:
 class Scoreboard:
     """The `scores` of several engines, by name; `str()` is a table with a column for each.
 
-    >>> Scoreboard({"a": Score("none", answers=[[7]]), "b": Score("none", answers=[[8]])}).agree
+    >>> Scoreboard({"a": Score("-", answers=[[7]]), "b": Score("-", answers=[[8]])}).agree
     False
     """
 
@@ -54,7 +53,7 @@ class Scoreboard:
         scores = self.scores.values()
         rows = [
             ("", list(self.scores)),
-            ("pieces of yours", [score.pieces for score in scores]),
+            ("pieces that you wrote", [score.pieces for score in scores]),
             ("lookups", [f"{score.lookups:,}" for score in scores]),
             ("nodes visited", [f"{score.nodes:,}" for score in scores]),
             ("tokens compared", [f"{score.compared:,}" for score in scores]),
@@ -75,7 +74,7 @@ def scoreboard(engines: Mapping[str, Engine], talk: Talk) -> Scoreboard:
     >>> engine = Engine(CanaryModel(20), CacheManager(8))
     >>> scoreboard({"ours": engine}, lambda engine: engine.generate([[1, 2, 3]], 2))
                               ours
-    pieces of yours           none
+    pieces that you wrote        -
     lookups                      3
     nodes visited                1
     tokens compared              3
@@ -89,7 +88,7 @@ def scoreboard(engines: Mapping[str, Engine], talk: Talk) -> Scoreboard:
 def _scored(engine: Engine, talk: Talk) -> Score:
     cache = engine.manager.cache
     learners = isinstance(cache, CacheShell)
-    score = Score(f"{len(own_pieces())} of {len(all_pieces())}" if learners else "none")
+    score = Score(str(len(own_pieces())) if learners else "-")
 
     def hear(call: Call) -> None:
         if call.depth == 0 and call.error is None:  # a look-up that another one makes is a part of it
@@ -100,7 +99,7 @@ def _scored(engine: Engine, talk: Talk) -> Score:
 
     stop = watch(cache, ["match_prefix", "acquire", "insert"], hear)
     try:
-        with _counting(cache, score) if learners else _nothing():
+        with _counting(cache, score) if learners else nullcontext():
             found = list(talk(engine))
     finally:
         stop()
@@ -116,11 +115,6 @@ def _depth(node: Any) -> int:
     while node is not None and node.parent is not None:
         node, count = node.parent, count + 1
     return count
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
 
 
 @contextmanager
