@@ -44,7 +44,7 @@ def _missed_pages(subject: Subject, settings: Mapping[str, Any]) -> Iterator[Bre
     """Each time that `check` overlooks a page that is cached twice."""
     for scenario in _TWICE:
         run = SideBySide(subject, 1, settings)
-        replies = [run.world.step(line) for line in scenario.lines]
+        replies = [run.stage.step(line) for line in scenario.lines]
         kept = sum(reply.seen["length"] - reply.seen["prefix_length"] for reply in replies if reply and not reply.error)
         if kept == sum(map(len, ([1, 2], [7, 8])[: len(scenario.lines)])) - (scenario is _TWICE[2]):
             run.lines += scenario.lines
@@ -57,7 +57,7 @@ def _missed_sizes(subject: Subject, settings: Mapping[str, Any]) -> Iterator[Bre
     empty = getattr(SideBySide(subject, 1, settings).index, "__dict__", {}).items()
     for name in sorted(name for name, value in empty if type(value) is int):
         run = SideBySide(subject, 1, settings)
-        run.world.step(scenario.lines[0])
+        run.stage.step(scenario.lines[0])
         before, value = _sizes(run), getattr(run.index, name)
         if value == dict(empty)[name]:  # it does not count anything
             continue

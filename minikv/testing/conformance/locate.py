@@ -1,4 +1,4 @@
-"""Breach what is to be judged: a file or a module, and the classes in it that have the verbs of a cache."""
+"""Breach what is to be judged: a file or a module, and the classes in it that are a cache or a manager."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 
 from minikv.errors import bounded
 
-_VERBS = {"cache": ("match_prefix", "insert")}
+_VERBS = {"cache": ("match_prefix", "insert"), "manager": ("start", "finish", "abort")}
 
 
 def kind_of(found: Any) -> str | None:
     """The kind of a class that has the verbs of one; `None` for anything else, and for a protocol.
 
-    >>> from minikv import NoCache, PrefixCache
-    >>> kind_of(NoCache), kind_of(PrefixCache), kind_of(dict)
-    ('cache', None, None)
+    >>> from minikv import CacheManager, NoCache, PrefixCache
+    >>> kind_of(NoCache), kind_of(CacheManager), kind_of(PrefixCache), kind_of(dict)
+    ('cache', 'manager', None, None)
     """
     if not isinstance(found, type) or getattr(found, "_is_protocol", False):
         return None

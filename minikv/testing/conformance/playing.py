@@ -15,7 +15,7 @@ from minikv.testing.conformance.judging import Mismatch, judge
 from minikv.testing.conformance.naive import NaiveCache
 from minikv.testing.conformance.scenario import Change, Scenario, Stage, Told, imports_for
 from minikv.testing.conformance.sizes import wrong_sizes
-from minikv.testing.conformance.subject import Subject, attempt
+from minikv.testing.conformance.subject import Reply, Subject, attempt
 
 
 class FollowingModel(NaiveCache):
@@ -76,43 +76,64 @@ def _renamed(lines: tuple[str, ...]) -> list[str]:
     found = list(lines)
     for place, line in enumerate(found):
         given = re.match(r"([a-z]\d*) = ", line)
-        if given and not any(re.search(rf"\b{given[1]}[.)]", later) for later in found[place + 1 :]):
+        if given and not any(re.search(rf"\b{given[1]}[.,)]", later) for later in found[place + 1 :]):
             found[place] = line[given.end() :]
     names = [given[1] for line in found if (given := re.match(r"([a-z]\d*) = ", line))]
     fresh = dict(zip(names, "abcdefghijklmnopqrstuvwxyz"))
-    return [re.sub(r"\b[a-z]\d*\b(?=[.)]| = )", lambda name: fresh.get(name[0], name[0]), line) for line in found]
+    return [re.sub(r"\b[a-z]\d*\b(?=[.,)]| = )", lambda name: fresh.get(name[0], name[0]), line) for line in found]
 
 
-class SideBySide:
-    """One scenario on a new object and on a new model; `offered` and `evicted` are pages that must not be seen."""
+class Transcript:
+    """The lines that ran on an object of the class that is judged, called `name` in them, and how they ended."""
 
-    def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
-        self.subject, self.page_size, self.settings = subject, page_size, settings
-        self.made = attempt("make", self.make)
-        self.index = self.made.result
-        self.model = FollowingModel(page_size, evict_by=settings.get("evict_by", "node"))
-        self.world = Stage("cache", Told(self.index, change), self.make)
-        self.expected = Stage("cache", Told(self.model, change), lambda: FollowingModel(page_size))
-        self.offered: set[int] = set()
-        self.evicted: set[int] = set()
-        self.locked = False
+    def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], name: str):
+        self.subject, self.page_size, self.settings, self.name = subject, page_size, settings, name
         self.lines: list[str] = []  # as they are for the model
-        self.spelled: list[str] = []  # and for an index whose results are handles themselves
+        self.spelled: list[str] = []  # and for an object whose results are handles themselves
         self.raised: dict[int, str] = {}
-        self.scar: Breach | None = None
         self.refused: list[tuple[int, int]] = []  # the lines that must be refused, with the rule that says so
 
     def make(self) -> Any:
         """A new object of the class."""
         return self.subject.make(**self.subject.arguments(self.page_size, self.settings))
 
-    def step(self, line: str) -> Mismatch | None:
-        """Run one line in both worlds; where they part, if they do."""
-        reply, expected = self.world.step(line), self.expected.step(line)
+    def note(self, line: str, spelled: str, reply: Reply | None) -> None:
+        """One more line has run, and came to `reply`."""
         self.lines.append(line)
-        self.spelled.append(self.world.line)
+        self.spelled.append(spelled)
         if reply is not None and reply.error is not None:
             self.raised[len(self.lines) - 1] = _suppressed(reply.error)
+
+    def end(self, found: Mismatch) -> Breach:
+        """What was found, with the lines so far."""
+        new = self.subject.spelled(self.page_size, self.settings)
+        home = (f"from {self.subject.home} import {self.subject.name}",) if self.subject.home else ()
+        lines = [line.replace("new()", new) for line in self.spelled + self.lines[len(self.spelled) :]]
+        return Breach(
+            found.rule, tuple(self.lines), found.words, self.page_size, self.settings, (*home, f"{self.name} = {new}"),
+            tuple(lines), self.raised, found.endless,
+        )  # fmt: skip
+
+
+class SideBySide(Transcript):
+    """One scenario on a new object and on a new model; `offered` and `evicted` are pages that must not be seen."""
+
+    def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
+        super().__init__(subject, page_size, settings, "cache")
+        self.made = attempt("make", self.make)
+        self.index = self.made.result
+        self.model = FollowingModel(page_size, evict_by=settings.get("evict_by", "node"))
+        self.stage = Stage("cache", Told(self.index, change), self.make)
+        self.expected = Stage("cache", Told(self.model, change, is_ours=True), lambda: FollowingModel(page_size))
+        self.offered: set[int] = set()
+        self.evicted: set[int] = set()
+        self.locked = False
+        self.scar: Breach | None = None
+
+    def step(self, line: str) -> Mismatch | None:
+        """Run one line in both worlds; where they part, if they do."""
+        reply, expected = self.stage.step(line), self.expected.step(line)
+        self.note(line, self.stage.line, reply)
         if expected is None:
             return None
         if reply is None:
@@ -129,16 +150,6 @@ class SideBySide:
     def scarred(self, words: str) -> None:
         """A node is not joined. That counts if nothing else is wrong, so the run goes on."""
         self.scar = self.scar or self.end(Mismatch(14, words))
-
-    def end(self, found: Mismatch) -> Breach:
-        """What was found, with the lines so far."""
-        new = self.subject.spelled(self.page_size, self.settings)
-        home = (f"from {self.subject.home} import {self.subject.name}",) if self.subject.home else ()
-        lines = [line.replace("new()", new) for line in self.spelled + self.lines[len(self.spelled) :]]
-        return Breach(
-            found.rule, tuple(self.lines), found.words, self.page_size, self.settings, (*home, f"cache = {new}"),
-            tuple(lines), self.raised, found.endless,
-        )  # fmt: skip
 
 
 def _suppressed(error: BaseException) -> str:

@@ -86,7 +86,7 @@ def _differs(subject: Subject, settings: Mapping[str, Any], lines: list[str]) ->
     run = SideBySide(subject, 1, settings)
     first = _answers(run, lines, 1)
     runs = [_answers(SideBySide(subject, 1, settings), lines, 2)]
-    if 11 in subject.claims and run.world.step("cache.evict(1000)") and run.world.step("cache.reset()"):
+    if 11 in subject.claims and run.stage.step("cache.evict(1000)") and run.stage.step("cache.reset()"):
         runs.append(_answers(run, lines, 3))
     for again in runs:
         for number, (one, other) in enumerate(zip(first, again)):
@@ -100,11 +100,11 @@ def _answers(run: SideBySide, lines: list[str], seed: int) -> list[str]:
     random.seed(seed)
     hashes = [(1, 2, 3), (3, 1, 2), (2, 3, 1)][seed - 1]
     names = {repr(name): Named(name, number) for name, number in zip("abc", hashes)}
-    run.world.names["names"] = names
+    run.stage.names["names"] = names
     answers = []
     for line in lines:
         before, _, name = line.partition("namespace=")
-        reply = run.world.step(f'{before}namespace=names["{name[:-1]}"])' if name else line)
+        reply = run.stage.step(f'{before}namespace=names["{name[:-1]}"])' if name else line)
         answers.append(repr(reply and (reply.seen, type(reply.error))))
         if reply is not None and isinstance(reply.error, TooLong):
             break

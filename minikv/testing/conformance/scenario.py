@@ -63,8 +63,8 @@ def _compiled(line: str) -> CodeType:
 class Told:
     """What the lines of a scenario speak to: passes each call on to `thing`, and keeps what came of it as `reply`."""
 
-    def __init__(self, thing: Any, change: Change | None = None, readers: Any = READERS):
-        self.thing, self.change, self.readers = thing, change, readers
+    def __init__(self, thing: Any, change: Change | None = None, readers: Any = READERS, is_ours: bool = False):
+        self.thing, self.change, self.readers, self.is_ours = thing, change, readers, is_ours
         self.reply: Reply | None = None
 
     def __getattr__(self, verb: str) -> Any:
@@ -74,7 +74,7 @@ class Told:
         if self.change is not None:
             args, options = self.change(verb, args, options)
         read = self.readers.get(verb, lambda result: result)
-        reply = self.reply = attempt(verb, lambda: getattr(self.thing, verb)(*args, **options), read)
+        reply = self.reply = attempt(verb, lambda: getattr(self.thing, verb)(*args, **options), read, self.is_ours)
         reply.args, reply.options = args, options
         if reply.error is not None:
             raise reply.error

@@ -37,8 +37,8 @@ def _rule(run: SideBySide, expected: Reply, sizes: list[int]) -> int:
     if not (run.locked or expected.verb in ("lock", "acquire", "unlock")):
         return 7
     with suppress(BaseException):
-        run.world.told.evict(ALL)
-    freed = run.world.told.reply
+        run.stage.told.evict(ALL)
+    freed = run.stage.told.reply
     if freed is None or freed.error is not None:
         return 7
     evictable = [page.number for key, page in run.model.pages.items() if not run.model.locked(key)]

@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from minikv.testing.conformance.cache import examine_cache
+from minikv.testing.conformance.cache import EXAMPLES, examine_cache
+from minikv.testing.conformance.managers import MANAGER_EXAMPLES, examine_manager, manager_subject
 from minikv.testing.conformance.report import Conformance, conformance_of
-from minikv.testing.conformance.rules import CACHE_RULES
+from minikv.testing.conformance.rules import CACHE_RULES, MANAGER_RULES
 from minikv.testing.conformance.scenario import Scenario
 from minikv.testing.conformance.subject import subject_of
 
-RULES = {"cache": CACHE_RULES}
-_EXAMINE = {"cache": examine_cache}
+RULES = {"cache": CACHE_RULES, "manager": MANAGER_RULES}
 
 
 def verify(
@@ -34,9 +34,9 @@ def verify(
     14 rules hold, 0 are broken, 1 is not claimed
     """
     rules = RULES[kind]
-    subject = subject_of(made, rules, fixed)
+    subject = subject_of(made, rules, fixed) if kind == "cache" else manager_subject(made, fixed)
     if home is not None:
         subject = dataclasses.replace(subject, home=home)
-    how = {} if examples is None else {"examples": examples}
-    found = _EXAMINE[kind](subject, heard=heard, **how)
+    examine, most = (examine_cache, EXAMPLES) if kind == "cache" else (examine_manager, MANAGER_EXAMPLES)
+    found = examine(subject, most if examples is None else examples, heard)
     return conformance_of(subject.name, rules, subject.claims, found)

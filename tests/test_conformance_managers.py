@@ -1,0 +1,141 @@
+"""The conformance kit over cache managers: what keeps the rules passes, and each rule is found broken."""
+
+from __future__ import annotations
+
+import pytest
+from careless_managers import CARELESS_MANAGERS
+from test_manager_mutants import (
+    CountsTheLimitInPages,
+    DoubleReleaseOnAbort,
+    DuplicatesFreedRowKept,
+    DuplicatesKept,
+    ForgetsToUnlockWithoutRoom,
+    FreesWhatIsShared,
+    IgnoresTheLimit,
+    LockIsNotMoved,
+    NoLock,
+    PublishesWhatIsNotComputed,
+    RoomBeforeLock,
+    TailKeptOnFinish,
+)
+
+from minikv import CacheManager
+from minikv.testing.conformance.manager_generate import interleavings
+from minikv.testing.conformance.report import BROKEN, HOLDS
+from minikv.testing.conformance.rules import MANAGER_RULES
+from minikv.testing.conformance.verifying import verify
+
+FEW = 40  # scenarios of Hypothesis
+MUTANTS = {
+    **CARELESS_MANAGERS, NoLock: 4, RoomBeforeLock: 5, DuplicatesFreedRowKept: 9, TailKeptOnFinish: 7,
+    DuplicatesKept: 7, DoubleReleaseOnAbort: 7, PublishesWhatIsNotComputed: 6, ForgetsToUnlockWithoutRoom: 5,
+    LockIsNotMoved: 9, FreesWhatIsShared: 7, IgnoresTheLimit: 3, CountsTheLimitInPages: 3,
+}  # fmt: skip
+
+
+def states(made, examples=0):
+    """For each state the numbers of the rules that have it."""
+    found = {}
+    for each in verify(made, "manager", examples=examples).verdicts:
+        found.setdefault(each.state, []).append(each.rule)
+    return found
+
+
+def test_the_cache_manager_keeps_all_rules():
+    assert states(CacheManager, examples=FEW) == {HOLDS: [*MANAGER_RULES]}
+
+
+class Bare:
+    """The six verbs over another manager, and nothing to look into: no sizes, no audit, one page size, no limits."""
+
+    def __init__(self, num_pages):
+        self._inner = CacheManager(num_pages)
+
+    def start(self, tokens, *, namespace=None):
+        return self._inner.start(tokens, namespace=namespace)
+
+    def __getattr__(self, verb):
+        raise AttributeError(verb)
+
+    def advance(self, sequence, num_tokens=None):
+        self._inner.advance(sequence, num_tokens)
+
+    def extend(self, sequence, tokens):
+        self._inner.extend(sequence, tokens)
+
+    def checkpoint(self, sequence):
+        self._inner.checkpoint(sequence)
+
+    def finish(self, sequence):
+        self._inner.finish(sequence)
+
+    def abort(self, sequence):
+        self._inner.abort(sequence)
+
+
+def test_six_verbs_are_enough():
+    assert states(Bare, examples=FEW) == {HOLDS: [*MANAGER_RULES]}
+
+
+def test_a_leak_is_found_without_looking_inside():
+    class Leaks(Bare):
+        def abort(self, sequence):
+            super().abort(sequence)
+            self._inner.pool.alloc(1)
+
+    assert states(Leaks)[BROKEN] == [7]
+
+
+@pytest.mark.parametrize(("made", "rule"), MUTANTS.items(), ids=lambda value: getattr(value, "__name__", value))
+def test_each_mistake_is_found_under_its_rule(made, rule):
+    broken = verify(made, "manager", examples=0).broken
+    assert rule in [each.rule for each in broken][:2]
+    assert len(broken) <= 3
+
+
+def test_every_rule_has_a_careless_manager():
+    assert set(MUTANTS.values()) == set(MANAGER_RULES)
+
+
+@pytest.mark.parametrize("made", CARELESS_MANAGERS, ids=lambda made: made.__name__)
+def test_the_script_of_a_broken_rule_runs_as_it_is(made):
+    for each in verify(made, "manager", examples=0, home="careless_managers").broken:
+        assert each.script[0].startswith("from careless_managers import ")
+        exec("\n".join(each.script), {})
+
+
+def test_the_explorer_finds_what_only_taking_turns_shows():
+    """A request that another one interrupts between its start and its end."""
+
+    class OneAtATime(CacheManager):
+        def finish(self, sequence):
+            others = [each for each in self.sequences if each is not sequence and each.shared]
+            super().finish(sequence)
+            if others and sequence.number < others[0].number:
+                self.pool.alloc(min(1, self.pool.num_free))
+
+    found = verify(OneAtATime, "manager", examples=1).broken
+    assert [each.rule for each in found] == [7]
+
+
+def test_the_orders_of_the_explorer_are_the_same_every_time():
+    assert list(interleavings(1, 1)) == list(interleavings(1, 1))
+
+
+def test_what_is_missing_is_named():
+    made = type("Half", (CacheManager,), {"checkpoint": None})
+    (broken,) = verify(made, "manager", examples=0, home="").broken
+    assert (broken.rule, broken.script[-1]) == (9, "# it has no method checkpoint")
+
+
+def test_a_manager_that_cannot_be_made_breaks_every_rule():
+    class Needs(CacheManager):
+        def __init__(self, num_pages, model):
+            super().__init__(num_pages)
+
+    assert states(Needs) == {BROKEN: [*MANAGER_RULES]}
+
+
+def test_a_manager_may_claim_less():
+    made = type("Modest", (CARELESS_MANAGERS and next(iter(CARELESS_MANAGERS)),), {"claims": (8, 11)})
+    assert states(made)[HOLDS] == [8, 11]
