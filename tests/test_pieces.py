@@ -467,6 +467,19 @@ def test_the_name_of_a_piece_is_read_when_it_is_called_and_not_before(path):
 
 
 @each_rebuilt
+def test_no_cell_uses_the_name_of_a_piece_for_something_else(path):
+    """The classes call the pieces by name: after `match = cache.match_prefix(...)` in a cell, nothing matches."""
+    chapter = int(path.stem[:2])
+    names = {piece.name for piece in PIECES if int(piece.id.split(".")[0]) <= chapter}
+    for cell in code_cells(load(path)):
+        body = ast.parse(CHECKED.sub("", cell.source)).body
+        kept = [part for part in body if not isinstance(part, (ast.FunctionDef, ast.ClassDef))]
+        stored = {part.id for top in kept for part in ast.walk(top) if isinstance(getattr(part, "ctx", None), ast.Store)
+                  and isinstance(part, ast.Name)}  # fmt: skip
+        assert not names & stored, cell.source
+
+
+@each_rebuilt
 def test_the_answer_to_a_prediction_is_behind_a_fold(path):
     """Each guess is followed, in the next code cell that shows something, by its fold, and no output says more."""
     cells = code_cells(load(path))
