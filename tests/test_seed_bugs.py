@@ -1,8 +1,8 @@
 """The bugs of the two systems that this course began from, each as a test that would catch it here.
 
-A is AstrAI's prefix cache, N the radix notebook. A bug that the contract's tests catch already stands there under the
-same name: A1, A4, A4b, N1, N5, N7 in test_contract.py; A6, N3, N3c in test_pools.py; N3, N19 in test_page_table.py;
-N4 in test_sizing.py. Copying (A7) and the manager (N12, N13 as a whole) come with their chapters.
+A is AstrAI's prefix cache, N the radix notebook. A bug that is caught already stands there under the same name: A1,
+A4, A4b, N1, N5, N7 among the scenarios of minikv/testing/conformance; A6, N3, N3c in test_pools.py; N3, N19 in
+test_page_table.py; N4 in test_sizing.py. Copying (A7) and the manager (N12, N13 as a whole) come with their chapters.
 """
 
 from __future__ import annotations

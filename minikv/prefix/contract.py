@@ -131,7 +131,7 @@ class Insertion(Handle):
 
 
 class PrefixCache(Protocol):
-    """What every index here promises; fifteen rules, each with a test in `tests/test_contract.py`.
+    """What every index here promises; fifteen rules, which `minikv verify` checks.
 
     1. Tokens are one-dimensional integers in [0, 2**32), pages in [0, 2**31); bad input changes nothing.
     2. Keys are copied in: changing the caller's buffer later changes nothing.

@@ -99,6 +99,7 @@ cache.unlock(a.handle)
 """
 
 _LOCKS = """
+# A4b: AstrAI pins the last node only, so what is above a pinned prefix can be evicted under it
 cache.insert([1, 2], [0, 1])
 a = cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
 cache.insert([1, 2, 8], [0, 1, 8])
@@ -117,6 +118,7 @@ cache.unlock(a.handle)
 cache.unlock(a.handle)
 cache.unlock(b.handle)
 
+# SGLang and pymllm count to -1 in silence, and the next lock protects nothing
 a = cache.insert([1], [0])
 cache.unlock(a.handle)
 cache.evict(1)
@@ -145,12 +147,14 @@ cache.unlock(a.handle)
 """
 
 _SIZES = """
+# P1: pymllm reports 2 evictable tokens here, and there are 6
 cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
 cache.insert([1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5])
 cache.evict(2)
 """
 
 _RECENCY = """
+# N5 and M2: on a split, the notebook and mini-sglang do not refresh the prefix that was just used
 cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
 cache.insert([7, 8], [6, 7])
 cache.match_prefix([1, 2])
@@ -172,6 +176,7 @@ cache.evict(1)
 """
 
 _EVICTIONS = """
+# A1: AstrAI's oldest entry is always the parent; evicting it loses the children
 cache.insert([1, 2], [0, 1])
 cache.insert([1, 2, 3], [0, 1, 2])
 cache.insert([1, 2, 4], [0, 1, 4])
@@ -184,6 +189,7 @@ cache.evict(0)
 cache.evict(10)
 cache.evict(10)
 
+# A4: AstrAI spins forever when everything is pinned
 a = cache.insert([1, 2], [0, 1])
 cache.lock(a.handle)
 cache.evict(1)
@@ -221,6 +227,7 @@ cache.insert([1, 2, 3], [0, 1, 2], namespace='b', start=a.handle)
 """
 
 _RESETS = """
+# P9b: pymllm resets under a live lock, and the unlock that follows dies of an AttributeError
 a = cache.insert([1, 2], [0, 1])
 cache.lock(a.handle)
 cache.reset()

@@ -27,6 +27,7 @@ INPUTS: list[Scenario] = [
     scenario_of("cache.match_prefix([])", "cache.insert([], [])", "cache.evict(10)"),
 ]  # fmt: skip
 
+# N7: the notebook keeps a view of the caller's tensor, and reusing that buffer makes a false hit.
 COPIES: list[Scenario] = [
     *[scenario_of(f"tokens, pages = {buffer}, [7, 8, 9]", "cache.insert(tokens, pages)", "tokens[0], pages[0] = 9, 99",
                   "cache.match_prefix([1, 2, 3])", "cache.match_prefix([9, 2, 3])") for buffer in _BUFFERS],
@@ -39,6 +40,7 @@ COPIES: list[Scenario] = [
 MATCHES: list[Scenario] = [
     scenario_of("cache.insert([1, 2, 3, 4], [10, 11, 12, 13])", "cache.match_prefix([1, 2, 3, 4, 5])",
                 "cache.match_prefix([1, 2, 9])", "cache.match_prefix([2])", "cache.match_prefix([1])"),
+    # N1: the notebook's walk reads one global request; any other key raises or reads past the end.
     scenario_of("cache.insert([1, 3, 6, 7, 9, 77], [0, 1, 2, 3, 4, 5])", "cache.match_prefix([5, 5])",
                 "cache.match_prefix([1, 3, 6, 7, 87, 66, 5, 4])"),
     scenario_of("cache.insert([1], [0])", "a = cache.match_prefix([2])", "cache.lock(a.handle)", "cache.evict(1)",

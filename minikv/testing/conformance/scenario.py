@@ -47,12 +47,14 @@ class Scenario:
 
 
 def scenario_of(*lines: str, page_size: int = 1) -> Scenario:
-    """These lines as a scenario; a line break in one of them makes it two.
+    """These lines as a scenario; a line break in one of them makes it two, and comments are left out.
 
     >>> scenario_of("cache.evict(1)\\ncache.reset()").lines
     ('cache.evict(1)', 'cache.reset()')
     """
-    return Scenario(tuple(line.strip() for text in lines for line in text.strip().split("\n")), page_size)
+    return Scenario(
+        tuple(line.strip() for text in lines for line in text.strip().split("\n") if line[:1] != "#"), page_size
+    )
 
 
 @functools.lru_cache(4096)
