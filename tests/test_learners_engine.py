@@ -138,6 +138,28 @@ def test_a_model_attends_through_it_and_says_the_same():
     assert found[0] == found[1]
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.permutations(range(24)), st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3)), min_size=1, max_size=3))
+def test_its_attention_gives_the_packages_logits_through_any_slots(slots, sizes):
+    """Chunks of several sequences in one step, each behind a past of its own, in float64."""
+    from minikv import Chunk, KVStore, asset
+    from minikv.serving.model import Llama
+
+    model = Llama.from_folder(asset("model"), dtype=torch.float64)
+    own = Llama(model.config, model.weights, attention=OWN["SlotAttention"])
+    found = []
+    for side in (model, own):
+        store, at, chunks = KVStore(model.shape, 24, dtype=torch.float64), 0, []
+        for past, new in sizes:
+            row, tokens = slots[at : at + past + new], range(65, 65 + past + new)
+            if past:
+                side.forward([Chunk(tokens[:past], 0, row[:past])], store)
+            chunks.append(Chunk(tokens[past:], past, row))
+            at += past + new
+        found.append(side.forward(chunks, store, all_positions=True))
+    assert torch.allclose(*found, atol=1e-9)
+
+
 def test_a_request_without_room_holds_nothing():
     manager = OWN["CacheManager"](4)
     first = manager.start([1, 2, 3])
