@@ -12,7 +12,7 @@ from chapters import NOTEBOOKS, load, markdown
 from project import ROOT
 
 PINNED = re.compile(r"v\d+\.\d+\.\d+|[0-9a-f]{40}")
-NUMBERS = [f"{number:02}" for number in range(9)]
+NUMBERS = [path.stem[:2] for path in NOTEBOOKS]
 each_entry = pytest.mark.parametrize("entry", engines.entries(), ids=lambda e: f"{e.engine} {e.id or e.row}")
 
 
@@ -61,7 +61,7 @@ def test_every_cell_of_a_table_is_a_link(chapter):
     head, line, *rows = engines.table(chapter).splitlines()
     assert head == "| here | SGLang | vLLM | mini-sglang | nano-vllm |"
     assert line == "|---|---|---|---|---|"
-    assert len(rows) >= 5
+    assert len(rows) >= (2 if chapter == "13" else 5)
     for row in rows:
         cells = row.strip("| ").split(" | ")
         assert len(cells) == 5

@@ -9,7 +9,7 @@ import re
 
 import build
 import pytest
-from chapters import REBUILT, ROOT, load
+from chapters import REBUILT, ROOT, WRITTEN, load
 
 from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.piece import all_pieces, pieces_of
@@ -18,7 +18,7 @@ from minikv.course.pieces.sections import sections
 OWN_WORDS = re.compile(r"\b(check|mine|progress|hint|solution|scoreboard)\(")
 STUB = re.compile(r'\A.*?(?=^\w+ = check\("([\d.]+) )', re.DOTALL | re.MULTILINE)
 OTHERS = {path.stem: sections(path.read_text("utf-8")) for path in sorted((ROOT / "tests" / "right").glob("*.txt"))}
-each_rebuilt = pytest.mark.parametrize("path", REBUILT, ids=lambda path: path.stem)
+each_written = pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
 
 
 def answered(path, answers):
@@ -62,7 +62,7 @@ def variants(chapter):
         yield "of further shapes", {**printed, **last}
 
 
-@each_rebuilt
+@each_written
 def test_a_notebook_shows_the_same_with_any_right_pieces(path, tmp_path, monkeypatch):
     stored, chapter = shown(load(path).cells), int(path.stem[:2])
     for name, answers in variants(chapter):

@@ -431,7 +431,8 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | 07 cache manager | What happens in the life of a request? |
 | 08 serving engine | Does the cache change a single answer? |
 | 09 to 12 (to come) | the four other designs that people meet in the wild |
-| 13, 16 (to come) | policies on real traces, and a museum of real bugs |
+| 13 policies and traces | Which policy wins on real traffic? |
+| 16 (to come) | a museum of real bugs |
 
 ## Glossary
 
@@ -472,7 +473,6 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | LRU | least recently used: what was used longest ago goes first | 05 |
 | logical clock | a counter that goes up by one with each use, in place of the time | 05 |
 | ring | all that may be evicted, in the order of its last use; anything can move to the young end at once | 05 |
-| policy | a guess at what will be needed last, so that it may go first | 05 |
 | layout | the order in which layers, slots, keys and values stand in memory | 06 |
 | gather | reading rows from many places into one tensor | 06 |
 | scatter | writing the rows of one tensor to many places | 06 |
@@ -489,6 +489,10 @@ These tables name what we read in SGLang 0.5, vLLM 0.33, and mini-sglang and nan
 | continuous batching | after any step a finished request leaves the batch and a waiting one joins it | 08 |
 | chunked prefill | reading a long prompt in pieces, beside the decoding of others | 08 |
 | preemption | a running request gives up its slots and waits again | 08 |
+| policy | a rule that says which leaf is evicted first | 13 |
+| LFU | least frequently used: what was used least often goes first | 13 |
+| FIFO | first in, first out: what was cached first goes first, however much it is used | 13 |
+| trace | a record of requests, in the order in which they came | 13 |
 
 ## Recap
 
