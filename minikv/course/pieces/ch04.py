@@ -103,7 +103,7 @@ def play_admit(world: World, case: Any) -> Iterator[Shot]:
         prompt, namespace = step
         where = "" if namespace is None else f" in namespace {namespace}"
         request, seen = come(world, cache, pool, list(prompt), namespace)
-        yield Shot(f"admit {told(prompt)}{where}, {pool.size} pages of {size}", seen, cache)
+        yield Shot(f"admit {told(prompt)}{where}: {pool.size} pages of {size} token{'s' * (size > 1)}", seen, cache)
         if request is not None:
             running.append(published(cache, pool, list(prompt), namespace, *request))
             yield Shot(f"insert {told(prompt)}{where}", room(cache, pool), cache)
@@ -165,7 +165,7 @@ _STEP = st.one_of(
 PIECES = (
     Piece(
         id="4.1", name="lock", play=play_lock,
-        cases=[([[1, 2, 3]], [[1, 2, 3]]), (_FORK, [[1, 2, 3, 4, 5]]), (_FORK, [[1, 2, 3, 4, 5], [1, 2, 3, 7, 8]]),
+        cases=[([[1, 2, 3]], [[1, 2, 3]]), (_FORK, [[1, 2, 3, 4, 5]]), (_FORK, _FORK), (_FORK, [[1, 2, 3, 4, 5]] * 2),
                ([[1, 2]], [[1, 2], [1, 2]]), (_DEEP, [[1, 2, 3, 4]]), (_DEEP, [[1, 2], [1, 2, 3, 4]]),
                ([[1, 2]], [[9]]), ([], [[1]])],
         strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3)),
@@ -178,8 +178,10 @@ PIECES = (
     Piece(
         id="4.2", name="unlock", play=play_unlock,
         cases=[([[1, 2, 3]], [[1, 2, 3]], [0]), (_FORK, [[1, 2, 3, 4, 5]], [0]), (_FORK, _FORK, [0]),
-               (_FORK, _FORK, [0, 0]), ([[1, 2]], [[1, 2], [1, 2]], [0]), (_DEEP, [[1, 2, 3, 4]], [0]),
-               (_DEEP, [[1, 2], [1, 2, 3, 4]], [1]), (_DEEP, [[1, 2], [1, 2, 3, 4]], [0, 0]), ([[1, 2]], [[9]], [0])],
+               (_FORK, _FORK, [0, 0]), (_FORK, [[1, 2, 3, 4, 5]] * 2, [0]), ([[1, 2]], [[1, 2], [1, 2]], [0]),
+
+               (_DEEP, [[1, 2, 3, 4]], [0]), (_DEEP, [[1, 2], [1, 2, 3, 4]], [1]),
+               (_DEEP, [[1, 2], [1, 2, 3, 4]], [0, 0]), ([[1, 2]], [[9]], [0])],
         strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3), st.lists(_NUMBER, max_size=3)),
         hints=(
             "It is `lock`, walked in the same direction, with each step undone.",
@@ -202,8 +204,8 @@ PIECES = (
     Piece(
         id="4.4", name="admit", play=play_admit,
         cases=[(4, 1, [([1, 2, 3], None)]), (3, 1, [([1, 2, 3], None), ([1, 2, 3], None)]),
-               (2, 1, [([1, 2, 3], None)]), (6, 1, [([1, 1, 0, 0, 1, 1], None), 0, ([1, 1, 0, 0, 2, 2], None)]),
-               (6, 1, [([1, 1, 0, 0, 1, 1], None), 0, ([1, 1, 0, 0, 2, 2, 2], None), ([2, 2], None)]),
+               (2, 1, [([1, 2, 3], None)]), (6, 1, [([1, 3, 6, 7, 9, 77], None), 0, ([1, 3, 6, 7, 87, 66], None)]),
+               (6, 1, [([1, 3, 6, 7, 9, 77], None), 0, ([1, 3, 6, 7, 87, 66, 55], None), ([2, 2], None)]),
                (5, 1, [([1, 2, 3], None), ([1, 2, 4], None), ([1, 2, 5], None), 0, ([1, 2, 6], None)]),
                (5, 1, [([1, 2], None), ([1, 2, 3], "B")]), (2, 4, [([1, 2, 3, 4, 5], None)]),
                (2, 2, [([1, 1], None), 0, ([0, 0], None), 0, ([2, 2, 2, 2], None)]),
