@@ -125,6 +125,19 @@ def test_the_locks_of_the_learners_engine_are_drawn():
     assert draw(manager.cache).text == "root\n└─ [1 2] · slots 0-1 · locked ×1"
 
 
+def test_the_pages_of_the_learners_engine_are_spelled_out_where_their_owners_are_drawn():
+    from minikv.course.pieces.sections import engine_world
+
+    manager = engine_world()["CacheManager"](4, 2)
+    first = manager.start([1, 2, 3, 4, 5])
+    manager.advance(first)
+    manager.checkpoint(first)
+    lines = draw(manager).text.splitlines()
+    assert lines[1].startswith("└─ [1 2 3 4] · n")
+    assert lines[1].endswith(" · slots 0-3 · locked ×1")
+    assert lines[3].split()[:2] == ["0", "llh."]
+
+
 def test_a_learners_own_nodes_are_drawn():
     torch = pytest.importorskip("torch")
     root = Mine()

@@ -169,7 +169,7 @@ def test_of_the_learners_engine_the_verbs_are_heard_and_not_what_stands_around_t
     with record(manager := engine_world()["CacheManager"](4)) as film:
         manager.advance(first := manager.start([1, 2]))
         manager.finish(first)
-    assert [frame.op for frame in film] == ["start", "start [1 2]", "advance s1", "finish s1"]
+    assert [frame.op for frame in film] == ["start", "start [1 2]", "advance r1", "finish r1"]
     verbs = [words.split(" ")[0] for words in film.at(-1).inner_words]
     assert {"insert", "lock", "free"} <= set(verbs)
     assert not {"inserted", "protect", "expose", "take_receipt"} & set(verbs)

@@ -2,13 +2,13 @@
 """
 # 07 · What happens in the life of a request?
 
-By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It stands on your pool, your tree, your locks and your eviction. Three functions are missing, about twenty lines. In chapter 08 a language model runs on them.
+By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It stands on your pool, tree, locks and eviction. Three functions are missing, about twenty lines. In chapter 08 a language model runs on them.
 
 **After this chapter you will be able to** *follow* each page of a request from the pool and back, *publish* what a request has computed while it still runs, and *find* the order of two requests that breaks a careless manager.
 
 {{time}} **Needs** chapters 02 to 05. **New words** checkpoint, duplicate, tail, abort, interleaving.
 
-Here is where we are going. Two prompts that share three tokens run side by side. Step through their lives, and watch whose each page is.
+Here is where we are going: two prompts that share three tokens. Step through their lives, and watch whose each page is.
 """
 
 # %%
@@ -36,7 +36,7 @@ Let's try that at a help desk. Anna's prompt is admitted and cached, and she clo
 """
 
 # %%
-from minikv import Canary, InvariantError
+from minikv import Canary, InvariantError, draw
 
 
 def desk_prompt(reader):
@@ -67,7 +67,7 @@ print(f"{len(wrong)} of 30 readers read garbage. The first:", wrong[0], sep="\n"
 """
 One reader left, and everybody after her gets garbage, for good. So a page must not be **published**, that is, put where others find it, before its keys and values are there.
 
-Then publish at the end of each request? A long answer takes a minute, and everybody who comes in that minute computes the same instructions again. Somebody must clean up those copies. Somebody must also take back the pages of a cancelled request, and the half page that no tree will store. All of this is bookkeeping, so it is written once, in one place, and that place is small.
+Then publish at the end of each request? A long answer takes a minute, and everybody who comes in that minute computes the same instructions again. Somebody must clean up those copies. Somebody must take back the pages of a cancelled request, too, and the half page that no tree will store. All of this is bookkeeping, so it is written once, in one place.
 
 ## Build it
 
@@ -109,18 +109,8 @@ start = check("7.1 start", start)
 
 # %% [markdown]
 """
-Let's see a row. Pages hold two tokens, Anna's request has come and gone, and Ben's is half done. The picture shows the slot of each of his nine tokens: the *locked* ones lie in pages of the cache, the *new* ones are his own and computed, and the others are his own and empty. (Page 3 has slots 6 and 7.)
+Let's see a row. Pages hold two tokens, Anna's request has come and gone, and Ben's is half done. On the left is the cache, on the right the pool, Ben's progress, and his row: the slot of each of his nine tokens. (Page 3 has slots 6 and 7.)
 """
-
-# %%
-from minikv import PageTable, draw
-
-
-def picture(request):
-    table = PageTable(num_rows=1, max_length=10)
-    table.append(table.open(), request.slots)
-    mine = request.slots[request.shared : request.computed]
-    return draw(table, locked=request.slots[: request.shared], new=mine)
 
 
 # %%
@@ -134,7 +124,7 @@ def half_done():
     return manager, ben
 
 
-picture(half_done()[1])
+draw(*half_done())
 
 # %%
 guess("7.a", "Ben leaves now. How many pages go back to the pool?", None)
@@ -151,7 +141,7 @@ His own pages go back, computed or not. The last one goes too, although only hal
 
 ### Step 2: publish while it runs
 
-A **checkpoint** publishes what is computed while the request runs on. It hands the computed whole pages to `insert`, which says how many tokens were there already: its `prefix_length`, here called `there`. That cuts the row into new regions:
+A **checkpoint** publishes what is computed while the request runs on. (A folder of weights is called a checkpoint too. That is another matter.) It hands the computed whole pages to `insert`, which says how many tokens were there already: its `prefix_length`, here called `there`. That cuts the row into new regions:
 
 | tokens | whose they are | what happens to their pages |
 |---|---|---|
@@ -162,7 +152,7 @@ A **checkpoint** publishes what is computed while the request runs on. It hands 
 
 The second region is a **duplicate**: the same keys and values, twice in memory. The last one is the **tail**: a page that is not full, and everything that is not computed.
 
-Freeing the duplicates is the dangerous part. At every token, the request reads its whole past through its row. If the row still names a page that was freed, it will soon read a stranger's keys. So the row has to be rewritten to the cache's pages before anybody can take the freed ones, and the lock has to cover all that is shared now.
+Freeing the duplicates is the dangerous part. At every token, the request reads its whole past through its row. If the row still names a page that was freed, the request will soon read a stranger's keys. So its row has to name the cache's pages before anybody can take the freed ones, and its lock has to cover all that is shared now.
 
 #### 7.2 You write: `checkpoint`
 
@@ -197,10 +187,10 @@ def twins():
 
 
 manager, anna, ben = twins()
-before = picture(ben)
+before = draw(manager, ben)
 manager.checkpoint(anna)
 manager.checkpoint(ben)
-fold("7.b", ben.row, "before:", before, "after:", picture(ben))
+fold("7.b", ben.row, "before:", before, "after:", draw(manager, ben))
 
 # %% [markdown]
 """
@@ -208,7 +198,7 @@ Ben reads Anna's pages, which are the cache's now, and his own last page. His du
 
 ### Step 3: one way out
 
-A request can end well: it *finishes*. It can also end badly: the reader hangs up, or something fails. That is an **abort**, and it publishes nothing more. It is tempting to write out each way to end by itself. SGLang once did, and in SGLang-JAX, which had the same code, two of those ways freed a request's last slot, both of them ([sglang-jax#982](https://github.com/sgl-project/sglang-jax/pull/982)). One function does it now: {{engines sglang-12224}}.
+A request can end well: it *finishes*. It can also end badly: the reader hangs up, or something fails. That is an **abort**, and it publishes nothing more. It is tempting to write out each way to end by itself. SGLang once did, and in SGLang-JAX, which had the same code, two of those ways freed the same last slot of a request ([sglang-jax#982](https://github.com/sgl-project/sglang-jax/pull/982)). One function does it now: {{engines sglang-12224}}.
 
 Look at `finish` and `abort` in the class above. A finish is a checkpoint, and then the same way out as an abort.
 
@@ -228,7 +218,7 @@ release = check("7.3 release", release)
 
 # %% [markdown]
 """
-Anna and Ben once more, with the same five tokens in one batch, and without a checkpoint in between.
+Anna and Ben once more, in one batch, without a checkpoint in between.
 """
 
 # %%
@@ -251,7 +241,7 @@ What if Ben's reader hangs up in the moment in which he finishes? Then `abort` c
 
 `minikv.CacheManager` has the same verbs, and `with manager.request(tokens)`, which finishes when its block ends and aborts when an exception passes through. Several threads may call it. It publishes from where the last checkpoint ended, so it does not walk the whole prompt again.
 
-Both have a `check()`, and the judge called it after every step of your pieces. One rule holds between any two steps: **every page has exactly one owner**, the pool, the cache, or one request. A second rule goes with it: what a request reads as shared is the cache's, and has one lock for each of its readers. To check both, ask everybody what they have, and compare. Let's plant a mistake by hand.
+Both have a `check()`, and your pieces were judged with it after every step. One rule holds between any two steps: **every page has exactly one owner**, the pool, the cache, or one request. A second rule goes with it: what a request reads as shared is the cache's, and has one lock for each of its readers. To check both, ask everybody what they have, and compare: an audit. Let's plant a mistake by hand.
 """
 
 # %%
@@ -297,7 +287,7 @@ print(f"equal in 1000 steps, with {mine.cache.total_size} tokens in both caches"
 
 # %% [markdown]
 """
-Random tests may never hit the bad order. So don't leave it to chance. Write each request as a generator, in which each `yield` begins a step and says what comes next; between two steps the other request may come. An order in which the steps of both are mixed is called an **interleaving**, and `explore` runs them *all*: first those in which nobody is interrupted, then those with one interruption, and so on. It stops at the first order that breaks something.
+Random tests may never hit the bad order. So don't leave it to chance. Write each request as a generator: each `yield` begins a step and says what comes next, and between two steps the other request may come. An order in which the steps of both are mixed is called an **interleaving**. `explore` runs them *all*, first those in which nobody is interrupted, then those with one interruption, and so on, and stops at the first that breaks something.
 """
 
 
@@ -333,7 +323,7 @@ def desk(kind):
 
 # %% [markdown]
 """
-Two prompts share two tokens. Before we run this on your manager, let's see whether it finds anything: `RowForgotten` frees the duplicates and leaves the row as it was. For now only the canary looks on, so we see the harm itself.
+The two prompts share two tokens. First let's see whether this finds anything: `RowForgotten` frees the duplicates and leaves the row as it was. For now only the canary looks on, so we see the harm itself.
 """
 
 # %%
@@ -375,7 +365,7 @@ print("yours:", explore(lambda: desk(CacheManager), *two, check=CacheManager.che
 """
 ## Play
 
-The careless manager again, in the order that breaks it, stopped just before the read that goes wrong. Step to the last checkpoint, and look up that request's pages in the pool. What are they now? Which page is handed out next, and to whom?
+The careless manager again, in the order that breaks it, stopped just before the read that goes wrong. Step to the last checkpoint, and look up the pages of `r1` in the pool. What are they now? Which page is handed out next, and to whom?
 """
 
 # %%
@@ -392,9 +382,7 @@ print("the row of the request that still runs:", careless.running[0].row)
 
 # %% [markdown]
 """
-Page 0 is in that row twice. The request was given its own first page again, for the token at its end.
-
-## More to try
+Page 0 is in that row twice: the request was given its own first page again, for the token at its end.
 
 #### Plant your own mistake
 
@@ -430,6 +418,8 @@ for kind in (TailForgotten, LockForgotten):
 
 # %% [markdown]
 """
+## More to try
+
 #### 7.4 Design: every order
 
 How does an explorer find every order? Write `orders(a, b)`: all orders of `a` steps of A and `b` steps of B, each as a string like `"AABB"`, those with the fewest changes of letter first, and ties in alphabetical order.
@@ -545,7 +535,7 @@ for request in [manager.start([1, 2, 3, 4]), manager.start([5, 6, 7, 8])]:
 
 # %% [markdown]
 """
-Each waits for the other, forever. Somebody has to decide which of them gives way, and in which order they are let in: the scheduler, in chapter 08.
+Each waits for the other, forever. The scheduler of chapter 08 decides which of them gives way.
 
 ## In real engines
 
@@ -592,15 +582,15 @@ for chunk in (6, 3):
 
 # %% [markdown]
 """
-Twelve days later one commit moved the publishing behind the computation: {{engines nano-vllm-checkpoint}}. (We know of no wrong answer that the old order caused.) The price is small, and you have just measured it: two requests of one step that share a prefix no longer find each other. vLLM still publishes {{engines vllm-checkpoint}}, but only the blocks that the step at hand fills. So the rule is: publish what is computed, or what no reader can read before it is.
+Twelve days later one commit moved the publishing behind the computation: {{engines nano-vllm-checkpoint}}. The price is what the eight readers paid above: two requests of one step that share a prefix no longer find each other. vLLM still publishes {{engines vllm-checkpoint}}, but only the blocks that the step at hand fills. So the rule is: publish what is computed, or what no reader can read before it is.
 
 **Duplicates.** vLLM and nano-vllm do not look for them. Of two equal blocks, in vLLM {{engines vllm-no-dedup}}; in nano-vllm {{engines nano-vllm-no-dedup}}.
 
-**Freeing while the GPU works.** Many engines plan the next step while the GPU still computes this one, so a request may end while the GPU writes to its pages. Mostly the order of the work on the GPU protects the next owner. vLLM puts some frees off ({{engines vllm-deferred-frees}}), and mini-sglang, which may see a request end twice, skips the second time ({{engines mini-sglang-finished}}).
+**Freeing while the GPU works.** SGLang plans the next step while the GPU still computes this one ({{engines sglang-overlap}}), so a request may end while the GPU writes to its pages. As a rule the GPU does its work in order, and that is enough. vLLM puts some frees off ({{engines vllm-deferred-frees}}), and mini-sglang, which may see a request end twice, skips the second time ({{engines mini-sglang-finished}}).
 
 ## Recap
 
-Between two steps every page has one owner: the pool, the cache, or one request. What is computed may be published, while the request runs or at its end; the row is rewritten, and duplicates and tail go back, each once. A request leaves by one way out, and a mistake that needs two requests in a bad order is found by trying every order, with an audit after each step.
+Between two steps every page has one owner: the pool, the cache, or one request. What is computed may be published, while the request runs or at its end; the row is rewritten, and duplicates and tail go back, each once. A mistake that needs two requests in a bad order is found by trying every order, with an audit after each step.
 
 **Check yourself**
 

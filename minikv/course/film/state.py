@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from minikv.course.film.rows import RequestView, lines_of
-from minikv.testing.snapshot import NodeView, plain, snapshot
+from minikv.testing.snapshot import NodeView, label_of, plain, snapshot
 
 VERBS = {
     "cache": ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "reset"),
@@ -195,6 +195,7 @@ class Looker:
                 if view.id is None:  # a child that was seen above already: a film shows it there
                     continue
                 view.name = f"n{view.id}" if view.parent is not None else ""
+                _spell_out(view, self.label)
                 old = self._nodes.get(view.id)
                 nodes[view.id] = old if old == view else view  # what did not change is kept once for all frames
                 parents[view.id] = None if view.parent is None else views[view.parent].id
@@ -217,6 +218,15 @@ class Looker:
                 value = getattr(cache, f"{name}_size", None)
                 if isinstance(value, int):
                     yield name, value
+
+
+def _spell_out(view: NodeView, label: Label | None) -> None:
+    """In the learner's tree over pages a token is a page: a tuple, with one number. Here each token has its slot."""
+    if view.tokens and all(isinstance(page, tuple) for page in view.tokens):
+        size = len(view.tokens[0])
+        view.slots = [int(page) * size + at for page in view.slots for at in range(size)]
+        view.tokens = [token for page in view.tokens for token in page]
+        view.label = label_of(view.tokens, label)
 
 
 def _title(thing: Any, all_of_them: list[Any]) -> str:
