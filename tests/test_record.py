@@ -93,14 +93,14 @@ def test_two_processes_that_remember_at_once_lose_no_mark(named):
 
 
 def test_a_full_disk_takes_no_mark_away_and_is_said(named, monkeypatch, capsys):
-    write(named, MANY | {"1.1": WRONG})
+    write(named, MANY | {"1.3": WRONG})
     monkeypatch.setattr(os, "fsync", fails(errno.ENOSPC))
-    check("1.1", find_exercise("1.1").reference)
+    check("1.3", find_exercise("1.3").reference)
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("✅ 1.1 ")
+    assert first.startswith("✅ 1.3 ")
     assert second == f"  This mark is not saved: [Errno {errno.ENOSPC}] No space left on device: {str(named)!r}"
     monkeypatch.undo()
-    assert json.loads(named.read_text("utf-8")) == MANY | {"1.1": WRONG}
+    assert json.loads(named.read_text("utf-8")) == MANY | {"1.3": WRONG}
 
 
 def test_an_interrupt_at_any_line_takes_no_mark_away(named):
@@ -140,9 +140,9 @@ def test_at_home_it_is_kept_under_another_name_and_said(content, at_home, capsys
 @pytest.mark.parametrize("content", [BROKEN, "Dear diary", "[1]", '{"title": "x"}'])
 def test_a_file_that_was_named_and_is_no_record_is_left_alone_and_said(content, named, capsys):
     write(named, content)
-    check("1.1", find_exercise("1.1").reference)
+    check("1.3", find_exercise("1.3").reference)
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("✅ 1.1 ")
+    assert first.startswith("✅ 1.3 ")
     assert second.startswith(f"  This mark is not saved: {str(named)!r} ")
     assert "MINIKV_PROGRESS names it" in second
     assert named.read_text("utf-8") == content
@@ -162,7 +162,7 @@ def test_progress_says_that_it_cannot_be_read_and_changes_nothing(at_home, capsy
     progress([1])
     said, chapter, solved = capsys.readouterr().out.splitlines()
     assert said.startswith(f"❌ the record of your marks cannot be read: {str(at_home)!r} is not JSON: ")
-    assert (chapter, solved) == ("chapter 01   ⬜ 1.1   ⬜ 1.2   ⬜ 1.3", "0 of 3 solved")
+    assert (chapter, solved) == ("chapter 01   ⬜ 1.1   ⬜ 1.2   ⬜ 1.3   ⬜ 1.4", "0 of 4 solved")
     assert at_home.read_text("utf-8") == BROKEN
 
 
@@ -181,9 +181,9 @@ def test_a_place_that_cannot_hold_a_record_is_said_and_does_not_stop_check(place
     (tmp_path / "file").mkdir()
     (tmp_path / "file" / "marks.json").mkdir()
     monkeypatch.setenv("MINIKV_PROGRESS", str(tmp_path / place))
-    check("1.1", find_exercise("1.1").reference)
+    check("1.3", find_exercise("1.3").reference)
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("✅ 1.1 ")
+    assert first.startswith("✅ 1.3 ")
     assert second.startswith("  This mark is not saved: [Errno ")
     progress([])
     assert "the record of your marks cannot be read" in capsys.readouterr().out
@@ -194,7 +194,7 @@ def test_a_machine_without_a_home_folder_does_not_stop_check(at_home, monkeypatc
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(Path, "home", none)
-    check("1.1", find_exercise("1.1").reference)
+    check("1.3", find_exercise("1.3").reference)
     assert "This mark is not saved: Could not determine home directory." in capsys.readouterr().out
 
 

@@ -5,6 +5,7 @@ Only the cells of `check`, `mine`, `progress`, `hint` and the scoreboard may say
 
 from __future__ import annotations
 
+import os
 import re
 
 import build
@@ -62,8 +63,15 @@ def variants(chapter):
         yield "of further shapes", {**printed, **last}
 
 
+def keep_environment(monkeypatch):
+    """A build says where the learner's work is; what it said before comes back after the test."""
+    for name in ("MINIKV_MINE", "MINIKV_PROGRESS"):
+        monkeypatch.setenv(name, os.environ.get(name, os.devnull))
+
+
 @each_written
 def test_a_notebook_shows_the_same_with_any_right_pieces(path, tmp_path, monkeypatch):
+    keep_environment(monkeypatch)
     stored, chapter = shown(load(path).cells), int(path.stem[:2])
     for name, answers in variants(chapter):
         file = tmp_path / f"{name.replace(' ', '_')}.py"
@@ -79,6 +87,7 @@ def test_a_notebook_shows_the_same_with_any_right_pieces(path, tmp_path, monkeyp
     "text", [None, "", "def split(:", "# %% 3.1 split · mine\ndef split(node, at):\n    return node\n"]
 )
 def test_a_missing_or_broken_file_changes_nothing(text, tmp_path, monkeypatch):
+    keep_environment(monkeypatch)
     path = next(path for path in REBUILT if path.stem.startswith("03"))
     file = tmp_path / "my_minikv.py"
     if text is not None:

@@ -2,287 +2,269 @@
 """
 # 01 · How many tokens fit in this GPU?
 
-**After this chapter you will be able to** *compute* the bytes that one token's keys and values take, for any model whose `config.json` you have; *decide* a page size from the lengths you serve; and *explain* why doubling the GPUs does not always halve the cache.
+By the end of this chapter you will have written the two functions with which an engine sizes its KV cache when it starts: how many bytes one token takes, and how many pages of tokens fit beside everything else. They are ten lines in all, the first ones of your own `my_minikv.py`, and both are easy to get wrong.
 
-**Time** 40 minutes. **Needs** chapter 00.
-**New words** KV head, GQA, MLA, page, page table.
+**After this chapter you will be able to** *compute* the bytes that a token takes, for any model whose `config.json` you have; *say* what else needs room on a GPU; and *choose* a page size for the lengths that you serve.
 
-## The problem
+{{time}} **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
 
-Chapter 00 ended with a chat of five turns that left its tokens in the cache. An engine reserves all the memory for its cache once, when it starts, so you must know *beforehand* how many tokens will fit. Here is that computation as a teaching notebook does it, in our words: multiply everything, and divide by `tp`, the number of GPUs that share the model (tensor parallelism).
-"""
-
-
-# %%
-def careless_bytes_per_token(head_dim, kv_heads, layers, tp=1, bytes_per_number=2):
-    return 2 * kv_heads * head_dim * layers / tp * bytes_per_number
-
-
-for tp in (1, 2, 3, 16):
-    print(
-        f"8 heads on {tp:2} GPUs: {careless_bytes_per_token(head_dim=128, kv_heads=8, layers=1, tp=tp):10} bytes a token"
-    )
-
-# %% [markdown]
-"""
-Two of these four lines are wrong. A third of a byte does not exist; and on 16 GPUs the answer is half of what will really be allocated, as step 4 will show, so an engine that believed it would promise twice the tokens that fit. Before this chapter is over you will be able to say which rule each line breaks.
-"""
-
-# %% [markdown]
-"""
-## The picture
-
-Slots are handed out together in a **page**, a fixed number of neighbours, and for each request a row in a **page table** says in which slots its tokens lie, in order. Here is a live page table with pages of four: a long request, and a short one that shares the first page with it.
+Here is where we are going. Slots are handed out together in a **page**, a fixed number of neighboring slots. For each request, a row of the **page table** lists the slots of its tokens, in order. Below, pages have four slots.
 """
 
 # %%
 from minikv import FreeListPool, PageTable, draw, page_slots
 
-PAGE_SIZE = 4
 pool, table = FreeListPool(6), PageTable(num_rows=3, max_length=12)
+shared, first, second, last = (page_slots(pool.alloc(1), 4) for _ in range(4))
 long, short = table.open(), table.open()
-shared = pool.alloc(1)
-for row in (long, short):
-    table.append(row, page_slots(shared, PAGE_SIZE))
-table.append(long, page_slots(pool.alloc(1), PAGE_SIZE))
-table.append(short, page_slots(pool.alloc(1), PAGE_SIZE)[:1])  # five tokens in all
-table.append(long, page_slots(pool.alloc(1), PAGE_SIZE)[:2])  # ten tokens in all
-draw(table, matched=page_slots(shared, PAGE_SIZE))
+for page in (shared, first, last[:2]):  # ten tokens
+    table.append(long, page)
+for page in (shared, second[:1]):  # five tokens
+    table.append(short, page)
+draw(table, matched=shared)
 
 # %% [markdown]
 """
-The first page, slots 0 to 3, is in both rows, marked *matched*; it has only one owner, but two readers. Then the requests took pages in turn, so the long one has slots 4 to 7 and, after a gap, 12 and 13. Nothing says that a request's pages must be neighbours. That is the point of a page table: any free page will do. Row 2 is free for another request; we say *closed*.
+The two requests begin alike, and the first page is in both rows. It can have only one owner (chapter 02), but here it has two readers. The rest of the first request lies in slots 4 to 7 and 12 and 13. Its pages need not be neighbors: any free page will do, because the page table says where to look. Row 2 is *closed*: it waits for another request.
+
+## The problem
+
+An engine reserves all the memory for its cache once, when it starts. So it must know *beforehand* how many tokens will fit. {{engines infratech}} Its formula {{engines notebook-formula}}. In our words: multiply everything, and divide by the number of GPUs that share the model. Here it is for one layer with 8 heads, on 1, 2, 3 and 16 GPUs.
+"""
+
+
+# %%
+def careless_bytes_per_token(layers, heads, head_dim, gpus=1):
+    return layers * 2 * heads / gpus * head_dim * 2
+
+
+for gpus in (1, 2, 3, 16):
+    print(
+        f"{gpus:2} GPUs: {careless_bytes_per_token(1, 8, 128, gpus):7.1f} bytes a token"
+    )
+tokens = 80 * 2**30 / careless_bytes_per_token(32, 8, 128)
+print(f"Llama 3.1 8B on one GPU of 80 GiB: {tokens:,.0f} tokens")
+
+# %% [markdown]
+"""
+Three of these five lines are wrong. A third of a byte does not exist. On 16 GPUs each GPU really needs twice as much, so an engine that believed this line would promise twice the tokens that fit. And the last line takes the whole GPU for the cache, and nearly a third of what it promises isn't there. By the end of the chapter you will be able to say which rule each of them breaks.
 
 ## Build it
 
-**Step 1: one token, one layer.** In each layer the model keeps, for each **KV head**, one key vector and one value vector of `head_dim` numbers. The plainest form, multi-head attention, has one KV head for each query head.
+### Step 1: one token
+
+A layer of attention has several *query heads*. Each of them looks for something else in the earlier tokens. What it looks through is a **KV head**: for every token one key vector and one value vector, of `head_dim` numbers each. In the plainest form, each query head has a KV head of its own (*multi-head attention*, MHA). And every layer keeps its own keys and values.
+
+Llama 2 7B has 32 layers, 32 KV heads, and vectors of 128 numbers with 2 bytes each.
 """
 
+# %%
+# put your number in place of None, then run the next cell
+guess("1.a", "how many KiB (1,024 bytes) does one of its tokens take?", None)
 
 # %%
-def token_bytes(layers, kv_heads, head_dim, bytes_per_number=2):
-    keys_and_values = 2
-    return layers * keys_and_values * kv_heads * head_dim * bytes_per_number
+import numpy as np
 
-
-llama_2_7b = token_bytes(layers=32, kv_heads=32, head_dim=128)
-print(f"Llama 2 7B: {llama_2_7b:,} bytes a token, so 4096 tokens take {4096 * llama_2_7b / 2**30:.1f} GiB")
+keys, values = np.zeros((2, 10, 32, 32, 128), np.float16)  # token, layer, head, number
+fold("1.a", (keys.nbytes + values.nbytes) // 10 // 1024, "KiB a token, in real arrays")
 
 # %% [markdown]
 """
-Half a MiB for one token. Check it against reality: allocate the tensors for a few tokens and ask torch how large they are.
+Half a MiB for a single token. That is why newer models share. In **GQA**, grouped-query attention, several query heads use one KV head: Llama 3.1 8B has 32 query heads and 8 KV heads. In **MLA**, multi-head latent attention, DeepSeek goes further. A token keeps one small vector in each layer, and the keys and values of all heads are computed from it when they are needed.
+
+### Step 2: several GPUs
+
+A large model is shared by several GPUs: each of them gets some of the heads (*tensor parallelism*, `tp`). A head is never cut in two. So there are two cases that work:
+
+- The number of heads is a multiple of the number of GPUs. Each GPU gets as many as the others.
+- There are more GPUs than heads, and *their* number is the multiple. Then each GPU keeps one head, and several GPUs keep the same one.
+
+Everything else can't run at all. Now, Llama 3.1 8B: 32 layers, 8 KV heads, 128 numbers of 2 bytes.
 """
 
 # %%
-import torch
-
-keys, values = (
-    torch.empty(10, 32, 32, 128, dtype=torch.float16) for _ in "kv"
-)  # token, layer, head, number
-print((keys.nbytes + values.nbytes) // 10 == llama_2_7b)
-
-# %% [markdown]
-"""
-**Step 2: fewer heads, or none.** That size is why newer models share. In **GQA**, grouped-query attention, several query heads use one KV head; with a single KV head it is called MQA, multi-query attention, and with one for each query head MHA, multi-head attention. In **MLA**, DeepSeek's multi-head latent attention, a token keeps one small vector in each layer, from which keys and values of all heads are computed again when needed.
-
-**Predict first.** DeepSeek V3 has 671 billion parameters, 61 layers, and keeps one vector of 576 numbers a token and layer. Llama 2 7B has 7 billion parameters, 32 layers, and 32 KV heads of 128 numbers. Whose tokens take more room in the cache, and by about what factor?
-
-<details><summary>Answer</summary>
-
-Llama 2 7B's, by more than seven. The size of the cache follows from layers and from what a layer keeps, heads or one vector, and not from the number of parameters.
-
-</details>
-"""
-
-# %%
-from minikv import KVShape, bytes_per_token
-
-NAMES = ["llama-2-7b", "llama-3.1-8b", "qwen3-8b", "mistral-7b-v0.3", "gemma-2b", "deepseek-v3"]
-for name in NAMES:
-    shape = KVShape.from_config(name)  # reads a Hugging Face config.json
-    size = bytes_per_token(shape)
-    print(
-        f"{name:16} {shape.attention}  {shape.num_layers} layers  {size:9,} bytes  {'■' * round(size / 2**14)}"
-    )
-
-# %% [markdown]
-"""
-`from_config` also takes a path, so you can ask about any model on your disk.
-
-**Step 3: smaller numbers.** Keys and values can be stored in 8 or 4 bits. A floating-point number has an exponent of its own; integers share one scale for each head's vector, which must be stored too. (Engines may scale 8-bit floats as well, but once for a whole layer, which does not count here.) That is why int4 takes a little more than a quarter of 16 bits.
-"""
-
-# %%
-llama = KVShape.from_config("llama-3.1-8b")
-for dtype in ("fp32", "bf16", "fp8", "int8", "int4"):
-    size = bytes_per_token(llama, dtype)
-    print(f"{dtype:5} {size:8,} bytes, {size / bytes_per_token(llama, 'bf16'):.3f} of bf16")
-
-# %% [markdown]
-"""
-**Step 4: several GPUs.** In tensor parallelism each GPU, or rank, has some of the heads. A head is never cut, so the KV heads are dealt out evenly.
-
-**Predict first.** Llama 3.1 8B has 8 KV heads. How many bytes does a token take on *each* GPU, on 8 GPUs and on 16?
-
-<details><summary>Answer</summary>
-
-16,384, both times. With 8 GPUs each has one KV head. With 16 there is no half a head to give, so every head is stored twice, and each GPU still has one. Beyond as many GPUs as KV heads, the cache stops shrinking. And on 3 GPUs the model cannot run at all.
-
-</details>
-"""
-
-# %%
-for tp in (1, 2, 4, 8, 16, 32):
-    print(f"GPUs: {tp:2}   bytes a token on each: {bytes_per_token(llama, tp=tp):8,}")
-print(
-    "the careless table's model on 16 GPUs:", bytes_per_token(KVShape(1, 8, 128), tp=16), "bytes, not 256"
+guess(
+    "1.b", "how many bytes does a token take on each of 8 GPUs? And of 16? [., .]", None
 )
+
+# %% [markdown]
+"""
+#### 1.1 You write: `bytes_per_token`
+
+Compute the bytes that one token takes on *each* GPU. `kv_heads` is the number of KV heads of the model, and `number_bytes` the size of one number. If the heads can't be dealt out, raise a `ValueError`. The answer is a whole number, and it must be exact for numbers that no float can hold.
+"""
+
+
+# %%
+def bytes_per_token(layers, kv_heads, head_dim, tp=1, number_bytes=2):
+    """The bytes of one token's keys and values on each of `tp` GPUs."""
+    raise NotImplementedError  # delete this line; about 4 lines to write
+
+
+bytes_per_token = check("1.1 bytes_per_token", bytes_per_token)
+
+# %% [markdown]
+"""
+`check` calls your function with many numbers, and compares each answer with ours. Once it is right, it is *yours* that runs below; until then it is ours. If you get stuck, `hint("1.1")` helps a little, and again a little more. `solution("1.1")` shows how we would write it.
+"""
+
+# %%
+sizes = {tp: bytes_per_token(32, 8, 128, tp) for tp in (1, 2, 4, 8, 16, 32)}
+fold("1.b", [sizes[8], sizes[16]], f"bytes on each GPU, by their number: {sizes}")
+
+# %% [markdown]
+"""
+Beyond as many GPUs as KV heads, the cache on each of them stops shrinking. More GPUs only make more copies.
+
+### Step 3: what else is on the GPU
+
+The cache gets what is left, and four things come first:
+
+- **A margin.** Other programs use the GPU, too. So engines take only a share of it, often 90 percent of the whole memory.
+- **The weights.** Llama 3.1 8B has 8,030,261,248 of them, with 2 bytes each.
+- **Activations.** While a layer computes, its intermediate results need room. Nobody computes that beforehand. The engine makes a *trial run* with the largest batch that it will allow, and measures.
+- **Graphs.** To save time, an engine records the work of a step once and replays it (CUDA graphs). The recordings take memory, too.
+
+What remains is divided into whole pages. A page that fits only in part does not fit.
+
+#### 1.2 You write: `pages_that_fit`
+
+All sizes are in bytes, and `percent` is a whole number from 1 to 100. If there is no room for a single page, the engine can't start: raise a `MemoryError`. Again, be exact: on a GPU of 80 GiB one byte too many is an error in the middle of the night.
+"""
+
+
+# %%
+def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
+    """How many whole pages fit; raise a MemoryError if there is no room for one."""
+    raise NotImplementedError  # delete this line; about 5 lines to write
+
+
+pages_that_fit = check("1.2 pages_that_fit", pages_that_fit)
+
+# %% [markdown]
+"""
+Now the chapter's question. For the trial run we take 1.2 GiB, and 0.5 GiB for the graphs. These are round numbers of the usual size; your engine prints its own when it starts.
+"""
+
+# %%
+GIB, WEIGHTS = 2**30, 2 * 8_030_261_248
+for size in (1, 16, 256):
+    page = size * bytes_per_token(32, 8, 128)
+    pages = pages_that_fit(80 * GIB, 90, WEIGHTS, 12 * GIB // 10, GIB // 2, page)
+    print(f"pages of {size:3}: {pages:7,} pages, {pages * size:7,} tokens")
+
+# %% [markdown]
+"""
+So 80 GiB hold about 453,000 tokens of Llama 3.1 8B, whatever the page size. The careless formula promised 655,360.
+
+## The same in `minikv`
+
+`minikv` does this for more kinds of models. `KVShape.from_config` reads the `config.json` of a model, from a path or by one of the names that we ship. It agrees with you where your function applies:
+"""
+
+# %%
+import minikv
+from minikv import KVShape
+
+llama = KVShape.from_config("llama-3.1-8b")
+for tp in (1, 2, 8, 16):
+    assert minikv.bytes_per_token(llama, tp=tp) == bytes_per_token(32, 8, 128, tp)
 try:
-    bytes_per_token(llama, tp=3)
+    minikv.bytes_per_token(llama, tp=3)
 except ValueError as error:
-    print("GPUs:  3  ", error)
+    print(error)
 
 # %% [markdown]
 """
-In MLA there are no heads to deal out: every rank keeps the whole vector.
+DeepSeek V3 has 671 billion parameters, 61 layers, and keeps one vector of 576 numbers for each token and layer. Llama 2 7B has 7 billion parameters.
 """
 
 # %%
-deepseek = KVShape.from_config("deepseek-v3")
-print([bytes_per_token(deepseek, tp=tp) for tp in (1, 8)])
+guess("1.c", "whose tokens take more room in the cache? llama or deepseek", None)
+
+# %%
+names = "llama-2-7b llama-3.1-8b qwen3-8b mistral-7b-v0.3 gemma-2b deepseek-v3".split()
+lines = []
+for name in names:
+    shape = KVShape.from_config(name)
+    size = minikv.bytes_per_token(shape)
+    layers = f"{shape.num_layers} layers"
+    bar = "■" * round(size / 2**14)
+    lines.append(f"{name:16} {shape.attention}  {layers}  {size:8,} bytes  {bar}")
+fold("1.c", "llama", "\n".join(lines))
 
 # %% [markdown]
 """
-**Step 5: pages that fit, and what they waste.** Take a GPU with 80 GiB, let the engine use nine tenths of it, and subtract the weights: what is left is divided into whole pages. Larger pages are fewer, so there is less bookkeeping, but each request wastes the unused part of its last page.
+The size of the cache follows from the layers and from what each of them keeps, and not from the number of parameters. In MLA there are no heads to deal out, so every GPU keeps the whole vector.
+
+Keys and values can also be stored in smaller numbers. A floating-point number has its exponent with it. Integers share one scale for each vector, which must be stored, too. So int4 takes a little more than a quarter of 16 bits:
 """
 
 # %%
-from minikv import bytes_per_page, kv_budget, pages_that_fit
-
-weights = 8_030_261_248 * 2  # the parameters of Llama 3.1 8B, two bytes each
-budget = kv_budget(80 * 2**30, weights, utilization=0.9)
-for page_size in (1, 16, 256):
-    pages = pages_that_fit(budget, bytes_per_page(llama, page_size))
-    print(f"pages of {page_size:3}: {pages:7,} pages, {pages * page_size:7,} tokens")
+whole = minikv.bytes_per_token(llama, "bf16")
+for dtype in ("bf16", "fp8", "int8", "int4"):
+    size = minikv.bytes_per_token(llama, dtype)
+    print(f"{dtype:5} {size:7,} bytes, {size / whole:.3f} of bf16")
 
 # %% [markdown]
 """
-So this is the answer to the chapter's question: 80 GiB hold about 467,000 tokens of Llama 3.1 8B, whatever the page size. How many of the slots will be of *use* is another matter.
+All these sizes come from the list of tensors that an engine allocates. A test of this project allocates them and counts every byte.
 
-**Predict first.** A thousand requests, from 1 to 1,000 tokens long. What share of the slots is wasted with pages of 16? With pages of 256?
+## Play
 
-<details><summary>Answer</summary>
-
-On average a request wastes half a page. A request has 500 tokens on average. With pages of 16 about 8 slots of 508 are wasted, with 256 about 128 of 628, a fifth of the memory.
-
-</details>
+A request grows, token by token, in pages of four. Before each step say whether it takes a new page. Then click a slot in the pool for its story.
 """
+
+# %%
+from minikv import record
+
+pool, table = FreeListPool(3), PageTable(num_rows=1, max_length=9)
+row = table.open()
+with record(pool, table, page_size=4) as film:
+    for count in range(9):
+        if count % 4 == 0:
+            page = page_slots(pool.alloc(1), 4)
+        table.append(row, page[count % 4 : count % 4 + 1])
+film.player()
+
+# %% [markdown]
+"""
+Larger pages are fewer, so there is less to keep track of. But each request wastes the empty part of its last page. A thousand requests are 1 to 1,000 tokens long, so their average is about 500.
+"""
+
+# %%
+guess("1.d", "what percent is wasted with pages of 256, to the nearest ten?", None)
 
 # %%
 from minikv import page_waste
 
-lengths = range(1, 1001)
-for page_size in (1, 4, 16, 64, 256):
-    waste = page_waste(lengths, page_size)
-    print(
-        f"pages of {page_size:3}: {waste.pages:7,} pages, {waste.fraction:6.1%} wasted  {'■' * round(100 * waste.fraction)}"
-    )
+lines, waste = [], {}
+for size in (1, 4, 16, 64, 256):
+    waste[size] = page_waste(range(1, 1001), size)
+    share, bar = waste[size].fraction, "■" * round(100 * waste[size].fraction)
+    lines.append(f"pages of {size:3}: {waste[size].pages:7,} pages {share:6.1%} {bar}")
+fold("1.d", round(10 * waste[256].fraction) * 10, "\n".join(lines))
 
 # %% [markdown]
 """
-## The same in `minikv`
+On average a request wastes half a page: 128 slots of 628, a fifth of the memory. Pages of 16 waste 8 of 508.
 
-You have been using it since step 2. You can trust its numbers because they do not come from a separate formula: `kv_tensors` lists the tensors that an engine allocates, and the sizes are computed from that list. So they can be checked by allocating.
-"""
+Why not always pages of 1, which waste nothing? Because of the *kernels*, the programs that compute attention on the GPU. A kernel reads keys and values in blocks. With a page of 16, one look into the page table finds 16 neighbors, which lie side by side and can be read in one go. So a kernel is written for certain sizes. In vLLM, FlashAttention takes {{engines vllm-flash-pages}}. In SGLang, DeepSeek's FlashMLA takes {{engines sglang-flashmla-pages}}. nano-vllm asks for {{engines nano-vllm-pages}}.
 
-# %%
+## More to try
 
-from minikv import kv_tensors
+#### 1.3 Design: choose a page size
 
-checked = 0
-for shape in (KVShape(2, 4, 8), KVShape(3, 1, 16, v_head_dim=32), KVShape(2, latent_dim=24)):
-    for dtype in ("fp32", "fp16", "bf16", "fp8", "int8", "int4"):
-        plans = kv_tensors(shape, num_pages=5, page_size=4, dtype=dtype)
-        tensors = [torch.empty(plan.shape, dtype=getattr(torch, plan.dtype)) for plan in plans]
-        assert sum(tensor.nbytes for tensor in tensors) == 5 * bytes_per_page(shape, 4, dtype)
-        checked += 1
-print(checked, "combinations allocated, every byte accounted for")
-
-# %% [markdown]
-"""
-And our own first formula agrees with it, on the model where it applies:
-"""
-
-# %%
-print(llama_2_7b == bytes_per_token(KVShape.from_config("llama-2-7b"), "fp16"))
-
-# %% [markdown]
-"""
-## Play
-
-A request grows token by token, and takes a new page only when the last one is full. Step through it and try this: before each step, say whether a page will be taken.
-"""
-
-# %%
-from minikv import beside, play
-
-pool, table, steps = FreeListPool(4), PageTable(num_rows=1, max_length=8), []
-row = table.open()
-for count in range(1, 8):
-    slots, fresh = table.length(row), []
-    if slots % PAGE_SIZE == 0:
-        fresh = pool.alloc(1)
-        page = page_slots(fresh, PAGE_SIZE)
-    table.append(row, page[slots % PAGE_SIZE : slots % PAGE_SIZE + 1])
-    what = "takes a new page" if len(fresh) else "fits in the last page"
-    pictures = draw(pool, new=fresh), draw(table, new=table.slots(row)[-1:])
-    steps.append((f"token {count} {what}", beside(*pictures)))
-play(steps)
-
-# %% [markdown]
-"""
-## Exercises
-
-**1.1 Fill in.** Write `pages_needed(num_tokens, page_size)`. One line will do, and it must stay right for numbers that no float can hold.
-"""
-
-# %%
-from minikv import check
-
-
-def pages_needed(num_tokens, page_size):
-    raise NotImplementedError  # delete this line; about one line to write
-
-
-check("1.1 pages_needed", pages_needed)
-
-# %% [markdown]
-"""
-<details><summary>Hint</summary>
-
-Round up with whole numbers only. `//` rounds down, and for negative numbers *down* is *away from zero*.
-
-</details>
-
-<details><summary>Solution</summary>
-
-```python
-def pages_needed(num_tokens, page_size):
-    return -(-num_tokens // page_size)
-```
-
-</details>
-
-**1.2 Design.** Write `best_page_size(lengths, sizes, most_waste)`: of the page sizes in `sizes`, the largest at which sequences of these lengths waste at most the share `most_waste` of all slots they take. If every size wastes more, raise a `ValueError`.
+Write `best_page_size(lengths, sizes, most_waste)`: of the page sizes in `sizes`, the largest at which sequences of these lengths waste at most the share `most_waste` of all slots that they take. If every size wastes more, raise a `ValueError`. Then think of the lengths that *you* would serve: which size would you choose, and what would make you change your mind?
 """
 
 
 # %%
 def best_page_size(lengths, sizes, most_waste):
-    raise NotImplementedError  # delete this line; about seven lines to write
+    raise NotImplementedError  # delete this line; about 7 lines to write
 
 
-check("1.2 best_page_size", best_page_size)
+check("1.3 best_page_size", best_page_size)
 
 # %% [markdown]
 """
@@ -308,79 +290,79 @@ def best_page_size(lengths, sizes, most_waste):
 
 </details>
 
-**1.3 Bug hunt.** The function below is the heart of the formula that this chapter began with. Return a pair `(num_kv_heads, tp)` that an engine can really run, and for which its answer is not what each rank really holds.
+#### 1.4 Bug hunt: one page off
+
+`pages` counts exactly. `careless_pages` takes the share of the memory as a float, as engines do ({{engines nano-vllm-fit}}). Find `(memory, percent, taken, page_bytes)` for which the two differ. One page too few is a pity. Can you make it promise one page too *many*?
 """
 
 # %%
-import inspect
+from minikv.course.exercises.ch01 import careless_pages, pages
 
-from minikv.course.exercises.ch01 import careless_heads
-
-print(inspect.getsource(careless_heads))
+source(pages, careless_pages)
 
 
-def heads_and_ranks():
-    raise NotImplementedError  # delete this line; return (num_kv_heads, tp)
+# %%
+def one_page_off():
+    raise NotImplementedError  # delete this line, and change the numbers in the next
+    return (80 * 2**30, 90, 0, 16)
 
 
-check("1.3 kv_heads_per_rank", heads_and_ranks)
+check("1.4 careless_pages", one_page_off)
 
 # %% [markdown]
 """
 <details><summary>Hint</summary>
 
-It must be a set-up that works, so one number divides the other. Which of the two directions does the division forget?
+What does Python say to `0.29 * 100`? And for the second question: a float has 53 bits. What happens to a larger number?
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def heads_and_ranks():
-    return (8, 16)
+def one_page_off():
+    return (2**53 + 3, 100, 0, 4)  # one too many; (100, 29, 0, 1) is one too few
 ```
 
 </details>
 
 ## What it cost
 
-Pages reduced the bookkeeping, as the first column of step 5 shows, but they made *sharing* coarser. Two prompts can share a page only if they agree on all of it. Say they have 255 tokens in common:
+Pages made *sharing* coarser. Two prompts can share a page only if they agree in all of it. Say they have 255 tokens in common.
 """
 
 # %%
-common = 255
-for page_size in (1, 16, 64, 256):
-    print(
-        f"pages of {page_size:3}: {common // page_size * page_size:3} of {common} common tokens can be shared"
-    )
+alike = 255
+for size in (1, 16, 64, 256):
+    print(f"pages of {size:3}: {alike // size * size:3} of {alike} tokens are shared")
 
 # %% [markdown]
 """
-With pages of 256 a common beginning of 255 tokens is worth nothing. And an invariant is at risk now: *a page has one owner*, who may write to it, however many read it. As soon as pages are handed out and taken back, something has to guard it. That is the next chapter.
+With pages of 256 a common beginning of 255 tokens is worth nothing. And a rule is at risk now: *a page has one owner*, who may write to it, however many read it. As soon as pages are handed out and taken back, something must guard that rule. That is the next chapter.
 
 ## In real engines
 
 {{engines 01}}
 
-They also size layers that differ: sliding windows that keep only recent tokens, state-space layers that keep one state, and different numbers of heads in different layers, made to fit in pages of one byte size.
+They also size layers that differ, such as sliding windows and state-space layers. In vLLM, {{engines vllm-groups}} puts them into groups whose pages have one size in bytes.
 
 ## Recap
 
-A token's keys and values take layers × KV heads × head size × two × the bytes of a number (in MLA, layers × one vector), whatever the number of parameters. Heads are dealt out to GPUs whole, and are copied when there are more GPUs than heads. A larger page costs each sequence half a page of waste and makes sharing coarser, but leaves fewer pages to keep track of.
+A token takes layers × KV heads × 2 vectors × their numbers × the bytes of a number, whatever the number of parameters. GPUs share whole heads, and beyond as many GPUs as heads they only copy. The cache gets what a share of the memory leaves after the weights, the activations of a trial run and the graphs, in whole pages; larger pages suit the kernels, waste more and share less.
 
 **Check yourself**
 
-1. Which line of the careless table at the top was wrong for a third of a byte, and which for half a head?
-2. A model has 4 KV heads. From how many GPUs on does the cache on each GPU stop shrinking?
-3. Why does int4 not take exactly a quarter of bf16?
-4. Requests are exactly 100 tokens long. What share of the slots do pages of 16 waste?
+1. A model has 4 KV heads. From how many GPUs on does the cache on each GPU stop shrinking?
+2. Why must the engine make a trial run before it can size its cache?
+3. From chapter 00: why does a clock at the top of a prompt ruin the hit rate?
+4. From chapter 00: what has an engine kept after an answer of ten tokens?
 
 <details><summary>Answers</summary>
 
-1. The one with 3 GPUs, which cannot run at all; and the one with 16, where each GPU still has one whole head.
-2. From 4 on: each has one head then, and more GPUs only make copies.
-3. Each head's vector needs a scale of its own.
-4. Seven pages have 112 slots, so 12 of 112, some 11 percent.
+1. From 4 on: each GPU has one head then, and more GPUs only make copies.
+2. The activations need room while a layer computes, and nobody computes beforehand how much.
+3. A prefix ends at the first token that differs, and the time differs at once: nothing behind it is shared.
+4. The keys and values of the first nine. The last token is sampled and never computed.
 
 </details>
 

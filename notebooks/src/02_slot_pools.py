@@ -8,18 +8,16 @@ By the end of this chapter you will have written a **pool**: the part of an engi
 
 {{time}} **Needs** chapter 01. **New words** pool, owner, free list, double free, version.
 
-Here is where we are going. Three requests take slots, and then the second one ends. Each cell of the pool says who owns it: `r0` is the request in row 0 of the page table. Step through it.
+Here is where we are going. Anna and Ben have sent a request each, and a third request has just ended. Every slot is free, or it belongs to exactly one of them.
 """
 
 # %%
-from minikv import FreeListPool, PageTable, draw, record
+from minikv import FreeListPool, draw, record
 
-pool, table = FreeListPool(16), PageTable(num_rows=3, max_length=6)
-with record(pool, table) as film:
-    for count in (5, 3, 4):
-        table.append(table.open(), pool.alloc(count))
-    pool.free(table.close(1))
-film.player()
+pool = FreeListPool(16)
+anna, other, ben = pool.alloc(5), pool.alloc(3), pool.alloc(4)
+pool.free(other)
+draw(pool, owners={"Anna": anna, "Ben": ben})
 
 # %% [markdown]
 """

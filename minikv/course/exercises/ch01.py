@@ -1,23 +1,13 @@
-"""The exercises of chapter 01: pages, bytes, and tensor parallelism."""
+"""The exercises of chapter 01: which page size to choose, and a share of the memory that went through a float."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
 from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
-from minikv.sizing import kv_heads_per_rank, page_waste
-
-
-def pages_needed(num_tokens: int, page_size: int) -> int:
-    """How many pages of `page_size` tokens hold `num_tokens`.
-
-    >>> pages_needed(17, 16)
-    2
-    """
-    return -(-num_tokens // page_size)
+from minikv.sizing import page_waste
 
 
 def best_page_size(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int:
@@ -34,25 +24,16 @@ def best_page_size(lengths: Sequence[int], sizes: Sequence[int], most_waste: flo
     return max(fitting)
 
 
-def careless_heads(num_kv_heads: int, tp: int) -> float:
-    """KV heads on each rank, for sizing the cache: just a division."""
-    return num_kv_heads / tp
+def pages(memory: int, percent: int, taken: int, page_bytes: int) -> int:
+    """How many pages fit in `percent` hundredths of the memory, less what is taken."""
+    usable = memory * percent // 100
+    return (usable - taken) // page_bytes
 
 
-def _round_down(num_tokens: int, page_size: int) -> int:
-    return num_tokens // page_size
-
-
-def _one_more(num_tokens: int, page_size: int) -> int:
-    return num_tokens // page_size + 1
-
-
-def _a_float(num_tokens: int, page_size: int) -> float:
-    return float(-(-num_tokens // page_size))
-
-
-def _float_division(num_tokens: int, page_size: int) -> int:
-    return math.ceil(num_tokens / page_size)
+def careless_pages(memory: int, percent: int, taken: int, page_bytes: int) -> int:
+    """The same, with a float in between."""
+    usable = int(memory * (percent / 100))
+    return (usable - taken) // page_bytes
 
 
 def _each_alone(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int:
@@ -106,38 +87,88 @@ def _nothing_fits(lengths: Sequence[int], sizes: Sequence[int], most_waste: floa
     return max((size for size in sizes if page_waste(lengths, size).fraction <= most_waste), default=1)
 
 
-def _evenly() -> tuple[int, int]:
-    return (8, 4)
+def _less_than(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int:
+    fitting = [size for size in sizes if page_waste(lengths, size).fraction < most_waste]
+    if not fitting:
+        raise ValueError
+    return max(fitting)
 
 
-def _never() -> tuple[int, int]:
-    return (8, 3)
+def _one_page_more(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int:
+    fitting = []
+    for size in sizes:
+        slots = sum((length // size + 1) * size for length in lengths)
+        if slots - sum(lengths) <= most_waste * slots:
+            fitting.append(size)
+    if not fitting:
+        raise ValueError
+    return max(fitting)
+
+
+def _a_page_for_nothing(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int:
+    fitting = []
+    for size in sizes:
+        slots = sum(max(1, -(-length // size)) * size for length in lengths)
+        if slots - sum(lengths) <= most_waste * slots:
+            fitting.append(size)
+    if not fitting:
+        raise ValueError
+    return max(fitting)
+
+
+def _none_fits(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int | None:
+    return max((size for size in sizes if page_waste(lengths, size).fraction <= most_waste), default=None)
+
+
+def _another_error(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int:
+    fitting = [size for size in sizes if page_waste(lengths, size).fraction <= most_waste]
+    if not fitting:
+        raise RuntimeError
+    return max(fitting)
+
+
+def _divides_by_nothing(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int:
+    fitting = []
+    for size in sizes:
+        slots = sum(-(-length // size) * size for length in lengths)
+        if (slots - sum(lengths)) / slots <= most_waste:
+            fitting.append(size)
+    if not fitting:
+        raise ValueError
+    return max(fitting)
+
+
+def _rounded(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int:
+    fitting = [size for size in sizes if round(page_waste(lengths, size).fraction, 2) <= most_waste]
+    if not fitting:
+        raise ValueError
+    return max(fitting)
+
+
+def _no_trouble() -> tuple[int, int, int, int]:
+    return (80 * 2**30, 90, 0, 16)
+
+
+def _half() -> tuple[int, int, int, int]:
+    return (100, 50, 0, 1)
+
+
+def _praise(case: tuple[int, int, int, int]) -> str:
+    if careless_pages(*case) > pages(*case):
+        return "It promises a page that is not there!"
+    return "Can you make it promise one page too many?"
 
 
 EXERCISES = (
     Exercise(
-        id="1.1",
-        name="pages_needed",
-        reference=pages_needed,
-        cases=[(0, 16), (1, 16), (16, 16), (17, 16), (5, 1), (2**60 + 1, 2)],
-        strategy=st.tuples(st.integers(0, 300), st.integers(1, 64)),
-        hint="the last page may be only partly filled, and still it is a page",
-        wrong=(
-            Wrong(_round_down, "a page that is begun is a whole page: round up, not down"),
-            Wrong(_one_more, "when the tokens fill their pages exactly, there is no extra page"),
-            Wrong(_float_division, "the division went through a float, which has no room for so many digits: use //"),
-            Wrong(_a_float, "pages are whole numbers: use //, because a float cannot count them all"),
-        ),
-    ),
-    Exercise(
-        id="1.2",
+        id="1.3",
         name="best_page_size",
         reference=best_page_size,
         cases=[([16], [1, 16], 0.0), ([100, 200], [1, 16, 64, 256], 0.1), ([3, 3, 3], [1, 2, 4, 8], 0.3),
                ([1, 1], [4, 8], 0.5), ([], [1, 4], 0.0), ([3], [1, 2, 3], 0.0), ([1, 7], [1, 4], 0.5),
-               ([1, 2, 3, 90], [1, 8], 0.2)],
+               ([1, 2, 3, 90], [1, 8], 0.2), ([0, 16], [1, 16], 0.1), ([239], [1, 244], 0.02), ([0], [1, 8], 0.0)],
         strategy=st.tuples(
-            st.lists(st.integers(1, 40), max_size=4),
+            st.lists(st.integers(0, 40), max_size=4),
             st.lists(st.sampled_from([1, 2, 3, 4, 6, 8, 16, 32]), min_size=1, max_size=4, unique=True),
             st.sampled_from([0.0, 0.125, 0.25, 0.5]),
         ),
@@ -150,18 +181,26 @@ EXERCISES = (
             Wrong(_average, "add up slots first and divide once: an average of shares counts short sequences too much"),
             Wrong(_stops_early, "a larger size may waste less again: 3 tokens fill a page of 3, and not pages of 2"),
             Wrong(_nothing_fits, "when every size wastes more, say so with a ValueError"),
+            Wrong(_none_fits, "when every size wastes more, raise a ValueError; nobody looks for a None"),
+            Wrong(_another_error, "when every size wastes more, the error is a ValueError"),
+            Wrong(_less_than, "exactly as much as `most_waste` is still allowed: compare with <="),
+            Wrong(_one_page_more, "when the tokens fill their pages exactly, there is no extra page"),
+            Wrong(_a_page_for_nothing, "a sequence of no tokens takes no page"),
+            Wrong(_divides_by_nothing, "without tokens there are no slots to divide by, and nothing is wasted"),
+            Wrong(_rounded, "compare the share as it is: rounded to two digits, 2.05 % passes for 2 %"),
         ),
     ),
     Hunt(
-        id="1.3",
-        name="kv_heads_per_rank",
-        careless=careless_heads,
-        reference=lambda num_kv_heads, tp: float(kv_heads_per_rank(num_kv_heads, tp)),
-        example=(8, 16),
-        hint="what does a rank hold when there are more ranks than KV heads?",
+        id="1.4",
+        name="careless_pages",
+        careless=careless_pages,
+        reference=pages,
+        example=(100, 29, 0, 1),
+        hint="a small memory and an odd percentage will do; and the larger the page, the less one byte matters",
+        praise=_praise,
         wrong=(
-            Wrong(_evenly, "where the heads divide evenly, a division is right; have more ranks than heads"),
-            Wrong(_never, "8 heads cannot be put on 3 ranks at all; find a set-up that works, sized wrongly"),
+            Wrong(_no_trouble, "a page of 16 bytes hides a byte that is missing: let a page have 1 byte"),
+            Wrong(_half, "one half is exact in a float: which hundredths are not?"),
         ),
     ),
 )  # fmt: skip

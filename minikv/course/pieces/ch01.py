@@ -1,5 +1,76 @@
-"""The pieces of chapter 01."""
+"""The pieces of chapter 01: the bytes of a token, and the pages that fit."""
 
-from minikv.course.pieces.piece import Piece
+from __future__ import annotations
 
-PIECES: tuple[Piece, ...] = ()
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.sections import World
+
+_HUGE = 2**62 + 1  # a float between 2**62 and 2**63 is a multiple of 512
+_GIB = 2**30
+_SMALL, _BYTES = st.integers(1, 12), st.one_of(st.integers(0, 300), st.integers(0, _HUGE))
+
+
+def play_bytes(world: World, case: Any) -> Iterator[Shot]:
+    """One call with `layers, kv_heads, head_dim` and, where they are given, `tp` and `number_bytes`."""
+    layers, heads, dim, *more = case
+    named = dict(zip(("tp", "number_bytes"), more))
+    words = ", ".join(f"{name}={value}" for name, value in named.items())
+    call = f"bytes_per_token({layers}, {heads}, {dim}{', ' if words else ''}{words})"
+    yield Shot(call, called(lambda: world["bytes_per_token"](layers, heads, dim, **named), ValueError))
+
+
+def play_pages(world: World, case: Any) -> Iterator[Shot]:
+    """One call with all six numbers, by name."""
+    names = ("memory", "percent", "weights", "activations", "graphs", "page_bytes")
+    given = dict(zip(names, case))
+    call = f"pages_that_fit({', '.join(f'{name}={value}' for name, value in given.items())})"
+    yield Shot(call, called(lambda: world["pages_that_fit"](**given), MemoryError))
+
+
+def called(call: Callable[[], Any], expected: type[Exception]) -> dict[str, Any]:
+    """What a call returns, or that it raised the error that the text asks for."""
+    try:
+        return {"what is returned": call()}
+    except expected:
+        return {"what is returned": f"a {expected.__name__}"}
+
+
+PIECES = (
+    Piece(
+        id="1.1", name="bytes_per_token", play=play_bytes,
+        cases=[(1, 1, 1), (32, 32, 128), (32, 8, 128), (1, 8, 4, 2), (1, 8, 4, 8), (1, 8, 4, 16), (1, 8, 4, 3),
+               (1, 2, 4, 3), (1, 4, 8, 1, 1), (1, 3, 4, 6), (1, 12, 4, 8), (3, 1, 5, 7), (1, 2, 2, 4, 4),
+               (1, 2, _HUGE)],
+        strategy=st.tuples(_SMALL, _SMALL, st.one_of(_SMALL, st.integers(1, _HUGE)), _SMALL, st.integers(1, 4)),
+        hints=(
+            "Begin with one GPU: in each layer a token has two vectors, a key and a value, for each KV head, and each "
+            "vector has `head_dim` numbers.",
+            "How many KV heads does each of `tp` GPUs have? `kv_heads // tp`, but never fewer than one.",
+            "It works if one of the two numbers is a multiple of the other. If both `kv_heads % tp` and "
+            "`tp % kv_heads` leave a rest, raise a ValueError.",
+        ),
+    ),
+    Piece(
+        id="1.2", name="pages_that_fit", play=play_pages,
+        cases=[(100, 100, 0, 0, 0, 10), (100, 90, 0, 0, 0, 10), (100, 90, 40, 0, 0, 10), (100, 90, 40, 20, 0, 10),
+               (100, 90, 40, 20, 5, 10), (100, 100, 91, 0, 0, 10), (100, 100, 95, 0, 0, 10),
+               (100, 50, 60, 0, 0, 10), (100, 29, 0, 0, 0, 1), (10, 100, 0, 0, 0, 10), (99, 50, 0, 0, 0, 7),
+               (80 * _GIB, 90, 16060522496, 1288490188, _GIB // 2, 2**21), (_HUGE, 100, 0, 0, 0, 1),
+               (_HUGE, 90, 7, 0, 0, 3)],
+        strategy=st.tuples(
+            st.one_of(st.integers(1, 1000), st.integers(1, _HUGE)), st.integers(1, 100), _BYTES, _BYTES, _BYTES,
+            st.one_of(st.integers(1, 50), st.integers(1, 2**30)),
+        ),
+        hints=(
+            "The percentage is of the whole memory: `memory * percent // 100`. Whole numbers stay exact, however large "
+            "they are.",
+            "Take away all that is there already: the weights, the activations and the graphs.",
+            "Only whole pages count, so `//` rounds down. If not even one fits, raise a MemoryError.",
+        ),
+    ),
+)  # fmt: skip

@@ -9,6 +9,26 @@ Pages are the unit from chapter 04 on: a tree over pages of 16 tokens is the sam
 """
 # A later chapter may replace a piece of an earlier one, as chapter 04 does with `split`, which is to keep locks.
 
+
+# %% 1.1 bytes_per_token
+def bytes_per_token(layers, kv_heads, head_dim, tp=1, number_bytes=2):
+    """The bytes of one token's keys and values on each of `tp` GPUs."""
+    if kv_heads % tp and tp % kv_heads:
+        raise ValueError(f"{kv_heads} KV heads do not divide among {tp} GPUs")
+    heads = max(1, kv_heads // tp)
+    return layers * 2 * heads * head_dim * number_bytes
+
+
+# %% 1.2 pages_that_fit
+def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
+    """How many whole pages fit; raise a MemoryError if there is no room for one."""
+    left = memory * percent // 100 - weights - activations - graphs
+    pages = left // page_bytes
+    if pages < 1:
+        raise MemoryError(f"{left} bytes are left, and a page takes {page_bytes}")
+    return pages
+
+
 # %% given 2
 from array import array
 

@@ -114,7 +114,7 @@ def _ended(piece: Piece, case: Any, at: int, frame: Shot, outcome: Outcome, worl
     if isinstance(error, NotImplementedError):
         words = f"{frame.caption}: not written yet"
     elif isinstance(error, TooLong):
-        words = f"{frame.caption}: no end. Look at the loop: does every round bring it nearer to its end?"
+        words = f"{frame.caption}: no end. Does every round of the loop bring it nearer, and are the rounds few?"
     elif isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         words = f"{frame.caption}: {error}. If a cell above defines it, run the cells above first"
     else:
