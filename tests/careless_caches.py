@@ -152,6 +152,18 @@ class ShufflesPages(PlainCache):
         return freed
 
 
+class SortsByHash(PlainCache):
+    """Rule 13: the order hangs on the hashes of the namespaces, which are others in every process."""
+
+    def insert(self, tokens, pages, **options):
+        done = super().insert(tokens, pages, **options)
+        self.hashes = {**getattr(self, "hashes", {}), **{self.table[key].page: hash(key[0]) for key in done.keys}}
+        return done
+
+    def evict(self, num_tokens):
+        return sorted(super().evict(num_tokens), key=lambda page: self.hashes[page])
+
+
 class NeverJoins(RadixCache):
     """Rule 14, SGLang and mini-sglang: what was split stays split."""
 
@@ -169,6 +181,6 @@ class GivesSlots(PlainCache):
 CARELESS = {
     TakesAnything: 1, KeepsTheBuffer: 2, MissesTheLastToken: 3, TakesTheNewPages: 4, SplitForgetsTheLocks: 5,
     UnlocksInSilence: 6, CountsTwice: 7, CountsAllEachTime: 7, ForgetsTheMatch: 8, EvictsParentsFirst: 9,
-    SharesNamespaces: 10, ResetsUnderALock: 11, ChecksNothing: 12, ComplainsAboutLocks: 12, ShufflesPages: 13,
-    NeverJoins: 14, GivesSlots: 15,
+    SharesNamespaces: 10, ResetsUnderALock: 11, ChecksNothing: 12, ComplainsAboutLocks: 12,
+    ShufflesPages: 13, SortsByHash: 13, NeverJoins: 14, GivesSlots: 15,
 }  # fmt: skip

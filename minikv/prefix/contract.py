@@ -133,6 +133,8 @@ class Insertion(Handle):
 class PrefixCache(Protocol):
     """What every index here promises; fifteen rules, which `minikv verify` checks.
 
+    An index that keeps fewer of them has an attribute `claims`, the numbers of those that it keeps.
+
     1. Tokens are one-dimensional integers in [0, 2**32), pages in [0, 2**31); bad input changes nothing.
     2. Keys are copied in: changing the caller's buffer later changes nothing.
     3. `match_prefix` gives the longest cached page-aligned prefix of at most `limit` tokens; it may split or join

@@ -20,7 +20,7 @@ from minikv.testing.conformance.report import NOT_CLAIMED, NOT_JUDGED, Conforman
 from minikv.testing.conformance.subject import bounded_text, claimed
 from minikv.testing.conformance.verifying import RULES, verify
 
-SILENCE = 20.0  # seconds without a word after which the process counts as hanging
+SILENCE = 60.0  # seconds without a word after which the process counts as hanging
 _SERVE = "from minikv.testing.conformance.apart import serve; serve()"
 Message = dict[str, Any]
 

@@ -67,7 +67,9 @@ class Conformance:
         lines = [self.name, *(f"{each.rule:>3}  {each.state:<12} {each.name}" for each in self.verdicts)]
         for each in self.broken:
             lines += ["", f"rule {each.rule} is broken: {each.name}", *(f"    {line}" for line in each.script)]
-        return "\n".join([*lines, "", *filter(None, [self.note]), self._summary()])
+        hint = "The shortest script comes first: what it shows may break the other rules too."
+        notes = [note for note in (self.note, f"{hint}\n" if len(self.broken) > 1 else "") if note]
+        return "\n".join([*lines, "", *notes, self._summary()])
 
     def _summary(self) -> str:
         states = [each.state for each in self.verdicts]
