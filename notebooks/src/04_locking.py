@@ -138,7 +138,7 @@ So each node gets a **reference count**, the number of locks that pass through i
 
 #### 4.1 You write: `lock`
 
-Go up from `node` to the root. Count one more lock on each node on the way. If it is the first lock on a node, call `cache.protect(node)`.
+Count one more lock in `node.locks`, for `node` and for every node above it but the root. Call `cache.protect(...)` with each node that had no lock before.
 """
 
 
@@ -154,7 +154,7 @@ lock = check("4.1 lock", lock)
 """
 #### 4.2 You write: `unlock`
 
-The same walk, undone: count one lock less on each node. If no lock is left on a node, call `cache.expose(node)`.
+Undo what `lock` did: count one lock less on each node of the path, and call `cache.expose(...)` with each node that has none left.
 """
 
 
@@ -259,7 +259,7 @@ A request's own prefix is not room for it. A cached prefix saves computing; it s
 
 #### 4.4 You write: `admit`
 
-Lock what is cached of all tokens but the last: `cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. (The last token is always computed: the answer begins with its logits.) If the free and the evictable pages together are too few, unlock, because a request that only waits must not keep others out, and `raise OutOfPages(needed, free, evictable)`. Otherwise evict only the pages that are missing, free them into the pool, and take what you need.
+Lock what is cached of all tokens but the last: `cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. (The last token is always computed, because its logits begin the answer.) If the free and the evictable pages together are too few, unlock, because a request that only waits must not keep others out, and `raise OutOfPages(needed, free, evictable)`. Otherwise evict only the pages that are missing, free them into the pool, and take what you need.
 
 The pool counts pages. Lengths, sizes and `evict` count tokens, and a page holds `cache.page_size` of them. A prompt takes its last page even if it fills only a part of it.
 """
@@ -416,8 +416,6 @@ def how_many_fit(free, prefixes, waiting):
     return len(waiting)
 ```
 
-An evicted prefix takes fresh slots, a cached one its own: the same room.
-
 </details>
 
 #### 4.6 Bug hunt: unlock without a receipt
@@ -462,7 +460,7 @@ def script_that_breaks_it():
 
 ## What it cost
 
-A lock and an unlock take a step for each node on the path, as the match did. In return the sizes are there when `admit` asks for them. The next cell caches a thousand prompts, and measures what counting the evictable tokens would take instead. Its output differs from run to run, so it is not stored.
+A lock and an unlock take a step for each node on the path, as the match did. In return the sizes are there when `admit` asks for them. What would counting the evictable tokens cost instead, with a thousand prompts in the cache? (The output differs from run to run, so it is not stored.)
 """
 
 # %% tags=["nbval-ignore-output", "measured"]
@@ -548,7 +546,7 @@ The tree cannot tell a forgotten lock from a request that takes its time. Receip
 
 {{engines 04}}
 
-vLLM and nano-vllm have blocks and no path: a request counts each of its blocks. SGLang's lock returns {{engines sglang-receipt}}, which the unlock must bring back. Where a layer reads no more than a window of tokens, only the window is locked ({{engines sglang-window-lock}}), and host memory has locks of its own ({{engines sglang-host-lock}}). A bare unlock there {{engines sglang-unlock}}; yours also counts as a use, because the prefix was read until now.
+vLLM and nano-vllm have blocks and no path: a request counts each of its blocks. SGLang's lock returns {{engines sglang-receipt}}, which the unlock must bring back. Where a layer reads only a window of tokens, SGLang locks only the window ({{engines sglang-window-lock}}), and host memory has locks of its own ({{engines sglang-host-lock}}). A bare unlock there {{engines sglang-unlock}}; yours also counts as a use, because the prefix was read until now.
 
 One wrong line is enough to break a lock. In {{engines mini-sglang-46}} the handle named the root, so a lock protected nothing. Three days later, in {{engines mini-sglang-52}}, it was the loop: it went to the parent first, so the last node was never locked. In {{engines sglang-24972}} a lock passed over a node whose window had been freed. Then the window was loaded back. The unlock walked the path again, and released a lock of another request.
 
