@@ -2,7 +2,7 @@
 """
 # 01 · How many tokens fit in this GPU?
 
-By the end of this chapter you will have written the two functions with which an engine sizes its KV cache when it starts: how many bytes one token takes, and how many pages of tokens fit beside everything else. They are ten lines in all, the first ones of your own `my_minikv.py`, and both are easy to get wrong.
+By the end of this chapter you will have written the two functions with which an engine sizes its KV cache when it starts: how many bytes one token takes, and how many pages of tokens fit beside everything else. They are about ten lines in all, the first ones of your own `my_minikv.py`, and both are easy to get wrong.
 
 **After this chapter you will be able to** *compute* the bytes that a token takes, for any model whose `config.json` you have; *say* what else needs room on a GPU; and *choose* a page size for the lengths that you serve.
 
@@ -25,7 +25,7 @@ draw(table, matched=shared)
 
 # %% [markdown]
 """
-The two requests begin alike, and the first page is in both rows. It can have only one owner (chapter 02), but here it has two readers. The rest of the first request lies in slots 4 to 7 and 12 and 13. Its pages need not be neighbors: any free page will do, because the page table says where to look. Row 2 is *closed*: it waits for another request.
+The two requests begin alike, and the first page (*matched*) is in both rows. It can have only one owner (chapter 02), but here it has two readers. The rest of the first request lies in slots 4 to 7 and 12 and 13. Its pages need not be neighbors: any free page will do, because the page table says where to look. Row 2 is *closed*: it waits for another request.
 
 ## The problem
 
@@ -120,7 +120,7 @@ Beyond as many GPUs as KV heads, the cache on each of them stops shrinking. More
 
 The cache gets what is left, and four things come first:
 
-- **A margin.** Other programs use the GPU, too. So engines take only a share of it, often 90 percent of the whole memory.
+- **A margin.** Other programs use the GPU, too. So an engine takes only a share of the whole memory. We take 90 percent.
 - **The weights.** Llama 3.1 8B has 8,030,261,248 of them, with 2 bytes each.
 - **Activations.** While a layer computes, its intermediate results need room. Nobody computes that beforehand. The engine makes a *trial run* with the largest batch that it will allow, and measures.
 - **Graphs.** To save time, an engine records the work of a step once and replays it (CUDA graphs). The recordings take memory, too.
@@ -348,7 +348,7 @@ They also size layers that differ, such as sliding windows and state-space layer
 
 ## Recap
 
-A token takes layers × KV heads × 2 vectors × their numbers × the bytes of a number, whatever the number of parameters. GPUs share whole heads, and beyond as many GPUs as heads they only copy. The cache gets what a share of the memory leaves after the weights, the activations of a trial run and the graphs, in whole pages; larger pages suit the kernels, waste more and share less.
+A token takes layers × KV heads × 2 vectors × their numbers × the bytes of a number, whatever the number of parameters. Heads are dealt out whole, and with more GPUs than heads they are copied. The cache gets what is left of the GPU's share after the weights, the activations of a trial run and the graphs, in whole pages. Larger pages suit the kernels, but waste more and share less.
 
 **Check yourself**
 

@@ -25,7 +25,7 @@ draw(pool, owners={"Anna": anna, "Ben": ben})
 
 A slot has one **owner** at a time: the request that may write to it and give it back. Many may *read* a slot; chapter 03 shows how. But if two may write to it, each of them destroys what the other one wrote.
 
-Here is a careless way to hand out slots. The free ones lie in an array. A request takes some off the front and writes them into its row of a page table. {{engines infratech}} It takes slots in this way, {{engines notebook-allocate}}.
+Here is a careless way to hand out slots. The free ones lie in an array. A request takes some off the front and writes them into its row of a page table. {{engines infratech}} It takes its slots like this, {{engines notebook-allocate}}.
 """
 
 # %%
@@ -47,7 +47,7 @@ print(rows)
 """
 The second request asked for seven slots, and only slot 7 was left. It got that slot **seven times**. There was no error: numpy, like torch, repeats a single value over the whole slice. Seven tokens will write their keys and values over each other, and some time later the model will talk nonsense.
 
-Giving slots back is no safer. Say a request owns slots 0 to 6 of a pool of eight, and slot 7 is free. Its user cancels it in the moment in which it finishes, so its slots are given back twice. That is a **double free**.
+Giving slots back is no safer. Say a request owns slots 0 to 6 of a pool of eight, and slot 7 is free. Its user cancels it just as it finishes, so its slots are given back twice. That is a **double free**.
 """
 
 # %%
@@ -260,7 +260,7 @@ fold("2.d", pool.version(page), f"Anna noted version {noted}: Ben wrote over her
 """
 The versions differ, so she must compute her keys again. {{engines astrai}} It kept {{engines astrai-versions}}, too. Its first copy routine did not compare them, and could copy a stranger's keys and values: {{engines astrai-copy}}.
 
-**The order of freeing is the order of forgetting.** vLLM leaves cached pages on its free list and reuses the page that was freed longest ago. `QueuePool` works in the same way. Say a request has its three tokens in pages 0, 1 and 2, gives them back in one call, and then one page is needed. A prefix is worthless without its beginning. Which order of freeing keeps most of it?
+**The order of freeing is the order of forgetting.** In vLLM the free list is {{engines vllm-free-list}}. Cached pages stay in it, and the page that was freed longest ago is reused first. `QueuePool` works in the same way. Say a request has its three tokens in pages 0, 1 and 2, gives them back in one call, and then one page is needed. A prefix is worthless without its beginning. Which order of freeing keeps most of it?
 """
 
 # %%
