@@ -164,7 +164,7 @@ A step of the model reads all its weights, whether it computes one token or fift
 
 But a step must not take too long. Suppose that three requests decode, and somebody sends a prompt of 500 tokens. Computed in one step, it would keep three people waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, each behind the ones before. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
 
-Who gets how much of the budget is a second decision, and here is what it can do. In July 2026 the operators of a chat service looked at their SGLang server. About 360 prompts arrived each minute and were read in chunks. In fifteen busy minutes the server ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: behind each chunk stands the next. mini-sglang and nano-vllm have the same rule. Of these four engines, only vLLM takes "{{engines vllm-first}}" by default.
+Who gets how much of the budget is a second decision, and here is what it can do. In July 2026 the operators of a chat service looked at their SGLang server. About 360 prompts arrived each minute and were read in chunks. In fifteen busy minutes the server ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: behind each chunk stands the next. mini-sglang and nano-vllm have the same rule (the table at the end links the lines). Of these four engines, only vLLM takes "{{engines vllm-first}}" by default.
 
 You do as vLLM does: **decoding requests first, and what is left of the budget goes to the prompts.**
 
@@ -578,7 +578,7 @@ And the *model* must be the same. With new weights, or with an adapter, every sl
 
 {{engines 08}}
 
-They do more. SGLang ({{engines sglang-overlap}}), mini-sglang ({{engines mini-sglang-overlap}}) and vLLM plan the next step while the GPU computes this one. SGLang and vLLM can also guess several tokens ahead and check them at once, and prefill on other machines than they decode on.
+They do more. SGLang ({{engines sglang-overlap}}) and mini-sglang ({{engines mini-sglang-overlap}}) plan the next step while the GPU computes this one. Large engines also guess several tokens ahead and check them at once, or prefill on other machines than they decode on.
 
 ## Recap
 
