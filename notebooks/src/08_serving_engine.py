@@ -143,7 +143,7 @@ The wrong order goes unnoticed, because a sum has no order! So a model writes th
 
 ### Step 2: prefill and decode are the same thing
 
-A chunk may begin anywhere. A whole prompt, the rest behind a cached prefix, a single new token: only `start` differs. So the loop above needs one change. It keeps the store, and it begins each chunk where the one before ended. `own` is the same model with your attention.
+A chunk may begin anywhere. A whole prompt, the rest behind a cached prefix, a single new token: only `start` differs. With `keep=True`, the loop above begins each chunk where the one before ended, and finds the rest in the store. `own` is the same model with your attention.
 """
 
 # %%
@@ -160,7 +160,7 @@ One less than the sum, because the last token is sampled and never computed.
 
 ### Step 3: many at once
 
-A step of the model reads all its weights, whether it computes one token or fifty. So an engine puts everybody's chunks into one step. Engines used to run one batch at a time, until its slowest request was done. In **continuous batching** a finished request leaves after any step, and the next one takes its place.
+A step of the model reads all its weights (of the table of embeddings only the rows that it needs), whether it computes one token or fifty. So an engine puts everybody's chunks into one step. Engines used to run one batch at a time, until its slowest request was done. In **continuous batching** a finished request leaves after any step, and the next one takes its place.
 
 But a step must not take too long. Suppose that three requests decode, and somebody sends a prompt of 500 tokens. Computed in one step, it would keep three people waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, each behind the ones before. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
 
@@ -395,10 +395,8 @@ def words_by_step(scheduler_class):
 
 
 # %%
-lines = {
-    "prefill first": words_by_step(PrefillFirst),
-    "yours": words_by_step(Scheduler),
-}
+kinds = {"prefill first": PrefillFirst, "yours": Scheduler}
+lines = {name: words_by_step(kind) for name, kind in kinds.items()}
 title = "three requests decode while long prompts keep coming"
 minikv.plot(title, {"step": range(1, 33)}, lines, "words said by the three")
 
@@ -406,46 +404,6 @@ minikv.plot(title, {"step": range(1, 33)}, lines, "words said by the three")
 """
 In SGLang, {{engines sglang-decode-interval}} now runs N steps of decode after each prefill. In mini-sglang, decode first is {{engines mini-sglang-todo}}.
 
-### In which order?
-
-Eight requests ask about two documents, alternately, and there is room for little more than one document. First come, first served computes each document four times, because every request evicts what the next one needs. If the longest cached prefix goes first, each is computed once. But then a request without one may wait forever: on one SGLang server with this order, 5 % of the requests had 75 % of all the time to first token: {{engines sglang-31954}}. So `Scheduler` has a limit, `max_overtakes`.
-"""
-
-# %%
-from minikv import FirstComeFirstServed, LongestPrefixFirst
-
-prompts = [[document] * 40 + [10 + i] for i, document in enumerate([1, 2] * 4)]
-longest = LongestPrefixFirst()
-for order, most in ((FirstComeFirstServed(), 8), (longest, 8), (longest, 1)):
-    manager = CacheManager(60)
-    engine = Engine(CanaryModel(64), manager, Scheduler(manager, 64, 1, order, most))
-    came = [event.request for event in engine.stream(prompts, 1)]
-    computed = sum(request.computed_tokens for request in came)
-    print(f"{order!r:31} max_overtakes={most}: {computed} tokens computed,", end=" ")
-    print("order", *[request.number for request in came])
-
-# %% [markdown]
-"""
-### What a step reads
-
-A step of decode reads every weight but the table of embeddings, of which it needs one row a token, and the keys and values of everybody's past. For Llama 3.1 8B in 16 bits, with 1,000 tokens behind each request, that is as follows. The weights are shared by the batch; the past is not.
-"""
-
-# %%
-from minikv.serving.config import LlamaConfig
-from minikv.serving.model import weight_shapes
-from minikv.untrusted import read_json
-
-llama = LlamaConfig.read(read_json(asset("configs/llama-3.1-8b.json")))
-sizes = {name: 2 * torch.Size(s).numel() for name, s in weight_shapes(llama).items()}
-weights = sum(sizes.values()) - sizes["model.embed_tokens.weight"]
-past = 1000 * minikv.bytes_per_token(llama.shape)
-print("GB to read for each token    weights    keys and values")
-for batch in (1, 4, 16, 64, 256):
-    print(f"{batch:>3} in the batch {weights / 1e9 / batch:>19.2f} {past / 1e9:>18.2f}")
-
-# %% [markdown]
-"""
 ## Play
 
 The whole engine in a film: tree, pool and the running batch, one frame a step. Your `schedule` shares out 12 tokens a step. Before each one, say how many cells of each bar it will compute. To begin with: in step 3, r1 decodes, r2 has 9 tokens of its prompt left, and r3 may come in.
@@ -468,6 +426,8 @@ Who computed the tokens that r3 has from the cache? (`film.why(19)` tells the li
 ## More to try
 
 #### 8.4 Design: an order without starvation
+
+The cache brings a new choice: which waiting request comes in first? If it is the one with the longest cached prefix, that prefix is used before it can be evicted. But then a request without one may wait forever. On one SGLang server with this order, 5 % of the requests had 75 % of all the time to first token: {{engines sglang-31954}}. So `Scheduler` has a limit.
 
 There is one place, and requests wait in the order in which they came. `cached[i]` tokens of request `i` are in the cache. The longest cached prefix goes first, and ties go to the earlier request; but a request may be overtaken at most `max_overtakes` times by requests that came later. Write `let_in(cached, max_overtakes)`: the order in which they are let in, as indices.
 """
