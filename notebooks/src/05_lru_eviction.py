@@ -91,7 +91,7 @@ A full cache evicts all the time, so this price is paid again and again, and it 
 
 ### Step 1: keep the order
 
-What does "longest ago" mean? You could write the time of its last use on each node. Seconds make a poor clock: two uses can get the same reading, and a test cannot repeat it. A counter that goes up by one with each use is better. That is a **logical clock**, and many engines have one. But then the victim is the leaf with the smallest number, and you are searching again.
+What does "longest ago" mean? You could write the time of its last use on each node. Seconds make a poor clock: two uses can get the same reading, and a test cannot repeat it. A counter that goes up by one with each use is better. That is a **logical clock**; SGLang has such {{engines sglang-clock}}. But then the victim is the leaf with the smallest number, and you are searching again.
 
 So don't write down the time. Write down the *order*. All nodes that may be evicted stand in a circle, the **ring**, from the one used longest ago to the one used just now. A node knows its two neighbors, `older` and `newer`. The ring itself is one link of the circle and closes it.
 """
@@ -162,7 +162,7 @@ fold("5.b", [tokens[0] for tokens in order(ring)])
 
 # %% [markdown]
 """
-Out and in again: that is how a node is moved to the end. It takes six links, in a ring of three as in a ring of a million.
+Out and in again: that is how a node is moved to the end. Six links change, in a ring of three as in a ring of a million.
 
 ### Step 2: what is used?
 
@@ -318,7 +318,7 @@ for leaves in (100, 1000, 10_000):
 """
 ## Play
 
-Two questions about your cache, each with a film of it. Anna's `[1, 2, 3, 4]` lies in slots 0 to 3. Then comes a stranger's prompt, in slots 4 to 7. Then Ben asks for `[1, 2, 3, 9]`. His match ends *inside* Anna's edge and splits it into `[1 2 3]` and `[4]`. Now four slots are needed.
+Two questions about your cache. Anna's `[1, 2, 3, 4]` lies in slots 0 to 3. Then comes a stranger's prompt, in slots 4 to 7. Then Ben asks for `[1, 2, 3, 9]`. His match ends *inside* Anna's edge and splits it into `[1 2 3]` and `[4]`. Now four slots are needed.
 """
 
 # %%
@@ -357,7 +357,7 @@ fold("5.e", "Ben" if 0 in freed else "Anna", f"slots {list(freed)} went", draw(c
 
 # %% [markdown]
 """
-A lock that is given back counts as a use: Ben was reading until this moment. Here is the whole film of the first question, and then a playground. Can you make a prompt stay that was inserted first, without a lock?
+A lock that is given back counts as a use: Ben was reading until this moment. Here is the film of the first question, and then a playground. Insert prompts until it is full. Can you keep the one that you inserted first, without a lock?
 """
 
 # %%
@@ -395,6 +395,9 @@ Two `OrderedDict`s: pages used once, and pages used again. A second use moves a 
 <details><summary>Solution</summary>
 
 ```python
+from collections import OrderedDict
+
+
 class TwoRings:
     def __init__(self):
         self.once, self.again = OrderedDict(), OrderedDict()

@@ -4,7 +4,7 @@
 
 In chapter 05 you wrote an eviction that costs one step. It rests on a guess: what was used longest ago will not be needed soon. In this chapter you put that guess to the test, beside six others, on four kinds of traffic. One of them will surprise you at once.
 
-**After this chapter you will be able to** *name* the traffic on which the usual choice is the worst of all, *choose* a policy for a traffic that you can describe, and *predict* what whole leaves cost.
+**After this chapter you will be able to** *name* the traffic on which the usual choice is the worst of all, *choose* a policy for traffic that you can describe, and *predict* what whole leaves cost.
 
 {{time}} **Needs** chapter 05. **New words** policy, LFU, FIFO, trace.
 
@@ -263,7 +263,7 @@ playground(capacity=4, policy="mru")
 
 #### 13.1 Design: a policy of your own
 
-A policy is a class with a `key` and with `reads`, the names of the fields that the key looks at. A node has `hits`, `last_used`, `created`, `priority`, `end` (how many tokens there are from the root to its end) and `id`. The one below evicts the leaf that is cheapest to compute again. Change it. The score is the share of hits, averaged over the four kinds of traffic. Can you beat the best of ours? And does yours still win on a traffic that you did not look at?
+A policy is a class with a `key` and with `reads`, the names of the fields that the key looks at. A node has `hits`, `last_used`, `created`, `priority`, `end` (how many tokens there are from the root to its end) and `id`. The one below evicts the leaf that is cheapest to compute again. Change it. The score is the share of hits, averaged over the four kinds of traffic. Can you beat the best of ours? And does yours still win on traffic that you did not look at?
 """
 
 # %%
@@ -293,7 +293,7 @@ for policy in (*POLICIES, Mine):
 """
 #### 13.2 Hunt: when does the favorite lose?
 
-Find a traffic of at most 30 prompts, each of 10 tokens, on which *lfu* has fewer hits than *lru*, with room for 30 tokens. How far apart can you get them? The next section shows one way.
+Find traffic of at most 30 prompts, each of 10 tokens, on which *lfu* has fewer hits than *lru*, with room for 30 tokens. How far apart can you get them? The next section shows one way.
 """
 
 # %%
@@ -328,7 +328,7 @@ With SGLang you choose when you start the server. The other three evict by last 
 
 ## Recap
 
-A policy is a guess about the future, and each of the seven is the best on some traffic and bad on another. LRU fails completely on a loop that does not quite fit, and in a chat it equals FIFO to the token. Evicting by pages takes smaller bites, which turns that cliff into a slope, at the price of more evictions.
+A policy is a guess about the future, and each of the seven is the best on some traffic and bad on another. LRU fails completely on a loop that does not quite fit, and in a chat, by pages, it equals FIFO to the token. Evicting by pages takes smaller bites, which turns that cliff into a slope, at the price of more evictions.
 
 **Check yourself**
 

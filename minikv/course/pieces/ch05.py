@@ -39,17 +39,18 @@ def around(ring: Any, way: str = "newer") -> Any:
 
 
 class Chain:
-    """A ring as a chain that can be drawn: below each node stands the next newer one."""
+    """A ring as a chain that can be drawn: below each node stands the next newer one, up to one that was there."""
 
     def __init__(self, ring: Any):
-        self.tokens, self.slots, self.children = list[Any](), list[int](), dict[Any, Chain]()
-        last, node = self, ring.newer
-        for _ in range(20):
-            if node is ring or not hasattr(node, "tokens"):
-                break
+        self.tokens, self.slots, self.children = list[Any](), list[int](), dict[int, Chain]()
+        last, node, seen = self, ring.newer, list[Any]()
+        while node is not ring and hasattr(node, "tokens") and len(seen) < 20:
             link = Chain.__new__(Chain)
             link.tokens, link.slots, link.children = node.tokens, node.slots, {}
             last.children[0] = link
+            if any(node is other for other in seen):
+                return
+            seen.append(node)
             last, node = link, node.newer
 
 
@@ -105,14 +106,14 @@ def play_touch(world: World, case: Any) -> Iterator[Shot]:
             node.locks += 1
             node = node.parent
     ring = ring_of(world, [node for node in reversed(nodes) if not node.locks])
-    yield Shot("before", seen_of(ring), root)
+    yield Shot("before", seen_of(ring), Chain(ring))
     for number in touched:
         node = root if number < 0 else nodes[number % len(nodes)]
         if number % 2:  # as a node is that was made just now
             ours("5.2", world)(node)
         world["touch"](ring, node)
         seen = {**seen_of(ring), "the tree": outline(root), "the links": links(root)}
-        yield Shot(f"touch {edge(node)}", seen, root)
+        yield Shot(f"touch {edge(node)}", seen, Chain(ring))
 
 
 def play_evict(world: World, case: Any) -> Iterator[Shot]:
