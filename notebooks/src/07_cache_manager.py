@@ -378,11 +378,11 @@ film.player()
 
 # %%
 print(film.why(0))
-print("the row of the request that still runs:", careless.running[0].row)
+print("the slots of the request that still runs:", careless.running[0].slots)
 
 # %% [markdown]
 """
-Page 0 is in that row twice: the request was given its own first page again, for the token at its end.
+Slot 0 stands there twice: the request was given its own first page again, for the token at its end.
 
 #### Plant your own mistake
 

@@ -15,7 +15,7 @@ from minikv.course.film.events import Delta, delta_of, lock_events
 from minikv.course.film.frame import Frame
 from minikv.course.film.pool import cells_of, heading_of
 from minikv.course.film.rows import rows_of
-from minikv.course.film.state import VERBS, Label, Looker, State, kind_of, verbs_of, with_parts
+from minikv.course.film.state import VERBS, Label, Looker, State, heard, kind_of, verbs_of, with_parts
 from minikv.course.film.words import asked, came_of_it, sentence
 from minikv.course.pictures.cells import Cell
 from minikv.testing.snapshot import NodeView, label_of, legible, nodes_of, plain, token_order
@@ -44,7 +44,7 @@ class Camera:
             raise RuntimeError("this film has been started already: record a new one")
         self.frames.append(self._frame("start", "start", None, [], self._looker.look()))
         try:
-            for thing in self.things:
+            for thing in heard(self.things):
                 self._stops.append(watch(thing, verbs_of(thing), self._told))
         except TypeError:
             self.finish()

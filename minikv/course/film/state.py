@@ -132,9 +132,24 @@ def verbs_of(thing: Any) -> list[str]:
     known = [verb for verb in VERBS[kind] if callable(getattr(thing, verb, None))]
     if kind in ("pool", "table", "engine"):
         return known
-    methods = inspect.getmembers(type(thing), inspect.isfunction)
-    own = (name for name, method in methods if not method.__code__.co_filename.startswith(_PIECES))
+    own = (name for name, file in _methods(thing) if not file.startswith(_PIECES))
     return known + [n for n in own if n not in known and n not in _READERS and not n.startswith(_READING)]
+
+
+def _methods(thing: Any) -> list[tuple[str, str]]:
+    """The methods of its class, each with the file that it was written in."""
+    found = inspect.getmembers(type(thing), inspect.isfunction)
+    return [(name, method.__code__.co_filename) for name, method in found]
+
+
+def heard(things: list[Any]) -> list[Any]:
+    """Those of the things that a film listens to: all, but of the learner's manager not the cache and the pool.
+
+    There are many right ways to go about a checkpoint, and the film is to be the same with each.
+    """
+    kinds = {kind: [thing for thing in things if kind_of(thing) == kind] for kind in ("manager", "engine")}
+    own = any(file.startswith(_PIECES) for manager in kinds["manager"] for _, file in _methods(manager))
+    return [thing for thing in things if kind_of(thing) == "manager"] if own and not kinds["engine"] else things
 
 
 class Looker:
