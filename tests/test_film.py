@@ -788,3 +788,19 @@ def test_the_verbs_without_an_array_are_told_like_the_others():
         "6. free slot 1",
     ]
     assert "n1 evicted" in str(film.at(5))
+
+
+def test_a_step_is_one_frame_of_all_that_happens_in_it():
+    """Also where that raises; what changed inside is told one after the other."""
+    cache, pool = RadixCache(), FreeListPool(8)
+    with record(cache, pool) as film:
+        with film.step("Anna asks"):
+            cache.insert([1, 2, 3], pool.alloc(3))
+        with pytest.raises(LockError), film.step("Ben is wrong"):
+            cache.unlock(cache.match_prefix([1, 9]).handle)
+    assert [frame.words for frame in film] == ["start", "Anna asks", "Ben is wrong"]
+    assert film.at(1).inner == ("alloc 3: slots 0-2", "insert [1 2 3]: 3 tokens are new")
+    assert film.at(2).changes == ("n1 split: its beginning is now n2",)
+    assert film.why(0).events[0] == "taken by step 1 (Anna asks)"
+    with pytest.raises(RuntimeError, match="not been started"), record(pool).step("too early"):
+        pass

@@ -12,7 +12,7 @@ from chapters import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from minikv.course.playground import Playground, playground
+from minikv.course.playground import GOALS, Goal, Playground, playground
 from minikv.course.playground.history import History
 from minikv.course.playground.live import LiveCache
 from minikv.course.playground.page import message_html, page_html, text_of
@@ -32,6 +32,11 @@ STEPS = st.one_of(
     ),
     st.builds(lambda n: Step("unlock", str(n), number=n), st.integers(1, 3)),
     st.builds(lambda n: Step("evict", str(n), number=n), st.integers(0, 9)),
+    st.builds(lambda typed: prompt_step("start", typed), PROMPTS),
+    st.builds(
+        lambda verb, n: Step(verb, f"r{n}", number=n),
+        st.sampled_from(["publish", "finish", "abort"]), st.integers(1, 3),
+    ),
     st.just(Step("reset")),
 )  # fmt: skip
 SETTINGS = st.builds(
@@ -60,7 +65,9 @@ def test_nothing_leaks_whatever_a_class_does(first, doings):
         do(history, doing)
         live = history.live
         live.check()
-        assert live.free_size + live.cache.total_size == history.settings.capacity * history.settings.page_size
+        free = live.pool.num_free * history.settings.page_size
+        held = sum(len(sequence.owned) for sequence, _ in live.running.values())
+        assert free + live.cache.total_size + held == history.settings.capacity * history.settings.page_size
 
 
 @given(SETTINGS, DOINGS, st.integers(0, 14))
@@ -198,16 +205,22 @@ def test_token_ids_may_be_typed_in_any_usual_way(typed):
 
 
 BAD_PROMPTS = {
-    "": "the prompt is empty: type at least 1 token id",
+    "": "the prompt is empty: type some words, or token ids such as 1 2 3",
     " [ ] ": "the prompt is empty",
-    "1 two": "tokens[1] is 'two' (str): a token is an integer in [0, 2**32)",
     "1 -2": "tokens[1] is -2: a token is an integer in [0, 2**32)",
     "4294967296": "tokens[0] is 4294967296: a token is an integer",
-    "1.5": "tokens[0] is '1.5' (str)",
-    "[1 2": "tokens[0] is '[1' (str)",
-    "1,,2": "tokens[1] is '' (str)",
-    "9" * 5000: "tokens[0] is '9999",
+    "9" * 5000: "tokens[0] is 9999",
+    "\ud800": "the prompt has half a character in it",
 }
+
+
+@pytest.mark.parametrize("typed", ["hello world", "1 two", "1.5", "[1 2", "1,,2", "'1 2'", '"7"', "a"])
+def test_what_is_not_integers_is_text(typed):
+    """As it was typed; what stands in quotes without them."""
+    wanted = typed.strip("'\"") if typed[0] in "'\"" else typed
+    step = prompt_step("match", typed)
+    assert step.tokens == tuple(wanted.encode())
+    assert step.text
 
 
 @pytest.mark.parametrize("typed", BAD_PROMPTS, ids=lambda typed: typed[:12])
@@ -222,8 +235,8 @@ def test_any_text_can_be_a_prompt_and_is_drawn(typed, page_size):
     history = History(Settings(page_size, 64))
     history.do(prompt_step("insert", typed, text=True))
     assert history.steps[0].tokens == tuple(typed.encode())
-    assert ElementTree.fromstring(page_html(history, text=True)).tag == "div"
-    assert text_of(history, text=True).replace("\n", "").isprintable()
+    assert ElementTree.fromstring(page_html(history)).tag == "div"
+    assert text_of(history).replace("\n", "").isprintable()
 
 
 def test_a_long_namespace_is_cut_in_words_and_pictures():
@@ -261,7 +274,7 @@ def test_every_scene_plays_under_every_policy(name, policy):
     history.do(*scene.steps)
     history.set(replace(history.settings, policy=policy))
     history.live.check()
-    assert page_html(history, scene.text)
+    assert page_html(history)
     room = playground(scene=name)
     room.buttons["insert"].click()  # the prompt to go on with
     assert room.history.steps[-1].verb == "insert"
@@ -271,11 +284,11 @@ def test_scenes_keep_what_they_promise():
     def told(name):
         history = History()
         history.do(*SCENES[name].steps)
-        return history, text_of(history, SCENES[name].text)
+        return history, text_of(history)
 
-    assert "'the cat ' · slots 0-7 · matched" in told("two prompts share a prefix")[1]
+    assert "'the cat ' · n2 · slots 0-7 · matched · split" in told("two prompts share a prefix")[1]
     assert told("split under a lock")[1].count("locked ×1") == 2
-    assert "[5 6]" not in told("evict the tail first")[1].split("1. scene")[0]
+    assert "[5 6] · n3 · slots 4-5 · evicted" in told("evict the tail first")[1]
     assert "0 of 3 cached" in told("two namespaces")[1]
     assert told("full: what may go?")[0].live.pool.num_free == 0
     for page_size in (1, 2):
@@ -300,7 +313,7 @@ def refused(room, message):
     assert message in room.said
     assert "✗" in room.message.value
     assert 'role="alert"' in room.message.value
-    assert "solid #b02a37" in room.message.value
+    assert "solid #d04a58" in room.message.value
 
 
 def test_buttons_do_what_they_say():
@@ -325,10 +338,11 @@ def test_the_view_shows_tree_pool_sizes_locks_and_history():
     press(room, "insert", "1 2 3")
     press(room, "lock", "1 2")
     shown = room.view.value
-    assert shown.count("<svg") == 2
+    assert shown.count('role="img"') == 2
+    assert f'aria-label="the tree: {room.text.splitlines()[1]}' in shown
     assert "max-width:100%" in shown
-    assert "background:#fff" in shown
-    for words in ("</b> free", "</b> evictable", "</b> protected", "</b> cached", "<b>lock 1</b>: 2 tokens of [1 2]",
+    assert "background" not in shown  # the page's own, light or dark
+    for words in ("</b> free", "</b> cached (evictable)", "</b> locked (protected)", "<b>lock 1</b>: 2 tokens of [1 2]",
                   "<b>1. insert [1 2 3]</b>", "FreeListPool: 5 of 8 free"):  # fmt: skip
         assert words in shown, words
 
@@ -356,11 +370,10 @@ def test_every_refusal_is_said_in_the_box():
     refused(room, "there is nothing to lock")
     press(room, "evict", amount=-1)
     refused(room, "num_tokens is -1: evict frees 0 tokens or more")
-    press(room, "match", "\ud800", kind="text")
-    refused(room, "can't encode")
-    press(room, "match", "", kind="text")
-    refused(room, "type at least 1 character")
-    room.kind.value = "token ids"
+    press(room, "match", "\ud800")
+    refused(room, "half a character")
+    press(room, "match", "")
+    refused(room, "type some words")
     assert room.text == before
     press(room, "insert", "1")
     press(room, "lock")
@@ -396,32 +409,29 @@ def test_settings_are_chosen_undone_and_follow_the_scene():
 
 
 def test_a_scene_is_history_and_what_was_before_is_not_lost():
-    room = playground()
+    room = Playground()
     press(room, "insert", "1 2 3")
     text = room.text
-    press(room, "load", scene="two prompts share a prefix")
-    assert room.kind.value == "text"
+    room.scene.value = "two prompts share a prefix"
     assert "'the cat '" in room.view.value.replace("&#39;", "'").replace("&#x27;", "'").replace("&#160;", " ")
     for _ in range(3):
         press(room, "undo")
-    room.kind.value = "token ids"
     assert room.text.startswith(text)
     with pytest.raises(ValueError, match="scene is 'none': expected one of 'two prompts share a prefix'"):
         playground(scene="none")
 
 
 def test_what_is_typed_is_never_markup():
-    room = playground()
-    press(room, "insert", "<script>alert(1)</script>", kind="text", namespace="<b>")
+    room = Playground()
+    press(room, "insert", "<script>alert(1)</script>", namespace="<b>")
     assert "<script" not in room.view.value + room.message.value
     assert "in '<b>'" not in room.view.value
-    room.kind.value = "token ids"
     press(room, "insert", "<img>")
     assert "<img" not in message_html("bad", room.said)
 
 
 def test_a_long_history_shows_the_steps_near_the_present():
-    room = playground()
+    room = Playground()
     for i in range(20):
         press(room, "match", str(i))
     assert "12 earlier" in room.text
@@ -447,7 +457,7 @@ def test_the_bundle_has_the_widget_the_picture_and_the_text():
 
 def test_without_graphviz_the_text_tree_stands_in(monkeypatch):
     monkeypatch.setattr("minikv.course.pictures.tree.places", lambda *shape, **how: None)
-    room = playground()
+    room = Playground()
     press(room, "insert", "1 2")
     assert "<pre" in room.view.value
     assert "└─ [1 2]" in room.view.value
@@ -466,3 +476,136 @@ def test_an_error_that_nobody_foresaw_is_said_too(monkeypatch):
     monkeypatch.setattr(room.history, "do", lambda step: 1 / 0)
     press(room, "insert", "1")
     refused(room, "insert: division by zero")
+
+
+# -- what it shows, and goals -----------------------------------------------------------------------------------------
+
+
+def test_it_opens_with_a_scene_unless_it_was_told_how_to_begin():
+    assert playground().history.steps[0].said == repr(next(iter(SCENES)))
+    assert "'the cat '" in playground().text
+    assert playground(capacity=8).history.at == 0
+
+
+def test_text_is_shown_as_text_and_ids_as_ids():
+    room = Playground()
+    press(room, "insert", "hello world")
+    press(room, "insert", "1 2 3")
+    assert "'hello world' · n1" in room.text
+    assert "[1 2 3] · n2" in room.text
+    assert room.said == "insert [1 2 3]: 0 of 3 cached, 3 new in slots 11-13"
+
+
+def test_a_split_is_marked_and_what_was_evicted_stays_for_one_step():
+    room = Playground(Settings(capacity=8))
+    press(room, "insert", "1 2 3")
+    press(room, "match", "1 9")
+    assert "[1] · n2 · slot 0 · matched · split" in room.text
+    assert "[2 3] · n1 · slots 1-2 · split" in room.text
+    press(room, "evict", amount=2)
+    assert "[2 3] · n1 · slots 1-2 · evicted" in room.text
+    press(room, "match", "1")
+    assert "evicted" not in room.text.split("1. insert")[0]
+    assert ">evicted</li>" not in room.view.value
+
+
+def test_a_locked_slot_that_was_matched_shows_both():
+    room = Playground(Settings(capacity=4))
+    press(room, "insert", "1 2")
+    press(room, "lock", "1 2")
+    press(room, "match", "1 2")
+    assert [(cell.state, cell.event) for cell in room.film.at(-1).pools[0][1][:2]] == [("locked", "matched")] * 2
+    for word in ("locked", "matched", "free"):
+        assert f"{word}</li>" in room.view.value
+
+
+def test_its_film_has_a_frame_for_each_step_and_can_be_played():
+    room = Playground(Settings(capacity=8))
+    for typed in ("1 2 3", "1 2 4"):
+        press(room, "insert", typed)
+    press(room, "undo")
+    assert [frame.words for frame in room.film] == ["start", "insert [1 2 3]"]
+    assert room.film.player().reel["captions"] == ["0. start", "1. insert [1 2 3]"]
+
+
+def test_requests_run_publish_and_end():
+    room = playground(capacity=8, requests=True)
+    assert press(room, "start", "1 2 3") == "start [1 2 3]: r1 runs: 0 of 3 cached, 3 to compute"
+    assert "r1 runs  ..." in room.text
+    assert press(room, "publish") == "publish r1: all computed, 3 tokens more can be found by others"
+    assert press(room, "start", "1 2 9") == "start [1 2 9]: r2 runs: 2 of 3 cached, 1 to compute"
+    assert room.runs.options == (("r1: [1 2 3]", 1), ("r2: [1 2 9]", 2))
+    press(room, "reset")
+    refused(room, "cannot reset: 2 running")
+    assert press(room, "abort") == "abort r1: r1 is over, 0 tokens freed, what it had published stays"
+    assert press(room, "finish") == "finish r2: r2 is over, 0 tokens freed, what it computed is cached"
+    room.history.live.check()
+    assert room.history.live.cache.total_size == 4
+    press(room, "finish")
+    refused(room, "no request runs")
+
+
+def test_start_over_leads_back_to_the_scene():
+    room = playground(goal="cut an edge in one step")
+    press(room, "match", "1 2 9")
+    assert "done, in 1 step" in room.text
+    press(room, "start over")
+    assert "not yet: no edge was cut" in room.text
+    press(room, "undo")
+    free = Playground()
+    press(free, "start over")
+    refused(free, "no scene was chosen")
+
+
+# For each goal what reaches it: what is pressed, with what, and what is missing before it.
+REACHED = {
+    "cut an edge in one step": [("insert", "1 2 3 4 5 6 7", "no edge was cut"), ("match", "1 2 9", "")],
+    "make a prompt hit 8 tokens": [
+        ("match", "the", "the last hit was 3 tokens long"), ("insert", "the cat ran", "")],
+    "protect more than half with two locks": [
+        ("lock", "1 2 3 4 5 6", "1 lock protects 6 of 16 slots"), ("lock", "1 2 3 7 8 9", "")],
+    "make admit refuse a prompt that would fit": [
+        ("lock", "1 2 3 4", "nothing was refused"),
+        ("insert", "9 9 9 9 9 9 9 9 9", "would not fit even an empty pool"),
+        ("insert", "7 8 9 10 11", "")],
+    "evict the prompt that was inserted last": [
+        ("match", "1 1 1", "evict something"), ("match", "2 2 2", "evict something"), ("evict", 1, "")],
+    "publish, hit, and abort": [
+        ("start", "1 2 3 4", "no request has published"), ("publish", None, "no other prompt has hit"),
+        ("insert", "1 2 3 9", "was not aborted yet"), ("abort", None, "")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_a_goal_is_reached_and_says_what_is_missing(name):
+    room = playground(goal=name)
+    assert f"goal: {name} (not yet: " in room.text
+    assert room.text.splitlines()[0] in room.aim.value
+    for verb, what, missing in REACHED[name]:
+        fields = {"amount": what} if isinstance(what, int) else {}
+        press(room, verb, what if isinstance(what, str) else None, **fields)
+        said = room.text.splitlines()[0]
+        assert (f"not yet: {missing}" in said or missing in said) if missing else "done, in" in said, said
+    assert "✓" in room.aim.value
+
+
+def test_a_goal_is_not_reached_by_something_like_it():
+    room = playground(goal="evict the prompt that was inserted last")
+    press(room, "evict", amount=3)
+    assert "the prompt inserted last, [3, 3, 3], is still whole" in room.text
+    press(room, "evict", amount=9)
+    assert "an earlier prompt went too" in room.text
+    room = playground(goal="protect more than half with two locks")
+    for prompt in ("1 2 3 4 5 6", "1 2 3 7 8 9", "20"):
+        press(room, "lock", prompt)
+    assert "3 locks protect 10 of 16 slots" in room.text
+    with pytest.raises(ValueError, match="goal is 'none': expected one of 'cut an edge in one step'"):
+        playground(goal="none")
+
+
+def test_a_goal_of_ones_own():
+    goal = Goal("be empty", next(iter(SCENES.values())), lambda history, own, refused: "" if not own else "too late")
+    room = playground(goal=goal)
+    assert room.text.startswith("goal: be empty (done, in 0 steps)")
+    press(room, "match", "x")
+    assert room.text.startswith("goal: be empty (not yet: too late)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from browser import RUN_ALL, Page, chromium, lab  # noqa: F401 - fixtures
+from browser import RUN_ALL, Page, chromium, lab, serious_findings  # noqa: F401 - fixtures
 
 pytestmark = pytest.mark.browser
 
@@ -68,9 +68,9 @@ def test_a_class_plays(room, tab):
     room.press("unlock")
     room.says("2 tokens of [1 2 9] given back")
 
-    room.type("prompt", "1 two")
+    room.type("prompt", "1 -2")
     room.press("insert")
-    room.says("tokens[1] is 'two' (str): a token is an integer in [0, 2**32)", role="alert")
+    room.says("tokens[1] is -2: a token is an integer in [0, 2**32)", role="alert")
     room.shows("[1 2]")
 
     room.press("undo")
@@ -81,6 +81,7 @@ def test_a_class_plays(room, tab):
     room.says("done again: lock [1 2 9]")
     room.shows("[3 4]")
 
+    room.press("settings")
     size = room.box.get_by_label("page size", exact=True)
     size.fill("0")
     size.press("Enter")
@@ -88,11 +89,15 @@ def test_a_class_plays(room, tab):
     tab.page.wait_for_function("() => document.querySelector('.minikv-playground input[type=number]').value === '1'")
 
     room.box.get_by_label("scene", exact=True).select_option(label="two prompts share a prefix")
-    room.press("load")
     room.says("Both prompts begin alike")
     room.shows("'ran'")
     room.press("undo")
     room.lacks("'ran'")
+
+    room.type("prompt", "hello world")
+    room.press("insert")
+    room.says("insert 'hello world': 0 of 11 cached")
+    room.shows("'hello world'")
 
 
 def test_a_click_never_overtakes_what_was_typed(room):
@@ -106,7 +111,6 @@ def test_a_click_never_overtakes_what_was_typed(room):
 def test_nothing_is_cut_off_in_a_window(width, room, tab):
     tab.page.set_viewport_size({"width": width, "height": 720})
     room.box.get_by_label("scene", exact=True).select_option(label="full: what may go?")
-    room.press("load")
     room.says("The pool is full")
     cut = """box => {
       const right = box.closest('.jp-OutputArea-output').getBoundingClientRect().right;
@@ -116,6 +120,7 @@ def test_nothing_is_cut_off_in_a_window(width, room, tab):
       }).map(e => e.outerHTML.slice(0, 90));
     }"""
     assert room.box.evaluate(cut) == []
+    room.press("settings")
     size = room.box.get_by_label("capacity", exact=True)
     size.fill("200")
     size.press("Enter")
@@ -143,6 +148,18 @@ def test_it_can_be_used_without_a_mouse(room, tab):
     scenes.focus()
     page.keyboard.press("s")  # a list jumps to what begins with the letter
     assert scenes.evaluate("e => e.value") == "split under a lock"
-    room.box.get_by_role("button", name="load", exact=True).focus()
-    page.keyboard.press("Enter")
     room.says("The locked node was cut in two")
+
+
+def test_axe_finds_nothing_serious(room, tab):
+    room.type("prompt", "1 2 3")
+    room.press("insert")
+    room.says("insert [1 2 3]")
+    room.press("settings")
+    assert serious_findings(tab.page, ".minikv-playground") == []
+    tab.page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
+    tab.page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
+    room.press("match")
+    room.says("match [1 2 3]")
+    assert serious_findings(tab.page, ".minikv-playground") == []
+    tab.page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Light'})")

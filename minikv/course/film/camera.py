@@ -7,6 +7,7 @@ their words and changes become its own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -36,7 +37,8 @@ class Camera:
 
     def look(self) -> Frame:
         """One frame of the things as they are now, without a word, and without watching."""
-        return self._frame("", "", None, [], self._looker.look())
+        frame = self._frame("", "", None, [], self._looker.look())
+        return replace(frame, rows=tuple(rows for rows in frame.rows if not rows.is_empty))
 
     def start(self) -> None:
         """Take the first frame and begin to watch; `RuntimeError` if it began before."""
@@ -54,6 +56,29 @@ class Camera:
         """Watch no more: the objects are as they were, the frames stay."""
         while self._stops:
             self._stops.pop()()
+
+    @contextmanager
+    def step(self, words: str) -> Iterator[None]:
+        """Take one frame, called `words`, of everything that happens inside; also where that raises."""
+        if not self.frames:
+            raise RuntimeError("this film has not been started yet")
+        began = moment()
+        try:
+            yield
+        finally:
+            self._looking = True
+            try:
+                said = legible(words)
+                self.frames.append(self._frame(said, said, None, self._since(began), self._looker.look()))
+            finally:
+                self._looking = False
+
+    def _since(self, began: int) -> list[Frame]:
+        """The frames of what began after a moment: they are taken out of the film."""
+        inner = []
+        while self.frames[-1].began > began:
+            inner.append(self.frames.pop())
+        return inner[::-1]
 
     def note(self, words: str) -> None:
         """Take a frame that only says something."""
@@ -76,16 +101,14 @@ class Camera:
             self._looking = False
 
     def _shoot(self, call: Call) -> None:
-        after, inner = self._looker.look(), []
-        last = self.frames[-1].state
-        while self.frames[-1].began > call.began:
-            inner.append(self.frames.pop())
+        after, last = self._looker.look(), self.frames[-1].state
+        inner = self._since(call.began)
         known = call.verb in VERBS[kind_of(call.thing)] or call.error is not None
         if known or inner or after != last:
             unit = self._unit if kind_of(call.thing) == "pool" else "slot"
             op = asked(call, self._label, unit, self._looker.name_of)
             words = sentence(op, came_of_it(call, after, unit), call.error is not None)
-            self.frames.append(self._frame(op, words, call, inner[::-1], after))
+            self.frames.append(self._frame(op, words, call, inner, after))
 
     def _frame(self, op: str, words: str, call: Call | None, inner: list[Frame], look: State) -> Frame:
         before = self.frames[-1].state if self.frames else look

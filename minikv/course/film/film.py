@@ -8,6 +8,7 @@ own cache is filmed as ours are, as long as it has the verbs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,18 @@ class Film:
     def note(self, words: str) -> None:
         """Add a frame that only says something: a teacher's remark between two operations."""
         self._camera.note(words)
+
+    def step(self, words: str) -> AbstractContextManager[None]:
+        """One frame, called `words`, of everything that happens in a `with` of it.
+
+        >>> from minikv import FreeListPool
+        >>> pool = FreeListPool(4)
+        >>> with record(pool) as film, film.step("Anna asks"):
+        ...     slots = [pool.alloc(1), pool.alloc(2)]
+        >>> [frame.words for frame in film], film.at(1).inner
+        (['start', 'Anna asks'], ('alloc 1: slot 0', 'alloc 2: slots 1-2'))
+        """
+        return self._camera.step(words)
 
     # -- looking at it ------------------------------------------------------------------------------------------
 

@@ -72,6 +72,11 @@ class Rows:
         return f"{self.title}: {sum(row is not None for row in self.rows)} of {len(self.rows)} rows open{more}"
 
     @property
+    def is_empty(self) -> bool:
+        """Never: a table without an open row shows that."""
+        return False
+
+    @property
     def words(self) -> set[str]:
         """The states and events that the cells show."""
         return self._table(self.extent[1]).words
@@ -171,6 +176,11 @@ class Requests:
         more = [f"the first {MOST_LINES} shown"] if len(self.lines) > MOST_LINES else []
         more += [f"a cell is {size} tokens"] if size > 1 else []
         return ", ".join([f"requests: {len(self.lines) - waiting} running", f"{waiting} waiting", *more])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no request runs or waits."""
+        return not self.lines
 
     @property
     def words(self) -> set[str]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
+from minikv.course.film import Frame
 from minikv.course.playground.live import LiveCache, StepOutcome
 from minikv.course.playground.steps import Settings, Step
 
@@ -39,6 +40,13 @@ class History:
     def settings(self) -> Settings:
         """The settings in force."""
         return self.live.settings
+
+    @property
+    def since(self) -> list[tuple[Step, StepOutcome, Frame]]:
+        """The steps since the last beginning, each with what came of it and its frame."""
+        frames = self.live.film.frames[1:]
+        done = list(zip(self.steps, self.outcomes))
+        return [(*pair, frame) for pair, frame in zip(done[len(done) - len(frames) :], frames)]
 
     @property
     def at(self) -> int:
@@ -110,7 +118,8 @@ def _settings_in(steps: Sequence[Step], settings: Settings) -> Settings:
 
 def _tell(live: LiveCache, step: Step, steps_before: int) -> StepOutcome:
     if step.verb == "set":
+        live.film.note(str(step))
         return StepOutcome(f"{steps_before} step{'' if steps_before == 1 else 's'} replayed")
     if step.verb == "scene":
         return StepOutcome("begins with an empty cache")
-    return live.act(step)
+    return live.tell(step)

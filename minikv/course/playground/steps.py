@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
-from typing import Any
 
 from minikv.errors import whole_number
 from minikv.prefix import RadixCache
@@ -54,8 +53,9 @@ class Settings:
 class Step:
     """One thing done in a playground: `verb` with what it needs, and `said`, how the class wrote it.
 
-    The verbs: match, insert and lock (of `tokens` in `namespace`), unlock (lock `number`), evict (`number` tokens),
-    reset, set (other `settings`) and scene (begin anew with `settings`).
+    The verbs: match, insert, lock and start (of `tokens` in `namespace`), unlock (lock `number`), evict (`number`
+    tokens), publish, finish and abort (request `number`), reset, set (other `settings`) and scene (begin anew with
+    `settings`). `text` says that the prompt was text.
 
     >>> print(prompt_step("insert", "1, 2, 3", namespace="B"))
     insert [1 2 3] in 'B'
@@ -67,6 +67,7 @@ class Step:
     namespace: str | None = None
     number: int = 0
     settings: Settings | None = None
+    text: bool = False
 
     @property
     def where(self) -> str:
@@ -77,31 +78,48 @@ class Step:
         return f"{self.verb} {self.said}".rstrip() + self.where
 
 
-def prompt_step(verb: str, typed: str, *, text: bool = False, namespace: str | None = None) -> Step:
-    """A step with a prompt as it was typed: token ids, or with `text` any text, each byte of it a token.
+def prompt_step(verb: str, typed: str, *, text: bool | None = None, namespace: str | None = None) -> Step:
+    """A step with a prompt as it was typed: integers are token ids, anything else is text, each byte of it a token.
 
-    Raises the package's own `TypeError` or `ValueError` for an invalid token, and `ValueError` for an empty prompt.
+    What stands in quotes is text too, and `text` decides by itself. Raises `ValueError` for a prompt that is empty or
+    has no bytes, and for an integer that is not a token.
 
-    >>> prompt_step("match", "héy", text=True).tokens
-    (104, 195, 169, 121)
-    >>> prompt_step("match", "1 two")
+    >>> prompt_step("match", "héy").tokens, prompt_step("match", "1, 2").tokens, prompt_step("match", "'1 2'").tokens
+    ((104, 195, 169, 121), (1, 2), (49, 32, 50))
+    >>> prompt_step("match", "1 -2")
     Traceback (most recent call last):
-    TypeError: tokens[1] is 'two' (str): a token is an integer in [0, 2**32)
+    ValueError: tokens[1] is -2: a token is an integer in [0, 2**32)
     """
-    tokens = tuple(pack(typed.encode() if text else _ids(typed)).tolist())
-    if not tokens:
-        raise ValueError(f"the prompt is empty: type at least 1 {'character' if text else 'token id'}")
+    ids = _ids(typed)
+    if text is None:
+        text, typed = ids is None, _unquoted(typed)
+    if not (typed if text else ids):
+        raise ValueError("the prompt is empty: type some words, or token ids such as 1 2 3")
+    try:
+        tokens = tuple(pack(typed.encode() if text else ids or []).tolist())
+    except UnicodeEncodeError:
+        raise ValueError("the prompt has half a character in it, which has no bytes: type it again") from None
     said = label_text(list(tokens)) if text else f"[{shorten(list(tokens))}]"
-    return Step(verb, said, tokens, namespace)
+    return Step(verb, said, tokens, namespace, text=text)
 
 
-def _ids(typed: str) -> list[Any]:
-    """The typed numbers as ints; anything else stays as it is, for `pack` to name."""
+def _unquoted(typed: str) -> str:
+    found = re.fullmatch(r"\s*(['\"])(.+)\1\s*", typed, re.DOTALL)
+    return found[2] if found else typed
+
+
+def _ids(typed: str) -> list[int] | None:
+    """The typed integers, or nothing where something else was typed."""
     typed = typed.strip()
     if typed.startswith("[") and typed.endswith("]"):
-        typed = typed[1:-1]
-    found = re.split(r"\s*,\s*|\s+", typed.strip()) if typed.strip() else []
-    return [int(word) if re.fullmatch(r"-?[0-9]{1,40}", word) else word for word in found]
+        typed = typed[1:-1].strip()
+    words = re.split(r"\s*,\s*|\s+", typed) if typed else []
+    if not all(re.fullmatch(r"-?[0-9]+", word) for word in words):
+        return None
+    for i, word in enumerate(words):
+        if len(word) > 40:
+            raise ValueError(f"tokens[{i}] is {word[:20]}…: a token is an integer in [0, 2**32)")
+    return [int(word) for word in words]
 
 
 def label_text(tokens: list[int], most: int = 24) -> str:
