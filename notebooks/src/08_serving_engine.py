@@ -230,19 +230,17 @@ guess("8.d", "how many slots do they need so that nobody has to go?", None)
 def served(slots):
     manager = CacheManager(slots)
     engine = Engine(CanaryModel(257), manager, Scheduler(manager))
-    turns = engine.generate([[name] * 4 for name in (1, 2, 3)], 12)
-    counts = [(turn.preemptions, turn.computed) for turn in turns]
-    return [sum(each) for each in zip(*counts)], [turn.tokens for turn in turns]
+    return engine.generate([[name] * 4 for name in (1, 2, 3)], 12)
 
 
 # %%
-lines, enough = [], 60
-for slots in (60, 48, 46, 45, 44, 36, 24, 15):
-    (went, computed), answers = served(slots)
-    words = f"{slots} slots: {went} preempted, {computed} tokens computed"
-    lines.append(f"{words}, the same answers: {answers == served(60)[1]}")
-    enough = enough if went else slots
-fold("8.d", enough, "\n".join(lines))
+turns = {slots: served(slots) for slots in (60, 46, 45, 44, 36, 24, 15)}
+went = {slots: sum(turn.preemptions for turn in turns[slots]) for slots in turns}
+work = {slots: sum(turn.computed for turn in turns[slots]) for slots in turns}
+answers = [[turn.tokens for turn in turns[slots]] for slots in turns]
+same = all(each == answers[0] for each in answers)
+words = f"by slots, preempted {went},\ncomputed {work}; the same answers: {same}"
+fold("8.d", min(slots for slots in went if not went[slots]), words)
 
 # %% [markdown]
 """
