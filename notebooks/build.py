@@ -35,6 +35,7 @@ else:
 
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
+PAGE = SOURCES / "map_and_glossary.py"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 MINE = os.devnull  # nobody's own work shows in a built notebook
 KEPT = "tags", "jupyter"  # of a cell's metadata
@@ -105,8 +106,7 @@ def navigation(source: Path, address: dict[str, str]) -> str:
     parts = [f"[← previous: {title(names[at - 1])}]({names[at - 1]}.ipynb)"] if at else []
     if at + 1 < len(names):
         parts.append(f"[next: {title(names[at + 1])} →]({names[at + 1]}.ipynb)")
-    if at:
-        parts.append(f"[the map]({names[0]}.ipynb)")
+    parts.append(f"[map and glossary]({PAGE.stem}.ipynb)")
     if address["repository"].startswith("https://github.com/"):  # Colab opens notebooks from there
         owner_and_name = address["repository"].removeprefix("https://github.com/").removesuffix(".git")
         link = f"https://colab.research.google.com/github/{owner_and_name}/blob/{address['tag']}/notebooks/{source.stem}.ipynb"
@@ -180,17 +180,29 @@ def _joined(outputs: Sequence[Any]) -> list[Any]:
     return found
 
 
+def page(source: Path) -> Any:
+    """A notebook of text alone, which is not a chapter: it has no set-up cell, and nothing of it is executed."""
+    notebook = jupytext.read(source, fmt="py:percent")
+    notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
+    for number, cell in enumerate(notebook.cells):
+        cell.id = hashlib.sha256(f"{number}:{cell.source}".encode()).hexdigest()[:12]
+        cell.metadata = nbformat.from_dict({})
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    return notebook
+
+
 def build(source: Path) -> Path:
     """Build one chapter and write it beside the others; returns where."""
     target = HERE / f"{source.stem}.ipynb"
-    text = nbformat.writes(clean(execute(assemble(source))), version=nbformat.NO_CONVERT)
+    made = page(source) if source == PAGE else clean(execute(assemble(source)))
+    text = nbformat.writes(made, version=nbformat.NO_CONVERT)
     replace(target, text + "\n")
     return target
 
 
 def main(names: Sequence[str]) -> int:
     """Build the chapters whose names begin with one of `names`, or all."""
-    wanted = [source for source in chapters() if not names or source.stem.startswith(tuple(names))]
+    wanted = [source for source in [*chapters(), PAGE] if not names or source.stem.startswith(tuple(names))]
     if not wanted:
         print(f"no chapter begins with {' or '.join(names)}; there are {', '.join(s.stem for s in chapters())}")
         return 2

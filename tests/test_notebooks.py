@@ -12,7 +12,7 @@ import re
 import build
 import nbformat
 import pytest
-from chapters import BUILDS, NOTEBOOKS, READ_THROUGH, REBUILT, ROOT, built, code_cells, code_under, load, markdown
+from chapters import BUILDS, NOTEBOOKS, PAGE, READ_THROUGH, REBUILT, ROOT, built, code_cells, code_under, load, markdown
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
@@ -44,6 +44,13 @@ def test_a_notebook_is_not_stale(path):
     assert [(c.id, c.cell_type, c.source, c.metadata) for c in stored.cells] == [
         (c.id, c.cell_type, c.source, c.metadata) for c in fresh.cells
     ], "run python notebooks/build.py"
+
+
+def test_the_page_of_words_is_not_stale():
+    fresh, stored = build.page(build.PAGE), load(PAGE)
+    assert [(c.id, c.source) for c in stored.cells] == [(c.id, c.source) for c in fresh.cells]
+    for target in re.findall(r"\]\(([^)]+)\)", markdown(stored)):
+        assert (PAGE.parent / target).exists(), target
 
 
 @each_chapter
@@ -185,7 +192,7 @@ def test_no_class_of_a_rebuilt_chapter_is_built_across_cells(path):
 
 @each_chapter
 def test_new_words_are_in_the_glossary(path):
-    glossary = set(re.findall(r"^\| ([\w -]+) \|", markdown(load(NOTEBOOKS[0])).split("## Glossary")[1], re.MULTILINE))
+    glossary = set(re.findall(r"^\| ([\w -]+) \|", markdown(load(PAGE)).split("## Glossary")[1], re.MULTILINE))
     words = re.search(r"\*\*New words\*\* (.+?)\.", markdown(load(path)))[1].split(", ")
     assert 3 <= len(words) <= 5
     assert set(words) <= glossary
@@ -195,10 +202,10 @@ def test_new_words_are_in_the_glossary(path):
 
 
 def test_the_map_has_every_chapter_with_its_question():
-    text = markdown(load(NOTEBOOKS[0]))
+    text = markdown(load(PAGE))
     for path in NOTEBOOKS:
         question = headings(load(path))[0][1].split(" · ")[1]
-        assert f"| {build.title(path.stem)} | {question} |" in text
+        assert f"| [{build.title(path.stem)}]({path.name}) | {question} |" in text
 
 
 @each_chapter
@@ -298,7 +305,7 @@ def test_chapter_00_counts_what_the_cache_saves(prompts, last):
     names = built("00")
     memory, cache = [], RadixCache()
     for prompt in [*prompts, last]:
-        computed = names["serve"](prompt, prompt, memory)
+        computed = names["serve"](prompt, [7], memory)
         assert computed == len(prompt) - cache.match_prefix(prompt[:-1]).length
         cache.insert(prompt, range(len(prompt)))
 

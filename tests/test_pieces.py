@@ -483,7 +483,7 @@ def test_no_cell_uses_the_name_of_a_piece_for_something_else(path):
 def test_the_answer_to_a_prediction_is_behind_a_fold(path):
     """Each guess is followed, in the next code cell that shows something, by its fold, and no output says more."""
     cells = code_cells(load(path))
-    asked = [re.search(r'guess\("([\w.]+)"', cell.source) for cell in cells]
+    asked = [re.search(r'guess\(\s*"([\w.]+)"', cell.source) for cell in cells]
     labels = [found[1] for found in asked if found]
     assert len(labels) >= 3
     assert len(set(labels)) == len(labels)

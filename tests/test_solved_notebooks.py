@@ -51,6 +51,8 @@ def marks(cells):
 def variants(chapter):
     """Answers to the pieces of a chapter: all as printed, every other one, and those of other shapes."""
     pieces = pieces_of(chapter)
+    if not pieces:
+        return
     printed = {piece.id: piece.solution for piece in pieces}
     yield "printed", printed
     yield "half", {piece.id: piece.solution for piece in pieces[::2]}

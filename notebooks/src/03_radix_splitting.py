@@ -234,14 +234,10 @@ guess(
 
 # %%
 root = Node([], [])
-for prompt, slots in (
-    ([1, 2, 3, 4, 5], [0, 1, 2, 3, 4]),
-    ([1, 2, 3, 7, 8], [5, 6, 7, 8, 9]),
-):
-    _, there = insert(root, prompt, slots)
-    print(f"insert {prompt}: {there} tokens were there already")
+insert(root, [1, 2, 3, 4, 5], [0, 1, 2, 3, 4])
+_, there = insert(root, [1, 2, 3, 7, 8], [5, 6, 7, 8, 9])
 end, slots = match(root, [1, 2, 3, 7, 8])
-fold("3.b", slots, draw(root, matched=end))
+fold("3.b", slots, f"insert returned {there}", draw(root, matched=end))
 
 # %% [markdown]
 """

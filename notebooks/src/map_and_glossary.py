@@ -1,0 +1,83 @@
+# %% [markdown]
+"""
+# The map and the glossary
+
+Each chapter answers one question, and goes on with what you built in the chapters before it. A word stands in **bold** where a chapter explains it.
+
+## The map
+
+| chapter | question |
+|---|---|
+| [00 start here](00_start_here.ipynb) | What does a prefix cache buy? |
+| [01 page sizing](01_page_sizing.ipynb) | How many tokens fit in this GPU? |
+| [02 slot pools](02_slot_pools.ipynb) | Who owns which slot? |
+| [03 radix splitting](03_radix_splitting.ipynb) | How do prompts share a prefix? |
+| [04 locking](04_locking.ipynb) | What must not be evicted now? |
+| [05 LRU eviction](05_lru_eviction.ipynb) | What goes first? |
+| [06 GPU KV copying](06_gpu_kv_copying.ipynb) | How do the bytes move? |
+| [07 cache manager](07_cache_manager.ipynb) | What happens in the life of a request? |
+| [08 serving engine](08_serving_engine.ipynb) | Does the cache change a single answer? |
+| 09 to 12 (to come) | the four other designs that people meet in the wild |
+| [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on real traffic? |
+| 16 (to come) | a museum of real bugs |
+
+## Glossary
+
+| word | meaning | chapter |
+|---|---|---|
+| token | the unit a model reads: a number that stands for a piece of text | 00 |
+| prefill | reading the prompt: computing keys and values of all its tokens | 00 |
+| prefix | the first tokens of a sequence, any number of them | 00 |
+| slot | the place where one token's keys and values lie | 00 |
+| hit rate | the share of prompt tokens that came from the cache | 00 |
+| KV cache | the keys and values that an engine keeps, and the memory they are in | 00 |
+| KV head | one of the sets of keys and values that a layer keeps for a token | 01 |
+| rank | one GPU of a group that shares a model | 01 |
+| GQA | grouped-query attention: several query heads share one KV head | 01 |
+| MLA | latent attention: one small vector a token in place of keys and values | 01 |
+| page | a fixed number of neighbouring slots, handed out together | 01 |
+| page table | for each request the slots of its tokens, in order | 01 |
+| pool | the part of an engine that tracks which pages are free | 02 |
+| free list | a pool as a stack of free pages | 02 |
+| double free | giving back a page that is free already | 02 |
+| version | a count of how often a page was handed out | 02 |
+| owner | the one that may write to a page and give it back; there may be many readers | 02 |
+| evict | throw something out of the cache to make room | 02 |
+| trie | a tree with one token on each edge | 03 |
+| radix tree | a tree with a run of tokens on each edge | 03 |
+| edge, node | an edge is a run of tokens, a node the place where it ends; pictures show both as one box | 03 |
+| split | cutting an edge in two where two prompts part | 03 |
+| page alignment | storing and matching whole pages only | 03 |
+| namespace | a label that keeps equal prompts apart | 03 |
+| lock | a request's claim on a prefix: nothing on the path to it may be evicted | 04 |
+| handle | a place in the tree, the end of a prefix: what is locked and unlocked | 04 |
+| reference count | how many locks pass through a node | 04 |
+| evictable | under no lock: could be thrown out to make room | 04 |
+| protected | under a lock | 04 |
+| canary | a watcher that knows what was computed into each slot | 04 |
+| ledger | a watcher that knows who owns each slot | 04 |
+| victim | what an eviction takes next | 05 |
+| LRU | least recently used: what was used longest ago goes first | 05 |
+| logical clock | a counter that goes up by one with each use, in place of the time | 05 |
+| ring | all that may be evicted, in the order of its last use; anything can move to the young end at once | 05 |
+| layout | the order in which layers, slots, keys and values stand in memory | 06 |
+| gather | reading rows from many places into one tensor | 06 |
+| scatter | writing the rows of one tensor to many places | 06 |
+| pinned memory | host memory that the system does not move, so that a GPU can copy from and to it by itself | 06 |
+| cache manager | the part that drives pool, tree and page table through the life of a request | 07 |
+| publish | put what is computed into the tree, for others to find | 07 |
+| duplicate | a slot whose content was computed twice, and which the tree does not need | 07 |
+| tail | the end of a request: a page that is not full, or tokens that are not computed | 07 |
+| abort | the end of a request without publishing anything | 07 |
+| checkpoint | publishing while the request runs on, and reading from the tree from then on | 07 |
+| interleaving | one of the orders in which the steps of several requests can be mixed | 07 |
+| decode | writing an answer: one token of a sequence at a time | 08 |
+| time to first token | how long a request waits for the beginning of its answer, here in steps of the engine | 08 |
+| continuous batching | after any step a finished request leaves the batch and a waiting one joins it | 08 |
+| chunked prefill | reading a long prompt in pieces, beside the decoding of others | 08 |
+| preemption | a running request gives up its slots and waits again | 08 |
+| policy | a rule that says which leaf is evicted first | 13 |
+| LFU | least frequently used: what was used least often goes first | 13 |
+| FIFO | first in, first out: what was cached first goes first, however much it is used | 13 |
+| trace | a record of requests, in the order in which they came | 13 |
+"""

@@ -1,0 +1,44 @@
+"""The chat of chapter 00: the same answers with and without the cache, live or stored."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from minikv import asset
+from minikv.course import live_chat as module
+from minikv.course.live_chat import QUESTIONS, live_chat, stored_runs
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return stored_runs()
+
+
+def test_the_stored_runs_are_what_a_run_gives(runs):
+    """`python -m minikv.course.live_chat` writes them."""
+    assert json.loads(asset("live_chat.json").read_text("utf-8")) == runs
+
+
+def test_the_cache_changes_no_answer_and_saves_most_of_the_work(runs):
+    cached, without = runs["with a cache"], runs["without a cache"]
+    assert [turn["answer"] for turn in cached] == [turn["answer"] for turn in without]
+    assert all(turn["computed"] == turn["prompt"] for turn in without)
+    assert sum(turn["computed"] for turn in cached[1:]) * 4 < sum(turn["prompt"] for turn in cached[1:])
+
+
+def test_a_clock_in_front_throws_nearly_all_of_it_away(runs):
+    stamped = runs["with a cache, with a clock"]
+    assert all(turn["computed"] > 0.9 * turn["prompt"] for turn in stamped)
+
+
+def test_without_torch_the_stored_run_is_played_and_says_so(monkeypatch):
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    played = live_chat()
+    assert str(played).startswith("(torch is not installed: this is a stored run")
+    assert [turn.question for turn in played.turns] == list(QUESTIONS)
+    with pytest.raises(ValueError, match="other ones than the stored need torch"):
+        live_chat(questions=["Why?"])
