@@ -170,7 +170,7 @@ def test_of_the_learners_manager_the_verbs_are_heard_and_not_how_they_are_done()
         manager.advance(first := manager.start([1, 2]))
         manager.finish(first)
     assert [frame.op for frame in film] == ["start", "start [1 2]", "advance r1", "finish r1"]
-    assert [words.split(" ")[0] for words in film.at(-1).inner_words[:-1]] == ["checkpoint"]
+    assert film.at(-1).inner_words == ["checkpoint r1"]
     assert str(film.why(0)) == "slot 0: taken by step 1 (start [1 2]) · cached by step 3 in node 1 (finish r1)"
 
 
