@@ -77,6 +77,13 @@ cache.match_prefix([1, 2, 3])
 """
 
 _SPLITS = """
+# A handle whose end was joined, and is the end of a node again since the rest was evicted.
+cache.insert([1, 2, 3, 4], [5, 6, 7, 8])
+a = cache.match_prefix([1, 2])
+cache.match_prefix([1, 2, 3, 4])
+cache.evict(2)
+cache.lock(a.handle)
+
 a = cache.insert([1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 4, 5])
 cache.lock(a.handle)
 cache.match_prefix([1, 2])
