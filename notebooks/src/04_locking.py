@@ -370,13 +370,21 @@ The early unlock breaks no rule of ownership, so only the canary sees it. The le
 
 ## Play
 
-The pool below has eight pages, and a lock is on four of them. Can you protect more than half of the pool with two locks? Then insert a prompt that must be refused, although it would have fitted before. Undo takes every step back.
+The pool below has 16 slots, and three prompts are cached. Protect more than half of the pool with two locks. The goal's line says when you are there, and undo takes every step back.
 """
 
 # %%
 from minikv import playground
 
-playground(scene="full: what may go?")
+playground(goal="protect more than half with two locks")
+
+# %% [markdown]
+"""
+Now the other side: eight slots, and six are in use. Lock something, and insert a prompt that is refused, although it would fit into an empty pool.
+"""
+
+# %%
+playground(goal="make admit refuse a prompt that would fit")
 
 # %% [markdown]
 """
