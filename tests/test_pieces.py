@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 
 import pytest
@@ -117,6 +118,24 @@ def test_whatever_an_answer_does_is_said(piece, body, said, notebook, capsys):
     assert out.startswith(f"❌ {piece.id} {piece.name}: ")
     assert said in out
     assert out.count("\n") <= 4
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_piece_6_2_takes_as_few_moves_as_a_search_over_all_orders_finds(size):
+    """Breadth first over what may lie in the slots and the spare one, for every copy within so many slots."""
+    for targets in itertools.chain.from_iterable(itertools.combinations(range(size), n) for n in range(size + 1)):
+        for sources in itertools.product(range(size), repeat=len(targets)):
+            wanted = {**{slot: slot for slot in range(size)}, **dict(zip(targets, sources))}
+            goal, states, moves = tuple(wanted[slot] for slot in range(size)), {(*range(size), None)}, 0
+            while not any(state[:size] == goal for state in states):
+                states = {
+                    (*state[:to], state[at], *state[to + 1 :])
+                    for state in states
+                    for at in range(size + 1)
+                    for to in range(size + 1)
+                }
+                moves += 1
+            assert len(ours("6.2", {})(sources, targets)) == moves, (sources, targets)
 
 
 def test_a_loop_without_an_end_ends(notebook, capsys, monkeypatch):

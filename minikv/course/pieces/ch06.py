@@ -1,5 +1,126 @@
-"""The pieces of chapter 06."""
+"""The pieces of chapter 06: runs, moves that overlap, and whether to load or to compute."""
 
-from minikv.course.pieces.piece import Piece
+from __future__ import annotations
 
-PIECES: tuple[Piece, ...] = ()
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.sections import World, ours
+from minikv.course.pieces.trial import ALL_RIGHT
+
+SPARE = "spare"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def play_runs(world: World, slots: list[int]) -> Iterator[Shot]:
+    """The runs of some slots."""
+    given = list(slots)
+    found = world["runs"](given)
+    yield Shot(f"runs({slots})", {"what is returned": found, "the slots afterwards": given})
+
+
+def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[Shot]:
+    """The moves are made on slots that hold letters, and counted."""
+    src, dst = case
+    given = list(src), list(dst)
+    cells = _LETTERS[: max([0, *src, *dst]) + 1]
+    found, fewest = world["moves"](*given), len(ours("6.2", {})(src, dst))
+    after = moved(cells, found)
+    count = len(found) if isinstance(found, (list, tuple)) else 0
+    seen = {
+        "what the slots hold": after,
+        "the number of moves": f"there are {count}, and {fewest} would do" if count > fewest else ALL_RIGHT,
+        "src and dst afterwards": given,
+    }
+    yield Shot(f"moves({src}, {dst}), made on the letters {cells}", seen)
+
+
+def moved(cells: str, moves: Any) -> str | None:
+    """The letters in the slots after some moves, or what is wrong with the moves.
+
+    >>> moved("ab", [(0, "spare"), (1, 0), ("spare", 1)]), moved("ab", [("spare", 0)])
+    ('ba', 'move 0 takes from the spare slot, and nothing is there yet')
+    """
+    if not isinstance(moves, (list, tuple)):
+        return None if moves is None else f"a {type(moves).__name__}, and not a list of moves"
+    held: dict[Any, str] = dict(enumerate(cells))
+    places = {*held, SPARE}
+    for number, move in enumerate(moves):
+        if not isinstance(move, (list, tuple)) or len(move) != 2 or not _all_in(move, places):
+            return f'move {number} is {move!r:.40}, and not two of the slots 0 to {len(cells) - 1} or "spare"'
+        at, to = move
+        if at not in held:
+            return f"move {number} takes from the spare slot, and nothing is there yet"
+        held[to] = held[at]
+    return "".join(held[slot] for slot in range(len(cells)))
+
+
+def _all_in(move: Any, places: set[Any]) -> bool:
+    try:
+        return all(place in places for place in move)
+    except TypeError:  # a list has no hash
+        return False
+
+
+def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Iterator[Shot]:
+    """One decision, with both times in the caption."""
+    tokens, size, link, dense, attention, speed, *rest = case
+    load, compute = sum(rest) + tokens * size / link, (tokens * dense + tokens**2 * attention) / speed
+    wait = f", latency {rest[0]}" if rest else ""
+    asked = f"num_tokens {tokens}, token_bytes {size}, link {link:g}{wait}, token_flops {dense:g}"
+    asked += f", attention_flops {attention:g}, speed {speed:g}"
+    caption = f"{asked}: loading takes {load:.4g} s, computing {compute:.4g} s"
+    yield Shot(caption, {"what is returned": world["load_or_compute"](*case)})
+
+
+_SLOT, _POWER = st.integers(0, 6), st.sampled_from([1, 2, 4])
+_PAIRS = st.lists(st.tuples(_SLOT, _SLOT), max_size=6, unique_by=lambda pair: pair[1])
+_SMALL = st.integers(0, 6)  # with powers of 2 to divide by, no rounding decides
+_LLAMA = (131072, 3e9, 16.06e9, 262144, 400e12)
+
+PIECES = (
+    Piece(
+        id="6.1", name="runs", play=play_runs,
+        cases=[[4], [4, 5], [4, 6], [4, 5, 6], [4, 5, 6, 1], [1, 4, 5, 6], [], [5, 4], [2, 2], [0, 1, 0, 1],
+               [7, 8, 2, 3, 4, 9]],
+        strategy=st.lists(_SLOT, max_size=8),
+        hints=(
+            "Keep a list of the runs so far. Only its last run can go on.",
+            "A run goes on if the next slot is start + length. Then its length grows by one.",
+            "Any other slot opens a run of its own, with the length 1. So does the first of all.",
+        ),
+    ),
+    Piece(
+        id="6.2", name="moves", play=play_moves,
+        cases=[([0], [1]), ([2], [2]), ([], []), ([0, 1, 2], [1, 2, 3]), ([1, 2, 3], [0, 1, 2]), ([0, 1], [1, 0]),
+               ([0, 0], [1, 2]), ([0, 1, 2], [1, 2, 0]), ([2, 0, 1], [0, 1, 2]), ([0, 1, 2, 3], [1, 0, 3, 2]),
+               ([0, 1, 0], [1, 0, 2]), ([0, 1, 0, 3], [1, 2, 3, 0])],
+        strategy=_PAIRS.map(lambda found: ([at for at, _ in found], [to for _, to in found])),
+        hints=(
+            "Keep for each destination its source. A slot may be written once nothing has to read it any more.",
+            "So take a destination that is no source of another, write it, and strike it off. Repeat this.",
+            "After a move the content is in two places: what else comes from the old place may come from the new one, "
+            "and the old place is free.",
+            'If every destination is still read, only rings are left. Move one of their slots to "spare": what comes '
+            'from it comes from "spare" now, and you can go on.',
+        ),
+    ),
+    Piece(
+        id="6.3", name="load_or_compute", play=play_load_or_compute,
+        cases=[(1, 1, 1, 2, 0, 1), (1, 2, 1, 1, 0, 1), (2, 4, 2, 1, 0, 1), (1, 3, 2, 1, 1, 1),
+               (4, 4, 1, 1, 1, 1), (4, 2, 1, 1, 1, 1),
+               (4, 3, 1, 1, 1, 1), (4, 1, 1, 2, 0, 1, 4), (4, 1, 1, 2, 0, 1, 3), (4, 1, 1, 2, 0, 1, 5),
+               (0, 1, 1, 1, 1, 1), (2, 1, 4, 3, 1, 4), (2, 8, 4, 3, 0, 1), (2, 3, 1, 6, 0, 4),
+               (1000, *_LLAMA), (8000, *_LLAMA), (8000, *_LLAMA, 0.5)],
+        strategy=st.tuples(_SMALL, _SMALL, _POWER, _SMALL, _SMALL, _POWER, _SMALL),
+        hints=(
+            "Compute both times, in seconds, and compare them.",
+            "Loading takes the latency once, and then the bytes of all tokens divided by the link.",
+            "Computing takes `token_flops` for each token, and `attention_flops` for the square of the number of "
+            "tokens; divide the sum by the speed.",
+        ),
+    ),
+)  # fmt: skip

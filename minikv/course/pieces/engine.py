@@ -307,6 +307,52 @@ def evict(cache, num_pages):
     return freed
 
 
+# %% 6.1 runs
+def runs(slots):
+    """The runs of consecutive slots, in order: (start, length) for each."""
+    found = []
+    for slot in slots:
+        if found and slot == sum(found[-1]):
+            start, length = found[-1]
+            found[-1] = (start, length + 1)
+        else:
+            found.append((slot, 1))
+    return found
+
+
+# %% 6.2 moves
+def moves(src, dst):
+    """The fewest moves, (from, to) each, that copy `src` to `dst` as if all were read first.
+
+    A slot that must be saved is moved to the one spare slot, "spare", and on from there.
+    """
+    comes_from = {to: at for at, to in zip(src, dst) if at != to}
+    order = []
+    while comes_from:
+        ready = [slot for slot in comes_from if slot not in comes_from.values()]
+        if ready:
+            to = ready[0]
+            at = comes_from.pop(to)
+        else:
+            at, to = next(iter(comes_from)), "spare"
+        order.append((at, to))
+        for reader in comes_from:
+            if comes_from[reader] == at:
+                comes_from[reader] = to
+    return order
+
+
+# %% 6.3 load_or_compute
+def load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed, latency=0):
+    """What brings `num_tokens` evicted tokens back sooner: "load" or "compute".
+
+    `link` is in bytes a second, `speed` in FLOPs a second, `latency` in seconds.
+    """
+    load = latency + num_tokens * token_bytes / link
+    flops = num_tokens * token_flops + num_tokens**2 * attention_flops
+    return "load" if load < flops / speed else "compute"
+
+
 # %% given 7
 class Sequence(SequenceShell):
     """A request: its tokens, and the row of pages in which their keys and values lie."""
