@@ -14,6 +14,7 @@ from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
 from minikv.course.pieces.sections import ENGINE, engine_sections, ours, run_section
+from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, known_mistake, reference_world
 
 PIECES = all_pieces()
@@ -216,6 +217,15 @@ def test_an_answer_that_searches_where_it_must_not_does_not_pass(number, noteboo
     said = capsys.readouterr().out
     assert said.startswith(f"❌ {number} {piece.name}: right, but it takes ")
     assert piece.cost.unit in said
+
+
+def test_the_film_of_a_manager_shows_the_rows_where_they_part():
+    piece = find_piece("7.2")
+    world = reference_world(piece)
+    world.update(run_section(piece.wrong[0].section, world, "<wrong>"))
+    caption, picture = both_films(piece, world, judge(piece, world).parting)[-1]
+    assert caption == "checkpoint request 2"
+    assert re.findall(r"row 1 +(.+)", picture.text) == ["6  7  8  9 10", "0l 1l 2l 3l 10"]
 
 
 # -- what runs ------------------------------------------------------------------------------------------------------

@@ -131,7 +131,7 @@ def play_day(world: World, case: Any) -> Iterator[Shot]:
         if done is not None:
             caption, result = done
             seen = {"what is returned": result} if verb == "start" else {}
-            yield Shot(caption, {**seen, **desk.seen()}, desk.manager)
+            yield Shot(caption, {**seen, **desk.seen()}, (desk.manager, *desk.manager.sequences))
 
 
 def _start(*tokens: int, namespace: Any = None) -> tuple[str, list[int], Any]:

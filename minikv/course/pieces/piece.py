@@ -22,7 +22,7 @@ CHAPTERS = (1, 2, 3, 4, 5, 6, 7, 8)
 
 
 class Shot(NamedTuple):
-    """A step of a case that was played: what was done, what can be seen now by name, and what to draw."""
+    """A step of a case that was played: what was done, what can be seen now by name, and what to draw, or a tuple."""
 
     caption: str
     seen: Mapping[str, Any]
