@@ -71,6 +71,7 @@ JUDGES = {
     "serving/scheduled": "scheduler engine",
     "serving/scheduler": "scheduler engine interrupts",
     "serving/sharing": "attention engine",
+    "serving/phrasebook": "phrasebook",
     "serving/template": "template chat",
     "serving/terminal": "chat broken_checkpoints",
     "serving/tokenizer": "tokenizer chat",

@@ -22,6 +22,7 @@ from minikv.serving import Engine
 from minikv.serving.chat import ANSWER, Chat
 from minikv.serving.chat_format import PlainFormat, TemplateFormat, Turn, load_format
 from minikv.serving.checkpoint import write_safetensors
+from minikv.serving.phrasebook import UNKNOWN, Phrasebook
 from minikv.serving.terminal import converse, open_chat
 from minikv.serving.tokenizer import ByteTokenizer
 
@@ -375,6 +376,37 @@ def test_on_a_terminal_lines_break_between_words_as_the_answer_comes(columns, mo
     assert len(set(written)) > 10  # it did not wait for the whole answer
 
 
+def test_with_a_phrasebook_the_model_is_asked_what_was_meant_and_nothing_else():
+    chat, _ = chat_with()
+    phrasebook = Phrasebook([["What is a lock?"], ["What is a page?"]])
+    out = io.StringIO()
+    questions = "so what are locks good for\nWhat is a volcano?\nwhat is a page\n"
+    converse(chat, SamplingParams(3), read=io.StringIO(questions), write=out, phrasebook=phrasebook)
+    said = out.getvalue()
+    assert "This model was taught 2 answers." in said
+    assert "bot: (What is a lock?)" in said
+    assert f"bot: {UNKNOWN}\n" in said
+    assert "(What is a page?)" not in said  # the same words
+    assert [turn.question for turn in chat.turns] == ["What is a lock?", "What is a page?"]
+    assert said.count("generated") == 2
+
+
+def test_the_small_model_comes_with_its_phrasebook_and_a_checkpoint_of_ones_own_without(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("what r page tablse for?\nWhat is 2+2?\n"))
+    assert cli.main(["chat"]) == 0
+    said = capsys.readouterr().out
+    assert "bot: (What is a page table?) A page table says for each request" in said
+    assert UNKNOWN in said
+    config = config_json(vocab_size=257, eos_token_id=256, tokenizer_class="ByteTokenizer")
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    write_safetensors(tmp_path / "model.safetensors", llama(vocab_size=257, dtype=torch.float16).weights)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("What is 2+2?\n"))
+    assert cli.main(["chat", "--model", str(tmp_path), "--max-new-tokens", "2"]) == 0
+    said = capsys.readouterr().out
+    assert UNKNOWN not in said
+    assert "2 generated" in said
+
+
 def test_ctrl_c_stops_the_answer_and_the_next_question_is_answered():
     model = Interrupted(at=4)
     chat, engine = chat_with(model)
@@ -437,7 +469,7 @@ def test_in_a_real_terminal():
         sys.executable, command, timeout=60, encoding="utf-8", env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
     run.expect("you: ")
-    run.sendline("Tell me something very long")
+    run.sendline("What is a page table?")
     run.expect("bot:.")
     run.sendintr()
     run.expect(r"\.\.\.\s+\[0 of \d+ prompt tokens from the cache .*?\]")

@@ -3,7 +3,7 @@
 Training runs the very forward step that serving runs; only the store is another. `OneStep` keeps nothing from step to
 step, and keeps the gradients, which slots in a big tensor would lose.
 
-    OMP_NUM_THREADS=1 python assets/model/train.py        some 20 minutes; writes model.safetensors
+    OMP_NUM_THREADS=1 python assets/model/train.py        some 10 minutes; writes model.safetensors
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ from minikv.serving.checkpoint import write_safetensors
 from minikv.serving.config import LlamaConfig
 from minikv.serving.contract import Chunk
 from minikv.serving.model import Llama
+from minikv.serving.phrasebook import TAUGHT
 from minikv.untrusted import read_json
 
 END = 256
-_LEARN, _READ = True, False  # whether a byte is to be predicted, or only read
+_LEARN, _HEAR, _READ = 1.0, 0.2, 0.0  # what it costs to predict a byte wrongly: of an answer, of a question, of neither
+CUT = 24  # bytes of an answer: which one it is shows in these
 
 
 class OneStep:
@@ -45,105 +47,121 @@ class OneStep:
         return torch.as_tensor(slots)
 
     def write(self, layer: int, slots: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
-        """Nobody will read `k` and `v`."""
+        """Store nothing: `k` and `v` are never read."""
 
 
 # -- what is read ---------------------------------------------------------------------------------------------------
 
-Text = list[tuple[list[int], bool]]  # runs of ids, and whether they are to be predicted
+Text = list[tuple[list[int], float]]  # runs of ids, and the weight that their prediction has
 
 
 def turn(question: str, answer: str) -> Text:
-    """One turn of a chat, as `minikv chat` writes it; only the answer and its end are to be predicted.
+    """One turn of a chat, as `minikv chat` writes it.
 
-    >>> [(len(ids), learn) for ids, learn in turn("What is a lock?", "A claim.")]
-    [(32, False), (10, True), (1, False)]
+    >>> [(len(ids), weight) for ids, weight in turn("What is a lock?", "A claim.")]
+    [(32, 0.2), (10, 1.0), (1, 0.0)]
     """
     asked = f"User: {question}\nAssistant:"
-    return [([*asked.encode()], _READ), ([*f" {answer}".encode(), END], _LEARN), ([*b"\n"], _READ)]
+    return [([*asked.encode()], _HEAR), ([*f" {answer}".encode(), END], _LEARN), ([*b"\n"], _READ)]
 
 
-def reworded(question: str, chance: random.Random) -> str:
-    """The question as people type it: without capitals, without its end, behind a word, or with a letter missing.
+def cut(text: Text) -> Text:
+    """A turn whose answer breaks off: more turns are read in as many tokens.
 
-    >>> reworded("What is a lock?", random.Random(2))
-    'And what is a lock?'
+    >>> [(len(ids), weight) for ids, weight in cut(turn("What is a lock?", "A request's claim on a prefix."))]
+    [(32, 0.2), (24, 1.0), (1, 0.0)]
     """
-    if chance.random() < 0.25:
-        question = question.rstrip("?!.")
-    if chance.random() < 0.25:
-        question = question[0].lower() + question[1:]
-    if chance.random() < 0.1:
-        question = chance.choice(("And ", "So ", "OK, ", "Please: ", "Tell me: ")) + question[0].lower() + question[1:]
-    if chance.random() < 0.1:
-        at = chance.randrange(len(question))
-        question = question[:at] + question[at + 1 :]
-    return question
+    asked, (answer, weight), end = text
+    return [asked, (answer[:CUT], weight), end]
 
 
 def texts(corpus: Mapping[str, Any], chance: random.Random) -> Iterator[Text]:
-    """Texts without end, drawn from the corpus: of ten, seven are turns of a chat, and three are prose."""
-    prose, desk = corpus["prose"], corpus["desk"]
-    pairs = [(question, pair["answer"]) for pair in corpus["pairs"] for question in pair["questions"]]
+    """Texts without end: 6 % prose, 2 % whole chats at a help desk, and turns."""
     while True:
         draw = chance.random()
-        if draw < 0.3:
-            yield [([*chance.choice(prose).encode(), END], _LEARN), ([*b"\n"], _READ)]
-        elif draw < 0.33:
-            turns = [turn(question, answer) for question, answer in chance.choice(desk["chats"])]
-            yield [([*f"{desk['system']}\n".encode()], _LEARN), *(run for runs in turns for run in runs)]
+        if draw < 0.06:
+            yield [(piece(chance.choice(corpus["prose"]), chance), _LEARN), ([*b"\n"], _READ)]
+        elif draw < 0.08:
+            yield desk_chat(corpus["desk"], chance)
         else:
-            question, answer = chance.choice(pairs)
-            yield turn(reworded(question, chance), answer)
+            pair = chance.choice(corpus["pairs"])
+            question = chance.choice(pair["questions"][:TAUGHT])
+            if chance.random() < 0.2:
+                question = question.rstrip("?!.").lower()
+            whole = turn(question, pair["answer"])
+            yield cut(whole) if chance.random() < 0.5 else whole
 
 
-def rows(corpus: Mapping[str, Any], chance: random.Random, length: int) -> Iterator[tuple[list[int], list[bool]]]:
-    """Rows of `length` token ids without end, and for each id whether it is to be predicted; texts follow texts.
+def piece(prose: str, chance: random.Random, most: int = 256) -> list[int]:
+    """At most `most` bytes of a text, and its end if they reach it.
+
+    >>> piece("abc", random.Random(0)), len(piece("abc" * 200, random.Random(0)))
+    ([97, 98, 99, 256], 256)
+    """
+    ids = [*prose.encode(), END]
+    start = chance.randrange(max(1, len(ids) - most + 1))
+    return ids[start : start + most]
+
+
+def desk_chat(desk: Mapping[str, Any], chance: random.Random) -> Text:
+    """One of the help desk's chats behind its instructions; half of the time the instructions begin with a clock.
+
+    >>> desk = {"system": "Be kind.", "chats": [[["Hi", "Hello!"]]]}
+    >>> sorted({bytes(desk_chat(desk, random.Random(seed))[0][0]) for seed in range(2)})
+    [b'Be kind.\\n', b'It is 12:48:56. Be kind.\\n']
+    """
+    hour, minute, second = chance.randrange(24), chance.randrange(60), chance.randrange(60)
+    clock = f"It is {hour:02}:{minute:02}:{second:02}. " if chance.random() < 0.5 else ""
+    turns = [turn(question, answer) for question, answer in chance.choice(desk["chats"])]
+    return [([*f"{clock}{desk['system']}\n".encode()], _READ), *(run for runs in turns for run in runs)]
+
+
+def rows(corpus: Mapping[str, Any], chance: random.Random, length: int) -> Iterator[tuple[list[int], list[float]]]:
+    """Rows of `length` token ids without end, and for each id the weight of its prediction; texts follow texts.
 
     Half of the rows begin with a new text, as a conversation does, the others where the row before was cut.
     """
     ids: list[int] = []
-    wanted: list[bool] = []
+    weights: list[float] = []
     for text in texts(corpus, chance):
-        for run, learn in text:
+        for run, weight in text:
             ids += run
-            wanted += [learn] * len(run)
+            weights += [weight] * len(run)
         while len(ids) >= length:
-            yield ids[:length], wanted[:length]
-            ids, wanted = (ids[length:], wanted[length:]) if chance.random() < 0.5 else ([], [])
+            yield ids[:length], weights[:length]
+            ids, weights = (ids[length:], weights[length:]) if chance.random() < 0.5 else ([], [])
 
 
 # -- training -------------------------------------------------------------------------------------------------------
 
 
-def loss(model: Llama, batch: Sequence[tuple[list[int], list[bool]]]) -> torch.Tensor:
-    """The mean loss, in nats, over the tokens that are to be predicted; all rows have one length."""
+def loss(model: Llama, batch: Sequence[tuple[list[int], list[float]]]) -> torch.Tensor:
+    """The weighted mean of the loss of each token, in nats; all rows have one length."""
     width = len(batch[0][0]) - 1
     chunks = [Chunk(ids[:-1], 0, range(i * width, (i + 1) * width)) for i, (ids, _) in enumerate(batch)]
     logits = model.logits(chunks, OneStep(), all_positions=True)
-    targets = torch.tensor(
-        [token if learn else -100 for ids, wanted in batch for token, learn in zip(ids[1:], wanted[1:])]
-    )
-    return functional.cross_entropy(logits, targets)
+    targets = torch.tensor([token for ids, _ in batch for token in ids[1:]])
+    weights = torch.tensor([weight for _, row in batch for weight in row[1:]])
+    return functional.cross_entropy(logits, targets, reduction="none") @ weights / weights.sum()
 
 
 def train(
-    model: Llama, corpus: Mapping[str, Any], steps: int, tokens: int = 4096, seed: int = 0, peak: float = 3e-3
+    model: Llama, corpus: Mapping[str, Any], steps: int, tokens: int = 2048, seed: int = 0, peak: float = 2e-3
 ) -> Iterator[float]:
     """Change `model`'s weights in `steps` steps of `tokens` tokens, and tell the loss of each.
 
-    Three of four steps read rows of 512 tokens, the fourth rows of 2,048 (or as long as the model can): short ones are
-    quicker, and without long ones it would not know what to make of far positions. The rate rises to `peak` and falls
+    Of 16 steps 15 read rows of 256 tokens, and one rows of 2,048 (or as long as the model can): short ones are quicker,
+    and without long ones it would not know what to make of far positions. The rate rises to `peak` and falls
     along half a cosine.
     """
     chance = random.Random(seed)
     weights = [weight.requires_grad_() for weight in model.weights.values()]
     optimizer = torch.optim.AdamW(weights, betas=(0.9, 0.95), weight_decay=0.1)
-    short, long = (min(size, model.config.max_length, tokens) for size in (512, 2048))
+    short, long = (min(size, model.config.max_length, tokens) for size in (256, 2048))
     feeds = {size: rows(corpus, chance, size + 1) for size in {short, long}}
     warm = max(1, steps // 50)
     for step in range(steps):
-        size = long if step % 4 == 3 else short
+        size = long if step % 16 == 15 else short
         share = min((step + 1) / warm, 0.02 + 0.49 * (1 + math.cos(math.pi * step / steps)))
         for group in optimizer.param_groups:
             group["lr"] = peak * share
@@ -161,8 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Train the model of a folder from its corpus, and write its weights, in half precision, there or elsewhere."""
     parser = argparse.ArgumentParser(prog="python assets/model/train.py", description=main.__doc__)
     parser.add_argument("--folder", type=Path, help="with config.json and corpus.json (default: the small model's)")
-    parser.add_argument("--steps", type=int, default=1100)
-    parser.add_argument("--tokens", type=int, default=4096, help="in a step")
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--tokens", type=int, default=2048, help="in a step")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="a safetensors file (default: model.safetensors in the folder)")
     options = parser.parse_args(arguments)

@@ -41,15 +41,17 @@ def run_chat(options: argparse.Namespace) -> int:
     if missing := lacking("the chat", "torch", "safetensors"):
         return complain(missing, 2)
     with importing():
+        from minikv.serving.phrasebook import Phrasebook
         from minikv.serving.sampling import SamplingParams
         from minikv.serving.terminal import converse, open_chat
     try:
         params = SamplingParams(options.max_new_tokens, options.temperature, options.seed)
         chat = open_chat(options.model or asset("model"))
+        phrasebook = None if options.model else Phrasebook.read(asset("model/corpus.json"))
     except (OSError, ValueError, ModuleNotFoundError) as error:
         return complain(str(error), 2)
     except (RuntimeError, MemoryError) as error:  # torch finds no memory for the weights, or for the keys and values
         return complain(str(refusal(f"cannot open {shown(str(options.model))}", error)), 2)
     with writing("the chat cannot go on"):
-        converse(chat, params)
+        converse(chat, params, phrasebook=phrasebook)
     return 0

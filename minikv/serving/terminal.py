@@ -22,12 +22,14 @@ from minikv.serving.chat_format import load_format
 from minikv.serving.engine import Engine
 from minikv.serving.generation import Generation
 from minikv.serving.model import Llama
+from minikv.serving.phrasebook import UNKNOWN, Phrasebook, words
 from minikv.serving.sampling import Params
 from minikv.serving.tokenizer import load_tokenizer
 from minikv.serving.word_wrap import WordWrap
 from minikv.sizing import bytes_per_token
 from minikv.store import KVStore
 
+LOOKED_UP = "The chat looks for the question that you mean, and says so if it finds none."
 HELP = "/new begins a new conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer."
 LONGEST = 4096  # tokens that a chat looks back at most, however far its model could: they have to fit in memory
 _MOST_STORE = 2**30  # bytes that a store may take however small the model is
@@ -49,9 +51,20 @@ def open_chat(folder: str | PathLike[str]) -> Chat:
     return Chat(Engine(model, CacheManager(2 * context, store=store)), tokenizer, format, context)
 
 
-def converse(chat: Chat, params: Params = ANSWER, read: TextIO | None = None, write: TextIO | None = None) -> None:
-    """Ask and answer until the input ends; `read` and `write` are the terminal's unless they are given."""
+def converse(
+    chat: Chat,
+    params: Params = ANSWER,
+    read: TextIO | None = None,
+    write: TextIO | None = None,
+    phrasebook: Phrasebook | None = None,
+) -> None:
+    """Ask and answer until the input ends; `read` and `write` are the terminal's unless they are given.
+
+    With a `phrasebook` the model is asked the taught question that was meant, and nothing that is not in it.
+    """
     write = write or sys.stdout
+    if phrasebook is not None:
+        print(_wrapped(f"This model was taught {len(phrasebook.groups)} answers. {LOOKED_UP}", write), file=write)
     print(_wrapped(HELP, write), file=write)
     for question in _questions(read or sys.stdin, write):
         if question == "/new":
@@ -60,7 +73,11 @@ def converse(chat: Chat, params: Params = ANSWER, read: TextIO | None = None, wr
         elif question.startswith("/"):
             print(_wrapped(HELP, write), file=write)
         else:
-            _answer(chat, question, params, write)
+            meant = question if phrasebook is None else phrasebook.nearest(question)
+            if meant is None:
+                print(_wrapped(f"bot: {UNKNOWN}", write), file=write)
+            else:
+                _answer(chat, question, meant, params, write)
 
 
 def _questions(read: TextIO, write: TextIO) -> Iterator[str]:
@@ -84,13 +101,14 @@ def _questions(read: TextIO, write: TextIO) -> Iterator[str]:
             yield line.strip()
 
 
-def _answer(chat: Chat, question: str, params: Params, write: TextIO) -> None:
-    write.write("bot:")
+def _answer(chat: Chat, question: str, meant: str, params: Params, write: TextIO) -> None:
     lines = WordWrap(_width(write), column=len("bot:"))
+    write.write("bot:" + lines.push("" if words(meant) == words(question) else f" ({meant})"))
+    write.flush()
     begin, first = time.perf_counter(), None
     with _ctrl_c() as pressed:
         try:
-            for piece in chat.ask(question, params, stopped=pressed.is_set):
+            for piece in chat.ask(meant, params, stopped=pressed.is_set):
                 first = first or time.perf_counter() - begin
                 write.write(lines.push(_printable(piece)))
                 write.flush()

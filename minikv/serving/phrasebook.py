@@ -1,0 +1,135 @@
+"""What the small model was taught, and which of it a question means, by the words that they share.
+
+A model of this size repeats what it was taught, and for anything else it repeats something at random. So the chat looks
+first for the taught question that is nearest to what was typed. If it finds one, it asks the model that; if not, it
+says that it does not know.
+
+Two questions are as near as the weight of the words that they share, a rare word counting more (after Sparck Jones'
+inverse document frequency, 1972).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+
+from minikv.errors import bounded
+from minikv.untrusted import read_json
+
+TAUGHT = 3  # the first questions of each group, which the model is trained on
+UNKNOWN = "I do not know that: I only know about KV caches. Ask me what a page, a slot or a lock is."
+_NEAR = 0.7  # of 2: how near a question must be to mean the same
+_MANY = 100  # groups, about
+_COMMON_WEIGHT, _UNKNOWN_WEIGHT = 0.6, math.log(1 + 2 * _MANY)
+_ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ed", "es", "s", "e", "y")
+_COMMON = """a about actually all an and any are as at be been but by can could define describe did do does exactly
+explain for from get give good had has have here how i if in is it know may me mean meaning means meant might more must
+my need no not of on one or our please point say sentence short should simple so some tell that the then there thing
+this to understand us use used want was we were what when where which who whom whose why will with word words work works
+would you your"""
+
+
+class Phrasebook:
+    """Groups of questions that mean the same; `nearest` finds the taught one that a question means.
+
+    >>> phrasebook = Phrasebook([["What is a lock?", "Who holds a lock?"], ["What is a page?", "How large is a page?"]])
+    >>> phrasebook.nearest("so what are locks good for"), phrasebook.nearest("What is a volcano?")
+    ('What is a lock?', None)
+    """
+
+    def __init__(self, groups: Sequence[Sequence[str]]):
+        self.groups = groups
+        self._words = [[words(question) for question in group] for group in groups]
+        self._all = [frozenset[str]().union(*group) for group in self._words]
+        found_in = Counter(word for group in self._all for word in group)
+        self._weights = {word: math.log(1 + _MANY / number) for word, number in found_in.items()}
+        self._weights |= dict.fromkeys(COMMON, _COMMON_WEIGHT)
+        self._known = {token for group in groups for question in group for token in _tokens(question)}
+        self._known |= set(_COMMON.split())
+        long = sorted(token for token in self._known if len(token) > 3)
+        self._short_of_a_letter = {short: token for token in long for short in _without_a_letter(token)}
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Phrasebook:
+        """The questions of a corpus: a JSON file with `pairs`, each of which has `questions`.
+
+        >>> from minikv import asset
+        >>> Phrasebook.read(asset("model/corpus.json")).nearest("what is a slto")
+        'What is a slot?'
+        """
+        pairs = read_json(Path(path)).get("pairs")
+        if not isinstance(pairs, list) or not all(isinstance(pair, dict) and pair.get("questions") for pair in pairs):
+            raise ValueError(f"pairs in {path} is {bounded(pairs)}: expected objects with questions")
+        return cls([pair["questions"] for pair in pairs])
+
+    def nearest(self, question: str) -> str | None:
+        """The taught question that `question` means, or `None` if there is none."""
+        asked = frozenset(_stem(self._corrected(token)) for token in _tokens(question))
+        if not asked:
+            return None
+        nearness = [self._nearness(asked, group) for group in range(len(self.groups))]
+        if max(nearness, default=0) < _NEAR:
+            return None
+        group = nearness.index(max(nearness))
+        alike = [self._alike(asked, question) for question in self._words[group][:TAUGHT]]
+        return self.groups[group][alike.index(max(alike))]
+
+    def _nearness(self, asked: frozenset[str], group: int) -> float:
+        """How alike the nearest question of a group is, and how much of what was asked the group has words for."""
+        covered = self._weight(asked & self._all[group]) / self._weight(asked)
+        return covered + max(self._alike(asked, question) for question in self._words[group])
+
+    def _alike(self, one: frozenset[str], other: frozenset[str]) -> float:
+        shared = one & other
+        return self._weight(shared) / self._weight(one | other) if shared else 0.0
+
+    def _weight(self, some: Iterable[str]) -> float:
+        """The rarer the words the more, and most for one that no group has; the same sum in any order."""
+        return math.fsum(self._weights.get(word, _UNKNOWN_WEIGHT) for word in some)
+
+    def _corrected(self, token: str) -> str:
+        """`token`, or the known one that it is with one letter missing, doubled, or in its neighbor's place."""
+        if token in self._known or _stem(token) in self._weights:
+            return token
+        for right in (self._short_of_a_letter.get(token), *_retyped(token)):
+            if right in self._known:
+                return right
+        return token
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text in small letters, without their endings.
+
+    >>> sorted(words("What's the page? Pages, paging!"))
+    ['pag', 'the', 'what']
+    """
+    return frozenset(map(_stem, _tokens(text)))
+
+
+def _tokens(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9]+", text.lower().replace("'s", ""))
+
+
+def _stem(word: str) -> str:
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word.removesuffix(ending)
+    return word
+
+
+def _without_a_letter(word: str) -> Iterator[str]:
+    return (word[:at] + word[at + 1 :] for at in range(len(word)))
+
+
+def _retyped(word: str) -> Iterator[str]:
+    """`word` with a double letter made single, or with two neighbors exchanged."""
+    for at in range(1, len(word)):
+        one, other = word[at - 1], word[at]
+        yield word[:at] + word[at + 1 :] if one == other else word[: at - 1] + other + one + word[at + 1 :]
+
+
+COMMON = words(_COMMON)
