@@ -28,6 +28,7 @@ def test_a_chapter_runs_in_a_browser(path, lab, chromium):  # noqa: F811
         picture = pictures.nth(i)
         picture.scroll_into_view_if_needed()
         assert picture.evaluate("img => img.complete && img.naturalWidth > 50")
+        assert len(picture.get_attribute("alt")) > 10
     _use(player, page)
     assert not page.locator(".jp-mod-error, .jp-RenderedText[data-mime-type='application/vnd.jupyter.stderr']").count()
     assert not tab.leaks

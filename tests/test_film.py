@@ -350,7 +350,7 @@ def test_a_page_in_the_tree_is_not_in_hand():
         cache.insert(range(4), pages[2:3])
         pool.free(pages[:2])
     assert film.at(-1).sizes == {"free": 8, "in hand": 4, "evictable": 4, "protected": 0}
-    assert [cell.name for cell in film.at(-1).pools[0][1]] == ["", "", "n1", "hand"]
+    assert [cell.name for cell in film.at(-1).pools[0][1]] == ["", "", "n1", ""]
 
 
 def test_a_shared_slot_is_named_after_the_first_row_that_has_it():

@@ -6,7 +6,7 @@ from functools import cache
 
 from minikv.course.film.changes import Changes
 from minikv.course.film.state import PoolState, State
-from minikv.course.pictures.cells import IN_HAND, MOST_CELLS, Cell
+from minikv.course.pictures.cells import MOST_CELLS, Cell
 
 _cell = cache(Cell)  # a long film has a few cells, over and over
 
@@ -34,7 +34,7 @@ def cells_of(
         elif key is not None:
             cells.append(_cell("locked" if state.nodes[key].ref_count else "cached", f"n{key}", event))
         else:
-            cells.append(_cell("in hand", next((held[slot] for slot in slots if slot in held), IN_HAND), event))
+            cells.append(_cell("in hand", next((held[slot] for slot in slots if slot in held), ""), event))
     return cells
 
 

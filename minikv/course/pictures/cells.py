@@ -15,7 +15,7 @@ from minikv.course.pictures.looks import INK, LETTERS, STATES, style, text_legen
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.svg import markup
 
-TOP, MOST_CELLS, IN_HAND = 26, 512, "hand"
+TOP, MOST_CELLS = 26, 512
 TEXT_COLUMNS = 16
 _BOLD = 'font-weight="bold"'
 
@@ -102,7 +102,7 @@ def pool_parts(heading: str, cells: list[Cell]) -> list[Part]:
         corner = grid.corner(i)
         parts.append(Part(3 * i, cell_box(cell.state, cell.event, side), *corner))
         parts.append(Part(3 * i + 1, _number(i, cell.state == "free", side), *corner))
-        if cell.name and (cell.name != IN_HAND or side > 30):  # in a small cell the round shape says it
+        if cell.name:
             parts.append(Part(3 * i + 2, _name(cell.name, side, cell.state == "free"), *corner))
     return parts
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from minikv.course.pictures.cells import IN_HAND, MOST_CELLS, Cell, cells_text, pool_paper, pool_parts, words_of
+from minikv.course.pictures.cells import MOST_CELLS, Cell, cells_text, pool_paper, pool_parts, words_of
 from minikv.course.pictures.grid import MOST_COLUMNS, Table, marks_of
 from minikv.course.pictures.legend import legend_svg
 from minikv.course.pictures.looks import STATES
@@ -96,7 +96,7 @@ def _draw_pool(pool: Any, marked: Mapping[str, Any], cached: Any, owners: Mappin
     for page in range(min(pool.size, MOST_CELLS)):
         mark, free = marks.get(page, ""), bool(pool.is_free(page))
         state = "free" if free else mark if mark in STATES else "cached" if page in tree else "in hand"
-        cells.append(Cell(state, names.get(page, IN_HAND * (state == "in hand")), mark if mark not in STATES else ""))
+        cells.append(Cell(state, names.get(page, ""), mark if mark not in STATES else ""))
     free_pages = sum(bool(pool.is_free(page)) for page in range(pool.size))
     more = f" (the first {MOST_CELLS} shown)" if pool.size > MOST_CELLS else ""
     title = f"{type(pool).__name__}: {free_pages} of {pool.size} free{more}"
