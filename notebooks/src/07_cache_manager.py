@@ -365,7 +365,17 @@ print("yours:", explore(lambda: desk(CacheManager), *two, check=CacheManager.che
 """
 ## Play
 
-The careless manager again, in the order that breaks it, stopped just before the read that goes wrong. Step to the last checkpoint, and look up the pages of `r1` in the pool. What are they now? Which page is handed out next, and to whom?
+Live a life by hand. Start a request, publish while it runs, let another prompt hit what it published, and then abort the first. What stays in the cache?
+"""
+
+# %%
+from minikv import playground
+
+playground(goal="publish, hit, and abort")
+
+# %% [markdown]
+"""
+Now the film of the careless manager, in the order that breaks it, stopped just before the read that goes wrong. Step to the last checkpoint, and look up the pages of `r1` in the pool. What are they now? Which page is handed out next, and to whom?
 """
 
 # %%
