@@ -159,7 +159,11 @@ fold("3.a", len(leaf.tokens), draw(root, new=upper))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Look at the slots in the picture. None was copied and none was lost; they were divided between the two nodes. Remember that: it is the first thing to check when a cache returns garbage.
+
+</details>
 
 ### Step 4: walk down
 
@@ -241,7 +245,11 @@ fold("3.b", slots, f"insert returned {there}", draw(root, matched=end))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 The tree had slots for the first three tokens, so it kept those. Slots 5, 6 and 7 hold the same keys and values a second time, and `insert` returned 3 to say so.
+
+</details>
 
 Now insert nothing more, and only *ask* for `[1, 2, 9]`. Does the tree change?
 """
@@ -260,7 +268,11 @@ fold("3.c", count_nodes(root), draw(root, new=end))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 It does. Asking cut an edge, because the match has to end at a node. The docstring of mini-sglang's `match_prefix` says that it {{engines mini-sglang-docstring}}. It never changes *what* is cached, but it does change the nodes, and code that keeps track of nodes has to know.
+
+</details>
 
 ### Step 6: pages, for free
 
@@ -288,7 +300,11 @@ fold("3.d", there, draw(paged))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 They agree in three tokens and share nothing, because they differ inside their first page. The first prompt's last two tokens are not stored at all, because they do not fill a page. And you changed no line. Where slots come in pages of four, page number 7 has the slots 28 to 31, so one number for each page says where everything is.
+
+</details>
 
 ## The same in `minikv`
 
