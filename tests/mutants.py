@@ -53,6 +53,7 @@ JUDGES = {
     "store/moves": "store",
     "store/slots": "store",
     "manager/audit": "manager",
+    "manager/contract": "manager",
     "manager/manager": "threads manager interrupts",
     "manager/sequence": "manager",
     "serving/attention": "attention llama",
