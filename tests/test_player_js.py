@@ -7,7 +7,7 @@ import json
 import pytest
 from browser import Page, chromium, serious_findings  # noqa: F401 - fixtures
 
-from minikv import FreeListPool, LockError, RadixCache, draw, play, record
+from minikv import CacheManager, FreeListPool, LockError, RadixCache, draw, play, record
 from minikv.course.pictures.looks import size_words
 from minikv.course.pictures.render import graphviz_way
 from minikv.course.player import script, style
@@ -770,5 +770,27 @@ def test_a_film_that_is_revealed_is_laid_out(chromium, film):  # noqa: F811
     assert log.evaluate("e => e.scrollTop") == 0
     tab.page.evaluate("document.getElementById('one').style.display = ''")
     tab.page.wait_for_function("document.querySelector('#one .minikv-log').scrollTop > 0")
+    assert not tab.errors
+    tab.context.close()
+
+
+def test_what_an_operation_called_is_in_a_fold(chromium):  # noqa: F811
+    manager = CacheManager(8)
+    with record(manager) as film:
+        manager.start([1, 2])
+        film.note("a remark")
+    tab = Page(chromium)
+    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    inside = tab.page.locator("#one .minikv-inside")
+    tab.page.locator("#one [data-testid=next]").click()
+    assert inside.evaluate("e => e.open") is False
+    said = [words.replace("\N{NON-BREAKING HYPHEN}", "-") for words in inside.locator("li").all_text_contents()]
+    assert said == list(film.at(1).inner_words)
+    inside.locator("summary").click()
+    assert serious_findings(tab.page, "#one .minikv-inside") == []
+    assert inside.locator("summary").text_content() == f"what it called: {len(film.at(1).inner_words)}"
+    assert tab.page.locator("#one .minikv-notes").text_content() == ""
+    tab.page.locator("#one [data-testid=next]").click()
+    assert inside.locator("summary").text_content() == "it called nothing"
     assert not tab.errors
     tab.context.close()

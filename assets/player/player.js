@@ -241,6 +241,8 @@ function render({ model, el }) {
     const log = make("div", "minikv-log"), facts = make("div", "minikv-facts");
     log.setAttribute("role", "group");
     log.setAttribute("aria-label", "all steps");
+    const inside = insideOf(film);
+    if (inside) words.after(inside.box);
     scene.append(sizes.box);
     scene.insertAdjacentHTML("beforeend", film.legend);
     below.append(log, facts);
@@ -255,6 +257,7 @@ function render({ model, el }) {
     });
     mark = (was, now) => {
       notes.textContent = unbroken(film.notes[now]);
+      if (inside) inside.show(now);
       sizes.show(film.sizes.values[now]);
       if (lines[was]) { lines[was].tabIndex = -1; lines[was].removeAttribute("aria-current"); }
       lines[now].tabIndex = 0;
@@ -362,6 +365,20 @@ function slotAt(svg, click, about) {
   const x = Math.floor((point.x - 4) / about.cell), y = Math.floor((point.y - about.top) / about.cell);
   const slot = y * about.columns + x;
   return x >= 0 && x < about.columns && y >= 0 && slot < about.count ? slot : null;
+}
+
+// What an operation called itself, in a fold: one line each, and nothing at all where no operation called any.
+function insideOf(film) {
+  if (!film.inner.some((calls) => calls.length)) return null;
+  const box = make("details", "minikv-inside"), summary = make("summary"), list = make("ol");
+  list.tabIndex = 0;   // a long one scrolls
+  box.append(summary, list);
+  const show = (step) => {
+    const calls = film.inner[step];
+    summary.textContent = calls.length ? `what it called: ${calls.length}` : "it called nothing";
+    list.replaceChildren(...calls.map((words) => make("li", "", unbroken(film.words[words]))));
+  };
+  return { box, show };
 }
 
 // The sizes as one bar and as numbers; the names are the same in every step.

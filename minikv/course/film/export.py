@@ -61,7 +61,8 @@ def reel_of(film: Film) -> Reel:
         for frame in frames:
             reel.show(number, panel.parts(frame))
     reel.film = {
-        "notes": [" · ".join(["; ".join(f.changes)] * bool(f.changes) + f.inner_words) for f in frames],
+        "notes": ["; ".join(frame.changes) for frame in frames],
+        "inner": [told.listed(frame.inner_words) for frame in frames],
         "legend": legend_html(room.words),
         "sizes": {
             "names": list(frames[0].sizes),
@@ -93,6 +94,10 @@ class Words:
     def words(self) -> list[str]:
         """The sentences by their numbers."""
         return list(self._numbers)
+
+    def listed(self, sentences: list[str]) -> list[int]:
+        """The numbers of some sentences."""
+        return [self._numbers.setdefault(words, len(self._numbers)) for words in sentences]
 
     def numbered(self, story: list[tuple[int, str]]) -> list[list[int]]:
         """Events as pairs of a step and the number of what is said."""
