@@ -294,6 +294,10 @@ def test_a_player_has_all_frames_on_one_canvas_and_all_captions_as_text():
     assert len({svg_size(frame) for frame in frames_of(player.reel)}) == 1
     assert repr(player) == f"Player with 2 steps\n1. first\n2. then\n\n{small.text}"
     assert player.still.alt == f"1. first (the first of 2 steps)\n{small.text}"
+    at_the_end = play([("first", small), ("then", large)], at=-1)
+    assert at_the_end.index == 1
+    assert repr(at_the_end) == f"Player with 2 steps\n1. first\n2. then\n\n{large.text}"
+    assert at_the_end.still.alt == f"2. then (of 2 steps)\n{large.text}"
     data, _ = player._repr_mimebundle_()
     assert data["text/plain"] == repr(player)
     assert {"image/png", "application/vnd.jupyter.widget-view+json"} <= set(data)

@@ -65,12 +65,12 @@ class Player(anywidget.AnyWidget):
 
     @property
     def text(self) -> str:
-        """What every step says, and the text twin of the first picture."""
+        """What every step says, and the text twin of the picture that it begins with."""
         return self._still.text
 
     @property
     def still(self) -> Picture:
-        """The first picture, for where widgets do not run."""
+        """The picture that it begins with, for where widgets do not run."""
         return self._still
 
     def __repr__(self) -> str:
@@ -83,8 +83,8 @@ class Player(anywidget.AnyWidget):
         return {**data, **still, "text/plain": self.text}, {**metadata, **size}
 
 
-def play(steps: Iterable[tuple[str, Picture]]) -> Player:
-    """A player for steps, each a caption and its picture; where widgets do not run, the first picture.
+def play(steps: Iterable[tuple[str, Picture]], at: int = 0) -> Player:
+    """A player for steps, each a caption and its picture, that stands at step `at`; without widgets, its picture.
 
     >>> from minikv import FreeListPool, draw
     >>> pool, steps = FreeListPool(3), []
@@ -105,12 +105,13 @@ def play(steps: Iterable[tuple[str, Picture]]) -> Player:
     if not found:
         raise ValueError("there are no steps to play")
     captions = [legible(f"{i}. {caption}") for i, (caption, _) in enumerate(found, start=1)]
-    first = found[0][1]
-    text = "\n".join([f"Player with {len(found)} steps", *captions, "", first.text])
+    at, shown = range(len(found))[at], found[at][1]
+    text = "\n".join([f"Player with {len(found)} steps", *captions, "", shown.text])
     reel = Reel(1, captions)
     _on_one_canvas(reel, [picture for _, picture in found])
-    words = f"{captions[0]} (the first of {len(found)} steps)"
-    return Player(reel, Picture(text, lambda: _with_caption(words, first.svg), f"{words}\n{first.alt}"))
+    words = f"{captions[at]} ({'the first of' if at == 0 else 'of'} {len(found)} steps)"
+    still = Picture(text, lambda: _with_caption(words, shown.svg), f"{words}\n{shown.alt}")
+    return Player(reel, still, index=at)
 
 
 def _with_caption(caption: str, svg: str | None) -> str | None:

@@ -69,9 +69,7 @@ def display_film(steps: list[tuple[str, Picture]]) -> None:
     from minikv.course.player import play as player
 
     if steps:
-        film = player(steps)
-        film.index = len(steps) - 1
-        display(film)  # type: ignore[no-untyped-call]
+        display(player(steps, at=-1))  # type: ignore[no-untyped-call]
 
 
 def both_films(piece: Piece, world: World, found: Parting) -> list[tuple[str, Picture]]:
