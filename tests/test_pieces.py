@@ -435,7 +435,7 @@ def test_a_prediction_is_closed_until_there_is_a_guess(notebook, capsys):
     guess("3.z", "how many?", 5)
     assert "You said 5." in repr(fold("3.z", 4))
     progress([])
-    for right in ("4", " 4 "):
+    for right in ("4", " 4 ", "4.", "4%", "4 %"):
         guess("3.z", "how many?", right)
         assert "and that is right" in repr(fold("3.z", 4))
     guess("3.z", "how many?", 5)

@@ -231,15 +231,16 @@ def mine() -> None:
     """Print whose each piece is: yours, or ours until yours is right.
 
     >>> mine()  # doctest: +ELLIPSIS
-    piece           whose
+    piece               whose
     ...
     """
     kept = recalled()
-    print("piece           whose")
+    wide = max(len(piece.name) for piece in all_pieces())
+    print(f"{'piece':{wide + 4}} whose")
     for piece in all_pieces():
         whose = "mine" if piece.id in _accepted or piece.id in kept else "ours"
         whose = "mine, set aside" if piece.id in _aside - set(_accepted) else whose
-        print(f"{piece.id} {piece.name:11} {whose}")
+        print(f"{piece.id} {piece.name:{wide}} {whose}")
 
 
 def own_pieces() -> list[str]:

@@ -106,7 +106,8 @@ def _as_value(guessed: Any) -> Any:
 
 
 def _as_text(value: Any) -> str:
-    return str(value).strip().lower()
+    """A value as it is compared: "20%" is 20, and a full stop behind an answer is no part of it."""
+    return str(value).strip().rstrip(" .%").lower()
 
 
 def _text(thing: Any) -> str:
