@@ -61,8 +61,8 @@ class LiveChat:
 def live_chat(cache: bool = True, clock: bool = False, questions: Sequence[str] = QUESTIONS) -> LiveChat:
     """Ask the small model, turn by turn, with a prefix cache or without.
 
-    With `clock` the instructions begin with the time, another minute in each turn. `ValueError` where other questions
-    are asked and torch, which the model needs, is not installed.
+    With `clock` the instructions begin with the time, which is seven minutes later in each turn. `ValueError` where
+    other questions are asked and torch, which the model needs, is not installed.
 
     >>> chat = live_chat(questions=["What is a slot?"])
     >>> chat.turns[0].question, chat.prompt == chat.computed

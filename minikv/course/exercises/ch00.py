@@ -82,6 +82,10 @@ def _first_alone(prompts: Sequence[Sequence[int]]) -> int:
     return shared_by_all(prompts) if len(prompts) > 1 else 0
 
 
+def _neighbors(prompts: Sequence[Sequence[int]]) -> int:
+    return min(shared_prefix(before, prompt) for before, prompt in pairwise(prompts))
+
+
 def _no_prompts(prompts: Sequence[Sequence[int]]) -> int:
     length = 0
     while all(length < len(prompt) and prompt[length] == prompts[0][length] for prompt in prompts):
@@ -155,7 +159,8 @@ EXERCISES = (
         strategy=st.tuples(st.lists(_PROMPT, max_size=4)),
         hint="walk all prompts from the start, and stop at the first place where one differs or ends",
         wrong=(
-            Wrong(_no_prompts, "no prompts share nothing: think of the empty list"),
+            Wrong(_no_prompts, "an empty list of prompts shares nothing: return 0 for it"),
+            Wrong(_neighbors, "one prompt makes no pair, and shares all of itself; an empty list shares nothing"),
             Wrong(_first_alone, "a single prompt shares all of itself"),
             Wrong(_first_two, "all of the prompts must agree, not only the first two"),
             Wrong(_any_tokens, "a token counts only if everything before it is the same too, so a set will not do"),

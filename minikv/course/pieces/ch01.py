@@ -52,7 +52,7 @@ PIECES = (
             "vector has `head_dim` numbers.",
             "How many KV heads does each of `tp` GPUs have? `kv_heads // tp`, but never fewer than one.",
             "It works if one of the two numbers is a multiple of the other. If both `kv_heads % tp` and "
-            "`tp % kv_heads` leave a rest, raise a ValueError.",
+            "`tp % kv_heads` leave a remainder, raise a ValueError.",
         ),
     ),
     Piece(

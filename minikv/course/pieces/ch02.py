@@ -39,7 +39,7 @@ def taken(pool: Any, count: int) -> Any:
         pages = pool.alloc(count)
     except MemoryError:
         return "a MemoryError"
-    return pages if pages is None or isinstance(pages, list) else f"{shown(pages)}, a {type(pages).__name__}"
+    return pages if pages is None or isinstance(pages, list) else f"{shown(pages)}, not a list"
 
 
 def given_back(pool: Any, pages: Any) -> str:
@@ -130,13 +130,13 @@ PIECES = (
         id="2.2", name="guard", play=play_guard,
         cases=[(4, 2, [[0]]), (4, 2, [[3]]), (4, 2, [[0, 0]]), (4, 2, [[4]]), (4, 4, [[-1]]), (4, 3, [[2, 1, 0]]),
                (4, 2, [[]]), (4, 3, [[1, 3, 5]]), (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[0, 9, 1, 1]]),
-               (4, 1, [(0,), (3, 2)])],
+               (4, 2, [[1, 1, 3]]), (4, 1, [(0,), (3, 2)])],
         strategy=st.tuples(st.integers(1, 5), st.integers(0, 5), st.lists(_PAGES, min_size=1, max_size=2)),
         hints=(
             "Go through the pages in the order in which they were given. A page is wrong for one of three reasons.",
-            "The three questions: does the pool have a page of that number (0 to `pool.size - 1`)? Is it marked in "
+            "The three questions: does the pool have a page with that number (0 to `pool.size - 1`)? Is it marked in "
             "use? Was it in the list before? Ask the first one first.",
-            "Keep the pages that passed in a set; a page that is in the set already is given twice. Behind the loop, "
+            "Keep the pages that passed in a set; a page that is in the set already is given twice. After the loop, "
             "return None.",
         ),
         cost=Cost("entries of the pool looked at", entries_looked_at, 4,
@@ -151,7 +151,7 @@ PIECES = (
         hints=(
             "Ask `guard` first. If it names a page, raise a ValueError, and do nothing else.",
             "Page 0 is a page too, so compare what `guard` said with None.",
-            "Each page loses its mark and goes onto the stack. The first one is to lie on top, so push the last one "
+            "Each page loses its mark and goes onto the stack. The first one must lie on top, so push the last one "
             "first: `for page in reversed(pages)`.",
         ),
     ),
