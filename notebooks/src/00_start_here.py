@@ -2,7 +2,7 @@
 """
 # 00 · What does a prefix cache buy?
 
-A language model is about to answer three questions for you, in this notebook. Then you take its cache away, and then you break the cache with a clock. By the end of the chapter you will know why the clock was so expensive.
+A language model is about to answer three questions for you, in this notebook. Then you take its cache away, and after that you put a clock into the prompt. By the end of the chapter you will know what a clock does to a cache, and why.
 
 **After this chapter you will be able to** *explain* what a prefix cache keeps and why that is allowed, *measure* what it saves on a chat, and *predict* which change to a prompt throws the saving away.
 
@@ -36,7 +36,7 @@ print("the same answers:", answers[0] == answers[1])
 
 # %% [markdown]
 """
-The answers are the same, letter by letter. With the cache, every turn after the first computes little more than its own question.
+The answers are the same, letter for letter. With the cache, every turn after the first computes little more than its own question: everything before the question was read in an earlier turn.
 
 Now somebody improves the assistant. It should know what time it is, so the instructions begin with it: `It is 09:10.`, and seven minutes later `It is 09:17.` One character in more than two hundred has changed.
 """
@@ -58,7 +58,7 @@ fold("0.a", "nearly all" if share > 0.9 else f"{share:.0%}", *lines)
 
 # %% [markdown]
 """
-The cache is on, and it saves next to nothing. This is the most expensive small mistake that people make with a prefix cache. To see why it happens, build the smallest cache that works.
+The cache is on, and it saves next to nothing. Few small mistakes cost as much as this one. To see why it happens, build the smallest cache that works.
 
 ## Build it
 
@@ -91,7 +91,7 @@ Take the tokens `1 2 3`. Change the last one, and then change the first one inst
 # %%
 guess(
     "0.b",
-    "of the three tokens, how many keep their keys if the *first* is changed?",
+    "how many of the three keep all their keys and values if the *first* changes?",
     None,
 )
 
@@ -208,7 +208,7 @@ for place in ("in front", "at the end"):
 
 # %% [markdown]
 """
-There is the clock again. A prefix ends at the first difference, and with the time in front the first difference comes after a dozen bytes. The other hundreds of tokens are the same text, but they were read after another time. So put what changes at the *end* of a prompt.
+There is the clock again. A prefix ends at the first difference, and with the time in front the first difference comes after a dozen bytes. The other hundreds of tokens are the same text, but they were read after another time. So put what changes at the *end* of a prompt. Even there it costs a little: the next turn repeats the last answer without the time in front of it, so that answer is computed again.
 
 ## The same in `minikv`
 
@@ -249,7 +249,9 @@ draw(cache, label=as_text)
 """
 ## Play
 
-Type two prompts that begin alike, as text or as numbers, insert them one after the other, and then ask for a third. How many tokens does it find?
+Two prompts that begin alike are cached below. Type a third one, as text or as numbers, and say how many of its tokens the cache will find. Then look it up.
+
+The model answers other questions, too: `live_chat(questions=["What is a page?", "Who owns a slot?"])`.
 """
 
 # %%
@@ -280,7 +282,7 @@ check("0.1 shared_by_all", shared_by_all)
 """
 <details><summary>Hint</summary>
 
-Walk all prompts from the start, and stop at the first place where one differs or ends. No prompts share nothing.
+Walk all prompts from the start, and stop at the first place where one differs or ends. If the list is empty, nothing is shared: return 0.
 
 </details>
 
@@ -386,7 +388,7 @@ print(f"{cache.total_size * each / 2**20:.0f} MiB of GPU memory for five short t
 """
 So memory fills, and three dangers appear. A slot may be handed out **twice** (chapter 02). A slot may be thrown out **while somebody reads it** (chapter 04). And the *wrong* thing may be thrown out (chapter 05). Most of this course is about preventing those three, and about noticing at once when they happen.
 
-You will write the parts that prevent them. From chapter 02 on, each chapter has a few functions for you. They go into a file of your own, `my_minikv.py`, and in chapter 08 the model that you have just met answers through them.
+You will write the parts that prevent them. From chapter 01 on, each chapter has a few functions for you. They go into a file of your own, `my_minikv.py`, and in chapter 08 the model that you have just met answers through them.
 
 ## In real engines
 
@@ -408,7 +410,7 @@ Keys and values depend on the tokens up to them and on nothing later, so prompts
 <details><summary>Answers</summary>
 
 1. A token's keys and values depend on all tokens before it. What comes before a common ending differs.
-2. The cache has the keys and values, not the model's output after the last token, and that output is the answer.
+2. The cache has the keys and values, not the model's output at the last token. The answer begins with that output.
 3. The instructions are the same for everybody, and Anna's turn computed them.
 4. As late as possible: nobody else shares what comes after it.
 

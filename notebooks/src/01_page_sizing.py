@@ -25,7 +25,7 @@ draw(table, matched=shared)
 
 # %% [markdown]
 """
-The two requests begin alike, and the first page (*matched*) is in both rows. It can have only one owner (chapter 02), but here it has two readers. The rest of the first request lies in slots 4 to 7 and 12 and 13. Its pages need not be neighbors: any free page will do, because the page table says where to look. Row 2 is *closed*: it waits for another request.
+The two requests begin alike, and the first page (*matched*) is in both rows. It can have only one owner (chapter 02), but here it has two readers. The other slots in the rows are *in hand*: taken from the pool, and used by one request. The rest of the first request lies in slots 4 to 7 and 12 and 13. Its pages need not be neighbors: any free page will do, because the page table says where to look. Row 2 is *closed*: it waits for another request.
 
 ## The problem
 
@@ -53,7 +53,7 @@ Three of these five lines are wrong. A third of a byte does not exist. On 16 GPU
 
 ### Step 1: one token
 
-A layer of attention has several *query heads*. Each of them looks for something else in the earlier tokens. What it looks through is a **KV head**: for every token one key vector and one value vector, of `head_dim` numbers each. In the plainest form, each query head has a KV head of its own (*multi-head attention*, MHA). And every layer keeps its own keys and values.
+A layer of attention has several *query heads*. Each of them looks for something different in the earlier tokens, and it looks in a **KV head**, which keeps one key vector and one value vector for every token, of `head_dim` numbers each. In the plainest form, each query head has a KV head of its own (*multi-head attention*, MHA). And every layer keeps its own keys and values.
 
 Llama 2 7B has 32 layers, 32 KV heads, and vectors of 128 numbers with 2 bytes each.
 """
@@ -77,9 +77,9 @@ Half a MiB for a single token. That is why newer models share. In **GQA**, group
 A large model is shared by several GPUs: each of them gets some of the heads (*tensor parallelism*, `tp`). A head is never cut in two. So there are two cases that work:
 
 - The number of heads is a multiple of the number of GPUs. Each GPU gets as many as the others.
-- There are more GPUs than heads, and *their* number is the multiple. Then each GPU keeps one head, and several GPUs keep the same one.
+- There are more GPUs than heads, and the number of GPUs is a multiple of the number of heads. Then each GPU keeps one head, and several GPUs keep the same one.
 
-Everything else can't run at all. Now, Llama 3.1 8B: 32 layers, 8 KV heads, 128 numbers of 2 bytes.
+Any other combination can't run at all. Now take Llama 3.1 8B: 32 layers, 8 KV heads, 128 numbers of 2 bytes.
 """
 
 # %%
@@ -122,7 +122,7 @@ The cache gets what is left, and four things come first:
 
 - **A margin.** Other programs use the GPU, too. So an engine takes only a share of the whole memory. We take 90 percent.
 - **The weights.** Llama 3.1 8B has 8,030,261,248 of them, with 2 bytes each.
-- **Activations.** While a layer computes, its intermediate results need room. Nobody computes that beforehand. The engine makes a *trial run* with the largest batch that it will allow, and measures.
+- **Activations.** While a layer computes, its intermediate results need room. How much is hard to work out beforehand. So the engine makes a *trial run* with the largest batch that it will allow, and measures.
 - **Graphs.** To save time, an engine records the work of a step once and replays it (CUDA graphs). The recordings take memory, too.
 
 What remains is divided into whole pages. A page that fits only in part does not fit.
@@ -159,7 +159,7 @@ So 80 GiB hold about 453,000 tokens of Llama 3.1 8B, whatever the page size. The
 
 ## The same in `minikv`
 
-`minikv` does this for more kinds of models. `KVShape.from_config` reads the `config.json` of a model, from a path or by one of the names that we ship. It agrees with you where your function applies:
+`minikv` does this for more kinds of models. `KVShape.from_config` reads the `config.json` of a model, from a path or by one of the names that we ship. For the models that your function can describe, the two agree:
 """
 
 # %%
@@ -180,7 +180,7 @@ DeepSeek V3 has 671 billion parameters, 61 layers, and keeps one vector of 576 n
 """
 
 # %%
-guess("1.c", "whose tokens take more room in the cache? llama or deepseek", None)
+guess("1.c", 'whose tokens take more room in the cache, "llama" or "deepseek"?', None)
 
 # %%
 names = "llama-2-7b llama-3.1-8b qwen3-8b mistral-7b-v0.3 gemma-2b deepseek-v3".split()
@@ -212,7 +212,7 @@ All these sizes come from the list of tensors that an engine allocates. A test o
 
 ## Play
 
-A request grows, token by token, in pages of four. Before each step say whether it takes a new page. Then click a slot in the pool for its story.
+A request grows, token by token, in pages of four. Before each step say whether it takes a new page. Then click a page in the pool for its story.
 """
 
 # %%
@@ -344,7 +344,7 @@ With pages of 256 a common beginning of 255 tokens is worth nothing. And a rule 
 
 {{engines 01}}
 
-They also size layers that differ, such as sliding windows and state-space layers. In vLLM, {{engines vllm-groups}} puts them into groups whose pages have one size in bytes.
+Engines also size layers that differ, such as sliding windows and state-space layers. In vLLM, {{engines vllm-groups}} puts them into groups whose pages have one size in bytes.
 
 ## Recap
 
@@ -360,7 +360,7 @@ A token takes layers × KV heads × 2 vectors × their numbers × the bytes of a
 <details><summary>Answers</summary>
 
 1. From 4 on: each GPU has one head then, and more GPUs only make copies.
-2. The activations need room while a layer computes, and nobody computes beforehand how much.
+2. The activations need room while a layer computes, and how much is hard to work out beforehand.
 3. A prefix ends at the first token that differs, and the time differs at once: nothing behind it is shared.
 4. The keys and values of the first nine. The last token is sampled and never computed.
 

@@ -118,7 +118,7 @@ draw(pool, owners={"Anna": anna})
 """
 ### Step 2: look before you take it back
 
-Three things can be wrong with a page that somebody gives back. The pool doesn't have a page of that number. Or the page is free already. Or it stands in the list twice, and then the second one is the double free.
+Three things can be wrong with a page that somebody gives back. The pool doesn't have a page with that number. Or the page is free already. Or it stands in the list twice, and then the second one is the double free.
 
 The order of the work matters as much. Suppose that `free` takes pages back one by one and meets a wrong one in the middle. It raises an error, but half of the pages are free by then, and the caller can't tell which half. So look at *all* of them first, and change nothing while you look.
 
@@ -375,7 +375,7 @@ def script_that_breaks_it():
 
 ## What it cost
 
-Safety has a price, and it can be counted: two entries for each page.
+Safety has a price, and it can be counted. A stack of a million pages is a million Python numbers, and the marks come on top. An array of numpy needs no such objects.
 """
 
 # %%
@@ -383,8 +383,10 @@ import sys
 
 mine, theirs = Pool(1_000_000), FreeListPool(1_000_000)
 lists = sys.getsizeof(mine.stack) + sys.getsizeof(mine.in_use)
+numbers = sum(map(sys.getsizeof, mine.stack))
 arrays = [part.nbytes for part in vars(theirs).values() if hasattr(part, "nbytes")]
-print(f"yours: {lists / mine.size:.0f} bytes a page, ours: {sum(arrays) / 1e6:.0f}")
+yours, ours = (lists + numbers) / mine.size, sum(arrays) / mine.size
+print(f"yours: {yours:.0f} bytes a page, ours: {ours:.0f}")
 
 # %% [markdown]
 """
@@ -396,7 +398,7 @@ There is one thing that a pool *cannot* see: whether an owner still needs what i
 
 {{engines 02}}
 
-They also need a place for padding, which fills a batch up to a fixed size. SGLang keeps {{engines sglang-padding}} for it, and mini-sglang {{engines mini-sglang-padding}}. In vLLM padding has slot {{engines vllm-padding}}.
+Engines also need a place for padding, which fills a batch up to a fixed size. SGLang keeps {{engines sglang-padding}} for it, and mini-sglang {{engines mini-sglang-padding}}. In vLLM padding has slot {{engines vllm-padding}}.
 
 ## Recap
 
@@ -414,7 +416,7 @@ A pool promises that every page has one owner, and keeps the promise by checking
 1. Assigning one value to a longer slice is legal: it is repeated. Check the lengths yourself.
 2. None of the three, unless it was free before: all or nothing.
 3. Three, and 15 slots of the last one are wasted.
-4. The engine needs the logits at the last position, and the cache stores only keys and values.
+4. The engine needs the model's output at the last position, and the cache stores only keys and values.
 
 </details>
 
