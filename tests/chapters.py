@@ -19,7 +19,7 @@ PAGE = ROOT / "notebooks" / "map_and_glossary.ipynb"
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 REBUILT = [
-    path for path in NOTEBOOKS if path.stem[:2] in ("00", "01", "02", "03", "04", "05", "07", "08", "13")
+    path for path in NOTEBOOKS if path.stem[:2] in ("00", "01", "02", "03", "04", "05", "06", "07", "08", "13")
 ]  # in the new form
 WRITTEN = [path for path in REBUILT if pieces_of(int(path.stem[:2]))]  # in which the learner writes the pieces
 READ_THROUGH = [path for path in NOTEBOOKS if path not in REBUILT]

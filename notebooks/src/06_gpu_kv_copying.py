@@ -2,413 +2,466 @@
 """
 # 06 · How do the bytes move?
 
-**After this chapter you will be able to** *count* the bytes and the steps of a copy before you run it, *choose* a layout for what you do most, and *copy* slots onto each other without losing one.
+So far a slot was a number. Now it is a place in memory, and the keys and values of a long prompt are megabytes that lie there. You will write three functions, about thirty lines: the first finds out which slots lie side by side, the second moves slots onto each other without losing one, and the third decides whether evicted tokens are worth bringing back.
 
-**Time** 45 minutes. **Needs** chapters 01, 02 and 05, and a little PyTorch: a tensor is an array of numbers in memory.
-**New words** layout, gather, scatter, pinned memory.
+**After this chapter you will be able to** *count* the runs of bytes that a copy takes in a given layout, *order* moves whose source and destination overlap, and *decide* whether to load evicted tokens or to compute them again.
 
-## The problem
+{{time}} **Needs** chapters 02 and 05, the bytes of a token from 01, and a little PyTorch: a tensor is an array of numbers in memory. **New words** layout, gather, scatter, pinned memory, break-even.
 
-So far a slot was a number. Now it is a place in memory, and a cached prefix is megabytes. AstrAI's first cache had one slot for a whole *request*: a row with room for all its tokens. A prefix that lies in one row is of no use to a request in another, so it is copied there, layer by layer. Here it is, shortened. A model would compute keys and values; we write down the token instead, so that we can see later whose they are.
+Here is where we are going. Tokens of a Llama 3.1 8B have been evicted, and their keys and values are kept elsewhere, behind a network. One line shows how long it takes to load 1,000 of them, the other how long it takes to compute them again. Where the lines cross, the better choice changes. (The rates are round numbers to calculate with; nobody measured them.)
 """
 
 # %%
-import random
+from minikv import KVShape, plot
 
+llama = KVShape.from_config("llama-3.1-8b")
+TOKEN_BYTES = bytes_per_token(llama.num_layers, llama.num_kv_heads, llama.head_dim)
+TOKEN_FLOPS, SPEED = 16.06e9, 400e12  # two for each parameter; a large GPU at work
+ATTENTION = 2 * llama.num_layers * llama.num_heads * llama.head_dim
+NETWORK = 3e9  # bytes a second: Ethernet of 25 Gbit
+
+counts = [1000, 4000, 8000, 16000, 32000]
+load = 1e6 * TOKEN_BYTES / NETWORK  # milliseconds for 1,000 tokens
+compute = [1e6 * (TOKEN_FLOPS + n * ATTENTION) / SPEED for n in counts]
+lines = {"load": [load] * len(counts), "compute again": compute}
+plot("To bring evicted tokens back", {"tokens": counts}, lines, "ms for 1,000 tokens")
+
+# %% [markdown]
+"""
+## The problem
+
+The first cache of AstrAI, which you met in chapter 02, had {{engines astrai-rows}}. A prefix that lies in one row is of no use to a request in another row, so it was copied there, {{engines astrai-copy-loop}}. Here is such a cache. In place of a key we store the token that it belongs to, so we can see later whose it is.
+"""
+
+# %%
 import torch
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # the chapter says the same on both
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # the chapter says the same
 LAYERS, HEADS, DIM = 4, 2, 8
 
 
-def computed(tokens):  # for each token, the keys (or the values) of all layers
+def computed(tokens):
+    """In place of the keys of these tokens in one layer: the tokens."""
     numbers = torch.tensor(tokens, dtype=torch.float16, device=DEVICE)
-    return numbers[:, None, None, None].expand(-1, LAYERS, HEADS, DIM)
+    return numbers[:, None, None].expand(-1, HEADS, DIM).contiguous()
 
 
 # %%
 class RowCache:
     def __init__(self, rows, length):
-        size = (rows, length, LAYERS, HEADS, DIM)
-        self.k, self.v = (torch.zeros(size, dtype=torch.float16, device=DEVICE) for _ in "kv")
-        self.versions, self.places = [0] * rows, {}  # prompt -> its row, and that row's version
+        self.keys, self.row_of = torch.zeros(LAYERS, rows, length), {}
 
     def compute(self, row, prompt):
-        self.versions[row] += 1  # the row is somebody else's from now on
-        self.k[row, : len(prompt)] = self.v[row, : len(prompt)] = computed(prompt)
-        self.places[tuple(prompt)] = row, self.versions[row]
+        self.keys[:, row, : len(prompt)] = torch.tensor(prompt).float()
+        self.row_of[tuple(prompt)] = row
 
-    def copy_kv(self, prompt, target):
-        source = self.places[tuple(prompt)][0]
-        for cache in (self.k, self.v):
-            for layer in range(LAYERS):
-                cache[target, : len(prompt), layer] = cache[source, : len(prompt), layer]
+    def copy(self, prompt, target):
+        length, source = len(prompt), self.row_of[tuple(prompt)]
+        for layer in range(LAYERS):
+            self.keys[layer, target, :length] = self.keys[layer, source, :length]
 
 
 # %% [markdown]
 """
-Two things are wrong with it. The first is the price: *every* hit moves the whole prefix. The second is in `copy_kv`, and you can see it.
-
-**Predict first.** Anna's prompt is computed in row 0. She leaves, and row 0 is given to Ben. Then Clara comes with Anna's prompt: the cache knows it, and copies it to row 1. What is in row 1?
-
-<details><summary>Answer</summary>
-
-Ben's keys and values, in all layers. The cache wrote down which *version* of the row it meant (chapter 02), and `copy_kv` never looks at it. Nothing complains; Clara's answer is computed from Ben's text. Two lines fix it: compare the version, and treat a difference as a miss.
-
-</details>
+Anna's prompt `1 2 3 4` is computed in row 0. She leaves, and row 0 is given to Ben, whose prompt is `7 7 8 9`. Then Clara comes with Anna's prompt. The cache knows it, and copies it to row 1.
 """
 
 # %%
-from minikv import KVShape, bytes_per_token
+# put a list of four tokens in place of None, then run the next cell
+guess("6.a", "whose tokens are in row 1 now? [., ., ., .]", None)
 
-cache, annas, bens = RowCache(rows=2, length=8), [1, 2, 3, 4], [7, 7, 8, 9]
-cache.compute(0, annas)
-cache.compute(0, bens)  # Anna has left, and Ben is given her row
-cache.copy_kv(annas, 1)
-print("Clara asked for", annas, "and has", cache.k[1, :4, 0, 0, 0].int().tolist())
-source, version = cache.places[tuple(annas)]
-print("written down: version", version, "of the row; its version now:", cache.versions[source])
-
-llama = KVShape.from_config("llama-3.1-8b")
-size, steps = 1000 * bytes_per_token(llama) / 1e6, 2 * llama.num_layers
-print(f"a hit of 1,000 tokens in Llama 3.1 8B copies {size:.0f} MB, in {steps} steps of a loop")
+# %%
+cache, anna, ben = RowCache(rows=2, length=8), [1, 2, 3, 4], [7, 7, 8, 9]
+cache.compute(0, anna)
+cache.compute(0, ben)  # Anna has left, and Ben is given her row
+cache.copy(anna, 1)
+found = cache.keys[0, 1, :4].int().tolist()
+megabytes = 1000 * TOKEN_BYTES / 1e6
+price = f"a hit of 1,000 tokens in Llama 3.1 8B copies {megabytes:.0f} MB"
+fold("6.a", found, "Clara's answer is computed from Ben's text", price)
 
 # %% [markdown]
 """
-In a tree of slots a hit copies nothing: both requests read the same slots. The best copy is none, and chapters 02 to 05 have bought that. But bytes still move. Every token's keys and values are *written*, and read again at every step. A page is *copied* when somebody must change what others share (chapter 11). And what is evicted may go to the *host*, the memory of the CPU, and come back.
+Nothing complains. AstrAI's cache even wrote down a version for each row, and the copy did not look at it ({{engines astrai-copy}}). That is one mistake, and a comparison fixes it. The price stays: *every* hit moves the whole prefix.
 
-## The picture
+In your tree a hit copies nothing, because both requests read the same slots. But bytes still move. New keys and values are written, and read at every step. And what is evicted may go to the *host*, the memory of the CPU, and come back.
 
-Where do the keys and values of one slot lie? Memory is one long line, and the order in which layers, slots, keys and values stand on it is the **layout**. Both of these stores have eight slots and two layers, and are drawn from their own addresses, from the first byte to the last. Each cell is the keys, or the values, of a slot in one layer; the number is the slot.
+## Build it
 
-**Predict first.** Copy the four marked slots. In how many separate runs of bytes do they lie, in each layout?
+### Step 1: where the bytes of a slot lie
 
-<details><summary>Answer</summary>
-
-In one, and in four: one for the keys and one for the values of each layer. With Llama's 32 layers it is one against 64.
-
-</details>
+Memory is one long line. The order in which layers, slots, keys and values stand on it is the **layout**. Below are two stores with eight slots and two layers, each drawn from its first byte to its last. `K0` are the keys in layer 0, `V1` the values in layer 1, and the number below is the slot.
 """
 
 # %%
 from minikv import KVStore, beside, draw
 
-tiny, marked = KVShape(num_layers=2, num_kv_heads=1, head_dim=4), [4, 5, 6, 7]
-pictures = []
-for layout in ("page", "layer"):
-    store = KVStore(tiny, num_pages=2, page_size=4, layout=layout, device=DEVICE)
-    pictures.append(draw(store, matched=marked))
-    found = store.byte_runs(marked)
-    print(f"{layout} layout: {sum(size for _, size in found)} bytes, in runs: {len(found)}")
-beside(*pictures)
+tiny = KVShape(num_layers=2, num_kv_heads=1, head_dim=4)
+by_page, by_layer = (
+    KVStore(tiny, num_pages=2, page_size=4, layout=layout, device=DEVICE)
+    for layout in ("page", "layer")
+)
+beside(draw(by_page), draw(by_layer))
 
 # %% [markdown]
 """
-## Build it
+In the *page layout* everything of a slot stands together, and so does a page. In the *layer layout* all keys of layer 0 stand together, then all values of layer 0, then layer 1.
 
-**Step 1: write and read.** One tensor for everything, in the layer layout: first by layer, then keys and values, then by slot. A token's slots may be anywhere, so a write is a **scatter**: row *i* goes to slot `slots[i]`. A read is the opposite, a **gather**: the rows of many slots, put together in order. In PyTorch each is a single indexing, and one call does it for all rows.
+A *run* of bytes is a part of the line without a gap. It can be copied in one go. Suppose we copy the second page, slots 4 to 7.
 """
 
+# %%
+guess("6.b", "in how many runs of bytes do slots 4 to 7 lie? [page, layer]", None)
 
 # %%
-class LayerStore:
-    def __init__(self, num_slots):
-        size = (LAYERS, 2, num_slots, HEADS, DIM)
-        self.kv = torch.zeros(size, dtype=torch.float16, device=DEVICE)
-
-    def write(self, layer, slots, k, v):
-        self.kv[layer, 0, slots] = k  # scatter
-        self.kv[layer, 1, slots] = v
-
-    def read(self, layer, slots):
-        return self.kv[layer, 0, slots], self.kv[layer, 1, slots]  # gather
-
-
-store, tokens = LayerStore(16), [11, 12, 13]
-for layer in range(LAYERS):
-    store.write(layer, [9, 2, 5], computed(tokens)[:, layer], computed(tokens)[:, layer])
-k, v = store.read(0, [2, 5, 9])
-print("slots 2, 5 and 9 hold the tokens", k[:, 0, 0].int().tolist())
+page = [4, 5, 6, 7]
+pictures = beside(draw(by_page, matched=page), draw(by_layer, matched=page))
+answer = [len(store.byte_runs(page)) for store in (by_page, by_layer)]
+fold("6.b", answer, pictures)
 
 # %% [markdown]
 """
-**Step 2: one copy instead of many.** To copy slots in all layers, a loop does what AstrAI did. But `kv` has the layers inside, so one indexing can take them all. What does that save, and what not? We count: the calls, and the bytes that each way reads or writes. Any method must read each byte once and write it once; that is the limit.
+In the layer layout there is one run for the keys and one for the values of each layer: 4 here, and 64 in a model with 32 layers.
 
-**Predict first.** The batched copy makes two calls instead of sixteen. How many bytes does it move, as a multiple of the limit?
+But the slots of a request may lie anywhere. Which of them are neighbors?
 
-<details><summary>Answer</summary>
+#### 6.1 You write: `runs`
 
-Twice as many, like the loop. `kv[:, :, src]` gathers into a *new* tensor, and the scatter reads that again: every byte is read twice and written twice. The calls become fewer, the bytes do not.
-
-</details>
+Return the runs of consecutive slots, in the order in which they are given: for each a pair, its first slot and its length. Slots `4 5 6 1` are two runs, `(4, 3)` and `(1, 1)`. A run goes upwards in memory.
 """
 
 
 # %%
-def looped(store, src, dst):
-    calls = moved = 0
-    for layer in range(LAYERS):
-        for part in range(2):
-            rows = store.kv[layer, part, src]  # reads them and writes a new tensor
-            store.kv[layer, part, dst] = rows  # reads that and writes the slots
-            calls, moved = calls + 2, moved + 4 * rows.nbytes
-    return calls, moved
+def runs(slots):
+    """The runs of consecutive slots, in order: (start, length) for each."""
+    raise NotImplementedError  # delete this line; about 8 lines to write
 
 
-def batched(store, src, dst):
-    rows = store.kv[:, :, src]
-    store.kv[:, :, dst] = rows
-    return 2, 4 * rows.nbytes
-
-
-# %%
-src, dst = list(range(16)), list(range(32, 48))
-limit, results = 2 * len(src) * LAYERS * 2 * HEADS * DIM * 2, []
-for copy in (looped, batched):
-    store = LayerStore(64)
-    store.kv[:, :, src] = computed(src).movedim(0, 1)[:, None]
-    calls, moved = copy(store, src, dst)
-    results.append(store.kv)
-    print(f"{copy.__name__:8} {calls:2} calls, {moved:6,} bytes, {moved / limit:.0f} times the limit")
-print("both end in the same bytes:", torch.equal(*results))
+runs = check("6.1 runs", runs)
 
 # %% [markdown]
 """
-**Step 3: a layout in which a page is one run.** In the *page layout* the slots come first, and inside a slot its layers. It is the same tensor with its axes in another order. A page of neighbouring slots is now one run of bytes, so that a copy is a plain slice: nothing is gathered, no new tensor is made, and the limit is reached. The price: one layer's keys, which attention reads together, now lie far apart.
+A run of slots is one run of bytes in the page layout, and two for each layer in the other. Let's compare your runs with what the stores say.
+"""
+
+# %%
+for slots in ([4, 5, 6, 7], [0, 1, 4, 5], [0, 2, 4, 6]):
+    count = len(runs(slots))
+    said = [len(store.byte_runs(slots)) for store in (by_page, by_layer)]
+    print(
+        f"{slots}: {count} and {2 * tiny.num_layers * count} runs; the stores: {said}"
+    )
+
+# %% [markdown]
+"""
+### Step 2: gather and scatter
+
+When there are many short runs, it is easier to let the tensor do it. A **gather** reads the rows of many slots into one new tensor. A **scatter** writes the rows of one tensor to many slots. In PyTorch each is a single line.
+"""
+
+# %%
+rows = torch.arange(8)[:, None].expand(8, 3).contiguous()
+new = rows[[4, 6, 1]]  # gather: the rows are read, and a new tensor is written
+rows[[0, 2, 3]] = new  # scatter: that tensor is read, and the slots are written
+print("each slot holds what was in slot", rows[:, 0].tolist())
+
+# %% [markdown]
+"""
+A copy must read every byte once and write every byte once. Call that the limit. A copy run by run reaches it.
+"""
+
+# %%
+guess("6.c", "a gather, then a scatter: how many times the limit do they move?", None)
+
+# %%
+limit, gather, scatter = (2 * new.nbytes for _ in range(3))  # a read and a write each
+fold("6.c", (gather + scatter) / limit, "each byte is read twice and written twice")
+
+# %% [markdown]
+"""
+So a few long runs are copied run by run, and many short ones are gathered.
+
+### Step 3: when source and destination overlap
+
+Copy slots 0, 1, 2 to slots 1, 2, 3. Everything moves up by one. The slots hold the letters `abcd`, and we copy slot by slot, slot 0 first.
+"""
+
+# %%
+guess("6.d", "which four letters are in the slots afterwards?", None)
+
+
+# %%
+def made(moves, letters):
+    """The letters after some moves; there is one spare slot."""
+    held = {**dict(enumerate(letters)), "spare": None}
+    for source, target in moves:
+        held[target] = held[source]
+    return "".join(held[slot] for slot in range(len(letters)))
+
+
+fold("6.d", made([(0, 1), (1, 2), (2, 3)], "abcd"), "right would be aabc")
+
+# %% [markdown]
+"""
+Each slot was overwritten before it was read. The last one first is right here, and wrong for a move downwards. For a swap, slots 0 and 1 to slots 1 and 0, *no* order is right.
+
+Gather everything, then scatter: that always works, because everything is read before anything is written. But it needs a new tensor of the same size, and memory may be full. So let's do it with one spare slot.
+
+#### 6.2 You write: `moves`
+
+Slot `src[i]` is copied to slot `dst[i]`, and the result must be the same as if all were read before any is written. Return the list of single moves, each a pair (from, to), in an order that is right. `"spare"` is the name of the spare slot. A slot may be there twice in `src`, but not in `dst`. Use as few moves as possible: a swap takes three, and a slot that is copied to itself takes none.
 """
 
 
 # %%
-class PageStore:
-    def __init__(self, num_pages, page_size):
-        size = (num_pages, page_size, LAYERS, 2, HEADS, DIM)
-        self.kv = torch.zeros(size, dtype=torch.float16, device=DEVICE)
+def moves(src, dst):
+    """The fewest moves, (from, to) each, that copy `src` to `dst` as if read at once.
 
-    def copy_pages(self, src, dst):
-        for source, target in zip(src, dst):
-            self.kv[target] = self.kv[source]  # one run of bytes, read once and written once
-        return len(src), 2 * len(src) * self.kv[0].nbytes
+    A slot that must be saved is moved to "spare", the one spare slot, and on from it.
+    """
+    raise NotImplementedError  # delete this line; about 14 lines to write
 
 
-def runs_of(picked):  # how many runs of bytes a view of a tensor has
-    runs = 1
-    for axis in range(picked.dim()):
-        inside = torch.Size(picked.shape[axis + 1 :]).numel()
-        runs *= 1 if picked.stride(axis) == inside else picked.shape[axis]
-    return runs
-
+moves = check("6.2 moves", moves)
 
 # %%
-pages, layers = PageStore(4, 16), LayerStore(64)
-calls, moved = pages.copy_pages([0], [2])
-print(f"copy_pages {calls} call, {moved:,} bytes, {moved / limit:.0f} times the limit")
-for name, kv, page, keys in (
-    ("layer", layers.kv, layers.kv[:, :, 16:32], layers.kv[0, 0, 16:32]),
-    ("page", pages.kv, pages.kv[1], pages.kv[1, :, 0, 0]),
+for src, dst in (
+    ([0, 1, 2], [1, 2, 3]),  # up by one
+    ([0, 1], [1, 0]),  # a swap
+    ([0, 1, 2, 3], [1, 0, 3, 2]),  # two swaps
+    ([0, 1, 0], [1, 0, 2]),  # a swap, and slot 0 is also copied elsewhere
 ):
-    print(f"{name} layout, runs: {runs_of(page)} for a page, {runs_of(keys)} for its keys of one layer")
+    order = moves(src, dst)
+    print(f"{src} to {dst}: {made(order, 'abcd')} in {len(order)} moves")
 
 # %% [markdown]
 """
-Neither is best. What is read at every step wants its layer together; what is moved as a whole wants its page together. SGLang keeps the GPU's memory by layer, and host memory either way.
+Two swaps use the spare slot twice. The last line needs no spare slot at all: once slot 0 has been copied to slot 2, its content is safe.
 
-**Step 4: when source and destination overlap.** Copy slots 0, 1, 2 to slots 1, 2, 3: everything moves up by one.
+### Step 4: to the host and back
 
-**Predict first.** The copy is done slot by slot, the first one first. What is in slots 1 to 3? And if the last one goes first? Then take a swap: slots 0 and 1 to slots 1 and 0. Which order is right?
-
-<details><summary>Answer</summary>
-
-Starting at the front: slot 0's content three times, since each slot is overwritten before it is read. Starting at the end is right here, and wrong for a move downwards; C's `memmove` picks the direction that is right. For the swap *no* order is right. What always works: gather everything first, then scatter, at twice the bytes. Or look whether anything overlaps at all, which is rare.
-
-</details>
-"""
-
-
-# %%
-def one_by_one(cells, pairs):
-    cells = list(cells)
-    for source, target in pairs:
-        cells[target] = cells[source]
-    return "".join(cells)
-
-
-for src, dst in (([0, 1, 2], [1, 2, 3]), ([0, 1], [1, 0])):
-    pairs = list(zip(src, dst))
-    cells = torch.tensor([ord(letter) for letter in "abcd"])
-    cells[dst] = cells[src]  # gather, then scatter
-    first, last = one_by_one("abcd", pairs), one_by_one("abcd", pairs[::-1])
-    print(f"{src} to {dst}: first one first {first}, last one first {last},")
-    print("   all read before anything is written", "".join(map(chr, cells.tolist())))
-
-# %% [markdown]
-"""
-**Step 5: to the host and back.** Between GPU and host lies a link, many times slower than either memory, and every crossing costs some microseconds however little crosses. So gather on the GPU first, and cross *once*. The host's side should be **pinned memory**, which the operating system promises not to move: then the GPU copies by itself, on a *stream* of its own, while the model goes on computing. (On a CPU both sides are the same memory, and the same code runs.)
-
-A copy that takes a while raises a question: what if somebody writes to the slots meanwhile? `to_host` gathers before anything that you ask for later, so you get what was there when you asked.
+Evicted tokens need not be lost. Before their slots are given away, the keys and values can go to the host. They are gathered on the GPU, and then they cross the link once. The host's side is **pinned memory**, which the operating system promises not to move, so the GPU can copy from and to it by itself. (Without a GPU both sides are the same memory. The same code runs.)
 """
 
 # %%
-store = KVStore(KVShape(LAYERS, HEADS, DIM), 4, 16, layout="layer", device=DEVICE)
+shape, tokens = KVShape(LAYERS, HEADS, DIM), [31, 32, 33]
+store = KVStore(shape, num_pages=4, page_size=4, layout="layer", device=DEVICE)
 for layer in range(LAYERS):
-    store.write(layer, range(16), computed(list(range(16)))[:, layer], computed(list(range(16)))[:, layer])
+    store.write(layer, [3, 1, 4], computed(tokens), computed(tokens))
 saved = store.to_host([3, 1, 4])
 store.copy([9, 9, 9], [3, 1, 4])  # the slots are given to somebody else
-back = KVStore(store.shape, 4, 16, layout="page", device=DEVICE)  # another layout takes it too
-back.from_host(saved, [0, 1, 2])
-print(saved, "in one crossing;", len(store.byte_runs([3, 1, 4])), "runs of bytes in the store")
-print("back in slots 0 to 2:", back.read(0, [0, 1, 2])[0][:, 0, 0].int().tolist())
-print("in the old slots now:", store.read(0, [3, 1, 4])[0][:, 0, 0].int().tolist())
+store.from_host(saved, [5, 6, 7])
+for slots in ([3, 1, 4], [5, 6, 7]):
+    print(f"in slots {slots} now:", store.read(0, slots)[0][:, 0, 0].int().tolist())
 
 # %% [markdown]
 """
+But is it worth it? The tokens themselves are known. The model can compute their keys and values again, as it did the first time.
+
+To load *n* tokens takes the latency of the link once, and then *n* × the bytes of a token ÷ the bytes a second.
+
+To compute them takes *n* × the FLOPs of a token, and attention on top. Each token looks back at all before it, so attention grows with the square: *n*² × `attention_flops`, where `attention_flops` is 2 × layers × heads × head size. Divide the sum by the FLOPs a second.
+
+Let's take 1,000 tokens of the Llama above. A token has 131,072 bytes and takes 16.06 × 10⁹ FLOPs, and `attention_flops` is 262,144. The GPU computes 400 × 10¹² FLOPs a second. The keys and values lie on a disk that reads 6 × 10⁹ bytes a second, and its queue makes every load wait 30 ms.
+"""
+
+# %%
+guess("6.e", 'which is sooner for 1,000 tokens, "load" or "compute"?', None)
+
+# %%
+n = 1000
+load = 30 + 1000 * n * TOKEN_BYTES / 6e9
+compute = 1000 * (n * TOKEN_FLOPS + n**2 * ATTENTION) / SPEED
+answer = "load" if load < compute else "compute"
+fold("6.e", answer, f"load {load:.1f} ms, compute {compute:.1f} ms")
+
+# %% [markdown]
+"""
+Without the wait, loading would have won: 21.8 ms. But the wait comes only once, however many tokens there are.
+
+#### 6.3 You write: `load_or_compute`
+
+Return the word `"load"` if loading takes less time, and `"compute"` if it does not.
+"""
+
+
+# %%
+def load_or_compute(
+    num_tokens, token_bytes, link, token_flops, attention_flops, speed, latency=0
+):
+    """What brings `num_tokens` evicted tokens back sooner: "load" or "compute".
+
+    `link` is in bytes a second, `speed` in FLOPs a second, `latency` in seconds.
+    """
+    raise NotImplementedError  # delete this line; about 3 lines to write
+
+
+load_or_compute = check("6.3 load_or_compute", load_or_compute)
+
+# %%
+LINKS = {"host, 50 GB/s": 50e9, "network, 3 GB/s": 3e9, "network, 1.25 GB/s": 1.25e9}
+model = TOKEN_FLOPS, ATTENTION, SPEED
+counts = (100, 1000, 10000, 100000)
+print(f"{'tokens':20}" + "".join(f"{n:>10,}" for n in counts))
+for name, rate in LINKS.items():
+    words = [load_or_compute(n, TOKEN_BYTES, rate, *model) for n in counts]
+    print(f"{name:20}" + "".join(f"{word:>10}" for word in words))
+
+# %% [markdown]
+"""
+With these rates the host wins at once, and a slow network needs long prompts. The number of tokens from which on loading wins is the **break-even**.
+
 ## The same in `minikv`
 
-`KVStore` has the verbs of this chapter: `write`, `read`, `copy`, `copy_pages`, `to_host`, `from_host`. Both its layouts agree with `LayerStore` over 300 random writes and copies, overlapping ones among them. It copies runs, where runs are long and nothing overlaps, and gathers otherwise; on an NVIDIA GPU with Triton one small kernel reads each row and writes it at once.
+`break_even_tokens` finds the break-even. Just below it your function should say "compute", and from there on "load".
+
+We have compared whole prompts so far. But what your cache evicts first is the *end* of a prompt, and the beginning may still be there. Each token of the end looks back at that beginning too. So behind *m* cached tokens, 2 × *m* × `attention_flops` are added to the FLOPs of a token. The second number is the break-even behind 4,000 cached tokens.
 """
 
 # %%
-chance, ours = random.Random(6), LayerStore(64)
-shape = KVShape(LAYERS, HEADS, DIM)
-theirs = [KVStore(shape, 4, 16, layout=name, device=DEVICE) for name in ("layer", "page")]
+from minikv import break_even_tokens
+
+# %%
+for name, rate in LINKS.items():
+    found = []
+    for flops in (TOKEN_FLOPS, TOKEN_FLOPS + 2 * 4000 * ATTENTION):
+        rest = flops, SPEED
+        n = break_even_tokens(TOKEN_BYTES, rate, *rest, attention_flops=ATTENTION)
+        rest = rate, flops, ATTENTION, SPEED
+        assert load_or_compute(n - 1, TOKEN_BYTES, *rest) == "compute"
+        assert load_or_compute(n, TOKEN_BYTES, *rest) == "load"
+        found.append(n)
+    print(f"{name:20} {found[0]:>7,} tokens, and behind 4,000 {found[1]:>7,}")
+
+# %% [markdown]
+"""
+Your function agrees each time. Behind a cached beginning loading wins earlier, and over 3 GB/s it wins from the first token on.
+
+`KVStore.copy` gives what your moves give. It uses no spare slot: where something overlaps it gathers, and else it copies run by run, if the runs are long. Yours works on the layer layout here, and the package's copy on the page layout.
+"""
+
+# %%
+import random
+
+
+def filled(layout):
+    store = KVStore(shape, num_pages=17, layout=layout, device=DEVICE)
+    for layer in range(LAYERS):
+        store.write(layer, range(16), computed(range(16)), computed(range(16)))
+    return store
+
+
+# %%
+chance, place = random.Random(6), {"spare": 16, **{slot: slot for slot in range(16)}}
 for number in range(300):
-    count, layer = chance.randint(1, 20), chance.randrange(LAYERS)
-    src, dst = chance.choices(range(64), k=count), chance.sample(range(64), count)
-    new = computed([number] * count)[:, layer]
-    for store in (ours, *theirs):
-        store.write(layer, dst, new, new + 1)
-    batched(ours, src, dst)
-    for store in theirs:
-        store.copy(src, dst)
-for store in theirs:
-    found = torch.stack([torch.stack(store.read(layer, range(64))) for layer in range(LAYERS)])
-    print(f"{store.layout} layout, the same bytes: {torch.equal(found, ours.kv)}")
+    ours, theirs = filled("layer"), filled("page")
+    src, dst = chance.choices(range(16), k=8), chance.sample(range(16), 8)
+    for at, to in moves(src, dst):
+        ours.copy([place[at]], [place[to]])
+    theirs.copy(src, dst)
+    here, there = (store.read(number % LAYERS, range(16)) for store in (ours, theirs))
+    assert all(map(torch.equal, here, there))
+print("equal in 300 random copies")
 
 # %% [markdown]
 """
-What would go wrong in silence is refused before a byte moves.
-"""
+### What the clock says
 
-# %%
-store, row = theirs[0], torch.zeros(2, HEADS, DIM, dtype=torch.float16, device=DEVICE)
-for wrong in (
-    lambda: store.copy([0, 1], [5, 5]),
-    lambda: store.copy([64], [0]),
-    lambda: store.write(0, [0, 1, 2], row, row),
-    lambda: store.write(0, [0, 1], row.float(), row),
-):
-    try:
-        wrong()
-    except (TypeError, ValueError) as error:
-        print(f"{type(error).__name__}: {error}")
-
-# %% [markdown]
-"""
-Now the clock. Every method copies the same scattered pages of 16 tokens (only the row copy, which knows no pages, goes from row to row), and is compared with one plain copy of as many bytes from one place to another, a *memcpy*, measured beside it: 1 is the limit. These figures come with the course; `minikv bench --copy` makes them.
+Now the same scattered pages of 16 tokens are copied in two ways, in both layouts. Each is compared with one plain copy of as many bytes from one place to another, a *memcpy*, so 1 is the limit. The figures come with the course, and `minikv bench --copy` makes them.
 """
 
 # %%
 import json
 
-from minikv import asset, plot
+from minikv import asset, play
 
-shipped = json.loads(asset("copy.json").read_text("utf-8"))
-SHOWN = ("loop over layers, whole sequence", "row copy"), ("indexed loop over layers", "indexed loop")
-SHOWN += ("one gather, one scatter", "one gather"), ("KVStore.copy", "runs")
-
-
-def lines(figures):
-    found, short = {}, dict(SHOWN)
-    for result in figures["results"]:
-        if result["name"] in short:
-            name = f"{short[result['name']]}, {result['layout']}"
-            found[name] = [at["median"] for at in result["to_memcpy"]]
-    return found
+SHOWN = {"one gather, one scatter": "gather", "KVStore.copy": "KVStore.copy"}
+figures = json.loads(asset("copy.json").read_text("utf-8"))
+for device in ("cpu", "cuda"):
+    known = figures.get(device, {"machine": "not measured yet: `make gpu` does it"})
+    print(f"{device:5} {known['machine']}")
 
 
 # %%
+def to_memcpy(device):
+    ways = [way for way in figures[device]["results"] if way["name"] in SHOWN]
+    names = [f"{SHOWN[way['name']]}, {way['layout']}" for way in ways]
+    times = [[at["median"] for at in way["to_memcpy"]] for way in ways]
+    return dict(zip(names, times))
+
+
 pictures = []
-for device in ("cpu", "cuda"):
-    if device not in shipped:
-        print(f"no {'GPU' if device == 'cuda' else 'CPU'} figures shipped yet")
-        continue
-    figures = shipped[device]
-    print(f"{figures['date']}, {figures['machine']}; {figures['bytes_per_token']:,} bytes a token")
-    for at, tokens in enumerate(figures["tokens"]):
-        best = min(lines(figures).items(), key=lambda line: line[1][at])
-        print(f"   {tokens:>5,} tokens: the quickest is {best[0]!r}, {best[1][at]:.2f} times a memcpy")
-    title = f"{'GPU' if device == 'cuda' else 'CPU'}: a copy, against one memcpy"
-    pictures.append(plot(title, {"tokens": figures["tokens"]}, lines(figures), "times as long", log="xy"))
+for device, found in figures.items():
+    title, tokens = f"{device}: a copy, against one memcpy", {"tokens": found["tokens"]}
+    pictures.append(plot(title, tokens, to_memcpy(device), "times as long", log="x"))
 beside(*pictures)
 
 # %% [markdown]
 """
-With few tokens it is the calls that count: look at the loops over layers, on the left. With many tokens it is the bytes, and how they lie: a gather pays for its second tensor, and the runs of the page layout come closest to the limit.
+Where it says "not measured yet", the figures wait for a GPU: `make gpu` measures them on a machine that has one, and writes them here. What follows is about the CPU.
 
-And on your machine? The next cell measures the two smaller sizes, in a few seconds. It is the one cell here whose output differs from run to run, so none is stored.
-"""
+With few tokens all ways are slow, because the calls cost more than the bytes. With many tokens `KVStore.copy` in the page layout comes closest to the limit: its runs are the longest. And the gather? You counted twice the limit, and the clock says up to seven times. A count of bytes is a lower bound and no forecast, because it does not know how the bytes lie.
 
-# %% tags=["nbval-ignore-output", "measured"]
-import dataclasses
-
-from minikv.measure.copying import bench_copy
-
-yours = dataclasses.asdict(bench_copy(DEVICE, rounds=3, quick=True))
-print(yours["machine"])
-plot(f"yours, {DEVICE}", {"tokens": yours["tokens"]}, lines(yours), "times as long", log="xy")
-
-# %% [markdown]
-"""
-## Play
-
-Both layouts through the same three copies: what is read is marked *matched*, what was written *new*. Try this: before each step, say how many runs of bytes will be marked, in the page layout and in the layer layout.
+And AstrAI's loop over the layers? It copies a prefix from row to row, with no pages to look up:
 """
 
 # %%
-from minikv import play
+rows = next(w for w in figures["cpu"]["results"] if w["layout"] == "AstrAI's")
+for tokens, at in zip(figures["cpu"]["tokens"], rows["to_memcpy"]):
+    print(f"{tokens:5,} tokens: {at['median']:5.1f} times a memcpy")
 
-steps, stores = [], [KVStore(tiny, 4, 2, layout=layout) for layout in ("page", "layer")]
-for what, src, dst in (
-    ("a page", [2, 3], [6, 7]),
-    ("two slots of two pages", [1, 4], [6, 3]),
-    ("three slots up by one", [0, 1, 2], [1, 2, 3]),
-):
-    for verb, slots, mark in (("read", src, "matched"), ("written", dst, "new")):
+# %% [markdown]
+"""
+It is not in the picture, because it copies one long run in each layer, and pages are scattered. With many tokens it does well, as long runs do. Its mistake was not how it copied: there was no need to copy.
+
+## Play
+
+Both layouts go through the same three copies. What is read is marked *matched*, and what was written is marked *new*. Before each step: how many runs of bytes will be marked, in the page layout and in the layer layout?
+"""
+
+# %%
+COPIES = {
+    "a page": ([2, 3], [6, 7]),
+    "two slots of two pages": ([1, 4], [3, 6]),
+    "three slots up by one": ([0, 1, 2], [1, 2, 3]),
+}
+steps, stores = [], [KVStore(tiny, 4, 2, layout=name) for name in ("page", "layer")]
+for what, both in COPIES.items():
+    for verb, slots, mark in zip(("read", "written"), both, ("matched", "new")):
         counts = " and ".join(str(len(store.byte_runs(slots))) for store in stores)
-        drawn = [draw(store, **{mark: slots}) for store in stores]
-        steps.append((f"{what}: slots {slots} are {verb}, runs: {counts}", beside(*drawn)))
-    for store in stores:
-        store.copy(src, dst)
+        drawn = beside(*(draw(store, **{mark: slots}) for store in stores))
+        steps.append((f"{what}: slots {slots} are {verb}, runs: {counts}", drawn))
 play(steps)
 
 # %% [markdown]
 """
-## Exercises
+## More to try
 
-**6.1 Fill in.** Write `runs(src, dst)`: the copies of whole runs that copy slots `src` to slots `dst`, in order. Each is a tuple: the first slot to read, the first to write, how many. A run goes on while the next slot is the next neighbour in *both*.
+#### 6.4 Design: one copy for many slots
+
+A copy of memory takes a run at the source *and* at the destination. Write `copies(src, dst)`: the copies of whole runs that copy slots `src` to slots `dst`, in order. Each is a tuple: the first slot to read, the first to write, how many. (Then ask yourself: if you could choose the order, or the slots in `dst`, would fewer copies do?)
 """
 
+
 # %%
-from minikv import check
+def copies(src, dst):
+    raise NotImplementedError  # delete this line; about 9 lines to write
 
 
-def runs(src, dst):
-    raise NotImplementedError  # delete this line; about nine lines to write
-
-
-check("6.1 runs", runs)
+check("6.4 copies", copies)
 
 # %% [markdown]
 """
 <details><summary>Hint</summary>
 
-Keep a list of runs. The pair `(source, target)` goes on with the last one, `(start, to, length)`, if it is `(start + length, to + length)`.
+Keep a list of copies. The pair `(source, target)` goes on with the last one, `(start, to, length)`, if it is `(start + length, to + length)`.
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def runs(src, dst):
+def copies(src, dst):
     found = []
     for source, target in zip(src, dst):
         if found:
@@ -422,63 +475,24 @@ def runs(src, dst):
 
 </details>
 
-**6.2 Design.** Memory is full: there is no room to gather into, only *one* spare slot. Slots are copied one at a time, to another or to the spare one, or from there. Write `fewest_moves(src, dst)`: how few such moves copy `src` to `dst` as if all were read first? A source may be there twice, a destination may not.
-"""
+#### 6.5 Bug hunt: a run is read as a whole
 
-
-# %%
-def fewest_moves(src, dst):
-    raise NotImplementedError  # delete this line; about twelve lines to write
-
-
-check("6.2 fewest_moves", fewest_moves)
-
-# %% [markdown]
-"""
-<details><summary>Hint</summary>
-
-Begin with a slot that is written and never read. When is there none? How many extra moves does that cost, and does it cost any if the ring is copied elsewhere, too?
-
-</details>
-
-<details><summary>Solution</summary>
-
-```python
-def fewest_moves(src, dst):
-    comes_from = {target: source for source, target in zip(src, dst) if source != target}
-    count = 0
-    while comes_from:
-        ready = [slot for slot in comes_from if slot not in comes_from.values()]
-        if ready:  # nothing reads it: write it
-            slot = ready[0]
-            source = comes_from.pop(slot)
-        else:  # only rings are left: save a slot
-            slot, source = "spare", next(iter(comes_from.values()))
-        comes_from = {to: slot if there == source else there for to, there in comes_from.items()}
-        count += 1
-    return count
-```
-
-</details>
-
-**6.3 Bug hunt.** `careless_copied` reads each run as a whole before it writes it, so a run that overlaps itself comes out right. Find cells, `src` and `dst` for which it is wrong all the same.
+`careless_copied` reads each run as a whole before it writes it, so a run that overlaps itself comes out right. Find cells, `src` and `dst` for which it is wrong all the same.
 """
 
 # %%
-import inspect
-
 from minikv.course.exercises.ch06 import careless_copied, copied
 
-print(inspect.getsource(copied))
-print(inspect.getsource(careless_copied))
+source(copied, careless_copied)
 
 
+# %%
 def a_call_it_gets_wrong():
     raise NotImplementedError  # delete this line, and change the next
     return ["a", "b", "c", "d"], [0, 1, 2], [1, 2, 3]
 
 
-check("6.3 careless_copied", a_call_it_gets_wrong)
+check("6.5 careless_copied", a_call_it_gets_wrong)
 
 # %% [markdown]
 """
@@ -499,45 +513,67 @@ def a_call_it_gets_wrong():
 
 ## What it cost
 
-Moving whole pages is quick because more is moved: to get one token of a page of 16, you copy sixteen. And the page layout pays at every step of the model: it reads one layer's keys, and they lie in as many runs as there are tokens.
+A layout that makes one thing cheap makes another expensive. Attention reads one layer's keys at every step of the model. In the page layout they lie far apart.
 """
 
 # %%
-shape = KVShape.from_config("llama-3.1-8b")
-page, row = 16, shape.num_kv_heads * shape.head_dim * 2
-print(f"{'layout':8}{'runs to copy a page':>22}{'runs to read the keys of a page, one layer':>46}")
-for layout, to_copy, to_read in (("layer", 2 * shape.num_layers, 1), ("page", 1, page)):
-    print(f"{layout:8}{to_copy:>22}{to_read:>46}  of {row * page // to_read:,} bytes")
+page, row = 16, llama.num_kv_heads * llama.head_dim * 2
+print(
+    f"{'layout':8}{'runs to copy a page':>22}{'runs to read its keys, one layer':>36}"
+)
+for layout, to_copy, to_read in (("layer", 2 * llama.num_layers, 1), ("page", 1, page)):
+    print(f"{layout:8}{to_copy:>22}{to_read:>36}, {row * page // to_read:,} bytes each")
 
 # %% [markdown]
 """
-Two things are at risk now. An engine that skips the gather, and lets the copy to the host read the slots themselves, must hold a lock until the bytes have arrived: a slot that is freed earlier will be overwritten too soon. And a copy puts one content in two places, so a bookkeeping mistake is no longer a wrong number but a wrong answer. Chapter 07 puts pool, tree and store under one roof, and counts them.
+So neither is best. What is read at every step wants its layer together, and what moves as a whole wants its page together.
 
+A copy also puts one content in two places, so a bookkeeping mistake is no longer a wrong number. It is a wrong answer, like Clara's. And an engine that does not gather, but lets the copy to the host read the slots themselves, must hold a lock until the bytes have arrived. If a slot is freed earlier, its new owner overwrites it while it is still being copied.
+
+Should *you* load or compute? The next cell measures both for the small model of chapter 08, on your machine. (Without a GPU a load is a copy inside one memory. The output differs from run to run, so it is not stored.)
+"""
+
+# %% tags=["nbval-ignore-output", "measured"]
+from timeit import timeit
+
+from minikv import Chunk, Llama
+
+small = Llama.from_folder(asset("model"), DEVICE)
+for n in (16, 128, 1024):
+    store = KVStore(small.shape, n, dtype=small.dtype, device=DEVICE)
+    chunk, probe = Chunk([65] * n, 0, range(n)), lambda: store.read(0, [0])[0].tolist()
+    again = timeit(lambda: (small.forward([chunk], store), probe()), number=3) / 3
+    saved = store.to_host(range(n)).wait()
+    back = timeit(lambda: (store.from_host(saved, range(n)), probe()), number=3) / 3
+    print(f"{n:5,} tokens: load {back * 1000:7.2f} ms, compute {again * 1000:7.2f} ms")
+
+# %% [markdown]
+"""
 ## In real engines
 
 {{engines 06}}
 
-HiCache loads layer by layer, so that the first layer computes while the second is on its way; vLLM's connectors move pages between machines.
+SGLang keeps the GPU's memory by layer and, by default, host memory by page. Its host cache loads layer by layer ({{engines sglang-layer-overlap}}), so the first layer computes while the next is on its way. In vLLM {{engines vllm-connectors}} is what moves blocks between machines and to stores. And block 0 of vLLM, the {{engines vllm-null-block}}, is no padding: it stands for blocks that a layer no longer needs.
 
 ## Recap
 
-The best copy is none: requests that share slots move nothing. When bytes must move, few tokens cost calls and many tokens cost bytes, so copy all layers at once and in runs that are as long as the layout allows. A copy whose source and destination overlap is right only if everything is read before it is overwritten.
+The best copy is none: requests that share slots move nothing. What must move, moves in runs, and the layout decides how long they are. A copy that overlaps is right if everything is read before it is overwritten, and evicted tokens are loaded only where the load takes less time than the computation.
 
 **Check yourself**
 
-1. Why does one gather and one scatter move twice the bytes of the limit?
-2. What does the page layout make cheaper, and what more expensive?
-3. Slots 3, 4, 5 are copied to 2, 3, 4, one after the other. Which goes first?
-4. Why gather on the GPU before going to the host?
+1. Why do a gather and a scatter move twice the bytes of the limit?
+2. Slots 3, 4, 5 are copied to 2, 3, 4, one after the other. Which goes first?
+3. From chapter 05: you load back a prompt's tail, and its beginning is still cached. Why is it always this way around?
+4. From chapter 01: a model with half as many KV heads is loaded. What happens to its break-even?
 
 <details><summary>Answers</summary>
 
 1. The gather writes a new tensor, and the scatter reads it again.
-2. Moving whole pages is one run each; reading one layer's keys is a run for each token.
-3. Slot 3: then slot 3 is free to be overwritten, and so on.
-4. The link is slow and each crossing has its price: what is gathered crosses once.
+2. Slot 3. Then slot 3 may be overwritten, and so on.
+3. Only leaves are evicted, so the end of a prompt goes before its beginning.
+4. A token has half as many bytes, and about as many FLOPs. So loading wins with fewer tokens.
 
 </details>
 
-**Read on**: [PagedAttention, the paper](https://arxiv.org/abs/2309.06180) · [pinned memory in PyTorch](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html) · [SGLang HiCache](https://lmsys.org/blog/2025-09-10-sglang-hicache/) · [Triton](https://triton-lang.org)
+**Read on**: [PagedAttention, the paper](https://arxiv.org/abs/2309.06180) · [pinned memory in PyTorch](https://docs.pytorch.org/tutorials/intermediate/pinmem_nonblock.html) · [SGLang HiCache](https://lmsys.org/blog/2025-09-10-sglang-hicache/)
 """

@@ -64,6 +64,7 @@ Each chapter answers one question, and goes on with what you built in the chapte
 | gather | reading rows from many places into one tensor | 06 |
 | scatter | writing the rows of one tensor to many places | 06 |
 | pinned memory | host memory that the system does not move, so that a GPU can copy from and to it by itself | 06 |
+| break-even | the number of tokens from which on it is faster to load them than to compute them again | 06 |
 | cache manager | the part that drives pool, tree and page table through the life of a request | 07 |
 | publish | put what is computed into the tree, for others to find | 07 |
 | duplicate | a slot whose content was computed twice, and which the tree does not need | 07 |

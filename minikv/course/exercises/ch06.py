@@ -1,8 +1,7 @@
-"""The exercises of chapter 06: runs of neighbours, copies within one memory, and a copy that overwrites its source."""
+"""The exercises of chapter 06: copies of whole runs, and a copy that overwrites its source."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
@@ -13,12 +12,12 @@ Run = tuple[int, int, int]
 _Case = tuple[list[str], list[int], list[int]]
 
 
-def runs(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
+def copies(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
     """The copies of whole runs, in order, that copy slots `src` to slots `dst`: where from, where to, how many slots.
 
     A run goes on while the next slot is the next neighbour in both.
 
-    >>> runs([4, 5, 6, 1], [0, 1, 2, 3])
+    >>> copies([4, 5, 6, 1], [0, 1, 2, 3])
     [(4, 0, 3), (1, 3, 1)]
     """
     found: list[Run] = []
@@ -29,41 +28,6 @@ def runs(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
                 found[-1] = (start, to, length + 1)
                 continue
         found.append((source, target, 1))
-    return found
-
-
-def fewest_moves(src: Sequence[int], dst: Sequence[int]) -> int:
-    """How many copies of one slot it takes to copy `src` to `dst` as if all were read first, with one spare slot.
-
-    No slot is twice in `dst`. A slot is copied to another or to the spare one, or from there.
-
-    >>> fewest_moves([0, 1], [1, 0])
-    3
-    """
-    comes_from = {target: source for source, target in zip(src, dst) if source != target}
-    return len(comes_from) + len(_rings(comes_from))
-
-
-def _rings(comes_from: dict[int, int]) -> list[list[int]]:
-    """The rings of slots that each go to the next one and nowhere else."""
-    readers, found = Counter(comes_from.values()), []
-    for ring in _circles(comes_from):
-        if all(readers[slot] == 1 for slot in ring):
-            found.append(ring)
-    return found
-
-
-def _circles(comes_from: dict[int, int]) -> list[list[int]]:
-    """All rings, each once, no matter what else reads from them."""
-    found, seen = [], set()
-    for first in comes_from:
-        trail, at = [], first
-        while at in comes_from and at not in seen:
-            seen.add(at)
-            trail.append(at)
-            at = comes_from[at]
-        if at in trail:
-            found.append(trail[trail.index(at) :])
     return found
 
 
@@ -88,7 +52,7 @@ def copied(cells: Sequence[str], src: Sequence[int], dst: Sequence[int]) -> list
 def careless_copied(cells: Sequence[str], src: Sequence[int], dst: Sequence[int]) -> list[str]:
     """The same run by run; each run is read as a whole before it is written."""
     after = list(cells)
-    for start, to, length in runs(src, dst):
+    for start, to, length in copies(src, dst):
         after[to : to + length] = after[start : start + length]
     return after
 
@@ -109,24 +73,24 @@ def _target_alone(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
 
 
 def _last_one_lost(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
-    return runs(src, dst)[:-1]
+    return copies(src, dst)[:-1]
 
 
 def _ends(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
-    return [(start, to, start + length) for start, to, length in runs(src, dst)]
+    return [(start, to, start + length) for start, to, length in copies(src, dst)]
 
 
 def _last_place(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
-    return [(start, to, length - 1) for start, to, length in runs(src, dst)]
+    return [(start, to, length - 1) for start, to, length in copies(src, dst)]
 
 
 def _sorted_first(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
     pairs = sorted(zip(src, dst))
-    return runs([source for source, _ in pairs], [target for _, target in pairs])
+    return copies([source for source, _ in pairs], [target for _, target in pairs])
 
 
 def _sorted_last(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
-    return sorted(runs(src, dst))
+    return sorted(copies(src, dst))
 
 
 def _one_longer_at_most(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
@@ -153,15 +117,15 @@ def _downwards_too(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
 
 
 def _target_first(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
-    return [(to, start, length) for start, to, length in runs(src, dst)]
+    return [(to, start, length) for start, to, length in copies(src, dst)]
 
 
 def _without_lengths(src: Sequence[int], dst: Sequence[int]) -> list[tuple[int, int]]:
-    return [(start, to) for start, to, _ in runs(src, dst)]
+    return [(start, to) for start, to, _ in copies(src, dst)]
 
 
 def _none_is_an_error(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
-    return [(src[0], dst[0], runs(src, dst)[0][2]), *runs(src, dst)[1:]]
+    return [(src[0], dst[0], copies(src, dst)[0][2]), *copies(src, dst)[1:]]
 
 
 def _one_by_one(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
@@ -178,54 +142,6 @@ def _same_distance(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
         else:
             found.append((source, target, 1))
     return found
-
-
-def _pairs(src: Sequence[int], dst: Sequence[int]) -> dict[int, int]:
-    return {target: source for source, target in zip(src, dst) if source != target}
-
-
-def _by_source(src: Sequence[int], dst: Sequence[int]) -> int:
-    """Keeps one destination for each source."""
-    goes_to = {source: target for source, target in zip(src, dst) if source != target}
-    return len(goes_to) + len(_circles(goes_to))
-
-
-def _how_many(src: Sequence[int], dst: Sequence[int]) -> int:
-    return len(src)
-
-
-def _every_pair(src: Sequence[int], dst: Sequence[int]) -> int:
-    return len(src) + len(_rings(_pairs(src, dst)))
-
-
-def _no_spare(src: Sequence[int], dst: Sequence[int]) -> int:
-    return len(_pairs(src, dst))
-
-
-def _one_for_all_rings(src: Sequence[int], dst: Sequence[int]) -> int:
-    return len(_pairs(src, dst)) + bool(_rings(_pairs(src, dst)))
-
-
-def _two_for_a_ring(src: Sequence[int], dst: Sequence[int]) -> int:
-    return len(_pairs(src, dst)) + 2 * len(_rings(_pairs(src, dst)))
-
-
-def _read_elsewhere_too(src: Sequence[int], dst: Sequence[int]) -> int:
-    return len(_pairs(src, dst)) + len(_circles(_pairs(src, dst)))
-
-
-def _any_overlap(src: Sequence[int], dst: Sequence[int]) -> int:
-    pairs = _pairs(src, dst)
-    return len(pairs) + bool(set(pairs) & set(pairs.values()))
-
-
-def _all_through_the_spare(src: Sequence[int], dst: Sequence[int]) -> int:
-    return 2 * len(_pairs(src, dst))
-
-
-def _swaps_only(src: Sequence[int], dst: Sequence[int]) -> int:
-    pairs = _pairs(src, dst)
-    return len(pairs) + sum(len(ring) == 2 for ring in _rings(pairs))
 
 
 def _one_run() -> _Case:
@@ -251,7 +167,7 @@ def _advice(case: _Case) -> str | None:
     except (TypeError, ValueError):
         return "fix the call first: cells, then as many sources as destinations, all of them there, none written twice"
     _, src, dst = case
-    pieces = runs(src, dst)
+    pieces = copies(src, dst)
     if len(pieces) < 2:
         return "one run is read whole before it is written: you need two runs"
     written: set[int] = set()
@@ -272,9 +188,9 @@ def _copies() -> st.SearchStrategy[tuple[list[int], list[int]]]:
 
 EXERCISES = (
     Exercise(
-        id="6.1",
-        name="runs",
-        reference=runs,
+        id="6.4",
+        name="copies",
+        reference=copies,
         cases=[([], []), ([3], [7]), ([0, 1], [4, 5]), ([0, 1], [4, 6]), ([0, 2], [4, 5]), ([0, 2], [4, 6]),
                ([1, 0], [5, 4]), ([4, 5, 6, 1], [0, 1, 2, 3]), ([7, 8, 2, 3], [2, 3, 0, 1])],
         strategy=_copies(),
@@ -296,29 +212,8 @@ EXERCISES = (
             Wrong(_same_distance, "as far apart as before is not enough: slots 0 and 2 are not neighbours"),
         ),
     ),
-    Exercise(
-        id="6.2",
-        name="fewest_moves",
-        reference=fewest_moves,
-        cases=[([], []), ([0], [1]), ([2], [2]), ([0, 1], [1, 2]), ([0, 1], [1, 0]), ([0, 1, 2], [1, 2, 0]),
-               ([0, 1, 2, 3], [1, 0, 3, 2]), ([0, 0], [1, 2]), ([0, 1, 0], [1, 0, 2]), ([0, 1, 3], [1, 0, 3])],
-        strategy=_copies(),
-        hint="a slot may be written once nothing has to read it any more; when is there no such slot to begin with?",
-        wrong=(
-            Wrong(_how_many, "a slot that is copied to itself needs no move; and which copies need one more?"),
-            Wrong(_by_source, "a source may be there twice: keep for each destination where it comes from"),
-            Wrong(_every_pair, "a slot that is copied to itself needs no move"),
-            Wrong(_no_spare, "in a ring, as [0, 1] to [1, 0], whatever is written first is lost: save it before"),
-            Wrong(_one_for_all_rings, "each ring needs the spare slot anew: there is one more move for every ring"),
-            Wrong(_two_for_a_ring, "a ring takes one move more, not two: that from the spare slot replaces another"),
-            Wrong(_read_elsewhere_too, "a ring that is copied elsewhere as well needs no spare: the copy is one"),
-            Wrong(_any_overlap, "a chain, as [0, 1] to [1, 2], needs no spare: begin with the slot that nothing reads"),
-            Wrong(_all_through_the_spare, "most slots can go straight to their place: only a ring needs the spare"),
-            Wrong(_swaps_only, "a ring may be longer than two slots, as [0, 1, 2] to [1, 2, 0]"),
-        ),
-    ),
     Hunt(
-        id="6.3",
+        id="6.5",
         name="careless_copied",
         careless=careless_copied,
         reference=copied,

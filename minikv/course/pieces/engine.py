@@ -322,9 +322,9 @@ def runs(slots):
 
 # %% 6.2 moves
 def moves(src, dst):
-    """The fewest moves, (from, to) each, that copy `src` to `dst` as if all were read first.
+    """The fewest moves, (from, to) each, that copy `src` to `dst` as if read at once.
 
-    A slot that must be saved is moved to the one spare slot, "spare", and on from there.
+    A slot that must be saved is moved to "spare", the one spare slot, and on from it.
     """
     comes_from = {to: at for at, to in zip(src, dst) if at != to}
     order = []
