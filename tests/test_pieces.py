@@ -409,6 +409,96 @@ def test_a_section_that_no_longer_defines_its_piece_is_set_aside(file, notebook,
     assert "3.1 split       mine, set aside" in said
 
 
+def test_what_stands_above_the_first_section_is_never_lost(file, notebook, capsys):
+    for number, precious in enumerate(("import secret  # no section at all\n", "import mine_too\n"), start=1):
+        before = precious + (file.read_text("utf-8") if file.exists() else "")
+        file.write_text(before, "utf-8")
+        notebook.answer(find_piece("3.1"), MY_SPLIT)
+        assert f"is kept in my_minikv.{number}.py" in capsys.readouterr().out
+        assert file.with_name(f"my_minikv.{number}.py").read_text("utf-8") == before
+
+
+def test_line_ends_and_a_byte_order_mark_are_no_change(file, notebook, capsys):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    text = file.read_text("utf-8")
+    file.write_bytes(text.replace("\n", "\r\n").encode("utf-8-sig"))
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    assert file.read_text("utf-8") == text
+    assert "is kept in" not in capsys.readouterr().out
+
+
+def test_a_piece_that_stands_before_those_of_chapter_08_runs_again(file, notebook, tmp_path, capsys):
+    pytest.importorskip("torch")
+    notebook.answer(find_piece("7.3"), find_piece("7.3").solution)
+    notebook.answer(find_piece("8.1"), find_piece("8.1").solution)
+    Notebook(tmp_path, chapter=7)
+    assert [line[0] for line in capsys.readouterr().out.splitlines()] == ["✅", "✅"]
+    assert "SlotAttention" in load_file(file.read_text("utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "cell", "use", "kept"),
+    [
+        ("", "x = 1\nx = x + 1", "assert x == 2", "x = 1\nx = x + 1\n"),
+        ("", "x = 1\nx += 1", "assert x == 2", "x = 1\nx += 1\n"),
+        ("", "def sorted(a):\n    return 7", "assert sorted(0) == 7", "def sorted(a):"),
+        ("def sorted(a):\n    return 7", "", "assert sorted(0) == 7", "def sorted(a):"),
+        ("", "x = (7\n % 4)", "assert x == 3", "x = (7\n % 4)\n"),
+        ("import functools as ft\n@ft.cache\ndef f(a):\n    return a", "", "assert f(7) == 7", "@ft.cache\ndef f(a):"),
+        ("", "x = '\x0c'\ny = 7", "assert y == 7", "y = 7\n"),
+    ],
+)  # fmt: skip
+def test_what_an_answer_needs_is_kept_in_whatever_way_it_is_made(earlier, cell, use, kept, file, notebook, capsys):
+    notebook.run(earlier)
+    notebook.answer(find_piece("3.1"), f"{cell}\n" + MY_SPLIT.replace("    hang(upper", f"    {use}\n    hang(upper"))
+    assert len(capsys.readouterr().out.splitlines()) == 1
+    assert kept in kept_sections(file.read_text("utf-8"))["3.1"]
+    notebook.answer(find_piece("3.3"), find_piece("3.3").solution)
+    assert kept in kept_sections(file.read_text("utf-8"))["3.1"]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "use", "said"),
+    [
+        ("from collections import Counter\nup = Counter.update", "up", "the source of `up` was not found"),
+        ("big = float('inf')", "big", "it uses `big`, a float of another cell"),
+        ("x = 1\ndel x\nif True:\n    x = 1\n", "# %% 3.2 walk\n    x", "a line of 3.1 begins with `# %%`"),
+    ],
+)
+def test_a_right_answer_that_cannot_be_kept_is_right(earlier, use, said, file, notebook, capsys):
+    notebook.run(earlier)
+    text = MY_SPLIT.replace("    hang(upper", f"    {use}\n    hang(upper").replace("    # %%", "# %%")
+    notebook.answer(find_piece("3.1"), text)
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("✅")
+    assert said in second
+    assert not file.exists()
+
+
+def test_a_file_that_does_not_run_by_itself_is_not_written(file, notebook, capsys):
+    notebook.answer(
+        find_piece("3.1"),
+        "if True:\n    bad = 1\nworse = [bad]\ndel bad\n"
+        + MY_SPLIT.replace("    hang(upper", "    worse\n    hang(upper"),
+    )
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("✅")
+    assert second.endswith("the file by itself does not run, NameError: name 'bad' is not defined.")
+    assert not file.exists()
+
+
+def test_an_older_answer_that_waited_does_not_replace_a_newer_one(file, notebook, capsys):
+    other = "def hang(node):\n    return node\n\n\n" + find_piece("3.3").solution.replace(
+        "return node", "return hang(node)"
+    )
+    notebook.answer(find_piece("3.3"), other)
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    assert "`hang` is in 3.1 too" in capsys.readouterr().out
+    for number in ("3.1", "3.3"):
+        notebook.answer(find_piece(number), find_piece(number).solution)
+    assert kept_sections(file.read_text("utf-8"))["3.1"] == find_piece("3.1").solution
+
+
 # -- hints, solutions, predictions ----------------------------------------------------------------------------------
 
 

@@ -39,7 +39,7 @@ def mine_path() -> Path | None:
 
 def kept_sections(text: str) -> dict[str, str]:
     """The text of each section of the learner's own, by the id of its piece."""
-    return {s.id: s.text for s in sections(text) if s.remark == MINE and find_piece(s.id)}
+    return {s.id: s.text for s in sections(text) if s.remark.rstrip() == MINE and find_piece(s.id)}
 
 
 def assembled(kept: Mapping[str, str]) -> str:
@@ -54,7 +54,7 @@ def assembled(kept: Mapping[str, str]) -> str:
     newest = {piece.name: piece.id for piece in all_pieces()}
     for piece in all_pieces():
         if piece.id == "8.1" and any(id.startswith("8.") for id in kept):
-            found.append("given(globals(), 8)  # SlotAttention and Scheduler, which need torch\n")
+            found.append("# %% given 8\ngiven(globals(), 8)  # SlotAttention and Scheduler, which need torch\n")
         if piece.id in kept:
             found.append(f"# %% {piece.id} {piece.name}{MINE}\n{kept[piece.id]}")
         elif newest[piece.name] == piece.id:
@@ -78,20 +78,19 @@ def keep(piece: Piece, answer: Any, world: World) -> str:
     try:
         texts = gather(piece.name, answer, world)
         with locked(path):
-            old = path.read_text("utf-8") if path.exists() else ""
+            old = path.read_text("utf-8-sig") if path.exists() else ""
             new = _with(piece, texts, old)
             beside = _keep_older(path, old, new)
             replace(path, new)
-    except (NotKeptError, OSError, ValueError) as error:
+    except Exception as error:  # the answer is right all the same
         return f"  It is not in {path.name} yet: {error}."
     return f"  What it replaces in {path.name} is kept in {beside.name}." if beside else ""
 
 
 def _keep_older(path: Path, old: str, new: str) -> Path | None:
     """Copy the file beside itself if the new one lacks anything that the learner wrote; the copy's name."""
-    standard = {section.text for section in sections(assembled({}))}
-    known = {section.text for section in sections(new)} | standard
-    if all(section.text in known for section in sections(old)):
+    known = {part for text in (new, assembled({})) for part in _parts_of(text)}
+    if all(part in known for part in _parts_of(old)):
         return None
     number = 1
     while (beside := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
@@ -100,13 +99,20 @@ def _keep_older(path: Path, old: str, new: str) -> Path | None:
     return beside
 
 
+def _parts_of(text: str) -> list[str]:
+    """What stands before the first section, if anything does, and the text of each section."""
+    found = sections(text)
+    before = "\n".join(text.split("\n")[: found[0].line - 2] if found else [text]).strip()
+    return [*([before] if before else []), *(section.text for section in found)]
+
+
 def _with(piece: Piece, texts: dict[str, str], old: str) -> str:
     """The new text of the file: with what waits too if that fits, else without it."""
+    _waiting.pop(piece.id, None)
     kept = {id: text for id, text in kept_sections(old).items() if id != piece.id}
-    waiting = {id: waits for id, waits in _waiting.items() if id != piece.id}
-    if waiting:
+    if _waiting:
         try:
-            text = _fitted({**_as_texts(kept), **waiting, piece.id: texts})
+            text = _fitted({**_as_texts(kept), **_waiting, piece.id: texts})
         except NotKeptError:
             pass
         else:
@@ -123,7 +129,7 @@ def _as_texts(kept: Mapping[str, str]) -> dict[str, dict[str, str]]:
     found = {}
     for id, text in kept.items():
         try:
-            found[id] = dict(definitions(text))
+            found[id] = definitions(text)
         except SyntaxError as error:
             raise NotKeptError(f"its section {id} is broken, line {error.lineno} of it: {error.msg}") from None
     return found
@@ -144,7 +150,15 @@ def _fitted(wanted: Mapping[str, dict[str, str]]) -> str:
                 raise NotKeptError(f"`{name}` is in {other} too, and not the same: give it another name")
         kept[id] = "\n\n\n".join(own) + "\n"
     text = assembled(kept)
-    _prove(text, kept)
+    for id, found in kept_sections(text).items():
+        if found.rstrip() != kept[id].rstrip():
+            raise NotKeptError(f"a line of {id} begins with `# %%`, as a section does: write that line in another way")
+    try:
+        _prove(text, kept)
+    except Exception as error:
+        if isinstance(error, NotKeptError):
+            raise
+        raise NotKeptError(f"the file by itself does not run, {type(error).__name__}: {error}") from None
     return text
 
 
@@ -171,7 +185,7 @@ def recalled() -> dict[str, str]:
     """The learner's sections that are in the file, by id; an unreadable file is reported, and has none."""
     path = mine_path()
     try:
-        return kept_sections(path.read_text("utf-8")) if path is not None and path.exists() else {}
+        return kept_sections(path.read_text("utf-8-sig")) if path is not None and path.exists() else {}
     except (OSError, UnicodeDecodeError) as error:
         print(f"  {path} cannot be read, so our pieces run: {error}")
         return {}

@@ -11,9 +11,10 @@ import builtins
 import contextlib
 import inspect
 import linecache
+import math
+import re
 import symtable
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
@@ -57,8 +58,17 @@ def _remembered() -> list[str]:
 
 def parts(text: str) -> list[ast.stmt]:
     """The statements of a cell that define something: neither magics nor statements about a piece."""
-    code = "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in text.splitlines())
-    return [statement for statement in ast.parse(code).body if not _is_about_a_piece(statement)]
+    try:
+        body = ast.parse(text).body
+    except SyntaxError:
+        lines = _lines(text)
+        body = ast.parse("\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in lines)).body
+    return [statement for statement in body if not _is_about_a_piece(statement)]
+
+
+def _lines(text: str) -> list[str]:
+    """The lines as Python counts them: `splitlines` ends one at a form feed too."""
+    return re.split(r"\r\n|\r|\n", text)
 
 
 def _is_about_a_piece(statement: ast.stmt) -> bool:
@@ -74,7 +84,7 @@ def binds(statement: ast.stmt) -> set[str]:
         return {statement.name}
     if isinstance(statement, (ast.Import, ast.ImportFrom)):
         return {(alias.asname or alias.name).split(".")[0] for alias in statement.names}
-    if isinstance(statement, (ast.Assign, ast.AnnAssign)):
+    if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
         return {
             node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         }
@@ -94,7 +104,7 @@ def uses(statement: ast.stmt) -> set[str]:
 
 def text_of(source: str, statement: ast.stmt) -> str:
     """The lines of a statement, with the comments and the decorators right above it."""
-    lines = source.splitlines()
+    lines = _lines(source)
     first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", []))]) - 1
     while first and lines[first - 1].startswith("#") and not lines[first - 1].startswith("# %%"):
         first -= 1
@@ -119,15 +129,18 @@ class Gathered:
         found = [statement for statement in statements if name in binds(statement)]
         if not found:
             raise NotKeptError(f"`{name}` was not found in its cell")
-        text, local = text_of(source, found[-1]), {other for statement in statements for other in binds(statement)}
+        if not _goes_on(found[-1], name):
+            found = found[-1:]
+        text = "\n".join(text_of(source, statement) for statement in found)
+        local, used = set[str]().union(*map(binds, statements)), set[str]().union(*map(uses, found))
         if text in self.texts.values():
             return
         self.texts[name] = ""  # so that a circle of helpers ends
-        for other in sorted(uses(found[-1]) - {name} - provided()):
-            if other not in self.texts and not hasattr(builtins, other):
+        for other in sorted(used - {name} - provided()):
+            if other not in self.texts:
                 if other in local:
                     self.take(other, source)
-                elif other in self.world:
+                elif other in self.world and self.world[other] is not getattr(builtins, other, None):
                     self._from_elsewhere(other, self.world[other])
         del self.texts[name]
         self.texts[name] = text
@@ -137,15 +150,27 @@ class Gathered:
         home = getattr(value, "__module__", None)
         if isinstance(value, ModuleType):
             self.texts[name] = f"import {value.__name__}" + ("" if value.__name__ == name else f" as {name}")
-        elif home not in ("__main__", None) and hasattr(value, "__qualname__"):
+        elif home not in ("__main__", None) and getattr(value, "__qualname__", "").isidentifier():
             alias = "" if value.__qualname__ == name else f" as {name}"
             self.texts[name] = f"from {home} import {value.__qualname__}{alias}"
-        elif isinstance(value, (FunctionType, type)):
+        elif callable(value) and isinstance(inspect.unwrap(value), (FunctionType, type)):
             self.take(name, cell_of(value, name))
-        elif all(type(part) in PLAIN for part in (value if type(value) is tuple else [value])):
+        elif all(map(_is_plain, value if type(value) is tuple else [value])):
             self.texts[name] = f"{name} = {value!r}"
         else:
             raise NotKeptError(f"it uses `{name}`, a {type(value).__name__} of another cell: make it in this cell")
+
+
+def _goes_on(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement makes `name` from what it was before, as in `x += 1`."""
+    if isinstance(statement, ast.AugAssign):
+        return True
+    return isinstance(statement, (ast.Assign, ast.AnnAssign)) and name in uses(statement)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether `repr` of a value is Python that makes it."""
+    return type(value) in PLAIN and (type(value) is not float or math.isfinite(value))
 
 
 def gather(name: str, answer: Any, world: World) -> dict[str, str]:
@@ -159,8 +184,16 @@ def gather(name: str, answer: Any, world: World) -> dict[str, str]:
     return found.texts
 
 
-def definitions(text: str) -> Iterator[tuple[str, str]]:
-    """Each name that a section defines, and its text."""
+def definitions(text: str) -> dict[str, str]:
+    """The text of each name that a section defines; of one that is made in several steps, of all of them.
+
+    >>> definitions("x = 1\\nx += 1\\ny = 2\\n")
+    {'x': 'x = 1\\nx += 1', 'y': 'y = 2'}
+    """
+    found: dict[str, list[str]] = {}
     for statement in ast.parse(text).body:
-        for name in binds(statement):
-            yield name, text_of(text, statement)
+        for name in sorted(binds(statement)):
+            steps = found.setdefault(name, [])
+            if (step := text_of(text, statement)) not in steps:
+                steps.append(step)
+    return {name: "\n".join(steps) for name, steps in found.items()}
