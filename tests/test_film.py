@@ -92,6 +92,19 @@ def test_pools_tables_and_their_verbs():
     assert film.at(5).pools[0][1][2].name == "row 0"
 
 
+def test_the_sizes_of_several_pools_are_added_and_a_name_that_is_there_once_has_no_number():
+    first, second, bits = FreeListPool(4), FreeListPool(4), BitmaskPool(2)
+    with record(first, second, bits) as film:
+        first.alloc(3)
+        second.alloc(1)
+    assert film.at(-1).sizes == {"free": 6, "in hand": 4}
+    assert [title.split(":")[0] for title, _ in film.at(-1).pools] == [
+        "FreeListPool 0",
+        "FreeListPool 1",
+        "BitmaskPool",
+    ]
+
+
 def test_an_operation_that_raised_is_a_frame_too():
     cache, pool = RadixCache(), FreeListPool(2)
     handle = cache.insert([1], [0]).handle

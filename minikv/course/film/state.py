@@ -224,10 +224,11 @@ class Looker:
 
     def _sizes(self, nodes: dict[int, NodeView], pools: tuple[PoolState, ...]) -> Iterator[tuple[str, int]]:
         if pools:
-            free, size = pools[0].free, self.page_size
+            size = self.page_size
             cached = {slot // size for node in nodes.values() for slot in node.slots if isinstance(slot, int)}
-            yield "free", size * sum(free)
-            yield "in hand", size * sum(not is_free and i not in cached for i, is_free in enumerate(free))
+            yield "free", size * sum(sum(pool.free) for pool in pools)
+            taken = [(at, i) for at, pool in enumerate(pools) for i, is_free in enumerate(pool.free) if not is_free]
+            yield "in hand", size * sum(at > 0 or i not in cached for at, i in taken)
         for cache in self._by_kind["cache"]:
             for name in ("evictable", "protected"):
                 value = getattr(cache, f"{name}_size", None)
@@ -245,8 +246,8 @@ def _spell_out(view: NodeView, label: Label | None) -> None:
 
 
 def _title(thing: Any, all_of_them: list[Any]) -> str:
-    name = type(thing).__name__
-    return name if len(all_of_them) == 1 else f"{name} {[one is thing for one in all_of_them].index(True)}"
+    name, alike = type(thing).__name__, [one for one in all_of_them if type(one) is type(thing)]
+    return name if len(alike) == 1 else f"{name} {[one is thing for one in alike].index(True)}"
 
 
 def _rows(table: Any) -> tuple[tuple[int, ...] | None, ...]:
