@@ -215,7 +215,7 @@ def test_an_answer_that_searches_where_it_must_not_does_not_pass(number, noteboo
     piece = find_piece(number)
     notebook.answer(piece, SEARCHING[number])
     said = capsys.readouterr().out
-    assert said.startswith(f"❌ {number} {piece.name}: right, but it takes ")
+    assert said.startswith(f"❌ {number} {piece.name}: right, but it costs too much; ")
     assert piece.cost.unit in said
 
 

@@ -116,7 +116,7 @@ PIECES = (
     Piece(
         id="2.1", name="alloc", play=play_day,
         cases=[(4, [1]), (4, [2]), (4, [2, 1]), (4, [0]), (2, [3]), (2, [1, 2, 1]), (2, [2]), (3, [2, [0], 2]),
-               (4, [3, [1, 0], 0, 2])],
+               (4, [2, [1, 0], 2]), (4, [3, [1, 0], 0, 2])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
         hints=(
             "Compare `count` with the length of `pool.stack` before you change anything. That is what makes it all "
@@ -140,7 +140,7 @@ PIECES = (
             "return None.",
         ),
         cost=Cost("entries of the pool looked at", entries_looked_at, 4,
-                  "the mark of a page says whether it is in use: there is no need to search the stack"),
+                  "the mark of a page says whether it is in use: ask for the marks of `pages`, and for no others"),
     ),
     Piece(
         id="2.3", name="free", play=play_day,

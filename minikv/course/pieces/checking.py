@@ -149,7 +149,7 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
     mine = piece.cost.count(world)
     ours_takes = piece.cost.count(world_for(piece, ours(piece.id, world), world))
     if mine > piece.cost.most * ours_takes:
-        return f"right, but it takes {mine} {piece.cost.unit} where ours takes {ours_takes}: {piece.cost.why}"
+        return f"right, but it costs too much; {piece.cost.unit}: {mine}, ours {ours_takes}. Hint: {piece.cost.why}"
     return f"{words}; {piece.cost.unit}: {mine}, ours {ours_takes}"
 
 
