@@ -22,7 +22,6 @@ REBUILT = [
     path for path in NOTEBOOKS if path.stem[:2] in ("00", "01", "02", "03", "04", "05", "06", "07", "08", "13")
 ]  # in the new form
 WRITTEN = [path for path in REBUILT if pieces_of(int(path.stem[:2]))]  # in which the learner writes the pieces
-READ_THROUGH = [path for path in NOTEBOOKS if path not in REBUILT]
 
 CHECK = re.compile(r'^check\("([\d.]+) (\w+)", (\w+)\)$', re.MULTILINE)
 BUILDS = "", "The problem", "The picture", "Build it"  # the parts before the chapter turns to the package

@@ -84,7 +84,7 @@ fold("6.a", found, "Clara's answer is computed from Ben's text", price)
 """
 Nothing complains. AstrAI's cache even wrote down a version for each row, and the copy did not look at it ({{engines astrai-copy}}). That is one mistake, and a comparison fixes it. The price stays: *every* hit moves the whole prefix.
 
-In your tree a hit copies nothing, because both requests read the same slots. But bytes still move. New keys and values are written, and read at every step. And what is evicted may go to the *host*, the memory of the CPU, and come back.
+In your tree a hit copies nothing, because both requests read the same slots. But bytes still move. New keys and values are written, and read at every step. And evicted tokens may go to the *host*, the memory of the CPU, and come back.
 
 ## Build it
 
@@ -315,7 +315,7 @@ With these rates the host wins at once, and a slow network needs long prompts. T
 
 `break_even_tokens` finds the break-even. Just below it your function should say "compute", and from there on "load".
 
-We have compared whole prompts so far. But what your cache evicts first is the *end* of a prompt, and the beginning may still be there. Each token of the end looks back at that beginning too. So behind *m* cached tokens, 2 × *m* × `attention_flops` are added to the FLOPs of a token. The second number is the break-even behind 4,000 cached tokens.
+We have compared whole prompts so far. But your cache evicts the *end* of a prompt first, and the beginning may still be there. Each token of the end looks back at that beginning too. So behind *m* cached tokens, 2 × *m* × `attention_flops` are added to the FLOPs of a token. Below, the second number is the break-even behind 4,000 cached tokens.
 """
 
 # %%
@@ -335,9 +335,9 @@ for name, rate in LINKS.items():
 
 # %% [markdown]
 """
-Your function agrees each time. Behind a cached beginning loading wins earlier, and over 3 GB/s it wins from the first token on.
+Your function agrees each time. Behind a cached beginning, loading wins earlier. Over 3 GB/s it wins from the first token on.
 
-`KVStore.copy` gives what your moves give. It uses no spare slot: where something overlaps it gathers, and else it copies run by run, if the runs are long. Yours works on the layer layout here, and the package's copy on the page layout.
+`KVStore.copy` gives what your moves give. On a CPU it uses no spare slot: where something overlaps it gathers, and otherwise it copies run by run, if the runs are long. Yours works on the layer layout here, and the package's copy on the page layout.
 """
 
 # %%
@@ -398,9 +398,9 @@ beside(*pictures)
 
 # %% [markdown]
 """
-Where it says "not measured yet", the figures wait for a GPU: `make gpu` measures them on a machine that has one, and writes them here. What follows is about the CPU.
+Where it says "not measured yet", the figures wait for a GPU: `make gpu` measures them on a machine that has one, and writes them here. The rest of this section is about the CPU.
 
-With few tokens all ways are slow, because the calls cost more than the bytes. With many tokens `KVStore.copy` in the page layout comes closest to the limit: its runs are the longest. And the gather? You counted twice the limit, and the clock says up to seven times. A count of bytes is a lower bound and no forecast, because it does not know how the bytes lie.
+With few tokens all of them take two to four times as long as a memcpy. With many tokens `KVStore.copy` in the page layout comes closest to the limit: its runs are the longest. And the gather? You counted twice the limit, and the clock says up to seven times. A count of bytes is a lower bound and no forecast, because it does not know how the bytes lie.
 
 And AstrAI's loop over the layers? It copies a prefix from row to row, with no pages to look up:
 """
@@ -416,7 +416,7 @@ It is not in the picture, because it copies one long run in each layer, and page
 
 ## Play
 
-Both layouts go through the same three copies. What is read is marked *matched*, and what was written is marked *new*. Before each step: how many runs of bytes will be marked, in the page layout and in the layer layout?
+Both layouts go through the same three copies. Slots that are read are marked *matched*, and slots that were written are marked *new*. Before each step: how many runs of bytes will be marked, in the page layout and in the layer layout?
 """
 
 # %%
@@ -526,9 +526,9 @@ for layout, to_copy, to_read in (("layer", 2 * llama.num_layers, 1), ("page", 1,
 
 # %% [markdown]
 """
-So neither is best. What is read at every step wants its layer together, and what moves as a whole wants its page together.
+So neither is best. Attention wants a layer together, and a copy wants a page together.
 
-A copy also puts one content in two places, so a bookkeeping mistake is no longer a wrong number. It is a wrong answer, like Clara's. And an engine that does not gather, but lets the copy to the host read the slots themselves, must hold a lock until the bytes have arrived. If a slot is freed earlier, its new owner overwrites it while it is still being copied.
+A copy also puts one content in two places, and a bookkeeping mistake becomes a wrong answer, like Clara's. And an engine that does not gather, but lets the copy to the host read the slots themselves, must hold a lock until the bytes have arrived. If a slot is freed earlier, its new owner overwrites it while it is still being copied.
 
 Should *you* load or compute? The next cell measures both for the small model of chapter 08, on your machine. (Without a GPU a load is a copy inside one memory. The output differs from run to run, so it is not stored.)
 """
@@ -557,7 +557,7 @@ SGLang keeps the GPU's memory by layer and, by default, host memory by page. Its
 
 ## Recap
 
-The best copy is none: requests that share slots move nothing. What must move, moves in runs, and the layout decides how long they are. A copy that overlaps is right if everything is read before it is overwritten, and evicted tokens are loaded only where the load takes less time than the computation.
+The best copy is none: requests that share slots move nothing. Bytes that must move do so in runs, and the layout decides how long the runs are. A copy that overlaps is right if everything is read before it is overwritten, and evicted tokens are loaded only where the load takes less time than the computation.
 
 **Check yourself**
 

@@ -28,41 +28,49 @@ def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[Shot
     given = list(src), list(dst)
     cells = _LETTERS[: max([0, *src, *dst]) + 1]
     found, fewest = world["moves"](*given), len(ours("6.2", {})(src, dst))
-    after = moved(cells, found)
-    count = len(found) if isinstance(found, (list, tuple)) else 0
+    wrong = wrong_in(found, len(cells))
+    count = 0 if wrong else len(found)
     seen = {
-        "what the slots hold": after,
-        "the number of moves": f"there are {count}, and {fewest} would do" if count > fewest else ALL_RIGHT,
+        "the moves": ALL_RIGHT if wrong is None else wrong,
+        "what the slots hold": "" if wrong else moved(cells, found),
+        "how many": ALL_RIGHT if count <= fewest else f"too many moves, {count} where {fewest} would do",
         "src and dst afterwards": given,
     }
     yield Shot(f"moves({src}, {dst}), made on the letters {cells}", seen)
 
 
-def moved(cells: str, moves: Any) -> str | None:
-    """The letters in the slots after some moves, or what is wrong with the moves.
+def wrong_in(moves: Any, slots: int) -> str | None:
+    """What is wrong with some moves, whatever comes of them; `None` if nothing is.
 
-    >>> moved("ab", [(0, "spare"), (1, 0), ("spare", 1)]), moved("ab", [("spare", 0)])
-    ('ba', 'move 0 takes from the spare slot, and nothing is there yet')
+    >>> wrong_in([(0, "spare"), (1, 0), ("spare", 1)], slots=2), wrong_in([("spare", 0)], slots=2)
+    (None, "move 0 takes from 'spare', and nothing has been saved there yet")
     """
+    if moves is None:
+        return "nothing is returned (did you forget to return the list?)"
     if not isinstance(moves, (list, tuple)):
-        return None if moves is None else f"a {type(moves).__name__}, and not a list of moves"
-    held: dict[Any, str] = dict(enumerate(cells))
-    places = {*held, SPARE}
+        return f"return a list of moves, and not a {type(moves).__name__}"
+    places, is_saved = [*range(slots), SPARE], False
     for number, move in enumerate(moves):
-        if not isinstance(move, (list, tuple)) or len(move) != 2 or not _all_in(move, places):
-            return f'move {number} is {move!r:.40}, and not two of the slots 0 to {len(cells) - 1} or "spare"'
-        at, to = move
-        if at not in held:
-            return f"move {number} takes from the spare slot, and nothing is there yet"
+        if not isinstance(move, (list, tuple)) or len(move) != 2 or not all(place in places for place in move):
+            return (
+                f"move {number} is {move!r:.40}: make it a pair (from, to), of the slots 0 to {slots - 1} and 'spare'"
+            )
+        if move[0] == SPARE and not is_saved:
+            return f"move {number} takes from 'spare', and nothing has been saved there yet"
+        is_saved = is_saved or move[1] == SPARE
+    return None
+
+
+def moved(cells: str, moves: Any) -> str:
+    """The letters in the slots after some moves.
+
+    >>> moved("ab", [(0, "spare"), (1, 0), ("spare", 1)])
+    'ba'
+    """
+    held: dict[Any, str] = dict(enumerate(cells))
+    for at, to in moves:
         held[to] = held[at]
     return "".join(held[slot] for slot in range(len(cells)))
-
-
-def _all_in(move: Any, places: set[Any]) -> bool:
-    try:
-        return all(place in places for place in move)
-    except TypeError:  # a list has no hash
-        return False
 
 
 def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Iterator[Shot]:
