@@ -69,7 +69,13 @@ fold("5.a", len(reached), f"kept, and out of reach: {lost}")
 
 # %% [markdown]
 """
-A walk starts at the root, so the beginning of a prompt is always used a little earlier than its end. When the oldest node goes, it is the *beginning* that goes. The rest is still counted and still holds its slots, but no walk will ever find it. Let's call such nodes ghosts.
+<details><summary>Why</summary>
+
+A walk starts at the root, so the beginning of a prompt is always used a little earlier than its end. When the oldest node goes, it is the *beginning* that goes. The rest is still counted and still holds its slots, but no walk will ever find it.
+
+</details>
+
+Let's call a node that is kept, but out of reach, a ghost.
 
 {{engines astrai}} It kept the nodes of its trie in {{engines astrai-lru}}, and the oldest went, with children or without. A node that had been evicted was even still linked to its parent, and a request that walked into it ended in an error: {{engines astrai-keyerror}}.
 
@@ -162,7 +168,11 @@ fold("5.b", [tokens[0] for tokens in order(ring)])
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Out and in again: that is how a node is moved to the end. Six links change, in a ring of three as in a ring of a million.
+
+</details>
 
 ### Step 2: what is used?
 
@@ -244,7 +254,11 @@ fold("5.c", sum(parents), f"of {len(parents)} victims")
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Not one. The search for a leaf has become one step, `ring.newer`, and no ghost can come to be.
+
+</details>
 
 ## The same in `minikv`
 
@@ -336,9 +350,13 @@ fold("5.d", freed, f"the ring before, oldest first: {ring}", draw(cache))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 What Ben matched is new again. Anna's tail `[4]` was not used, and it keeps its old place. One slot was not enough, so the stranger's prompt followed, whole.
 
 It is easy to get this wrong, and nothing crashes when you do. The notebook from which this course grew {{engines notebook-split-time}}, before it notes the use, and so throws out what Ben has just asked for. So did mini-sglang: {{engines mini-sglang-124}}. SGLang errs on the other side. Its split {{engines sglang-split-time}}, so the tail that nobody asked for outlives the stranger's prompt.
+
+</details>
 
 The second question. Ben's prompt is the oldest, and he holds a lock on it. He gives the lock back, and then one slot is needed.
 """
@@ -357,7 +375,13 @@ fold("5.e", "Ben" if 0 in freed else "Anna", f"slots {list(freed)} went", draw(c
 
 # %% [markdown]
 """
-A lock that is given back counts as a use: Ben was reading until this moment. Here is the film of the first question, and then a playground. Insert prompts until it is full. Can you keep the one that you inserted first, without a lock?
+<details><summary>Why</summary>
+
+A lock that is given back counts as a use: Ben was reading until this moment.
+
+</details>
+
+Here is the film of the first question, and then a playground. Insert prompts until it is full. Can you keep the one that you inserted first, without a lock?
 """
 
 # %%

@@ -55,7 +55,13 @@ fold("13.a", done.hits, f"{done.evicted} tokens were evicted")
 
 # %% [markdown]
 """
-Not one. When a prompt comes around again, it has waited longest of all. So it has just been evicted, to make room for the prompt before it. Nine tenths of the traffic would fit, and the cache serves nothing. Can another guess do better?
+<details><summary>Why</summary>
+
+Not one. When a prompt comes around again, it has waited longest of all. So it has just been evicted, to make room for the prompt before it. Nine tenths of the prompts would fit, and the cache serves nothing.
+
+</details>
+
+Can another guess do better?
 
 ## Build it
 
@@ -100,7 +106,13 @@ fold("13.b", orders["lfu"], *(f"{name:9}{order}" for name, order in orders.items
 
 # %% [markdown]
 """
-C was used once, A twice and B three times. Three letters have six orders, and the seven policies use five of them: they really do disagree.
+<details><summary>Why</summary>
+
+C was used once, A twice and B three times.
+
+</details>
+
+Three letters have six orders, and the seven policies use five of them: they really do disagree.
 
 ### Step 2: four kinds of traffic
 
@@ -147,9 +159,13 @@ fold("13.c", best, "\n".join(lines))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 *mru* looks mad, but what was used a moment ago is what a loop will need last.
 
-And no policy wins everywhere. In *once*, *lru* forgets the five prompts that come back, because fifteen strangers were newer; *lfu* and *slru* keep what was used twice. In the chat, the people who are still talking were heard not long ago, and *lru* and *fifo* are far ahead of *lfu*. (Nobody gave a priority here, so *priority* is *lru*.)
+</details>
+
+No policy wins everywhere. In *once*, *lru* forgets the five prompts that come back, because fifteen strangers were newer; *lfu* and *slru* keep what was used twice. In the chat, the people who are still talking were heard not long ago, and *lru* and *fifo* are far ahead of *lfu*. (Nobody gave a priority here, so *priority* is *lru*.)
 
 ### Step 3: whole leaves, or pages?
 
@@ -187,7 +203,11 @@ fold("13.d", "more" if hits["loop", "page"] > 500 else "less", "\n".join(lines))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 One missing token costs a prompt one token at its end, and not all ten. The cliff was the policy *and* the size of its bite. In the chat you see the price: an eviction that frees just enough is soon followed by another.
+
+</details>
 
 ### Step 4: how much room?
 
@@ -195,7 +215,7 @@ Look at the chat once more, by pages. Every turn ends in tokens that nobody has 
 """
 
 # %%
-guess("13.e", "how many more hits does lru have than fifo, in all 14 sizes?", None)
+guess("13.e", "over all 14 sizes, how many more hits does lru get than fifo?", None)
 
 # %%
 from minikv import plot
@@ -212,9 +232,13 @@ fold("13.e", sum(lines["lru"]) - sum(lines["fifo"]), picture)
 
 # %% [markdown]
 """
-They are *equal*, to the token. In a chat a leaf is used for the last time when it is made, so the leaf made first is also the leaf used first. The two differ where exactly the same prompt comes again, as the favorites do. With the smallest cache both come last, and from 80 tokens on they lead.
+<details><summary>Why</summary>
+
+They are *equal*, to the token. In a chat a leaf is used for the last time when it is made, so the leaf that was made first is also the one that was used longest ago. The two differ where exactly the same prompt comes again, as in the favorites. With the smallest cache both come last, and from 80 tokens on they lead.
 
 In the table of step 2 they differed a little, because whole leaves went there. The cache joins a node with its only child where the policy cannot tell the two apart. *lru* cannot, where both were used last by the same turn; *fifo* can, where they were cached by two turns. So the leaves of *lru* are longer.
+
+</details>
 
 ## The same in `minikv`
 
