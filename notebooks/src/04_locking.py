@@ -92,7 +92,11 @@ fold("4.a", "served", f"in slots {slots}", said)
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Five slots were needed and two were free, so three had to be evicted. The tail `9 77` went first. Only the prefix was left, the one that had *just been matched*. It went too, and its slots came straight back as room for the new tokens.
+
+</details>
 
 ## Build it
 
@@ -132,9 +136,13 @@ fold("4.b", length, before, f"slots {slots} were evicted")
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 The beginning of her prompt is gone. No walk reaches the rest, and its two slots are lost to everybody. The first cache of AstrAI, which you met in chapter 02, did this: its {{engines astrai-pin}} counted the last node only.
 
-So each node gets a **reference count**, the number of locks that pass through it, and a lock adds one on *every* node of the path. The two sizes are never recounted. They change only when a count goes from 0 to 1, or back to 0. Then you tell the cache.
+</details>
+
+Each node gets a **reference count**, the number of locks that pass through it, and a lock adds one on *every* node of the path. The two sizes are never recounted. They change only when a count goes from 0 to 1, or back to 0. Then you tell the cache.
 
 #### 4.1 You write: `lock`
 
@@ -154,7 +162,7 @@ lock = check("4.1 lock", lock)
 """
 #### 4.2 You write: `unlock`
 
-Undo what `lock` did: count one lock less on each node of the path, and call `cache.expose(...)` with each node that has none left.
+Undo what `lock` did: count one lock less on each node of the path, and call `cache.expose(...)` with each node whose count has just become 0. A count below 0 would be a mistake made elsewhere. Don't hide it: keep counting, and expose nothing.
 """
 
 
@@ -185,7 +193,11 @@ fold("4.c", protected, draw(cache))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Shared tokens are counted once, and Anna's unlock frees only the two that are hers alone. While both read, the count of `1 2 3` was 2. A mere mark would not do: the first to leave must not unlock for the others.
+
+</details>
 
 ### Step 3: a split under a lock
 
@@ -214,7 +226,11 @@ fold("4.d", len(cache.evict(5)), picture, cache)
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Anna's unlock walks the path as it is *now*, and takes one from the new node too: 0 became -1. It never went from 1 to 0, so its two tokens stay protected for good, though nobody holds them.
+
+</details>
 
 #### 4.3 You write: `split`, once more
 
@@ -253,11 +269,15 @@ fold("4.e", cache.evictable_size, draw(cache))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 A request's own prefix is not room for it. A cached prefix saves computing; it saves room only when somebody else has it locked already.
+
+</details>
 
 #### 4.4 You write: `admit`
 
-Lock what is cached of all tokens but the last: `cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. (The last token is always computed, because its logits begin the answer.) If the free and the evictable pages together are too few, unlock, because a request that only waits must not keep others out, and `raise OutOfPages(needed, free, evictable)`. Otherwise evict only the pages that are missing, free them into the pool, and take what you need.
+Lock what is cached of all tokens but the last: `cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. (The last token is always computed, because its logits begin the answer.) If the free and the evictable pages together are too few, unlock, because a request that only waits must not keep others out, and `raise OutOfPages(needed, free, evictable)`: the three numbers of pages from which you saw it. Otherwise evict only the pages that are missing, free them into the pool, and take what you need. Return two things: what `acquire` gave you, and the pages that you took.
 
 The pool counts pages. Lengths, sizes and `evict` count tokens, and a page holds `cache.page_size` of them. A prompt takes its last page even if it fills only a part of it.
 """
@@ -509,7 +529,13 @@ fold("4.f", "yes" if ben.node.locks < 0 else "no", said, draw(cache))
 
 # %% [markdown]
 """
-2, 1, 0. The second unlock takes *Anna's* lock, because a count does not know whose locks it counts. So your cache keeps a receipt for each lock:
+<details><summary>Why</summary>
+
+2, 1, 0. The second unlock takes *Anna's* lock, because a count does not know whose locks it counts.
+
+</details>
+
+Your cache does not rely on counts alone. It keeps a receipt for each lock:
 """
 
 # %%

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.observe import edge, links, outline, path_tokens, preorder, told, two
+from minikv.course.pieces.observe import edge, kinds, links, outline, path_tokens, preorder, told, two
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.course.pieces.sections import World
 from minikv.errors import OutOfPages
@@ -56,12 +56,22 @@ def play_lock(world: World, case: Any) -> Iterator[Shot]:
 
 
 def play_unlock(world: World, case: Any) -> Iterator[Shot]:
-    """A cache with `prompts`; each of `asked` is locked, and unlocked in the order that `turns` gives."""
+    """A cache with `prompts`; each of `asked` is locked, and unlocked in the order that `turns` gives.
+
+    A turn of `None` unlocks the first node, although nobody locked it.
+    """
     prompts, asked, turns = case
     cache = filled(world, prompts)
     held = [cache.acquire(prompt) for prompt in asked]
     yield Shot("before", state(cache), cache)
-    for turn in turns[: len(held)]:
+    for turn in turns:
+        if turn is None:
+            node = next(iter(preorder(cache.roots[None])))
+            world["unlock"](cache, node)
+            yield Shot(f"unlock {edge(node)}, which nobody locked", state(cache), cache)
+            return
+        if not held:
+            break
         found = held.pop(turn % len(held))
         cache.unlock(found)
         yield Shot(f"unlock {told(path_tokens(found.node))}", state(cache), cache)
@@ -113,21 +123,19 @@ def come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any)
     """What `admit` gave, if it did, and what can be seen behind it."""
     given = list(prompt)
     try:
-        found, own = two(world["admit"](cache, pool, given, namespace))
-    except OutOfPages:
-        return None, {"what came of it": "OutOfPages", **room(cache, pool), "the prompt afterwards": given}
+        result = world["admit"](cache, pool, given, namespace)
+    except OutOfPages as error:
+        refused = {"what came of it": "OutOfPages", **room(cache, pool), "the prompt afterwards": given}
+        figures = f"{error.needed} needed, {error.free} free, {error.evictable} evictable"
+        return None, {**refused, "the pages that OutOfPages tells": figures}
+    found, own = two(result)
     is_pair = hasattr(found, "length") and hasattr(own, "__len__")
     seen = {
-        "what came of it": "admitted" if is_pair else kind_of_pair(found, own),
+        "what came of it": "admitted" if is_pair else f"it returned {kinds(result)}",
         "tokens that were found": found.length if is_pair else None, "pages of its own": len(own) if is_pair else None,
         **room(cache, pool), "the prompt afterwards": given,
     }  # fmt: skip
     return (found, own) if is_pair else None, seen
-
-
-def kind_of_pair(found: Any, own: Any) -> str | None:
-    """What was returned in the place of a match and pages, in words; `None` for nothing."""
-    return None if found is own is None else f"a {type(found).__name__} and a {type(own).__name__} are returned"
 
 
 def published(cache: Any, pool: Any, prompt: list[int], namespace: Any, found: Any, own: Any) -> tuple[Any, list[int]]:
@@ -179,9 +187,8 @@ PIECES = (
         id="4.2", name="unlock", play=play_unlock,
         cases=[([[1, 2, 3]], [[1, 2, 3]], [0]), (_FORK, [[1, 2, 3, 4, 5]], [0]), (_FORK, _FORK, [0]),
                (_FORK, _FORK, [0, 0]), (_FORK, [[1, 2, 3, 4, 5]] * 2, [0]), ([[1, 2]], [[1, 2], [1, 2]], [0]),
-
                (_DEEP, [[1, 2, 3, 4]], [0]), (_DEEP, [[1, 2], [1, 2, 3, 4]], [1]),
-               (_DEEP, [[1, 2], [1, 2, 3, 4]], [0, 0]), ([[1, 2]], [[9]], [0])],
+               (_DEEP, [[1, 2], [1, 2, 3, 4]], [0, 0]), ([[1, 2]], [[9]], [0]), ([[1, 2]], [], [None])],
         strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3), st.lists(_NUMBER, max_size=3)),
         hints=(
             "It is `lock`, walked in the same direction, with each step undone.",
@@ -210,6 +217,8 @@ PIECES = (
                (5, 1, [([1, 2], None), ([1, 2, 3], "B")]), (2, 4, [([1, 2, 3, 4, 5], None)]),
                (2, 2, [([1, 1], None), 0, ([0, 0], None), 0, ([2, 2, 2, 2], None)]),
                (6, 1, [([1, 2, 3, 4], None), 0, ([5, 6, 7], None)]),
+               (5, 1, [([1, 2], None), 0, ([3, 4], None), 0, ([5, 6, 7], None)]),
+               (4, 1, [([1, 2, 3], None), 0, ([1, 2, 4, 5, 6], None)]),
                (2, 2, [([1, 2, 3, 4], None), 0, ([1, 2, 3, 4], None), ([5], None)])],
         strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
         hints=(

@@ -26,7 +26,7 @@ class Played:
     @property
     def trace(self) -> list[str]:
         """All of it in words, to be compared with that of another answer."""
-        said = [f"{name} {shown(value)}" for frame in self.frames for name, value in frame.seen.items()]
+        said = [f"{name} {_words(value)}" for frame in self.frames for name, value in frame.seen.items()]
         return [*said, type(self.outcome.error).__name__]
 
 
