@@ -40,5 +40,5 @@ def test_without_torch_the_stored_run_is_played_and_says_so(monkeypatch):
     played = live_chat()
     assert str(played).startswith("(torch is not installed: this is a stored run")
     assert [turn.question for turn in played.turns] == list(QUESTIONS)
-    with pytest.raises(ValueError, match="other ones than the stored need torch"):
+    with pytest.raises(ValueError, match="without torch only the stored ones can be asked"):
         live_chat(questions=["Why?"])

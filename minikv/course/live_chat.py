@@ -99,7 +99,7 @@ def _spoken(engine: Any, tokenizer: Any, clock: bool, questions: Sequence[str]) 
 
 def _stored(cache: bool, clock: bool, questions: Sequence[str]) -> LiveChat:
     if tuple(questions) != QUESTIONS:
-        raise ValueError(f"questions are {bounded(list(questions))}: other ones than the stored need torch")
+        raise ValueError(f"questions are {bounded(list(questions))}: without torch only the stored ones can be asked")
     runs = json.loads(asset("live_chat.json").read_text("utf-8"))
     turns = runs[_name(cache, clock)]
     return LiveChat([SpokenTurn(**turn) for turn in turns], is_stored=True)
