@@ -38,7 +38,7 @@ print("the same answers:", answers[0] == answers[1])
 """
 The answers are the same, letter for letter. With the cache, every turn after the first computes little more than its own question: everything before the question was read in an earlier turn.
 
-Now somebody improves the assistant. It should know what time it is, so the instructions begin with it: `It is 09:10.`, and seven minutes later `It is 09:17.` One character in more than two hundred has changed.
+Now somebody improves the assistant. It should know what time it is. So now the instructions begin with `It is 09:10.`, and seven minutes later with `It is 09:17.` One character in more than two hundred has changed.
 """
 
 # %%
@@ -64,7 +64,7 @@ The cache is on, and it saves next to nothing. Few small mistakes cost as much a
 
 ### Step 1: what may be shared
 
-For each token that it reads, a transformer computes a *key* and a *value* in every layer, and later tokens look back at them. Together they are the KV of "KV cache". A token looks back, and never ahead. So its key and value depend on the tokens **up to it**, and on nothing after it. Here is a transformer's attention, small and with random weights, to try that on.
+For each token that it reads, a transformer computes a *key* and a *value* in every layer, and later tokens look back at them. Together they are the KV of "KV cache". A token looks back, and never ahead. So its key and value depend on the tokens **up to it**, and on nothing after it. Here is a transformer's attention, small and with random weights, to try this out.
 """
 
 # %%
@@ -183,7 +183,7 @@ fold("0.c", share, *rows)
 
 # %% [markdown]
 """
-Ben's first turn is cheap because the *instructions* have been read, in Anna's first turn. That is why prefix caches pay even where users never come back.
+Ben's first turn is cheap because the *instructions* have been read, in Anna's first turn. That is why prefix caches pay off even where users never come back.
 
 ### Step 3: count
 

@@ -8,7 +8,7 @@ By the end of this chapter you will have written the two functions with which an
 
 {{time}} **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
 
-Here is where we are going. Slots are handed out together in a **page**, a fixed number of neighboring slots. For each request, a row of the **page table** lists the slots of its tokens, in order. Below, pages have four slots.
+Here is where we are going. Slots are handed out in pages. A **page** is a fixed number of neighboring slots. For each request, a row of the **page table** lists the slots of its tokens, in order. Below, pages have four slots.
 """
 
 # %%
@@ -114,7 +114,7 @@ fold("1.b", [sizes[8], sizes[16]], f"bytes on each GPU, by their number: {sizes}
 
 # %% [markdown]
 """
-Beyond as many GPUs as KV heads, the cache on each of them stops shrinking. More GPUs only make more copies.
+Once there are as many GPUs as KV heads, the cache on each GPU stops shrinking. More GPUs only make more copies.
 
 ### Step 3: what else is on the GPU
 
@@ -197,7 +197,7 @@ fold("1.c", "llama", "\n".join(lines))
 """
 The size of the cache follows from the layers and from what each of them keeps, and not from the number of parameters. In MLA there are no heads to deal out, so every GPU keeps the whole vector.
 
-Keys and values can also be stored in smaller numbers. A floating-point number has its exponent with it. Integers share one scale for each vector, which must be stored, too. So int4 takes a little more than a quarter of 16 bits:
+Keys and values can also be stored in smaller numbers. A floating-point number carries its own exponent. Integers share one scale for each vector, which must be stored, too. So int4 takes a little more than a quarter of 16 bits:
 """
 
 # %%
@@ -292,7 +292,7 @@ def best_page_size(lengths, sizes, most_waste):
 
 #### 1.4 Bug hunt: one page off
 
-`pages` counts exactly. `careless_pages` takes the share of the memory as a float, as engines do ({{engines nano-vllm-fit}}). Find `(memory, percent, taken, page_bytes)` for which the two differ. One page too few is a pity. Can you make it promise one page too *many*?
+`pages` counts exactly. `careless_pages` takes the share of the memory as a float, as engines do ({{engines nano-vllm-fit}}). Find `(memory, percent, taken, page_bytes)` for which the two differ. One page too few only wastes memory. Can you make it promise one page too *many*?
 """
 
 # %%

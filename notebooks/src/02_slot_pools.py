@@ -185,7 +185,7 @@ fold("2.b", ben, draw(pool, owners={"Ben": ben}))
 
 # %% [markdown]
 """
-What is freed last is used first. And in one call?
+The page that was freed last is used first. And what if both come back in one call?
 """
 
 # %%
