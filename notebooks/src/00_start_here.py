@@ -249,7 +249,7 @@ draw(cache, label=as_text)
 """
 ## Play
 
-Two prompts that begin alike are cached below. Type a third one, as text or as numbers, and say how many of its tokens the cache will find. Then look it up.
+Two prompts are in the cache below, and each letter is a token. Type a prompt that finds exactly eight of them; the playground says when you have done it. Then insert prompts of your own.
 
 The model answers other questions, too: `live_chat(questions=["What is a page?", "Who owns a slot?"])`.
 """
@@ -257,7 +257,7 @@ The model answers other questions, too: `live_chat(questions=["What is a page?",
 # %%
 from minikv import playground
 
-playground()
+playground(goal="make a prompt hit 8 tokens")
 
 # %% [markdown]
 """

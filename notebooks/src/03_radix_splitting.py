@@ -108,13 +108,9 @@ class Node:
         self.children = {}  # first token of the child -> the child
 
 
-def one_edge():
-    root = Node([], [])
-    root.children[1] = Node([1, 2, 3, 4, 5], [10, 11, 12, 13, 14], root)
-    return root
-
-
-draw(one_edge())
+root = Node([], [])
+root.children[1] = Node([1, 2, 3, 4, 5], [10, 11, 12, 13, 14], root)
+draw(root)
 
 # %% [markdown]
 """
@@ -152,8 +148,8 @@ Before you run the next cell, say what it will show.
 guess("3.a", "how many tokens are left in the old node after split(node, 3)?", None)
 
 # %%
-root = one_edge()
-leaf = root.children[1]
+root = Node([], [])
+leaf = root.children[1] = Node([1, 2, 3, 4, 5], [10, 11, 12, 13, 14], root)
 upper = split(leaf, 3)
 fold("3.a", len(leaf.tokens), draw(root, new=upper))
 
@@ -287,7 +283,7 @@ def pages_of(tokens, size):
     ]
 
 
-print(pages_of([1, 2, 3, 4, 5, 6], 4), pages_of([1, 2, 3, 9, 5, 6, 7, 8], 4))
+print(pages_of([1, 2, 3, 4, 5, 6], 4))
 
 # %%
 guess("3.d", "how many pages of 4 do these two prompts share?", None)
@@ -377,13 +373,13 @@ draw(cache)
 """
 ## Play
 
-Type prompts as numbers or as text, insert them, ask for them. The tree and the pool show what happens, and each step can be undone.
+One prompt is in the tree, as a single edge. Type a prompt that cuts this edge in one step; the playground says when you have done it. Then go on: type prompts as numbers or as text, insert them, ask for them. Each step can be undone.
 """
 
 # %%
 from minikv import playground
 
-playground()
+playground(goal="cut an edge in one step")
 
 # %% [markdown]
 """
