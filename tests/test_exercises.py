@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 
 import pytest
@@ -18,7 +19,7 @@ from minikv.course.exercises import judge
 from minikv.course.exercises.ch07 import orders
 from minikv.course.exercises.ch08 import finished, let_in
 from minikv.course.exercises.exercise import CHAPTERS, Exercise, Hunt, check, exercises_of, find_exercise
-from minikv.course.exercises.judge import Script
+from minikv.course.exercises.judge import Script, run
 from minikv.course.pieces.piece import pieces_of
 
 ALONE = [path for path in REBUILT if path.stem[:2] not in ("07", "13")]  # those go on with what other cells made
@@ -511,3 +512,21 @@ def test_progress_names_a_chapter_that_is_not_there(chapters):
         progress(chapters)
     with pytest.raises(TypeError, match=r"^chapters are 5: expected their numbers"):
         progress(5)
+
+
+def test_what_an_answer_does_to_python_is_undone():
+    before = dict(vars(builtins)), sys.getrecursionlimit()
+
+    def answer():
+        del builtins.len, builtins.vars
+        builtins.print = None
+        sys.setrecursionlimit(500)
+
+    run(answer, ())
+    assert {name: vars(builtins)[name] for name in before[0]} == before[0]
+    assert sys.getrecursionlimit() == before[1]
+
+
+def test_an_answer_that_prints_without_end_fills_no_memory():
+    printed = run(lambda: [print("x" * 1_000_000) for _ in range(20)], ()).printed
+    assert 0 < len(printed) <= 10_000

@@ -5,17 +5,22 @@ from __future__ import annotations
 import ast
 import itertools
 import re
+import sys
+import types
 
+import numpy as np
 import pytest
 from chapters import REBUILT, WRITTEN, code_cells, code_under, load, markdown
 
+from minikv.course.exercises.judge import TooLong
 from minikv.course.pieces import accepted, begin, check, fold, guess, hint, mine, progress, solution, source
+from minikv.course.pieces.guessing import predictions
 from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
 from minikv.course.pieces.sections import ENGINE, engine_sections, ours, run_section
 from minikv.course.pieces.showing import both_films
-from minikv.course.pieces.trial import judge, known_mistake, reference_world
+from minikv.course.pieces.trial import judge, known_mistake, play, reference_world
 
 PIECES = all_pieces()
 WRONG = [(piece, wrong) for piece in PIECES for wrong in piece.wrong]
@@ -77,6 +82,55 @@ def test_a_wrong_answer_is_caught_and_gets_its_hint(piece, wrong):
     known = known_mistake(piece, world, found.case)
     assert known is not None
     assert known.hint == wrong.hint
+
+
+@pytest.mark.parametrize(
+    ("earlier", "number", "old", "new"),
+    [
+        ("def make(a, b):\n    return Sequence(a, b)", "7.1", "Sequence(tokens", "make(tokens"),
+        ("def walk(a, b):\n    1 / 0\n\n\ndef go(a, b):\n    return walk(a, b)", "3.3", "walk(root", "go(root"),
+        ("", "3.2", "    node, at = root, 0", "    walk.calls = 1\n    node, at = root, 0 * walk.calls"),
+        ("", "3.2", "    node, at = root, 0", "    print('here')\n    node, at = root, 0"),
+    ],
+)
+def test_a_right_answer_may_be_written_in_any_way(earlier, number, old, new, notebook, capsys):
+    notebook.run(earlier)
+    notebook.answer(find_piece(number), find_piece(number).solution.replace(old, new))
+    (said,) = capsys.readouterr().out.splitlines()
+    assert said.startswith(f"✅ {number}")
+
+
+def test_check_puts_nothing_into_a_module_that_the_answer_comes_from(monkeypatch, capsys):
+    module = types.ModuleType("of_somebody")
+    exec(f"def hang(child, parent): ...\n{WRONG_SPLIT}", vars(module))
+    monkeypatch.setitem(sys.modules, "of_somebody", module)
+    monkeypatch.setitem(sys.modules, "__main__", types.ModuleType("__main__"))
+    theirs = module.split
+    given = check("3.1 split", theirs)
+    assert module.split is theirs
+    assert sys.modules["__main__"].split is given is not theirs
+
+
+def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(notebook, capsys, monkeypatch):
+    waits = []
+    monkeypatch.setattr("minikv.course.exercises.judge.MOST_SECONDS", 0.1)
+
+    def watched(*args, **more):
+        played = play(*args, **more)
+        waits.append(played.outcome.error)
+        return played
+
+    monkeypatch.setattr("minikv.course.pieces.trial.play", watched)
+    notebook.answer(find_piece("3.2"), "def walk(root, tokens):\n    while root.children: pass\n    return root, 1")
+    assert capsys.readouterr().out.startswith("❌ 3.2 walk: walk [1]. the length: 1; expected: 0")
+    assert sum(isinstance(error, TooLong) for error in waits) == 1
+
+
+def test_a_cost_that_cannot_be_counted_is_said(notebook, capsys):
+    deep = "def guard(pool, pages, at=0, seen=()):\n    if pool.size > 99:\n        return guard(pool, pages)\n"
+    own = deep + find_piece("2.2").solution.split('"""')[-1].replace("set()", "set(seen)")
+    notebook.answer(find_piece("2.2"), own)
+    assert capsys.readouterr().out.startswith("❌ 2.2 guard: right, but on a large case it ended in RecursionError")
 
 
 @each_piece
@@ -312,7 +366,7 @@ def test_the_next_session_runs_what_is_in_the_file(file, notebook, tmp_path, cap
     fresh = Notebook(tmp_path, chapter=3)
     assert fresh.names["split"].__doc__ == "My own way."
     mine()
-    assert "3.1 split       mine\n3.2 walk        ours" in capsys.readouterr().out
+    assert "3.1 split           mine\n3.2 walk            ours" in capsys.readouterr().out
 
 
 def test_a_piece_of_the_file_that_is_not_right_any_more_is_set_aside(file, notebook, tmp_path, capsys):
@@ -399,6 +453,25 @@ def test_what_the_learner_wrote_into_the_file_is_never_lost(file, notebook, caps
     assert not file.with_name("my_minikv.2.py").exists()
 
 
+@pytest.mark.parametrize("number", ["2.1", "5.1"])
+def test_a_piece_that_classes_call_is_set_aside_as_well(number, file, notebook, tmp_path, capsys):
+    piece = find_piece(number)
+    notebook.answer(piece, piece.solution)
+    text = file.read_text("utf-8")
+    first = piece.solution.splitlines(True)[2]
+    file.write_text(text.replace(first, f"    return None\n{first}", 1), "utf-8")
+    capsys.readouterr()
+    Notebook(tmp_path, chapter=7)
+    assert capsys.readouterr().out.startswith(f"  {number} {piece.name} of my_minikv.py is set aside")
+
+
+def test_a_section_that_exits_is_set_aside(file, notebook, tmp_path, capsys):
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    file.write_text(file.read_text("utf-8").replace("def hang", "raise SystemExit\ndef hang"), "utf-8")
+    Notebook(tmp_path, chapter=3)
+    assert "is set aside, and ours runs: SystemExit" in capsys.readouterr().out
+
+
 def test_a_section_that_no_longer_defines_its_piece_is_set_aside(file, notebook, tmp_path, capsys):
     notebook.answer(find_piece("3.1"), MY_SPLIT)
     file.write_text(file.read_text("utf-8").replace("def split", "def cut"), "utf-8")
@@ -406,7 +479,7 @@ def test_a_section_that_no_longer_defines_its_piece_is_set_aside(file, notebook,
     mine()
     said = capsys.readouterr().out
     assert "is set aside, and ours runs: NotKeptError: the section does not define `split`" in said
-    assert "3.1 split       mine, set aside" in said
+    assert "3.1 split           mine, set aside" in said
 
 
 def test_what_stands_above_the_first_section_is_never_lost(file, notebook, capsys):
@@ -532,6 +605,26 @@ def test_a_prediction_is_closed_until_there_is_a_guess(notebook, capsys):
     assert "You said 5." in repr(fold("3.z", 4))
     progress([])
     assert "0 of 1 predictions right; look again at 3.z" in capsys.readouterr().out
+
+
+def test_a_prediction_may_be_anything(notebook, capsys):
+    for said in ("{[]: 1}", 10**5000, "(" * 100_000, [1, 2], np.array([1, 2]), "a\0"):
+        guess("3.z", "how many?", said)
+        assert "Look at what follows" in repr(fold("3.z", 4))
+
+
+@pytest.mark.parametrize("said", [4, 4.0, "4", " 4.0", np.int64(4)])
+def test_a_number_is_right_in_whatever_form(said, notebook, capsys):
+    guess("3.z", "how many?", said)
+    assert "that is right" in repr(fold("3.z", 4))
+
+
+def test_a_prediction_counts_once_its_answer_is_seen_and_a_new_one_counts_anew(notebook, capsys):
+    for value, seen in ((5, (1, 0)), (None, (0, 0)), (4, (1, 1))):
+        guess("3.z", "how many?", value)
+        assert predictions() == (0, 0)
+        fold("3.z", 4)
+        assert predictions() == seen
 
 
 def test_a_class_of_the_engine_is_shown_as_it_stands_there(notebook):

@@ -28,6 +28,7 @@ from minikv.testing.time_limit import TimeLimit
 from minikv.testing.time_limit import TooLong as TooLong
 
 MOST_SECONDS = 3.0  # for one case; an answer needs thousandths of that
+_MOST_PRINTED = 10_000  # letters that are kept of what a case prints
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _CONTAINERS = (list, dict, set, deque, bytearray)
 _SHORT = reprlib.Repr()
@@ -133,7 +134,8 @@ def run(answer: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
     >>> str(run(max, ([3, 5],))), str(run(max, ([],)))[:10]
     ('5', 'ValueError')
     """
-    saved, limit, said = (sys.stdout, sys.stderr, builtins.input), TimeLimit(MOST_SECONDS), io.StringIO()
+    saved, limit, said = (sys.stdout, sys.stderr, sys.getrecursionlimit()), TimeLimit(MOST_SECONDS), _Output()
+    names = dict(vars(builtins))
     try:
         sys.stdout = sys.stderr = said
         builtins.input = _nobody_answers
@@ -145,8 +147,20 @@ def run(answer: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
     except BaseException as error:  # also SystemExit, and whatever else a learner raises
         return Outcome(error=error, printed=_said(said))
     finally:
-        sys.stdout, sys.stderr, builtins.input = saved
+        builtins.__dict__.update(names)  # even where the answer has deleted `vars`
+        sys.setrecursionlimit(saved[2])
+        sys.stdout, sys.stderr, _ = saved
         limit.stop()
+
+
+class _Output(io.StringIO):
+    """What an answer prints: the beginning is kept, and a loop that prints fills no memory."""
+
+    def write(self, text: str) -> int:
+        """Keep `text` while there is little of it."""
+        if self.tell() < _MOST_PRINTED:
+            super().write(text[:_MOST_PRINTED])
+        return len(text)
 
 
 def _said(output: io.StringIO) -> str:

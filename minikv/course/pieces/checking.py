@@ -6,10 +6,11 @@ import ast
 import contextlib
 import sys
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from minikv.course.exercises.exercise import check as check_exercise
-from minikv.course.exercises.judge import TooLong
+from minikv.course.exercises.judge import TooLong, run
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces.guessing import forget_guesses
 from minikv.course.pieces.mine import keep, recalled, world_with
@@ -51,9 +52,12 @@ def begin(chapter: int, namespace: World) -> None:
 def _recall(piece: Piece, text: str, namespace: World) -> None:
     """Let a piece of the learner's file run, if it is still right."""
     try:
-        found = judge(piece, world_with(piece.name, text, namespace), thorough=False).parting
+        world = world_with(piece.name, text, namespace)
+        found = judge(piece, world_for(piece, world[piece.name], world), thorough=False).parting
         why = found.words if found else ""
-    except Exception as error:  # a section that was edited by hand may do anything
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a section that was edited by hand may do anything
         why = f"{type(error).__name__}: {error}"
     if why:
         _aside.add(piece.id)
@@ -99,7 +103,7 @@ def check(label: str, answer: Any = None) -> Any:
         display_film(verdict.film)
     if verdict.mark != NOT_ATTEMPTED:
         remember(piece.id, verdict.mark)
-    namespace[piece.name] = _accepted.get(piece.id) or ours(piece.id, namespace)
+    namespace[piece.name] = _accepted[piece.id] if piece.id in _accepted else ours(piece.id, namespace)
     return namespace[piece.name]
 
 
@@ -117,9 +121,12 @@ def _check_another(label: Any, answer: Any) -> Any:
 
 
 def _namespace_of(answer: Any) -> World:
-    """The globals that an answer was written in; those of the notebook where it has none."""
-    found: World = getattr(answer, "__globals__", None) or vars(sys.modules["__main__"])
-    return found
+    """The globals that an answer was written in; those of the notebook where it has none, or comes from a module."""
+    found, notebook = getattr(answer, "__globals__", None), vars(sys.modules["__main__"])
+    if not isinstance(found, dict):
+        return notebook
+    home = sys.modules.get(str(found.get("__name__")))
+    return notebook if home is not None and vars(home) is found else found
 
 
 def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
@@ -127,6 +134,7 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
         kind = "nothing" if answer is None else f"a value of type {type(answer).__name__}"
         words = f'you passed {kind}: pass the function itself, as in check("{piece.id} {piece.name}", {piece.name})'
         return Verdict(WRONG, words)
+    namespace = getattr(answer, "__globals__", namespace)  # of its module, where it comes from one
     world = world_for(piece, answer, namespace, _accepted)
     found = judge(piece, world)
     if found.is_inconstant:
@@ -146,8 +154,10 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
     words = f"right in {found.cases} cases"
     if piece.cost is None:
         return words
-    mine = piece.cost.count(world)
-    ours_takes = piece.cost.count(world_for(piece, ours(piece.id, world), world))
+    counted = run(partial(piece.cost.count, world), ())
+    if counted.error is not None:
+        return f"right, but on a large case it ended in {counted}"
+    mine, ours_takes = counted.value, piece.cost.count(world_for(piece, ours(piece.id, world), world))
     if mine > piece.cost.most * ours_takes:
         return f"right, but it costs too much; {piece.cost.unit}: {mine}, ours {ours_takes}. Hint: {piece.cost.why}"
     return f"{words}; {piece.cost.unit}: {mine}, ours {ours_takes}"

@@ -17,6 +17,7 @@ from minikv.course.pictures.svg import svg_size
 
 _guesses: dict[str, Any] = {}
 _missed: dict[str, str] = {}
+_met: set[str] = set()  # predictions that were right
 
 
 def guess(label: str, question: str, value: Any = None) -> None:
@@ -28,6 +29,8 @@ def guess(label: str, question: str, value: Any = None) -> None:
     🔮 3.9 noted: 4. Run the next cell.
     """
     name = str(label).split()[0]
+    _missed.pop(name, None)
+    _met.discard(name)
     if value is None or value is ...:
         _guesses.pop(name, None)
         print(f"🔮 {name} {question} Put your answer in place of None, then run the next cell.")
@@ -40,6 +43,7 @@ def forget_guesses() -> None:
     """Begin anew, as a notebook does."""
     _guesses.clear()
     _missed.clear()
+    _met.clear()
 
 
 def missed() -> dict[str, str]:
@@ -48,12 +52,12 @@ def missed() -> dict[str, str]:
 
 
 def predictions() -> tuple[int, int]:
-    """How many predictions were made in this session, and how many of them were right.
+    """How many predictions have met their answers in this session, and how many of them were right.
 
     >>> forget_guesses(); predictions()
     (0, 0)
     """
-    return len(_guesses), len(_guesses) - len(_missed)
+    return len(_met) + len(_missed), len(_met)
 
 
 def fold(label: str, answer: Any, *things: Any) -> Folded:
@@ -77,10 +81,12 @@ class Folded:
         self.verdict = "" if guessed is None else self._compared(guessed)
 
     def _compared(self, guessed: Any) -> str:
-        said = [guessed, _as_value(guessed)]
-        if any(agree(value, self.answer) for value in said) or _as_text(guessed) == _as_text(self.answer):
+        said, answer = [_whole(guessed), _whole(_as_value(guessed))], _whole(self.answer)
+        if any(agree(value, answer) for value in said) or _as_text(guessed) == _as_text(self.answer):
             _missed.pop(self.label, None)
+            _met.add(self.label)
             return f"You said {shown(guessed)}, and that is right."
+        _met.discard(self.label)
         _missed[self.label] = shown(self.answer)
         return f"You said {shown(guessed)}. Look at what follows: what happened that you did not expect?"
 
@@ -101,13 +107,21 @@ def _as_value(guessed: Any) -> Any:
     """What a guess stands for that was written as text."""
     try:
         return ast.literal_eval(guessed) if isinstance(guessed, str) else guessed
-    except (SyntaxError, ValueError):
+    except Exception:  # it is no value: braces around a list, or a thousand brackets
         return guessed
+
+
+def _whole(value: Any) -> Any:
+    """4 for 4.0: a prediction may be either."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _as_text(value: Any) -> str:
     """A value as it is compared: "20%" is 20, and a full stop behind an answer is no part of it."""
-    return str(value).strip().rstrip(" .%").lower()
+    try:
+        return str(value).strip().rstrip(" .%").lower()
+    except Exception:  # a number of too many digits, or a learner's own `__str__`
+        return shown(value)
 
 
 def _text(thing: Any) -> str:

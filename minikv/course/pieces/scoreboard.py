@@ -60,7 +60,7 @@ class Scoreboard:
             ("tokens computed", [f"{score.computed:,}" for score in scores]),
             ("steps to the first token", [" ".join(map(str, score.first_token)) for score in scores]),
         ]
-        wide = max(len(cell) for _, cells in rows for cell in cells)
+        wide = max((len(cell) for _, cells in rows for cell in cells), default=0)
         lines = [f"{name:24}" + "".join(f"  {cell:>{wide}}" for cell in cells) for name, cells in rows]
         return "\n".join([*lines, f"the same answers: {'yes' if self.agree else 'no'}"])
 

@@ -62,7 +62,7 @@ class CacheShell:
     def root_of(self, namespace: Hashable, keep: bool = False) -> Any:
         """The root of a namespace; a new one is kept if asked for."""
         require_hashable(namespace)
-        root = self.roots.get(namespace) or type(self.roots[None])([], [])
+        root = self.roots[namespace] if namespace in self.roots else type(self.roots[None])([], [])
         if keep:
             self.roots[namespace] = root
         return root

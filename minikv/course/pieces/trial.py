@@ -60,6 +60,9 @@ def world_for(piece: Piece, answer: Any, others: World, accepted: World | None =
     They are the accepted ones, or else ours, so a `walk` that is half done does not make `insert` wrong.
     """
     world = dict(others)
+    for name, value in others.items():
+        if type(value) is FunctionType and value.__globals__ is others:
+            world[name] = rebound(value, world)
     given(world, *classes_for(piece))
     if "Node" in others:
         world["Node"] = others["Node"]
@@ -81,6 +84,7 @@ def rebound(answer: Any, world: World) -> Any:
         return answer
     made = FunctionType(answer.__code__, world, answer.__name__, answer.__defaults__)
     made.__kwdefaults__ = answer.__kwdefaults__
+    vars(made).update(vars(answer))
     return made
 
 
@@ -168,9 +172,18 @@ def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
 
 
 def known_mistake(piece: Piece, world: World, case: Any) -> WrongAnswer | None:
-    """The stored wrong answer that does what the one in `world` does, on `case` and on every hand-picked one."""
-    cases = [case, *piece.cases]
-    mine = [play(piece, world, each).trace for each in cases]
+    """The stored wrong answer that does what the one in `world` does, on `case` and on the hand-picked ones.
+
+    Those from the first on that does not end are not compared.
+    """
+    cases, mine = [case, *piece.cases], list[list[str]]()
+    for each in cases:
+        played = play(piece, world, each)
+        if isinstance(played.outcome.error, TooLong):
+            break  # each further case may take as long
+        mine.append(played.trace)
+    if not mine:
+        return None
     for wrong in piece.wrong:
         theirs = reference_world(piece)
         theirs.update(run_section(wrong.section, theirs, "<wrong>"))
