@@ -162,7 +162,7 @@ lock = check("4.1 lock", lock)
 """
 #### 4.2 You write: `unlock`
 
-Undo what `lock` did: count one lock less on each node of the path, and call `cache.expose(...)` with each node whose count has just become 0. A count below 0 would be a mistake made elsewhere. Don't hide it: keep counting, and expose nothing.
+Undo what `lock` did: count one lock fewer on each node of the path, and call `cache.expose(...)` with each node whose count has just become 0. A count below 0 would be a mistake made elsewhere. Don't hide it: keep counting, and expose nothing.
 """
 
 

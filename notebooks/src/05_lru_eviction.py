@@ -20,7 +20,7 @@ with minikv.record(cache, pool) as film:
     cache.insert([1, 2, 3, 4], pool.alloc(4))
     shared = cache.match_prefix([1, 2, 5])
     cache.insert([1, 2, 5], [*shared.slots, *pool.alloc(1)])
-    cache.lock(ben.handle)
+    cache.lock(ben)
     for _ in range(3):
         pool.free(cache.evict(1))
 film.player()
@@ -31,7 +31,7 @@ film.player()
 
 Memory is full, and something must go. Chapter 04 told you what may *not* go: everything that is locked. From the rest you have to choose a **victim**. Nobody knows what will be asked for next, so you guess: what was used longest ago will probably not be needed soon. This guess is called **LRU**, for *least recently used*.
 
-The obvious way is to keep all nodes in one list. A node that is used moves to the end of the list, and the first node is thrown out. Let's try that on the trie of chapter 03, with one token on each edge. To keep the code short, a node is known by its prefix: `(7, 1, 2)` hangs below `(7, 1)`.
+The obvious way is to keep all nodes in one list. A node that is used moves to the end of the list, and the first node is thrown out. Let's try that on the trie of chapter 03, with one token on each edge. To keep the code short, a node is identified by its prefix: `(7, 1, 2)` hangs below `(7, 1)`.
 """
 
 # %%
@@ -182,7 +182,7 @@ Think of the ghosts. A parent must not go before its child, so the parent must s
 
 #### 5.3 You write: `touch`
 
-Go up from `node` and move each node to the end of the ring. Two kinds of nodes stay out: a locked node, because it may not be evicted, and the root, because it holds nothing. The root is the node without a parent. A node that was made just now is in no ring yet. It comes in here.
+Go up from `node` and move each node to the end of the ring. Two kinds of nodes stay out: a locked node, because it may not be evicted, and the root, because it holds nothing. The root is the node without a parent. A node that was made just now is in no ring yet; `touch` brings it in.
 """
 
 
@@ -206,7 +206,7 @@ cache = RadixCache()
 cache.insert([1, 2, 3, 4], [0, 1, 2, 3])
 ben = cache.insert([5, 6], [4, 5])
 cache.insert([1, 2, 7, 8], [0, 1, 6, 7])
-cache.lock(ben.handle)
+cache.lock(ben)
 turn = {tuple(tokens): at for at, tokens in enumerate(order(cache.ring), start=1)}
 draw(cache, label=lambda node: f"{node}, place {turn.get(tuple(node), 'none')}")
 
@@ -256,7 +256,7 @@ fold("5.c", sum(parents), f"of {len(parents)} victims")
 """
 <details><summary>Why</summary>
 
-Not one. The search for a leaf has become one step, `ring.newer`, and no ghost can come to be.
+Not one. The search for a leaf has become one step, `ring.newer`, and there are no ghosts any more.
 
 </details>
 
@@ -354,7 +354,7 @@ fold("5.d", freed, f"the ring before, oldest first: {ring}", draw(cache))
 
 What Ben matched is new again. Anna's tail `[4]` was not used, and it keeps its old place. One slot was not enough, so the stranger's prompt followed, whole.
 
-It is easy to get this wrong, and nothing crashes when you do. The notebook from which this course grew {{engines notebook-split-time}}, before it notes the use, and so throws out what Ben has just asked for. So did mini-sglang: {{engines mini-sglang-124}}. SGLang errs on the other side. Its split {{engines sglang-split-time}}, so the tail that nobody asked for outlives the stranger's prompt.
+It is easy to get this wrong, and nothing crashes when you do. The notebook from which this course grew {{engines notebook-split-time}}, before it notes the use, and so throws out what Ben has just asked for. So did mini-sglang: {{engines mini-sglang-124}}. SGLang errs in the other direction. Its split {{engines sglang-split-time}}, so the tail that nobody asked for outlives the stranger's prompt.
 
 </details>
 
@@ -367,9 +367,9 @@ guess("5.e", "whose prompt goes, Ben's or Anna's? Write a name", None)
 # %%
 cache = RadixCache()
 ben = cache.insert([7, 8, 9], [0, 1, 2])
-cache.lock(ben.handle)
+cache.lock(ben)
 cache.insert([1, 2, 3, 4], [3, 4, 5, 6])
-cache.unlock(ben.handle)
+cache.unlock(ben)
 freed = cache.evict(1)
 fold("5.e", "Ben" if 0 in freed else "Anna", f"slots {list(freed)} went", draw(cache))
 

@@ -75,7 +75,7 @@ A **policy** is a rule that says which leaf goes first. `RadixCache(policy=...)`
 - *priority*: the leaf for which the caller gave the lowest number.
 - *slru*, for *segmented*: leaves that were used once go before leaves that were used again. Exercise 5.5 builds it from two rings.
 
-Where a rule says that two leaves are equal, *lfu*, *priority* and *slru* fall back on the last use. All but *lru* are a sort key: the leaf with the smallest key goes first. Here is one of them, whole.
+Where a rule says that two leaves are equal, *lfu*, *priority* and *slru* fall back on the last use. Each of them but *lru* is a sort key: the leaf with the smallest key goes first. Here is one of them, whole.
 """
 
 # %%
@@ -116,7 +116,7 @@ Three letters have six orders, and the seven policies use five of them: they rea
 
 ### Step 2: four kinds of traffic
 
-Only traffic can say which guess is good. Here are four kinds, made up and small enough to reason about. In the *chat*, twelve people speak in any order, and each turn brings all that was said before and something new; a conversation begins with one of four instructions. The *favorites* are twenty prompts, some of which are asked for much more often than others. The *loop* you know. In *once*, five prompts are used twice, then fifteen come that are never seen again, and then the five come back.
+Only traffic can say which guess is good. Here are four kinds, made up and small enough to reason about. In the *chat*, twelve people speak in random order, and each turn brings all that was said before and something new; a conversation begins with one of four instructions. The *favorites* are twenty prompts, some of which are asked for much more often than others. You know the *loop*. In *once*, five prompts are used twice, then fifteen come that are never seen again, and then the five come back.
 """
 
 
@@ -161,11 +161,11 @@ fold("13.c", best, "\n".join(lines))
 """
 <details><summary>Why</summary>
 
-*mru* looks mad, but what was used a moment ago is what a loop will need last.
+*mru* looks absurd, but what was used a moment ago is what a loop will need last.
 
 </details>
 
-No policy wins everywhere. In *once*, *lru* forgets the five prompts that come back, because fifteen strangers were newer; *lfu* and *slru* keep what was used twice. In the chat, the people who are still talking were heard not long ago, and *lru* and *fifo* are far ahead of *lfu*. (Nobody gave a priority here, so *priority* is *lru*.)
+No policy wins everywhere. In *once*, *lru* forgets the five prompts that come back, because fifteen strangers were newer; *lfu* and *slru* keep what was used twice. In the chat, the people who are still talking spoke not long ago, and *lru* and *fifo* are far ahead of *lfu*. (Nobody gave a priority here, so *priority* is *lru*.)
 
 ### Step 3: whole leaves, or pages?
 

@@ -68,7 +68,7 @@ def play_unlock(world: World, case: Any) -> Iterator[Shot]:
         if turn is None:
             node = next(iter(preorder(cache.roots[None])))
             world["unlock"](cache, node)
-            yield Shot(f"unlock {edge(node)}, which nobody locked", state(cache), cache)
+            yield Shot(f"unlock {told(path_tokens(node))}, which nobody locked", state(cache), cache)
             return
         if not held:
             break

@@ -102,7 +102,7 @@ class CacheShell:
         self.held[handle] = self.held.get(handle, 0) + 1
 
     def give_receipt_back(self, handle: Handle) -> None:
-        """Note one lock less on `handle`, which must hold one."""
+        """Note one lock fewer on `handle`, which must hold one."""
         self._require(handle, held=True)
         self.held[handle] -= 1
         if not self.held[handle]:
