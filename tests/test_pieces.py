@@ -133,6 +133,19 @@ def test_a_cost_that_cannot_be_counted_is_said(notebook, capsys):
     assert capsys.readouterr().out.startswith("❌ 2.2 guard: right, but on a large case it ended in RecursionError")
 
 
+def test_the_hint_about_an_error_is_not_given_for_another_error_of_its_kind():
+    piece = find_piece("8.3")
+    (deque,) = (wrong for wrong in piece.wrong if "deque" in wrong.mistake)
+    hints = []
+    for name in ("appendleft", "push"):
+        world = reference_world(piece)
+        section = deque.section._replace(text=deque.section.text.replace(".appendleft(", f".{name}("))
+        world.update(run_section(section, world, "<wrong>"))
+        known = known_mistake(piece, world, piece.cases[0])
+        hints.append(known.hint if known else None)
+    assert hints == [deque.hint, None]
+
+
 @each_piece
 def test_a_piece_has_a_ladder_of_hints_and_hints_that_differ(piece):
     assert 2 <= len(piece.hints) <= 4

@@ -27,7 +27,7 @@ class Played:
     def trace(self) -> list[str]:
         """All of it in words, to be compared with that of another answer."""
         said = [f"{name} {_words(value)}" for frame in self.frames for name, value in frame.seen.items()]
-        return [*said, type(self.outcome.error).__name__]
+        return [*said, str(self.outcome) if self.outcome.error else "no error"]
 
 
 @dataclass(frozen=True)
