@@ -4,11 +4,11 @@
 
 By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It stands on your pool, tree, locks and eviction. Three functions are missing, about twenty lines. In chapter 08 a language model runs on them.
 
-**After this chapter you will be able to** *follow* each page of a request from the pool and back, *publish* what a request has computed while it still runs, and *find* the order of two requests that breaks a careless manager.
+**After this chapter you will be able to** *follow* each page of a request out of the pool and back, *publish* what a request has computed while it still runs, and *find* the order of two requests that breaks a careless manager.
 
 {{time}} **Needs** chapters 02 to 05. **New words** checkpoint, duplicate, tail, abort, interleaving.
 
-Here is where we are going: two prompts that share three tokens. Step through their lives, and watch whose each page is.
+Here is where we are going: two prompts that share three tokens. Step through their lives, and watch who owns each page.
 """
 
 # %%
@@ -91,7 +91,7 @@ source(CacheManager)
 
 # %% [markdown]
 """
-(`require` refuses a request that does not run. `make_room` evicts if the pool has too few pages, as `admit` does.)
+(`ManagerShell` has the rest. `prompt` checks the tokens, and `started` numbers the request. `advance` says that tokens were computed. `require` refuses a request that does not run. `make_room` evicts if the pool has too few pages, as `admit` does.)
 
 #### 7.1 You write: `start`
 
@@ -137,11 +137,15 @@ fold("7.a", manager.pool.num_free - before)
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 His own pages go back, computed or not. The last one goes too, although only half of it was used: a page has one owner. The first two are the cache's. And he has to give back something that is not a page: his lock.
+
+</details>
 
 ### Step 2: publish while it runs
 
-A **checkpoint** publishes what is computed while the request runs on. (A folder of weights is called a checkpoint too. That is another matter.) It hands the computed whole pages to `insert`, which says how many tokens were there already: its `prefix_length`, here called `there`. That cuts the row into new regions:
+A **checkpoint** publishes what is computed while the request runs on. (A folder of weights is called a checkpoint too. That is another matter.) It hands the computed whole pages to the cache's `insert`. The `prefix_length` of what that returns says how many tokens were there already; we call it `there`. That cuts the row into new regions:
 
 | tokens | whose they are | what happens to their pages |
 |---|---|---|
@@ -156,7 +160,7 @@ Freeing the duplicates is the dangerous part. At every token, the request reads 
 
 #### 7.2 You write: `checkpoint`
 
-Publish the whole pages that are computed, under the request's `namespace`. Then read all of them from the cache: `acquire` the same tokens, write the match's pages into the row, free the duplicates, and give the old lock back. At the end `handle` is the new match, and `shared` is its length. The manager calls `checkpoint` only if there is something new to publish.
+Publish the whole pages that are computed, under the request's namespace (`insert` and `acquire` take it by name, `namespace=...`). Then read all of them from the cache: `acquire` the same tokens, write the match's pages into the row, free the duplicates, and give the old lock back. At the end `handle` is the new match, and `shared` is its length. The manager calls `checkpoint` only if there is something new to publish.
 """
 
 
@@ -194,11 +198,17 @@ fold("7.b", ben.row, "before:", before, "after:", draw(manager, ben))
 
 # %% [markdown]
 """
-Ben reads Anna's pages, which are the cache's now, and his own last page. His duplicates, pages 3 and 4, are free. mini-sglang frees them and leaves the row as it was: {{engines mini-sglang-142}}. No test of a single request can find that.
+<details><summary>Why</summary>
+
+Ben reads Anna's pages, which are the cache's now, and his own last page. His duplicates, pages 3 and 4, are free.
+
+</details>
+
+mini-sglang frees the duplicates and leaves the row as it was: {{engines mini-sglang-142}}. No test of a single request can find that.
 
 ### Step 3: one way out
 
-A request can end well: it *finishes*. It can also end badly: the reader hangs up, or something fails. That is an **abort**, and it publishes nothing more. It is tempting to write out each way to end by itself. SGLang once did, and in SGLang-JAX, which had the same code, two of those ways freed the same last slot of a request ([sglang-jax#982](https://github.com/sgl-project/sglang-jax/pull/982)). One function does it now: {{engines sglang-12224}}.
+A request can end well: it *finishes*. It can also end badly: the user hangs up, or something fails. That is an **abort**, and it publishes nothing more. It is tempting to write each way to end separately. SGLang once did, and in SGLang-JAX, which had the same code, two of those ways freed the same last slot of a request ([sglang-jax#982](https://github.com/sgl-project/sglang-jax/pull/982)). One function does it now: {{engines sglang-12224}}.
 
 Look at `finish` and `abort` in the class above. A finish is a checkpoint, and then the same way out as an abort.
 
@@ -233,9 +243,13 @@ fold("7.c", manager.pool.num_free - before)
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 His first two pages are duplicates by then, and the third is his tail.
 
-What if Ben's reader hangs up in the moment in which he finishes? Then `abort` comes after `finish`, and his pages may be somebody else's by now. That is why `require` asks whether the request still runs, before anything is touched.
+</details>
+
+What if Ben hangs up just as his request finishes? Then `abort` comes after `finish`, and his pages may be somebody else's by now. That is why `require` asks whether the request still runs, before anything is touched.
 
 ## The same in `minikv`
 
@@ -351,7 +365,11 @@ fold("7.d", found.broken.interruptions, found)
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Without an interruption the second request finds the shared tokens in the cache, so nothing is computed twice, and there are no duplicates. One interruption is enough: a whole life of the other, at the wrong moment. (There is a column for each request, and time runs downward.)
+
+</details>
 
 The harm comes two steps after the mistake, and its message names neither the checkpoint nor the row. With `check` after each step, the explorer stops where the mistake was made. And your manager?
 """
@@ -396,7 +414,7 @@ Slot 0 stands there twice: the request was given its own first page again, for t
 
 #### Plant your own mistake
 
-Here are two more careless managers, with pages of two tokens, so that there is a tail. Only the audit notices them. Why does the canary see nothing? Change one of them, or write a worse one, and let the explorer find it.
+Here are two more careless managers, with pages of two tokens, so that there is a tail. Only the audit notices them. Why does the canary see nothing? Then change one of them, or write a worse one, and let the explorer find it.
 """
 
 
@@ -428,6 +446,12 @@ for kind in (TailForgotten, LockForgotten):
 
 # %% [markdown]
 """
+<details><summary>Why the canary sees nothing</summary>
+
+Nobody reads anything wrong. One manager loses a page for good, and the other leaves a lock that nobody will ever give back, so its pages can never be evicted. The canary looks at what is read, and only the audit counts owners and locks.
+
+</details>
+
 ## More to try
 
 #### 7.4 Design: every order
@@ -592,7 +616,7 @@ for chunk in (6, 3):
 
 # %% [markdown]
 """
-Twelve days later one commit moved the publishing behind the computation: {{engines nano-vllm-checkpoint}}. The price is what the eight readers paid above: two requests of one step that share a prefix no longer find each other. vLLM still publishes {{engines vllm-checkpoint}}, but only the blocks that the step at hand fills. So the rule is: publish what is computed, or what no reader can read before it is.
+Twelve days later one commit moved the publishing behind the computation: {{engines nano-vllm-checkpoint}}. The price is what the eight readers paid above: two requests of one step that share a prefix no longer find each other. vLLM still publishes {{engines vllm-checkpoint}}, but only the blocks that the step at hand fills. So the rule is: publish what is computed, or what nobody can read before it is computed.
 
 **Duplicates.** vLLM and nano-vllm do not look for them. Of two equal blocks, in vLLM {{engines vllm-no-dedup}}; in nano-vllm {{engines nano-vllm-no-dedup}}.
 
@@ -605,7 +629,7 @@ Between two steps every page has one owner: the pool, the cache, or one request.
 **Check yourself**
 
 1. Why may a prompt not be published when it is admitted?
-2. Two requests with the same prompt run one after the other. Why is there a duplicate all the same?
+2. Two requests with the same prompt run one after the other. Why can there be a duplicate all the same?
 3. From chapter 04: why is the match locked before anybody looks for room?
 4. From chapter 05: which node does your `evict` take first, and why has it no children?
 

@@ -121,7 +121,7 @@ source(SlotAttention)
 
 # %% [markdown]
 """
-What if a row of slots is wrong? Four tokens lie in slots 0, 1, 9 and 5, and the last two of them ask. We read through the right row, then with the first two slots the wrong way round, and then with slot 7, into which nobody ever computed anything.
+What if a row of slots is wrong? Four tokens lie in slots 0, 1, 9 and 5, and the last two of them ask. We read through the right row, then with the first two slots the wrong way round, and then with slot 7, which nobody ever wrote to.
 """
 
 # %%
@@ -139,7 +139,13 @@ fold("8.a", "yes" if same[1] else "no", f"right row, turned, wrong slot: {same}"
 
 # %% [markdown]
 """
-The wrong order goes unnoticed, because a sum has no order! So a model writes the position *into the key*: ours turns each key by an angle that grows with its position (this is called RoPE) before storing it. And from the second layer on, a key is made of everything that its token has seen. So a stored key is good for one position behind one prefix, which is what a tree of prefixes promises. The wrong slot is worse: another result, and no error.
+<details><summary>Why</summary>
+
+The wrong order goes unnoticed, because a sum has no order! That is why a model writes the position into the key. The wrong slot is worse: another result, and no error.
+
+</details>
+
+A key says more than which token it belongs to. Before storing it, our model turns it by an angle that grows with its position (this is called RoPE), so the position is *in the key*. And from the second layer on, a key is made of everything that its token has seen. So a stored key is good for one position behind one prefix, which is what a tree of prefixes promises.
 
 ### Step 2: prefill and decode are the same thing
 
@@ -156,7 +162,11 @@ fold("8.b", computed, f"the same 32 tokens as before: {found == answer}")
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 One less than the sum, because the last token is sampled and never computed.
+
+</details>
 
 ### Step 3: many at once
 
@@ -164,7 +174,7 @@ A step of the model reads all its weights (of the table of embeddings only the r
 
 But a step must not take too long. Suppose that three requests decode, and somebody sends a prompt of 500 tokens. Computed in one step, it would keep three people waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, each behind the ones before. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
 
-Who gets how much of the budget is a second decision, and here is what it can do. In July 2026 the operators of a chat service looked at their SGLang server. About 360 prompts arrived each minute and were read in chunks. In fifteen busy minutes the server ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: behind each chunk stands the next. mini-sglang and nano-vllm have the same rule (the table at the end links the lines). Of these four engines, only vLLM takes "{{engines vllm-first}}" by default.
+Who gets how much of the budget is a second decision, and here is what it can do. In July 2026 the operators of a chat service looked at their SGLang server. About 360 prompts arrived each minute and were read in chunks. In fifteen busy minutes the server ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: behind each chunk came the next. mini-sglang and nano-vllm have the same rule (the table at the end links the lines). Of these four engines, only vLLM takes "{{engines vllm-first}}" by default.
 
 You do as vLLM does: **decoding requests first, and what is left of the budget goes to the prompts.**
 
@@ -201,11 +211,11 @@ fold("8.c", len(shares), f"first {shares[0]}, last {shares[-1]}")
 """
 ### Step 4: when there is no room
 
-A request that decodes needs a slot for each token that it says. If none is free, and nothing can be evicted, somebody has to go. It is the *youngest* request, so the oldest one always gets on, and in the end all of them finish. It gives back its slots and waits again, at the *front* of the line. This is **preemption**. Later it computes again what it had, except what the cache still holds by then. That is why its sequence ends with `finish`, which publishes, and not with `abort`.
+A request that decodes needs a slot for each token that it says. If none is free, and nothing can be evicted, somebody has to go. It is the *youngest* request, so the oldest one always makes progress, and in the end all of them finish. It gives back its slots and waits again, at the *front* of the line. This is **preemption**. Later it computes again what it had, except what the cache still holds by then. That is why its sequence ends with `finish`, which publishes, and not with `abort`.
 
 #### 8.3 You write: `preempt`
 
-`scheduler.running` and `scheduler.waiting` are lists of requests in the order in which they came. `scheduler.manager` is your manager, and `request.sequence` is the request's sequence in it, or `None` while the request waits. Move the youngest running request to the front of the waiting, and return it.
+`scheduler.running` and `scheduler.waiting` are lists of requests in the order in which they came. `scheduler.manager` is your manager, and `request.sequence` is the request's sequence in it, or `None` while the request waits. End the sequence of the youngest running request, move the request to the front of `waiting`, and return it.
 """
 
 
@@ -219,7 +229,7 @@ preempt = check("8.3 preempt", preempt)
 
 # %% [markdown]
 """
-Three requests come with 4 tokens each, and each of them says 12. `CanaryModel` takes the place of the model: it computes fingerprints, and raises an error when the slots of a row do not hold one prefix.
+Three requests come with prompts of 4 tokens that share nothing, and each of them says 12. `CanaryModel` takes the place of the model: it computes fingerprints, and raises an error when the slots of a row do not hold one prefix.
 """
 
 # %%
@@ -244,11 +254,17 @@ fold("8.d", min(slots for slots in went if not went[slots]), words)
 
 # %% [markdown]
 """
-15 for each request, as the last token needs no slot. With a third of that, every answer is still the same. What it costs is work: some tokens are computed twice.
+<details><summary>Why</summary>
+
+15 for each request: 4 for its prompt and 11 for its answer, as the last token needs no slot.
+
+</details>
+
+However few the slots, every answer is the same. What preemption costs is work: some tokens are computed twice.
 
 ## The same in `minikv`
 
-`Engine` is the loop around your pieces: schedule, compute, sample, update. `Scheduler` around your `schedule` and `preempt` is the package's, and says which waiting request comes in.
+`Engine` is the loop around your pieces: schedule, compute, sample, update. `Scheduler` around your `schedule` and `preempt` is the package's, and decides which waiting request comes in.
 """
 
 # %%
@@ -338,7 +354,7 @@ guess("8.e", "does any token of the answers change? 'yes' or 'no'", None)
 # %%
 without = talk(engine_of(own, PACKAGES, prefix_cache=minikv.NoCache(16)))
 changed = [turn.tokens for turn in cached] != [turn.tokens for turn in without]
-# the prompt, and all but the last token of the answer, which are taken off here
+# computed: the prompt, and all but the last token of the answer; take those off
 sides = (without, cached)
 work = [[turn.computed - turn.generated + 1 for turn in side] for side in sides]
 saved = 1 - sum(work[1]) / sum(work[0])
@@ -364,7 +380,7 @@ minikv.scoreboard(sides, talk)
 
 # %% [markdown]
 """
-Both compute exactly the same tokens. The package looks things up less often, because its `checkpoint` goes on from where the last one ended. It visits fewer nodes, because it joins those that have a single child. And it compares a whole edge of packed bytes in one call.
+Both compute exactly the same tokens. The package looks things up less often and compares fewer tokens, because its `checkpoint` goes on from where the last one ended. It visits fewer nodes, because it joins a node with its only child.
 
 ### Prefill first, and who starves
 
@@ -528,7 +544,13 @@ fold("8.g", "yes" if same else "no", "\n".join(lines))
 
 # %% [markdown]
 """
-Each sum is rounded, and the rounding depends on the order. So a cache may change a token when three things meet: the two likeliest are tied to within rounding, the sums are done in another order, and sampling takes the larger one, however little larger. In 32 or 64 bits that is rare. In bf16, the 16-bit numbers of most GPUs, those between 16 and 32 stand 0.125 apart, so two logits near 20 that differ by less than 0.06 are often the same number, or swapped. It happens without a cache too: another batch size changes the order as well.
+<details><summary>Why</summary>
+
+Each sum is rounded, and the rounding depends on the order. So behind a prefix the other answer wins, by the last digit.
+
+</details>
+
+A cache may change a token when three things meet: the two likeliest are tied to within rounding, the sums are done in another order, and sampling takes the larger one, however little larger. In 32 or 64 bits that is rare. In bf16, the 16-bit numbers of most GPUs, those between 16 and 32 stand 0.125 apart, so two logits near 20 that differ by less than 0.06 are often the same number, or swapped. It happens without a cache too: another batch size changes the order as well.
 
 And the *model* must be the same. With new weights, or with an adapter, every slot holds the keys and values of another model. That is what namespaces are for (chapter 03).
 
