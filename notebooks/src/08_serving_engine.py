@@ -141,7 +141,7 @@ fold("8.a", "yes" if same[1] else "no", f"right row, turned, wrong slot: {same}"
 """
 <details><summary>Why</summary>
 
-The wrong order goes unnoticed, because a sum has no order! That is why a model writes the position into the key. The wrong slot is worse: another result, and no error.
+The wrong order goes unnoticed, because a sum has no order! The wrong slot is worse: another result, and no error.
 
 </details>
 
@@ -174,7 +174,7 @@ A step of the model reads all its weights (of the table of embeddings only the r
 
 But a step must not take too long. Suppose that three requests decode, and somebody sends a prompt of 500 tokens. Computed in one step, it would keep three people waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, each behind the ones before. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
 
-Who gets how much of the budget is a second decision, and here is what it can do. In July 2026 the operators of a chat service looked at their SGLang server. About 360 prompts arrived each minute and were read in chunks. In fifteen busy minutes the server ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: behind each chunk came the next. mini-sglang and nano-vllm have the same rule (the table at the end links the lines). Of these four engines, only vLLM takes "{{engines vllm-first}}" by default.
+Who gets how much of the budget is a second decision, and here is what it can do. In July 2026 the operators of a chat service looked at their SGLang server. About 360 prompts arrived each minute and were read in chunks. In fifteen busy minutes the server ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: behind each chunk came the next. mini-sglang and nano-vllm have the same rule. Of these four engines, only vLLM takes "{{engines vllm-first}}" by default.
 
 You do as vLLM does: **decoding requests first, and what is left of the budget goes to the prompts.**
 
@@ -380,7 +380,7 @@ minikv.scoreboard(sides, talk)
 
 # %% [markdown]
 """
-Both compute exactly the same tokens. The package looks things up less often and compares fewer tokens, because its `checkpoint` goes on from where the last one ended. It visits fewer nodes, because it joins a node with its only child.
+The package looks things up less often and compares fewer tokens, because its `checkpoint` goes on from where the last one ended. It visits fewer nodes, because it joins a node with its only child.
 
 ### Prefill first, and who starves
 
@@ -420,11 +420,11 @@ In SGLang, {{engines sglang-decode-interval}} now runs N steps of decode after e
 
 ## Play
 
-The whole engine in a film: tree, pool and the running batch, one frame a step. Your `schedule` shares out 12 tokens a step. Before each one, say how many cells of each bar it will compute. To begin with: in step 3, r1 decodes, r2 has 9 tokens of its prompt left, and r3 may come in.
+The whole engine in a film: tree, pool and the running batch, one frame a step. Your `schedule` shares out 12 tokens a step. Before each one, say how many cells of each bar it will compute. To begin with: in the engine's third step, r1 decodes, r2 has 9 tokens of its prompt left, and r3 may come in.
 """
 
 # %%
-guess("8.f", "how many tokens of r3 does step 3 compute?", None)
+guess("8.f", "how many tokens of r3 does that step compute?", None)
 
 # %%
 fold("8.f", 12 - sum(schedule([1, 9], 12)))
@@ -435,7 +435,13 @@ film.player()
 
 # %% [markdown]
 """
-Who computed the tokens that r3 has from the cache? (`film.why(19)` tells the life of slot 19.) And in which step does r3 lose its slots again, and why is it r3?
+Who computed the tokens that r3 has from the cache? (`film.why(19)` tells the life of slot 19.) And in which frame does r3 lose its slots again, and why is it r3?
+
+<details><summary>Answers</summary>
+
+Its first seven tokens, `User: H`, come from r1, and the eighth, `e`, from r2. In frame 8, r1 needs a slot. None is free, and everything in the cache is locked, so the youngest goes.
+
+</details>
 
 ## More to try
 
@@ -546,7 +552,7 @@ fold("8.g", "yes" if same else "no", "\n".join(lines))
 """
 <details><summary>Why</summary>
 
-Each sum is rounded, and the rounding depends on the order. So behind a prefix the other answer wins, by the last digit.
+Each sum is rounded, and the rounding depends on the order. So behind a prefix the other answer wins.
 
 </details>
 
