@@ -9,6 +9,7 @@ import pytest
 from minikv import asset
 from minikv.course import live_chat as module
 from minikv.course.live_chat import QUESTIONS, live_chat, stored_runs
+from minikv.serving.tokenizer import load_tokenizer
 
 pytest.importorskip("torch")
 
@@ -42,3 +43,13 @@ def test_without_torch_the_stored_run_is_played_and_says_so(monkeypatch):
     assert [turn.question for turn in played.turns] == list(QUESTIONS)
     with pytest.raises(ValueError, match="without torch only the stored ones can be asked"):
         live_chat(questions=["Why?"])
+
+
+def test_the_clock_goes_past_the_full_hour(monkeypatch):
+    said, tokenizer = [], load_tokenizer(asset("model"))
+    encode = tokenizer.encode
+    monkeypatch.setattr(type(tokenizer), "encode", lambda self, text: said.append(text) or encode(text))
+    monkeypatch.setattr(module, "NEW_TOKENS", 1)
+    live_chat(clock=True, questions=["Hello!"] * 9)
+    clock = [text for text in said if text.startswith("It is ")]
+    assert (clock[0], clock[7:]) == ("It is 09:10. ", ["It is 09:59. ", "It is 10:06. "])

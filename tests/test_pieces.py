@@ -100,6 +100,20 @@ def test_a_right_answer_may_be_written_in_any_way(earlier, number, old, new, not
     assert said.startswith(f"✅ {number}")
 
 
+def test_half_a_character_is_printed_as_a_question_mark(notebook, capsys):
+    for line in ("raise ValueError('\\ud800')", "print('\\ud800')"):
+        notebook.answer(find_piece("3.1"), f"def split(node, at):\n    {line}")
+    said = capsys.readouterr().out
+    assert "ValueError (?)" in said
+    assert "It printed: ?" in said
+
+
+def test_a_label_may_be_anything(capsys):
+    for label in (3, None, type("Named", (), {"__name__": 5})()):
+        check(label)
+        assert capsys.readouterr().out.startswith("❌ the label comes first")
+
+
 def test_check_puts_nothing_into_a_module_that_the_answer_comes_from(monkeypatch, capsys):
     module = types.ModuleType("of_somebody")
     exec(f"def hang(child, parent): ...\n{WRONG_SPLIT}", vars(module))

@@ -87,9 +87,10 @@ def live_chat(cache: bool = True, clock: bool = False, questions: Sequence[str] 
 
 def _spoken(engine: Any, tokenizer: Any, clock: bool, questions: Sequence[str]) -> list[SpokenTurn]:
     said, turns = tokenizer.encode(INSTRUCTIONS), []
-    for minute, question in enumerate(questions):
+    for turn, question in enumerate(questions):
         said += tokenizer.encode(f"User: {question}\nAssistant:")
-        prompt = (tokenizer.encode(f"It is 09:{10 + 7 * minute}. ") if clock else []) + said
+        hour, minute = divmod(9 * 60 + 10 + 7 * turn, 60)
+        prompt = (tokenizer.encode(f"It is {hour % 24:02}:{minute:02}. ") if clock else []) + said
         (found,) = engine.generate([prompt], NEW_TOKENS)
         answer = tokenizer.decode([token for token in found.tokens if token not in engine.model.eos]).strip()
         turns.append(SpokenTurn(question, answer, found.prompt, found.prompt - found.cached))

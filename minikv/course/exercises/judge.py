@@ -98,7 +98,7 @@ class Outcome:
             return "no end"
         if self.error is None:
             return shown(self.value)
-        words = _ADDRESS.sub("", str(self.error)).split("\n")[0][:90]
+        words = _ADDRESS.sub("", _printable(str(self.error))).split("\n")[0][:90]
         return f"{type(self.error).__name__}{f' ({words})' if words else ''}"
 
 
@@ -164,7 +164,12 @@ class _Output(io.StringIO):
 
 
 def _said(output: io.StringIO) -> str:
-    return "" if output.closed else output.getvalue()
+    return "" if output.closed else _printable(output.getvalue())
+
+
+def _printable(text: str) -> str:
+    """`text` with a question mark for each surrogate, which no output can encode."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _nobody_answers(prompt: object = "") -> str:

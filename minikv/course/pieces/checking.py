@@ -111,7 +111,7 @@ def _check_another(label: Any, answer: Any) -> Any:
     """An exercise; or a label that names nothing, with the one that was probably meant."""
     named = answer if isinstance(answer, str) else label if isinstance(label, str) else getattr(label, "__name__", "")
     function = label if callable(label) else answer
-    meant = [piece for piece in all_pieces() if piece.name == named.strip()]
+    meant = [piece for piece in all_pieces() if piece.name == str(named).strip()]
     if meant or not isinstance(label, str):
         example = f"{meant[-1].id} {meant[-1].name}" if meant else "3.1 split"
         print(f'{WRONG} the label comes first, and begins with a number: check("{example}", {example.split()[1]})')
