@@ -139,7 +139,7 @@ fold("7.a", manager.pool.num_free - before)
 """
 <details><summary>Why</summary>
 
-His own pages go back, computed or not. The last one goes too, although only half of it was used: a page has one owner. The first two are the cache's. And he has to give back something that is not a page: his lock.
+His own pages go back, computed or not. The last one goes back too, although only half of it was used: a page has one owner. The first two are the cache's. And he has to give back something that is not a page: his lock.
 
 </details>
 
@@ -337,7 +337,7 @@ def desk(kind):
 
 # %% [markdown]
 """
-The two prompts share two tokens. First let's see whether this finds anything: `RowForgotten` frees the duplicates and leaves the row as it was. For now only the canary looks on, so we see the harm itself.
+The two prompts share two tokens. First let's see whether this finds anything: `RowForgotten` frees the duplicates and leaves the row as it was. For now only the canary watches, so we see the harm itself.
 """
 
 # %%

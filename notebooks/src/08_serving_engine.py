@@ -174,7 +174,7 @@ A step of the model reads all its weights (of the table of embeddings only the r
 
 But a step must not take too long. Suppose that three requests decode, and somebody sends a prompt of 500 tokens. Computed in one step, it would keep three people waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, each behind the ones before. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
 
-Who gets how much of the budget is a second decision, and here is what it can do. In July 2026 the operators of a chat service looked at their SGLang server. About 360 prompts arrived each minute and were read in chunks. In fifteen busy minutes the server ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: behind each chunk came the next. mini-sglang and nano-vllm have the same rule. Of these four engines, only vLLM takes "{{engines vllm-first}}" by default.
+Sharing out the budget is a decision of its own, and here is what it can do. In July 2026 the operators of a chat service looked at their SGLang server. About 360 prompts arrived each minute and were read in chunks. In fifteen busy minutes the server ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: behind each chunk came the next. mini-sglang and nano-vllm have the same rule. Of these four engines, only vLLM takes "{{engines vllm-first}}" by default.
 
 You do as vLLM does: **decoding requests first, and what is left of the budget goes to the prompts.**
 
@@ -564,11 +564,11 @@ And the *model* must be the same. With new weights, or with an adapter, every sl
 
 {{engines 08}}
 
-They do more. SGLang ({{engines sglang-overlap}}) and mini-sglang ({{engines mini-sglang-overlap}}) plan the next step while the GPU computes this one. Large engines also guess several tokens ahead and check them at once, or prefill on other machines than they decode on.
+They do more. SGLang ({{engines sglang-overlap}}) and mini-sglang ({{engines mini-sglang-overlap}}) plan the next step while the GPU computes this one. Large engines also guess several tokens ahead and check them at once, or run prefill and decode on different machines.
 
 ## Recap
 
-A model with slots computes chunks: a prompt, its rest, or one token, all in the same way. The scheduler fills each step with the tokens of those who decode and with pieces of prompts, and when there is no room the youngest waits again. The cache changes how many tokens are computed and how soon the first one comes; it changes which ones come only where two are tied to within rounding.
+A model with slots computes chunks: a prompt, its rest, or one token, all in the same way. The scheduler fills each step with the tokens of decoding requests and with pieces of prompts, and when there is no room the youngest waits again. The cache changes how many tokens are computed and how soon the first one comes; it changes which tokens come only where two are tied to within rounding.
 
 **Check yourself**
 

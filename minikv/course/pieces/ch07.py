@@ -180,7 +180,7 @@ PIECES = (
             "Count in pages: `pages = sequence.computed // manager.page_size`. Only so many pages, and the tokens in "
             "them, may be published: the rest is not computed, or does not fill a page.",
             "`insert` returns how many tokens were there already, `prefix_length`. The pages of the row from `shared` "
-            "up to there are duplicates. Remember them, for the row is about to change.",
+            "up to there are duplicates. Remember them: the row is about to change.",
             "`acquire` the same tokens: you get the cache's pages, locked. Write them into the row, free the "
             "duplicates, and give the old lock back. The new match becomes the request's handle, and `shared` moves.",
         ),
