@@ -25,7 +25,7 @@ from minikv.course.pieces.trial import judge, known_mistake, play, reference_wor
 PIECES = all_pieces()
 WRONG = [(piece, wrong) for piece in PIECES for wrong in piece.wrong]
 CHECKED = re.compile(r'^(\w+) = check\("([\d.]+) (\w+)", (\w+)\)$', re.MULTILINE)
-SHARE = 0.35  # of the code under "Build it", in lines
+SHARE = 0.4  # of the code under "Build it", in lines
 each_piece = pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.id)
 each_rebuilt = pytest.mark.parametrize("path", REBUILT, ids=lambda path: path.stem)
 
@@ -743,7 +743,7 @@ def counted(path):
 
 
 def test_much_of_the_code_under_build_it_is_the_learners():
-    found = {path.stem: counted(path) for path in WRITTEN}
+    found = {path.stem: counted(path) for path in WRITTEN if path.stem[:2] != "01"}
     own, others = (sum(counts) for counts in zip(*found.values()))
     assert own / (own + others) >= SHARE, found
     assert all(own / (own + others) >= 0.3 for own, others in found.values()), found

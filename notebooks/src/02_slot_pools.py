@@ -264,11 +264,7 @@ The versions differ, so she must compute her keys again. {{engines astrai}} It k
 """
 
 # %%
-guess(
-    "2.e",
-    "tokens that still match, after free([0, 1, 2]), free([2, 1, 0]): [., .]",
-    None,
-)
+guess("2.e", "tokens that match after free([0, 1, 2]), free([2, 1, 0])? [., .]", None)
 
 # %%
 from minikv import QueuePool

@@ -12,7 +12,7 @@ Here is where we are going. Three prompts come into a tree, and one is only aske
 """
 
 # %%
-from minikv import FreeListPool, RadixCache, record
+from minikv import FreeListPool, RadixCache, draw, record
 
 cache, pool = RadixCache(), FreeListPool(16)
 with record(cache, pool) as film:
@@ -80,13 +80,10 @@ def trie_insert(node, tokens):
         node = node.children.setdefault(token, TrieNode())
 
 
+# %%
 trie = TrieNode()
 for prompt in ([1, 2, 3, 4, 5], [1, 2, 3, 7, 8], [1, 2]):
     trie_insert(trie, prompt)
-
-# %%
-from minikv import draw
-
 draw(trie)
 
 # %% [markdown]
@@ -181,7 +178,6 @@ walk = check("3.2 walk", walk)
 
 # %%
 node, length = walk(root, [1, 2, 9])
-print(f"{length} tokens were followed, and the node there holds {node.tokens}")
 draw(root, matched=node)
 
 # %% [markdown]
@@ -226,11 +222,7 @@ That is the whole index. Let's use it. We insert two prompts, in slots 0 to 4 an
 """
 
 # %%
-guess(
-    "3.b",
-    "which five slots does a match of the second prompt give? [., ., ., ., .]",
-    None,
-)
+guess("3.b", "which slots does a match of the second prompt give? [., ., ...]", None)
 
 # %%
 root = Node([], [])
@@ -270,38 +262,6 @@ It does. Asking cut an edge, because the match has to end at a node. The docstri
 
 </details>
 
-### Step 6: pages, for free
-
-Where slots come in pages, only whole pages can be shared. This is **page alignment**. It looks like a change to every function. But look at what yours demand of a token: that it can be compared, and that it can be a key in a dictionary. A whole page can do both.
-"""
-
-
-# %%
-def pages_of(tokens, size):
-    return [
-        tuple(tokens[at : at + size]) for at in range(0, len(tokens) - size + 1, size)
-    ]
-
-
-print(pages_of([1, 2, 3, 4, 5, 6], 4))
-
-# %%
-guess("3.d", "how many pages of 4 do these two prompts share?", None)
-
-# %%
-paged = Node([], [])
-insert(paged, pages_of([1, 2, 3, 4, 5, 6], 4), [0])
-_, there = insert(paged, pages_of([1, 2, 3, 9, 5, 6, 7, 8], 4), [1, 2])
-fold("3.d", there, draw(paged))
-
-# %% [markdown]
-"""
-<details><summary>Why</summary>
-
-They agree in three tokens and share nothing, because they differ inside their first page. The first prompt's last two tokens are not stored at all, because they do not fill a page. And you changed no line. Where slots come in pages of four, page number 7 has the slots 28 to 31, so one number for each page says where everything is.
-
-</details>
-
 ## The same in `minikv`
 
 `RadixCache` is this tree, with edges packed into bytes, so that comparing one is a single call into C. It also joins a node with its only child again when nothing tells the two apart; that changes no answer. On a thousand random prompts, your tree and ours agree in every length and every slot.
@@ -321,6 +281,36 @@ print(f"equal in 1000 steps, with {theirs.total_size} tokens in both")
 
 # %% [markdown]
 """
+### Pages, for free
+
+Where slots come in pages, only whole pages can be shared. This is **page alignment**. It looks like a change to every function. But look at what yours demand of a token: that it can be compared, and that it can be a key in a dictionary. A whole page can do both.
+"""
+
+
+# %%
+def pages_of(tokens, size):
+    return [tuple(tokens[i : i + size]) for i in range(0, len(tokens) - size + 1, size)]
+
+
+# %%
+guess("3.d", "how many pages of 4 do these two prompts share?", None)
+
+# %%
+paged = Node([], [])
+insert(paged, pages_of([1, 2, 3, 4, 5, 6], 4), [0])
+_, there = insert(paged, pages_of([1, 2, 3, 9, 5, 6, 7, 8], 4), [1, 2])
+fold("3.d", there, draw(paged))
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+They agree in three tokens and share nothing, because they differ inside their first page. The first prompt's last two tokens are not stored at all, because they do not fill a page. And you changed no line. Where slots come in pages of four, page number 7 has the slots 28 to 31, so one number for each page says where everything is. `RadixCache(page_size=4)` does the same.
+
+</details>
+
+### What a lookup costs now
+
 And the problem that this chapter began with? We insert the thousand prompts of the help desk and count the nodes that a lookup visits.
 """
 

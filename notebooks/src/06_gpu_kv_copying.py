@@ -97,11 +97,8 @@ Memory is one long line. The order in which layers, slots, keys and values stand
 from minikv import KVStore, beside, draw
 
 tiny = KVShape(num_layers=2, num_kv_heads=1, head_dim=4)
-by_page, by_layer = (
-    KVStore(tiny, num_pages=2, page_size=4, layout=layout, device=DEVICE)
-    for layout in ("page", "layer")
-)
-beside(draw(by_page), draw(by_layer))
+stores = [KVStore(tiny, 2, 4, layout=name, device=DEVICE) for name in ("page", "layer")]
+beside(*map(draw, stores))
 
 # %% [markdown]
 """
@@ -115,9 +112,8 @@ guess("6.b", "in how many runs of bytes do slots 4 to 7 lie? [page, layer]", Non
 
 # %%
 page = [4, 5, 6, 7]
-pictures = beside(draw(by_page, matched=page), draw(by_layer, matched=page))
-answer = [len(store.byte_runs(page)) for store in (by_page, by_layer)]
-fold("6.b", answer, pictures)
+answer = [len(store.byte_runs(page)) for store in stores]
+fold("6.b", answer, beside(*(draw(store, matched=page) for store in stores)))
 
 # %% [markdown]
 """
@@ -147,9 +143,9 @@ A run of slots is one run of bytes in the page layout, and two for each layer in
 # %%
 for slots in ([4, 5, 6, 7], [0, 1, 4, 5], [0, 2, 4, 6]):
     count = len(runs(slots))
-    said = [len(store.byte_runs(slots)) for store in (by_page, by_layer)]
+    said = [len(store.byte_runs(slots)) for store in stores]
     print(
-        f"{slots}: {count} and {2 * tiny.num_layers * count} runs; the stores: {said}"
+        f"{slots}: {[count, 2 * tiny.num_layers * count]} runs; the stores say {said}"
     )
 
 # %% [markdown]
@@ -241,21 +237,7 @@ Two swaps use the spare slot twice. The last line needs no spare slot at all: on
 ### Step 4: to the host and back
 
 Evicted tokens need not be lost. Before their slots are given away, the keys and values can go to the host. They are gathered on the GPU, and then they cross the link once. The host's side is **pinned memory**, which the operating system promises not to move, so the GPU can copy from and to it by itself. (Without a GPU both sides are the same memory. The same code runs.)
-"""
 
-# %%
-shape, tokens = KVShape(LAYERS, HEADS, DIM), [31, 32, 33]
-store = KVStore(shape, num_pages=4, page_size=4, layout="layer", device=DEVICE)
-for layer in range(LAYERS):
-    store.write(layer, [3, 1, 4], computed(tokens), computed(tokens))
-saved = store.to_host([3, 1, 4])
-store.copy([9, 9, 9], [3, 1, 4])  # the slots are given to somebody else
-store.from_host(saved, [5, 6, 7])
-for slots in ([3, 1, 4], [5, 6, 7]):
-    print(f"in slots {slots} now:", store.read(0, slots)[0][:, 0, 0].int().tolist())
-
-# %% [markdown]
-"""
 But is it worth it? The tokens themselves are known. The model can compute their keys and values again, as it did the first time.
 
 To load *n* tokens takes the latency of the link once, and then *n* × the bytes of a token ÷ the bytes a second.
@@ -313,6 +295,22 @@ With these rates the host wins at once, and a slow network needs long prompts. T
 
 ## The same in `minikv`
 
+`KVStore` goes to the host and back with `to_host` and `from_host`. Three slots are saved, given to somebody else, and loaded into other slots.
+"""
+
+# %%
+shape, tokens = KVShape(LAYERS, HEADS, DIM), [31, 32, 33]
+store = KVStore(shape, num_pages=4, page_size=4, layout="layer", device=DEVICE)
+for layer in range(LAYERS):
+    store.write(layer, [3, 1, 4], computed(tokens), computed(tokens))
+saved = store.to_host([3, 1, 4])
+store.copy([9, 9, 9], [3, 1, 4])  # the slots are given to somebody else
+store.from_host(saved, [5, 6, 7])
+for slots in ([3, 1, 4], [5, 6, 7]):
+    print(f"in slots {slots} now:", store.read(0, slots)[0][:, 0, 0].int().tolist())
+
+# %% [markdown]
+"""
 `break_even_tokens` finds the break-even. Just below it your function should say "compute", and from there on "load".
 
 We have compared whole prompts so far. But your cache evicts the *end* of a prompt first, and the beginning may still be there. Each token of the end looks back at that beginning too. So behind *m* cached tokens, 2 × *m* × `attention_flops` are added to the FLOPs of a token. Below, the second number is the break-even behind 4,000 cached tokens.
