@@ -60,19 +60,20 @@ def evicts_what_is_locked(original):
 
 
 def keeps_the_slots_of_the_preempted(original):
-    def preempt(self, request):
-        request.preemptions += 1
-        self._wait_again(request)
+    def preempt(self):
+        self.running[-1].preemptions += 1
+        self._wait_again(self.running[-1])
 
-    return Scheduler, "_preempt", preempt
+    return Scheduler, "preempt", preempt
 
 
 def publishes_all_of_the_preempted(original):
-    def preempt(self, request):
-        request.sequence.computed = len(request.sequence.tokens)
-        original(self, request)
+    def preempt(self):
+        sequence = self.running[-1].sequence
+        sequence.computed = len(sequence.tokens)
+        original(self)
 
-    return Scheduler, "_preempt", preempt
+    return Scheduler, "preempt", preempt
 
 
 def goes_on_without_the_last_token(original):

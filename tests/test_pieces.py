@@ -734,6 +734,15 @@ def test_the_answer_to_a_prediction_is_behind_a_fold(path):
             assert folded.outputs[0]["data"]["text/html"].startswith("<details><summary>")
 
 
+@each_rebuilt
+def test_why_an_answer_is_so_is_behind_a_fold_too(path):
+    """The text right behind a fold would tell the answer to somebody who has not guessed."""
+    cells = load(path).cells
+    for cell, following in itertools.pairwise(cells):
+        if cell.cell_type == "code" and "fold(" in cell.source and following.cell_type == "markdown":
+            assert re.match(r"<details>|#{2,4} ", following.source), following.source[:200]
+
+
 def counted(path):
     """Lines of code under "Build it": the learner's pieces, as they are printed, and all the rest."""
     own = sum(len(body_lines(piece)) + 1 for piece in pieces_of(int(path.stem[:2])))

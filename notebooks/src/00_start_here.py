@@ -58,7 +58,13 @@ fold("0.a", "nearly all" if share > 0.9 else f"{share:.0%}", *lines)
 
 # %% [markdown]
 """
-The cache is on, and it saves next to nothing. Few small mistakes cost as much as this one. To see why it happens, build the smallest cache that works.
+<details><summary>Why</summary>
+
+The cache is on, and it saves next to nothing. Few small mistakes cost as much as this one.
+
+</details>
+
+To see why it happens, build the smallest cache that works.
 
 ## Build it
 
@@ -105,7 +111,11 @@ fold("0.b", equal.count(True), *same)
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Two prompts that *begin* with the same tokens have the same keys and values there. A common ending is worth nothing, because it was read after something else. The whole course rests on this.
+
+</details>
 
 So keep the keys and values of each token in a place called a **slot**, and hand them to the next prompt that begins the same way. The beginning of a prompt, of any length, is a **prefix**.
 
@@ -183,7 +193,11 @@ fold("0.c", share, *rows)
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Ben's first turn is cheap because the *instructions* have been read, in Anna's first turn. That is why prefix caches pay off even where users never come back.
+
+</details>
 
 ### Step 3: count
 

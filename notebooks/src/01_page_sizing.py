@@ -70,7 +70,13 @@ fold("1.a", (keys.nbytes + values.nbytes) // 10 // 1024, "KiB a token, in real a
 
 # %% [markdown]
 """
-Half a MiB for a single token. That is why newer models share. In **GQA**, grouped-query attention, several query heads use one KV head: Llama 3.1 8B has 32 query heads and 8 KV heads. In **MLA**, multi-head latent attention, DeepSeek goes further. A token keeps one small vector in each layer, and the keys and values of all heads are computed from it when they are needed.
+<details><summary>Why</summary>
+
+Half a MiB for a single token. That is why newer models share.
+
+</details>
+
+In **GQA**, grouped-query attention, several query heads use one KV head: Llama 3.1 8B has 32 query heads and 8 KV heads. In **MLA**, multi-head latent attention, DeepSeek goes further. A token keeps one small vector in each layer, and the keys and values of all heads are computed from it when they are needed.
 
 ### Step 2: several GPUs
 
@@ -114,7 +120,11 @@ fold("1.b", [sizes[8], sizes[16]], f"bytes on each GPU, by their number: {sizes}
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Once there are as many GPUs as KV heads, the cache on each GPU stops shrinking. More GPUs only make more copies.
+
+</details>
 
 ### Step 3: what else is on the GPU
 
@@ -195,7 +205,11 @@ fold("1.c", "llama", "\n".join(lines))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 The size of the cache follows from the layers and from what each of them keeps, and not from the number of parameters. In MLA there are no heads to deal out, so every GPU keeps the whole vector.
+
+</details>
 
 Keys and values can also be stored in smaller numbers. A floating-point number carries its own exponent. Integers share one scale for each vector, which must be stored, too. So int4 takes a little more than a quarter of 16 bits:
 """
@@ -247,7 +261,11 @@ fold("1.d", round(10 * waste[256].fraction) * 10, "\n".join(lines))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 On average a request wastes half a page: 128 slots of 628, a fifth of the memory. Pages of 16 waste 8 of 508.
+
+</details>
 
 Why not always pages of 1, which waste nothing? Because of the *kernels*, the programs that compute attention on the GPU. A kernel reads keys and values in blocks. With a page of 16, one look into the page table finds 16 neighbors, which lie side by side and can be read in one go. So a kernel is written for certain sizes. In vLLM, FlashAttention takes {{engines vllm-flash-pages}}. In SGLang, DeepSeek's FlashMLA takes {{engines sglang-flashmla-pages}}. nano-vllm asks for {{engines nano-vllm-pages}}.
 

@@ -62,7 +62,11 @@ fold("2.a", len(free_slots), free_slots)
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Slots 0 to 6 are on the list twice, so each of them will soon have two owners. Two users will read each other's answers, and nothing in the log will say why.
+
+</details>
 
 ## Build it
 
@@ -185,7 +189,13 @@ fold("2.b", ben, draw(pool, owners={"Ben": ben}))
 
 # %% [markdown]
 """
-The page that was freed last is used first. And what if both come back in one call?
+<details><summary>Why</summary>
+
+The page that was freed last is used first.
+
+</details>
+
+And what if both come back in one call?
 """
 
 # %%
@@ -199,7 +209,11 @@ fold("2.c", pool.alloc(2), "given back in one call, they come out in the same or
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 And the request that was cancelled and also finished? The second attempt is refused, and nothing has changed.
+
+</details>
 """
 
 # %%
@@ -258,7 +272,11 @@ fold("2.d", pool.version(page), f"Anna noted version {noted}: Ben wrote over her
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 The versions differ, so she must compute her keys again. {{engines astrai}} It kept {{engines astrai-versions}}, too. Its first copy routine did not compare them, and could copy a stranger's keys and values: {{engines astrai-copy}}.
+
+</details>
 
 **The order of freeing is the order of forgetting.** In vLLM the free list is {{engines vllm-free-list}}. Cached pages stay in it, and the page that was freed longest ago is reused first. `QueuePool` works in the same way. Say a request has its three tokens in pages 0, 1 and 2, gives them back in one call, and then one page is needed. A prefix is worthless without its beginning. Which order of freeing keeps most of it?
 """
@@ -280,7 +298,13 @@ fold("2.e", matched, "a prefix is as long as the number of its first missing tok
 
 # %% [markdown]
 """
-So forget the end first: vLLM {{engines vllm-reverse}}. And if somebody asks for a cached page that waits in the *middle* of the queue, it must leave at once. In a Python `deque` it would have to be searched for. In `QueuePool` each page knows the one before it and the one after it, so it can step out and join its two neighbors. In chapter 05 you will build such a ring.
+<details><summary>Why</summary>
+
+So forget the end first: vLLM {{engines vllm-reverse}}.
+
+</details>
+
+And if somebody asks for a cached page that waits in the *middle* of the queue, it must leave at once. In a Python `deque` it would have to be searched for. In `QueuePool` each page knows the one before it and the one after it, so it can step out and join its two neighbors. In chapter 05 you will build such a ring.
 
 ## Play
 

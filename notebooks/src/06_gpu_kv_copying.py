@@ -82,7 +82,11 @@ fold("6.a", found, "Clara's answer is computed from Ben's text", price)
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Nothing complains. AstrAI's cache even wrote down a version for each row, and the copy did not look at it ({{engines astrai-copy}}). That is one mistake, and a comparison fixes it. The price stays: *every* hit moves the whole prefix.
+
+</details>
 
 In your tree a hit copies nothing, because both requests read the same slots. But bytes still move. New keys and values are written, and read at every step. And evicted tokens may go to the *host*, the memory of the CPU, and come back.
 
@@ -117,7 +121,11 @@ fold("6.b", answer, beside(*(draw(store, matched=page) for store in stores)))
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 In the layer layout there is one run for the keys and one for the values of each layer: 4 here, and 64 in a model with 32 layers.
+
+</details>
 
 But the slots of a request may lie anywhere. Which of them are neighbors?
 
@@ -175,7 +183,11 @@ fold("6.c", (gather + scatter) / limit, "each byte is read twice and written twi
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 So a few long runs are copied run by run, and many short ones are gathered.
+
+</details>
 
 ### Step 3: when source and destination overlap
 
@@ -199,7 +211,13 @@ fold("6.d", made([(0, 1), (1, 2), (2, 3)], "abcd"), "right would be aabc")
 
 # %% [markdown]
 """
-Each slot was overwritten before it was read. The last one first is right here, and wrong for a move downwards. For a swap, slots 0 and 1 to slots 1 and 0, *no* order is right.
+<details><summary>Why</summary>
+
+Each slot was overwritten before it was read.
+
+</details>
+
+The last one first is right here, and wrong for a move downwards. For a swap, slots 0 and 1 to slots 1 and 0, *no* order is right.
 
 Gather everything, then scatter: that always works, because everything is read before anything is written. But it needs a new tensor of the same size, and memory may be full. So let's do it with one spare slot.
 
@@ -259,7 +277,11 @@ fold("6.e", answer, f"load {load:.1f} ms, compute {compute:.1f} ms")
 
 # %% [markdown]
 """
+<details><summary>Why</summary>
+
 Without the wait, loading would have won: 21.8 ms. But the wait comes only once, however many tokens there are.
+
+</details>
 
 #### 6.3 You write: `load_or_compute`
 

@@ -32,6 +32,7 @@ class Code:
             PythonLexer(),
             HtmlFormatter(noclasses=True, nobackground=True, prestyles="font-family:monospace"),
         )
+        html = html.replace("<pre ", '<pre tabindex="0" ', 1)  # it may scroll, so a keyboard must reach it
         return {"text/plain": self.text, "text/html": html}
 
 
