@@ -10,7 +10,7 @@ from nbconvert import HTMLExporter
 
 pytestmark = pytest.mark.browser
 CHAPTER = next(path for path in REBUILT if path.stem.startswith("03"))
-READABLE = """() => [...document.querySelectorAll('details')].map(fold => [
+READABLE = """() => [...document.querySelectorAll('.jp-OutputArea-output details')].map(fold => [
     fold.querySelector('summary').innerText.split(':')[0],
     [...fold.children].some(child => child.tagName !== 'SUMMARY' && child.checkVisibility()),
 ])"""
@@ -39,15 +39,15 @@ def test_no_answer_is_visible_in_jupyterlab_before_a_guess(lab, chromium):  # no
     tab = Page(chromium, height=20_000)  # so that every cell is there
     page = tab.page
     page.goto(f"{lab.base}/lab/tree/{CHAPTER.name}?reset&token={lab.token}")
-    page.wait_for_selector(".jp-Notebook details")
-    page.wait_for_function(f"document.querySelectorAll('.jp-Notebook details').length >= {folds(CHAPTER)}")
+    page.wait_for_selector(".jp-OutputArea-output details")
+    page.wait_for_function(f"document.querySelectorAll('.jp-OutputArea-output details').length >= {folds(CHAPTER)}")
     assert len(labels(page)) == folds(CHAPTER)
     assert not readable(page)
     assert page.evaluate(RUN_ALL)
     page.wait_for_timeout(500)
     assert len(labels(page)) == folds(CHAPTER)
     assert not readable(page)
-    page.locator("details summary", has_text="3.a").first.click()
+    page.locator(".jp-OutputArea-output summary", has_text="3.a").first.click()
     assert readable(page) == ["3.a"]
     tab.context.close()
 
