@@ -133,8 +133,10 @@ def install_code(address: dict[str, str]) -> str:
             "try:\n"
             "    import minikv\n"
             "except ImportError:\n"
-            "    raise SystemExit(\"minikv is not installed. In a checkout of the course, run 'make lab', \"\n"
-            "                     \"or: pip install -e '.[course,serving]'\") from None"
+            "    raise SystemExit(\n"
+            "        \"minikv is not installed. In a checkout of the course, run 'make lab', \"\n"
+            "        \"or: pip install -e '.[course,serving]'\"\n"
+            "    ) from None\n"
         )
     source = f"minikv @ git+{address['repository']}@{address['tag']}"
     return (

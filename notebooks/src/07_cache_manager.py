@@ -67,7 +67,7 @@ print(f"{len(wrong)} of 30 readers read garbage. The first:", wrong[0], sep="\n"
 """
 One reader left, and everybody after her gets garbage, for good. So a page must not be **published**, that is, put where others find it, before its keys and values are there.
 
-Then publish at the end of each request? A long answer takes a minute, and everybody who comes in that minute computes the same instructions again. Somebody must clean up those copies. Somebody must take back the pages of a cancelled request, too, and the half page that no tree will store. All of this is bookkeeping, so it is written once, in one place.
+Then publish at the end of each request? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody must clean up those copies. Somebody must take back the pages of a cancelled request, too, and the half page that no tree will store. All of this is bookkeeping, so it is written once, in one place.
 
 ## Build it
 
