@@ -95,7 +95,8 @@ class Lab:
         places = {f"JUPYTER_{name}_DIR": str(home / folder) for name, folder in folders.items()}
         places |= {f"JUPYTERLAB_{name}_DIR": str(home / name.lower()) for name in ("SETTINGS", "WORKSPACES")}
         options = ["--no-browser", "--ip=127.0.0.1", f"--port={port}", "--ServerApp.port_retries=0", "--allow-root",
-                   f"--IdentityProvider.token={self.token}", "--LabApp.expose_app_in_browser=True"]  # fmt: skip
+                   f"--IdentityProvider.token={self.token}", "--LabApp.expose_app_in_browser=True",
+                   "--JupyterNotebookApp.expose_app_in_browser=True"]  # fmt: skip
         self.log = home / "log"
         with open(self.log, "wb") as log:
             environment = {**os.environ, **places, "JUPYTER_PREFER_ENV_PATH": "1", "MINIKV_PROGRESS": os.devnull}

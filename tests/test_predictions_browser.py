@@ -1,4 +1,4 @@
-"""No answer to a prediction can be read before the guess: in JupyterLab, trusted or not, and in exported HTML."""
+"""No answer to a prediction can be read before the guess: in JupyterLab and Notebook 7, trusted or not, and in HTML."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ READABLE = """() => [...document.querySelectorAll('.jp-OutputArea-output details
     fold.querySelector('summary').innerText.split(':')[0],
     [...fold.children].some(child => child.tagName !== 'SUMMARY' && child.checkVisibility()),
 ])"""
+
+TRUST = """async () => {
+    const panel = window.jupyterapp.shell.currentWidget;
+    await panel.context.ready;
+    const cells = [...panel.content.model.cells].filter(cell => cell.type === 'code');
+    const before = cells.some(cell => cell.trusted);
+    cells.forEach(cell => cell.trusted = true);
+    return !before;
+}"""
 
 
 def folds(path):
@@ -34,22 +43,29 @@ def labels(page):
     return {name for name, _ in page.evaluate(READABLE) if name[:1].isdigit()}
 
 
-def test_no_answer_is_visible_in_jupyterlab_before_a_guess(lab, chromium):  # noqa: F811
-    """Fresh from a clone, where a notebook is not trusted, and after Run All, where it is."""
+@pytest.fixture
+def tab(chromium):  # noqa: F811
     tab = Page(chromium, height=20_000)  # so that every cell is there
+    yield tab
+    tab.context.close()
+
+
+@pytest.mark.parametrize(("program", "address"), [("jupyterlab", "lab/tree"), ("notebook", "notebooks")])
+def test_no_answer_is_visible_before_a_guess(program, address, lab, tab):  # noqa: F811
+    """Fresh from a clone, where nothing is trusted; once it is trusted; and after Run All."""
+    pytest.importorskip(program)
     page = tab.page
-    page.goto(f"{lab.base}/lab/tree/{CHAPTER.name}?reset&token={lab.token}")
+    page.goto(f"{lab.base}/{address}/{CHAPTER.name}?reset&token={lab.token}")
     page.wait_for_selector(".jp-OutputArea-output details")
-    page.wait_for_function(f"document.querySelectorAll('.jp-OutputArea-output details').length >= {folds(CHAPTER)}")
-    assert len(labels(page)) == folds(CHAPTER)
-    assert not readable(page)
-    assert page.evaluate(RUN_ALL)
-    page.wait_for_timeout(500)
-    assert len(labels(page)) == folds(CHAPTER)
-    assert not readable(page)
+    all_folds = f"document.querySelectorAll('.jp-OutputArea-output details').length >= {folds(CHAPTER)}"
+    for act in (None, TRUST, RUN_ALL):
+        assert act is None or page.evaluate(act)
+        page.wait_for_function(all_folds)
+        page.wait_for_timeout(500)
+        assert len(labels(page)) == folds(CHAPTER)
+        assert not readable(page)
     page.locator(".jp-OutputArea-output summary", has_text="3.a").first.click()
     assert readable(page) == ["3.a"]
-    tab.context.close()
 
 
 def test_no_answer_is_visible_in_exported_html(chromium, tmp_path):  # noqa: F811
