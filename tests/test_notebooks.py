@@ -12,7 +12,7 @@ import re
 import build
 import nbformat
 import pytest
-from chapters import BUILDS, NOTEBOOKS, PAGE, REBUILT, ROOT, built, code_cells, code_under, load, markdown
+from chapters import BUILDS, NOTEBOOKS, PAGE, ROOT, built, code_cells, code_under, load, markdown
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
@@ -22,7 +22,6 @@ from minikv import RadixCache
 LONG = "07", "08"  # whose cells take seconds
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
          "Recap"]  # fmt: skip
-each_rebuilt = pytest.mark.parametrize("path", REBUILT, ids=lambda path: path.stem)
 each_chapter = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -95,7 +94,7 @@ def test_at_most_one_cell_is_kept_from_the_comparison(path):
     assert "NBVAL" not in path.read_text("utf-8")
 
 
-@each_rebuilt
+@each_chapter
 def test_a_rebuilt_chapter_has_its_parts_in_order(path):
     notebook = load(path)
     found = headings(notebook)
@@ -119,7 +118,7 @@ def test_a_rebuilt_chapter_has_its_parts_in_order(path):
     assert 1 <= len(re.findall(r"\]\(http", text[text.index("**Read on**") :])) <= 4
 
 
-@each_rebuilt
+@each_chapter
 def test_a_rebuilt_chapter_shows_little_at_once(path):
     notebook = load(path)
     for cell in code_cells(notebook):
@@ -130,7 +129,7 @@ def test_a_rebuilt_chapter_shows_little_at_once(path):
     assert len(prose.split()) <= 2400
 
 
-@each_rebuilt
+@each_chapter
 def test_no_class_of_a_rebuilt_chapter_is_built_across_cells(path):
     """A class is shown whole, once, and none of the chapter's own classes has another of them for its base."""
     classes = [

@@ -5,11 +5,11 @@ from __future__ import annotations
 import nbformat
 import pytest
 from browser import RUN_ALL, Page, chromium, lab  # noqa: F401 - fixtures
-from chapters import REBUILT, load
+from chapters import NOTEBOOKS, load
 from nbconvert import HTMLExporter
 
 pytestmark = pytest.mark.browser
-CHAPTER = next(path for path in REBUILT if path.stem.startswith("03"))
+CHAPTER = next(path for path in NOTEBOOKS if path.stem.startswith("03"))
 READABLE = """() => [...document.querySelectorAll('.jp-OutputArea-output details')].map(fold => [
     fold.querySelector('summary').innerText.split(':')[0],
     [...fold.children].some(child => child.tagName !== 'SUMMARY' && child.checkVisibility()),

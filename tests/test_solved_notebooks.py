@@ -10,7 +10,7 @@ import re
 
 import build
 import pytest
-from chapters import REBUILT, ROOT, WRITTEN, load
+from chapters import NOTEBOOKS, ROOT, WRITTEN, load
 
 from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.piece import all_pieces, pieces_of
@@ -90,7 +90,7 @@ def test_a_notebook_shows_the_same_with_any_right_pieces(path, tmp_path, monkeyp
 )
 def test_a_missing_or_broken_file_changes_nothing(text, tmp_path, monkeypatch):
     keep_environment(monkeypatch)
-    path = next(path for path in REBUILT if path.stem.startswith("03"))
+    path = next(path for path in NOTEBOOKS if path.stem.startswith("03"))
     file = tmp_path / "my_minikv.py"
     if text is not None:
         file.write_text(text, "utf-8")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hypothesis.strategies import SearchStrategy
@@ -31,7 +32,7 @@ from minikv.course.exercises.judge import (
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.errors import bounded, whole_number
 
-CHAPTERS = range(9)
+CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
 _FIX_FIRST = "what both refuse does nothing: fix it first"
 
 
@@ -219,9 +220,10 @@ def exercises_of(chapter: int) -> Sequence[Exercise | Hunt]:
     >>> [exercise.id for exercise in exercises_of(1)]
     ['1.3', '1.4']
     """
-    number = whole_number("chapter", chapter, 0, f"chapters 0 to {max(CHAPTERS)} have exercises")
+    rule = f"chapters {', '.join(map(str, CHAPTERS))} have exercises"
+    number = whole_number("chapter", chapter, 0, rule)
     if number not in CHAPTERS:
-        raise ValueError(f"chapter is {bounded(number)}: chapters 0 to {max(CHAPTERS)} have exercises")
+        raise ValueError(f"chapter is {bounded(number)}: {rule}")
     found: Sequence[Exercise | Hunt] = importlib.import_module(f"minikv.course.exercises.ch{number:02d}").EXERCISES
     return found
 

@@ -15,8 +15,8 @@ from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces.guessing import forget_guesses
 from minikv.course.pieces.mine import keep, recalled, world_with
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
-from minikv.course.pieces.piece import Piece, all_pieces, find_piece
-from minikv.course.pieces.sections import World, given, ours, pieces_up_to
+from minikv.course.pieces.piece import Piece, all_pieces, find_piece, pieces_for
+from minikv.course.pieces.sections import World, classes_for, given, ours, pieces_up_to
 from minikv.course.pieces.showing import Code, both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, known_mistake, rebound, world_for
 
@@ -37,13 +37,11 @@ def begin(chapter: int, namespace: World) -> None:
     _taken.clear()
     _aside.clear()
     forget_guesses()
-    given(namespace)
-    if chapter == 8:
-        given(namespace, 8)
+    given(namespace, *classes_for(chapter))
     for section in pieces_up_to(chapter):
         namespace[section.name] = ours(section.id, namespace)
     kept = recalled()
-    for piece in all_pieces(up_to=chapter):
+    for piece in pieces_for(chapter):
         namespace[piece.name] = ours(piece.id, namespace)  # chapter 04 has a `split` of its own
         if piece.id in kept:
             _recall(piece, kept[piece.id], namespace)

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from hypothesis.strategies import SearchStrategy
 
-from minikv.course.pieces.sections import Section, World, section_of, sections
+from minikv.course.pieces.sections import LAST, Section, World, section_of, sections
 
-CHAPTERS = (1, 2, 3, 4, 5, 6, 7, 8)
+CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
 
 
 class Shot(NamedTuple):
@@ -59,6 +59,11 @@ class Piece:
     cost: Cost | None = None
 
     @property
+    def chapter(self) -> int:
+        """The chapter in which it is written."""
+        return int(self.id.split(".")[0])
+
+    @property
     def solution(self) -> str:
         """Our code."""
         return section_of(self.id).text
@@ -66,7 +71,7 @@ class Piece:
     @property
     def wrong(self) -> list[WrongAnswer]:
         """The wrong answers that people give."""
-        return [answer for answer in wrong_answers(int(self.id.split(".")[0])) if answer.section.id == self.id]
+        return [answer for answer in wrong_answers(self.chapter) if answer.section.id == self.id]
 
 
 class WrongAnswer(NamedTuple):
@@ -114,9 +119,18 @@ def pieces_of(chapter: int) -> Sequence[Piece]:
     return found
 
 
-def all_pieces(up_to: int = max(CHAPTERS)) -> list[Piece]:
-    """The pieces of all chapters up to one, in order."""
-    return [piece for chapter in CHAPTERS if chapter <= up_to for piece in pieces_of(chapter)]
+def all_pieces() -> list[Piece]:
+    """The pieces of all chapters, in order."""
+    return [piece for chapter in CHAPTERS for piece in pieces_of(chapter)]
+
+
+def pieces_for(chapter: int) -> list[Piece]:
+    """The pieces that may run in a chapter, in order: those of the engine up to it, and its own.
+
+    >>> [piece.id for piece in pieces_for(2)]
+    ['1.1', '1.2', '2.1', '2.2', '2.3']
+    """
+    return [piece for each in CHAPTERS if each <= min(chapter, LAST) or each == chapter for piece in pieces_of(each)]
 
 
 def find_piece(label: str) -> Piece | None:

@@ -2,6 +2,9 @@
 
 `engine.py`, the learner's `my_minikv.py` and the wrong answers that people give are all files of sections. The first
 words of the line say which one it is: "given 3", or the id and the name of a piece, "3.1 split".
+
+The engine of chapters 01 to 08 is one file. Each further design is built beside it, so chapter 09 and those behind it
+have files of their own, `engine_09.py` and so on, and none of them needs another.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from typing import Any, NamedTuple
 
 World = dict[str, Any]  # what a piece finds: the classes, the other pieces, helpers; the globals of its function
 ENGINE = Path(__file__).with_name("engine.py")
-WITHOUT_TORCH = (2, 3, 4, 5, 7)  # the chapters whose classes need none
+WITHOUT_TORCH = (2, 3, 4, 5, 7)  # the chapters of the engine whose classes need none
+LAST = 8  # the last chapter of the engine
 _HEAD = re.compile(r"^# %% (\S+) (\w+)(.*)$", re.MULTILINE)
 
 
@@ -52,14 +56,37 @@ def sections(text: str) -> list[Section]:
     ]
 
 
+def engine_files() -> list[Path]:
+    """The engine, and the files of the designs that are built beside it, in the order of their chapters."""
+    return [ENGINE, *sorted(ENGINE.parent.glob("engine_[0-9][0-9].py"))]
+
+
+def engine_file(chapter: int) -> Path:
+    """The file of a chapter's sections.
+
+    >>> engine_file(3).name, engine_file(9).name
+    ('engine.py', 'engine_09.py')
+    """
+    return ENGINE if chapter <= LAST else ENGINE.with_name(f"engine_{chapter:02d}.py")
+
+
 @lru_cache
 def engine_sections() -> tuple[Section, ...]:
-    """The sections of our own engine.
+    """The sections of our own engine, and behind them those of the other designs.
 
     >>> [section.name for section in engine_sections() if section.chapter == 2]
     ['2', 'alloc', 'guard', 'free']
     """
-    return tuple(sections(ENGINE.read_text("utf-8")))
+    return tuple(section for file in engine_files() for section in sections(file.read_text("utf-8")))
+
+
+def classes_for(chapter: int) -> tuple[int, ...]:
+    """The chapters whose classes a chapter works with: the engine's, and its own where they come only when asked for.
+
+    >>> classes_for(3), classes_for(8)
+    ((2, 3, 4, 5, 7), (2, 3, 4, 5, 7, 8))
+    """
+    return (*WITHOUT_TORCH, chapter) if chapter >= LAST else WITHOUT_TORCH
 
 
 @lru_cache
@@ -67,10 +94,10 @@ def _compiled(section: Section, file: str) -> Any:
     return compile("\n" * (section.line - 1) + section.text, file, "exec")
 
 
-def run_section(section: Section, world: World, file: str = str(ENGINE)) -> World:
+def run_section(section: Section, world: World, file: str | None = None) -> World:
     """Run a section whose functions find everything in `world`; what it defines is returned, and not put there."""
     made: World = {}
-    exec(_compiled(section, file), world, made)
+    exec(_compiled(section, file or str(engine_file(section.chapter))), world, made)
     return made
 
 
@@ -85,8 +112,8 @@ def pieces_up_to(chapter: int) -> list[Section]:
     >>> [section.id for section in pieces_up_to(4)][-1], [section.id for section in pieces_up_to(3)][-1]
     ('5.4', '3.4')
     """
-    last = 5 if chapter == 4 else chapter
-    return [section for section in engine_sections() if section.id != "given" and section.chapter <= last]
+    last = 5 if chapter == 4 else min(chapter, LAST)
+    return [s for s in engine_sections() if s.id != "given" and (s.chapter <= last or s.chapter == chapter)]
 
 
 def ours(piece: str, world: World) -> Callable[..., Any]:
@@ -106,7 +133,7 @@ def ours(piece: str, world: World) -> Callable[..., Any]:
 def given(world: World, *chapters: int) -> None:
     """Put the classes that the chapters show into `world`; they call the pieces that they find there.
 
-    Those of chapter 08 need torch, so they come only when they are asked for.
+    Those of chapter 08, which need torch, and those of the other designs come only when they are asked for.
 
     >>> world = {"alloc": lambda pool, count: ["mine"] * count}
     >>> given(world); world["Pool"](4).alloc(2)
@@ -114,7 +141,7 @@ def given(world: World, *chapters: int) -> None:
     """
     for section in engine_sections():
         if section.id == "given" and section.chapter in (chapters or WITHOUT_TORCH):
-            exec(_compiled(section, str(ENGINE)), world)
+            exec(_compiled(section, str(engine_file(section.chapter))), world)
 
 
 def engine_world(*chapters: int) -> World:
@@ -122,6 +149,6 @@ def engine_world(*chapters: int) -> World:
     world: World = {"__name__": "minikv.course.pieces.engine"}
     given(world, *chapters)
     for section in engine_sections():
-        if section.id != "given":
+        if section.id != "given" and (section.chapter <= LAST or section.chapter in chapters):
             world[section.name] = ours(section.id, world)
     return world

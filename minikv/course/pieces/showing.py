@@ -9,7 +9,7 @@ from typing import Any
 from minikv.course.pictures import Picture, beside, draw
 from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size
 from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.sections import ENGINE, World
+from minikv.course.pieces.sections import World, engine_files
 from minikv.course.pieces.trial import Parting, play, reference_world
 
 
@@ -48,10 +48,13 @@ def source(*things: Any) -> Code:
 
 
 def _text_of(thing: Any) -> str:
-    """The source of one thing; a class of `engine.py` is looked up there, since it belongs to the notebook's module."""
+    """The source of one thing; a class of the engine is looked up there, since it belongs to the notebook's module."""
     methods = filter(inspect.isfunction, vars(thing).values() if isinstance(thing, type) else ())
-    if str(ENGINE) in {method.__code__.co_filename for method in methods}:
-        text = ENGINE.read_text("utf-8")
+    written = {method.__code__.co_filename for method in methods}
+    for file in engine_files():
+        if str(file) not in written:
+            continue
+        text = file.read_text("utf-8")
         found = (part for part in ast.parse(text).body if isinstance(part, ast.ClassDef))
         part = next(part for part in found if part.name == thing.__name__)
         return "\n".join(text.splitlines()[part.lineno - 1 : part.end_lineno])

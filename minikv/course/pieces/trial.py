@@ -10,7 +10,7 @@ from typing import Any
 
 from minikv.course.exercises.judge import INCONSTANT, Outcome, TooLong, agree, run, shown, smallest
 from minikv.course.pieces.piece import Piece, Shot, WrongAnswer
-from minikv.course.pieces.sections import WITHOUT_TORCH, World, engine_world, given, ours, pieces_up_to, run_section
+from minikv.course.pieces.sections import World, classes_for, engine_world, given, ours, pieces_up_to, run_section
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 MOST_WORDS = 200  # letters of a tree in a message
@@ -65,19 +65,14 @@ def world_for(piece: Piece, answer: Any, others: World, accepted: World | None =
     for name, value in others.items():
         if type(value) is FunctionType and value.__globals__ is others:
             world[name] = rebound(value, world)
-    given(world, *classes_for(piece))
+    given(world, *classes_for(piece.chapter))
     if "Node" in others:
         world["Node"] = others["Node"]
-    for section in pieces_up_to(int(piece.id.split(".")[0])):
+    for section in pieces_up_to(piece.chapter):
         known = (accepted or {}).get(section.id)
         world[section.name] = ours(section.id, world) if known is None else rebound(known, world)
     world[piece.name] = rebound(answer, world)
     return world
-
-
-def classes_for(piece: Piece) -> tuple[int, ...]:
-    """The chapters whose classes a piece may be judged with."""
-    return (*WITHOUT_TORCH, 8) if piece.id.startswith("8.") else WITHOUT_TORCH
 
 
 def rebound(answer: Any, world: World) -> Any:
@@ -140,7 +135,7 @@ def _line_of(error: BaseException | None, answer: Any) -> str:
 
 def reference_world(piece: Piece) -> World:
     """Our engine, with our own function for this piece, where a later one has the same name."""
-    world = engine_world(*classes_for(piece))
+    world = engine_world(*classes_for(piece.chapter))
     world[piece.name] = ours(piece.id, world)
     return world
 
