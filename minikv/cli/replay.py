@@ -1,4 +1,4 @@
-"""The command `minikv replay`: send a trace through the radix cache and say what the cache saved."""
+"""The command `minikv replay`: send a trace through a prefix cache and say what the cache saved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from minikv.cli.console import complain, positive, say, shown
 from minikv.measure.replay import Replay, replay
 from minikv.measure.traces import TraceError, read_trace, trace_lines
 from minikv.prefix.eviction import POLICIES
-from minikv.prefix.radix import EVICT_BY, RadixCache
+from minikv.prefix.indexes import INDEXES, index_named
+from minikv.prefix.radix import EVICT_BY
 
 _EXAMPLES = """examples:
   minikv replay day.jsonl                             an unlimited cache: what could be saved at most
@@ -31,14 +32,15 @@ def add_replay(commands: Any) -> None:
     >>> parser.parse_args(["replay", "day.jsonl", "--capacity", "20000"]).capacity
     20000
     """
-    says = "send a Mooncake trace through the radix cache"
+    says = "send a Mooncake trace through a prefix cache"
     lines = argparse.RawDescriptionHelpFormatter
     run = commands.add_parser("replay", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
     run.add_argument("trace", help="a .jsonl file, or - for standard input")
     run.add_argument("--capacity", type=positive, metavar="N", help="blocks to hold; without it nothing is evicted")
     run.add_argument("--page-size", type=positive, default=1, metavar="P", help="blocks in a page (default 1)")
-    run.add_argument("--evict-by", choices=EVICT_BY, default="node", help="evict whole nodes, or pages off their end")
-    run.add_argument("--policy", choices=sorted(POLICIES), default="lru", help="what is evicted first (default lru)")
+    run.add_argument("--index", choices=INDEXES, default="radix", help="the design that serves it (default radix)")
+    run.add_argument("--evict-by", choices=EVICT_BY, help="radix: evict whole nodes (default), or pages off their end")
+    run.add_argument("--policy", choices=sorted(POLICIES), help="radix: what is evicted first (default lru)")
     run.add_argument("--json", action="store_true", help="print one JSON object")
     run.set_defaults(run=run_replay)
 
@@ -48,7 +50,7 @@ def run_replay(options: argparse.Namespace) -> int:
     name = "standard input" if options.trace == "-" else shown(options.trace)
     start = time.perf_counter()
     try:
-        cache = RadixCache(options.page_size, options.policy, options.evict_by)
+        cache = index_named(options.index, options.page_size, options.policy, options.evict_by)
         replay((), cache, options.capacity)  # what is wrong with the options is said before the trace is opened
     except ValueError as error:
         return complain(str(error), 2)

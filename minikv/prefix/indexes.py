@@ -1,0 +1,39 @@
+"""The indexes of this package by name, as `--index` takes them: one question, and a design for each answer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from minikv.errors import bounded
+from minikv.prefix.contract import PrefixCache
+from minikv.prefix.eviction import EvictionOrder
+from minikv.prefix.radix import RadixCache
+
+INDEXES: dict[str, Callable[[int], PrefixCache]] = {"radix": RadixCache}
+
+
+def index_named(
+    name: str,
+    page_size: int = 1,
+    policy: str | Callable[[], EvictionOrder] | None = None,
+    evict_by: str | None = None,
+) -> PrefixCache:
+    """An empty index of the design `name`, with pages of `page_size` tokens.
+
+    `policy` and `evict_by` are the radix tree's (see `RadixCache`). The other designs have one order of eviction, so
+    for them it is a `ValueError` to give either.
+
+    >>> index_named("radix", page_size=16, evict_by="page")
+    RadixCache(page_size=16, policy='lru', evict_by='page', evictable=0, protected=0)
+    >>> index_named("btree")
+    Traceback (most recent call last):
+    ValueError: index is 'btree': expected one of radix
+    """
+    if name not in INDEXES:
+        raise ValueError(f"index is {bounded(name)}: expected one of {', '.join(INDEXES)}")
+    if name == "radix":
+        return RadixCache(page_size, policy or "lru", evict_by or "node")
+    for option, value in (("policy", policy), ("evict_by", evict_by)):
+        if value is not None:
+            raise ValueError(f"{option} is {bounded(value)}: index {name!r} has one order of eviction, its own")
+    return INDEXES[name](page_size)
