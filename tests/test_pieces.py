@@ -17,10 +17,11 @@ from minikv.course.pieces import accepted, begin, check, fold, guess, hint, mine
 from minikv.course.pieces.guessing import predictions
 from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.mine import load as load_file
+from minikv.course.pieces.mistakes import mistake_in
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
 from minikv.course.pieces.sections import ENGINE, LAST, engine_sections, ours, run_section
 from minikv.course.pieces.showing import both_films
-from minikv.course.pieces.trial import judge, known_mistake, play, reference_world
+from minikv.course.pieces.trial import judge, play, reference_world
 
 PIECES = all_pieces()
 WRONG = [(piece, wrong) for piece in PIECES for wrong in piece.wrong]
@@ -79,9 +80,38 @@ def test_a_wrong_answer_is_caught_and_gets_its_hint(piece, wrong):
     world.update(run_section(wrong.section, world, "<wrong>"))
     found = judge(piece, world).parting
     assert found is not None
-    known = known_mistake(piece, world, found.case)
-    assert known is not None
-    assert known.hint == wrong.hint
+    mistake = mistake_in(piece, world, found.case)
+    assert mistake is not None
+    assert mistake.is_all
+    assert mistake.wrong.hint == wrong.hint
+
+
+TWO_MISTAKES = {
+    "1.1": ("return layers * kv_heads // tp * head_dim * number_bytes", "a token has a key *and* a value"),
+    "2.1": ("return [pool.stack.pop() for _ in range(count)]", "the pages that you hand out need their mark"),
+    "2.3": ("for page in pages:\n        pool.stack.append(page)", "are still marked in use"),
+    "3.1": ("upper = Node(node.tokens[:at], node.slots, None)\n    return upper", "divide the slots where you divide"),
+    "3.3": ("return None, 99", None),
+}
+
+
+@pytest.mark.parametrize("number", TWO_MISTAKES)
+def test_of_two_mistakes_the_first_one_gets_a_hint_that_may_not_be_all(number, notebook, capsys):
+    piece, (body, hint_about) = find_piece(number), TWO_MISTAKES[number]
+    notebook.answer(piece, stub(piece).replace("raise NotImplementedError", body))
+    said = capsys.readouterr().out
+    assert ("  Hint (perhaps): " in said) == (hint_about is not None)
+    assert (hint_about or "") in said
+    assert f'hint("{number}") helps a little' in said
+
+
+@each_piece
+def test_our_own_function_is_not_taken_for_the_learners(piece, file, tmp_path, capsys):
+    notebook = Notebook(tmp_path, piece.chapter)
+    notebook.run(f'{piece.name} = check("{piece.id} {piece.name}", {piece.name})')
+    said = capsys.readouterr().out
+    assert said.startswith(f"⬜ {piece.id} {piece.name}: not attempted yet\n  This is our own function.")
+    assert not file.exists()
 
 
 @pytest.mark.parametrize(
@@ -134,9 +164,10 @@ def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(notebook, capsys, 
         waits.append(played.outcome.error)
         return played
 
-    monkeypatch.setattr("minikv.course.pieces.trial.play", watched)
+    for module in ("trial", "mistakes"):
+        monkeypatch.setattr(f"minikv.course.pieces.{module}.play", watched)
     notebook.answer(find_piece("3.2"), "def walk(root, tokens):\n    while root.children: pass\n    return root, 1")
-    assert capsys.readouterr().out.startswith("❌ 3.2 walk: walk [1]. the length: 1; expected: 0")
+    assert capsys.readouterr().out.startswith("❌ 3.2 walk: walk [1]. The length: 1; expected: 0")
     assert sum(isinstance(error, TooLong) for error in waits) == 1
 
 
@@ -155,8 +186,8 @@ def test_the_hint_about_an_error_is_not_given_for_another_error_of_its_kind():
         world = reference_world(piece)
         section = deque.section._replace(text=deque.section.text.replace(".appendleft(", f".{name}("))
         world.update(run_section(section, world, "<wrong>"))
-        known = known_mistake(piece, world, piece.cases[0])
-        hints.append(known.hint if known else None)
+        mistake = mistake_in(piece, world, piece.cases[0])
+        hints.append(mistake.wrong.hint if mistake and mistake.is_all else None)
     assert hints == [deque.hint, None]
 
 
@@ -616,6 +647,16 @@ def test_a_piece_that_is_not_there_is_named(ask, capsys):
     assert capsys.readouterr().out.startswith("❌ there is no piece '9.9'; there are ")
 
 
+@pytest.mark.parametrize("ask", [hint, solution])
+def test_a_piece_may_be_named_by_its_name_or_its_function(ask, notebook, capsys):
+    for label in ("bytes_per_token", " 1.1 ", 1.1, notebook.names["bytes_per_token"]):
+        assert "there is no piece" not in f"{ask(label)}{capsys.readouterr().out}"
+    ask("split")
+    assert capsys.readouterr().out == "❌ split is a piece of several chapters: ask for 3.1 or 4.3\n"
+    ask()
+    assert capsys.readouterr().out.startswith("❌ there is no piece ''; there are 1.1, ")
+
+
 def test_a_prediction_is_closed_until_there_is_a_guess(notebook, capsys):
     bundle = fold("3.z", 4)._repr_mimebundle_()
     assert bundle["text/html"].startswith("<details><summary>")
@@ -640,7 +681,32 @@ def test_a_prediction_may_be_anything(notebook, capsys):
         assert "Look at what follows" in repr(fold("3.z", 4))
 
 
-@pytest.mark.parametrize("said", [4, 4.0, "4", " 4.0", np.int64(4)])
+@pytest.mark.parametrize(
+    "said", [(3, 1), ([3, 1],), ((3.0, 1),), ("3, 1",), ("page 3 and page 1",), (np.array([3, 1]),)]
+)
+def test_a_list_may_be_given_in_any_form(said, notebook, capsys):
+    guess("3.z", "which pages? [., .]", *said)
+    assert "that is right" in repr(fold("3.z", [3, 1]))
+    assert "that is right" not in repr(fold("3.z", [1, 3]))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ((), 'Put your answer after the question, as in guess("3.a", "how many?", 4)'),
+        (("  ",), "Put your answer in place of None"),
+        (({3, 1},), "not noted: a set is no prediction. Write a number, a list as in [1, 2], or words"),
+        (([len],), "not noted: a list is no prediction"),
+    ],
+)
+def test_what_is_no_prediction_is_said_and_not_compared(value, said, notebook, capsys):
+    guess("3.z", "which pages?", [3, 1])
+    guess("3.z", "which pages?", *value)
+    assert said in capsys.readouterr().out
+    assert repr(fold("3.z", [3, 1])).startswith("3.z, the answer")
+
+
+@pytest.mark.parametrize("said", [4, 4.0, "4", " 4.0", np.int64(4), [4], "4 pages", "about 4"])
 def test_a_number_is_right_in_whatever_form(said, notebook, capsys):
     guess("3.z", "how many?", said)
     assert "that is right" in repr(fold("3.z", 4))

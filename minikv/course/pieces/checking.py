@@ -14,11 +14,12 @@ from minikv.course.exercises.judge import TooLong, run
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces.guessing import forget_guesses
 from minikv.course.pieces.mine import keep, recalled, world_with
+from minikv.course.pieces.mistakes import mistake_in
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece, pieces_for
-from minikv.course.pieces.sections import World, classes_for, given, ours, pieces_up_to
+from minikv.course.pieces.sections import World, classes_for, engine_files, given, ours, pieces_up_to
 from minikv.course.pieces.showing import Code, both_films, display_film
-from minikv.course.pieces.trial import Judgement, Parting, judge, known_mistake, rebound, world_for
+from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
 _taken: dict[str, int] = {}  # how many hints were given
@@ -83,7 +84,7 @@ def check(label: str, answer: Any = None) -> Any:
     >>> def split(node, at):
     ...     return node
     >>> split = check("3.1 split", split)  # doctest: +ELLIPSIS
-    ❌ 3.1 split: cut [1 2 3 4 5] in slots 0-4 after 3. what is returned: [1 2 3 4 5] in slots 0-4; expected: ...
+    ❌ 3.1 split: cut [1 2 3 4 5] in slots 0-4 after 3. What is returned: [1 2 3 4 5] in slots 0-4; expected: ...
       hint("3.1") helps a little, and again a little more.
     """
     piece = find_piece(label) if isinstance(label, str) else None
@@ -132,6 +133,9 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
         kind = "nothing" if answer is None else f"a value of type {type(answer).__name__}"
         words = f'you passed {kind}: pass the function itself, as in check("{piece.id} {piece.name}", {piece.name})'
         return Verdict(WRONG, words)
+    if getattr(getattr(answer, "__code__", None), "co_filename", None) in [str(file) for file in engine_files()]:
+        words = f"  This is our own function. Write yours under the name `{piece.name}`, in the cell that checks it."
+        return Verdict(NOT_ATTEMPTED, "not attempted yet", [words, *_earlier(piece)])
     namespace = getattr(answer, "__globals__", namespace)  # of its module, where it comes from one
     world = world_for(piece, answer, namespace, _accepted)
     found = judge(piece, world)
@@ -169,12 +173,12 @@ def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdi
         goes_on = "Your earlier one runs on." if piece.id in _accepted else "The chapter goes on with ours."
         return Verdict(NOT_ATTEMPTED, "not attempted yet", [f"  {goes_on}"])
     endless = isinstance(found.error, TooLong)  # then each further look would take as long again
-    known = None if endless else known_mistake(piece, world, found.case)
+    mistake = None if endless else mistake_in(piece, world, found.case)
     notes = [f"  It printed: {found.printed.strip()[:200]}"] if found.printed.strip() else []
-    if known is not None:
-        notes.insert(0, f"  Hint: {known.hint}.")
-    elif found.error is None or not isinstance(found.error, NameError):
+    if not (mistake is not None and mistake.is_all) and not isinstance(found.error, NameError):
         notes.insert(0, f'  hint("{piece.id}") helps a little, and again a little more.')
+    if mistake is not None:
+        notes.insert(0, f"  Hint{'' if mistake.is_all else ' (perhaps)'}: {mistake.wrong.hint}.")
     film = None if endless else both_films(piece, world, found)
     return Verdict(WRONG, found.words, [*notes, *_earlier(piece)], film)
 
@@ -193,15 +197,14 @@ def _lines_below_raise(answer: Any, name: str) -> bool:
     return False
 
 
-def hint(label: str) -> None:
-    """Print a hint about a piece; each further call says a little more.
+def hint(label: object = "") -> None:
+    """Print a hint about a piece, named by its number or its name; each further call says a little more.
 
     >>> hint("3.1")
     Hint 1 of 3: Make the upper node first: it gets the first `at` tokens, the first `at` slots, and the old parent.
     """
-    piece = find_piece(str(label))
+    piece = _named(label)
     if piece is None:
-        print(_no_such_piece(label))
         return
     step = _taken.get(piece.id, 0)
     if step < len(piece.hints):
@@ -211,8 +214,8 @@ def hint(label: str) -> None:
     _taken[piece.id] = min(step + 1, len(piece.hints))
 
 
-def solution(label: str) -> Code | None:
-    """Our code for a piece.
+def solution(label: object = "") -> Code | None:
+    """Our code for a piece, named by its number or its name.
 
     >>> print(solution("3.3"))
     def insert(root, tokens, slots):
@@ -224,15 +227,22 @@ def solution(label: str) -> Code | None:
             node = leaf
         return node, there
     """
-    piece = find_piece(str(label))
-    if piece is None:
-        print(_no_such_piece(label))
-        return None
-    return Code(piece.solution)
+    piece = _named(label)
+    return None if piece is None else Code(piece.solution)
 
 
-def _no_such_piece(label: object) -> str:
-    return f"{WRONG} there is no piece {str(label)!r:.60}; there are {', '.join(piece.id for piece in all_pieces())}"
+def _named(label: object) -> Piece | None:
+    """The piece with this number, or the only one with this name; else it says what there is."""
+    name = str(getattr(label, "__name__", label)).strip()
+    pieces = [piece] if (piece := find_piece(name)) else [piece for piece in all_pieces() if piece.name == name]
+    if len(pieces) == 1:
+        return pieces[0]
+    if not pieces:
+        ids = ", ".join(piece.id for piece in all_pieces())
+        print(f"{WRONG} there is no piece {name!r:.60}; there are {ids}")
+    else:
+        print(f"{WRONG} {name} is a piece of several chapters: ask for {' or '.join(piece.id for piece in pieces)}")
+    return None
 
 
 def mine() -> None:

@@ -8,35 +8,61 @@ from __future__ import annotations
 
 import ast
 import base64
+import re
 from html import escape
 from typing import Any
+
+import numpy as np
 
 from minikv.course.exercises.judge import agree, shown
 from minikv.course.pictures import Picture
 from minikv.course.pictures.svg import svg_size
 
+MOST_LETTERS = 200  # of a prediction in which numbers are looked for
+_NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.,])|(?<![\w.])-?\d+(?:\.\d+)?(?!\w*\d)")
 _guesses: dict[str, Any] = {}
 _missed: dict[str, str] = {}
 _met: set[str] = set()  # predictions that were right
 
 
-def guess(label: str, question: str, value: Any = None) -> None:
-    """Note your prediction, a number or a few words, before the next cell shows what is so.
+def guess(label: str, question: object = "", *answer: Any) -> None:
+    """Note your prediction, a number, a list or a few words, before the next cell shows what is so.
+
+    Several values are one list; `None` is no prediction. What is neither a number nor text is not noted.
 
     >>> guess("3.9", "how many nodes are there?", None)
     🔮 3.9 how many nodes are there? Put your answer in place of None, then run the next cell.
     >>> guess("3.9", "how many nodes are there?", 4)
     🔮 3.9 noted: 4. Run the next cell.
+    >>> guess("3.9", "which pages? [., .]", 3, 1)
+    🔮 3.9 noted: [3, 1]. Run the next cell.
     """
-    name = str(label).split()[0]
+    name = _name(label)
     _missed.pop(name, None)
     _met.discard(name)
-    if value is None or value is ...:
-        _guesses.pop(name, None)
-        print(f"🔮 {name} {question} Put your answer in place of None, then run the next cell.")
+    _guesses.pop(name, None)
+    value = list(answer) if len(answer) > 1 else answer[0] if answer else None
+    if value is None or value is ... or (isinstance(value, str) and not value.strip()):
+        where = "in place of None" if answer else 'after the question, as in guess("3.a", "how many?", 4)'
+        print(f"🔮 {name} {question} Put your answer {where}, then run the next cell.")
+    elif not _is_plain(value):
+        instead = 'Write a number, a list as in [1, 2], or words in "quotes".'
+        print(f"🔮 {name} not noted: a {type(value).__name__} is no prediction. {instead}")
     else:
         _guesses[name] = value
         print(f"🔮 {name} noted: {shown(value)}. Run the next cell.")
+
+
+def _name(label: object) -> str:
+    """The label of a prediction, without what may stand behind it."""
+    return (str(label).split() or [""])[0]
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a number or text, or a list, a tuple or an array of those."""
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return isinstance(value, (str, int, float, np.generic, np.ndarray))
 
 
 def forget_guesses() -> None:
@@ -69,7 +95,7 @@ def fold(label: str, answer: Any, *things: Any) -> Folded:
     3.9, the answer: 4
     root > [1 2]
     """
-    return Folded(str(label).split()[0], answer, things)
+    return Folded(_name(label), answer, things)
 
 
 class Folded:
@@ -81,7 +107,8 @@ class Folded:
         self.verdict = "" if guessed is None else self._compared(guessed)
 
     def _compared(self, guessed: Any) -> str:
-        said, answer = [_whole(guessed), _whole(_as_value(guessed))], _whole(self.answer)
+        said = [_whole(each) for each in (guessed, _as_value(guessed), _numbers_in(guessed, self.answer))]
+        answer = _whole(self.answer)
         if any(agree(value, answer) for value in said) or _as_text(guessed) == _as_text(self.answer):
             _missed.pop(self.label, None)
             _met.add(self.label)
@@ -111,8 +138,21 @@ def _as_value(guessed: Any) -> Any:
         return guessed
 
 
+def _numbers_in(guessed: Any, answer: Any) -> Any:
+    """The numbers in a guess that was written as text, where the answer is a number or some: "3 and 1" is [3, 1]."""
+    if isinstance(answer, str):
+        return guessed
+    found = guessed
+    if isinstance(guessed, str):
+        found = [float(number.replace(",", "")) for number in _NUMBER.findall(guessed[:MOST_LETTERS])]
+    is_one = isinstance(found, (list, tuple)) and len(found) == 1 and not isinstance(answer, list)
+    return found[0] if is_one else found
+
+
 def _whole(value: Any) -> Any:
-    """4 for 4.0: a prediction may be either."""
+    """4 for 4.0, in a list as well: a prediction may be either."""
+    if isinstance(value, (list, tuple)):
+        return [_whole(each) for each in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

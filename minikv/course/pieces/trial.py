@@ -9,8 +9,8 @@ from types import FunctionType
 from typing import Any
 
 from minikv.course.exercises.judge import INCONSTANT, Outcome, TooLong, agree, run, shown, smallest
-from minikv.course.pieces.piece import Piece, Shot, WrongAnswer
-from minikv.course.pieces.sections import World, classes_for, engine_world, given, ours, pieces_up_to, run_section
+from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.sections import World, classes_for, engine_world, given, ours, pieces_up_to
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 MOST_WORDS = 200  # letters of a tree in a message
@@ -34,15 +34,24 @@ class Played:
 
 @dataclass(frozen=True)
 class Parting:
-    """The first frame in which two sides differ: what is seen there, or how yours ended."""
+    """The first frame in which two sides differ: what is seen there, or how yours ended.
+
+    `place` is the line of the answer in which an error was raised, in words.
+    """
 
     case: Any
     at: int
     caption: str
-    words: str
+    difference: str
     printed: str = ""
     attempted: bool = True
     error: BaseException | None = None
+    place: str = ""
+
+    @property
+    def words(self) -> str:
+        """The difference, and where an error was raised."""
+        return self.difference + self.place
 
 
 def play(piece: Piece, world: World, case: Any, keep: Callable[[Shot], Shot] = lambda frame: frame) -> Played:
@@ -90,14 +99,18 @@ def parting(piece: Piece, world: World, case: Any, expected_world: World | None 
     expected = play(piece, expected_world or reference_world(piece), case)
     if expected.outcome.error is not None:
         raise expected.outcome.error  # the case itself is broken
-    got = play(piece, world, case)
+    return parted(piece, world, case, play(piece, world, case), expected)
+
+
+def parted(piece: Piece, world: World, case: Any, got: Played, expected: Played) -> Parting | None:
+    """Where a case that was played with the answer in `world` parts from what is expected, or `None`."""
     for at, frame in enumerate(expected.frames):
         if at == len(got.frames):
             return _ended(piece, case, at, frame, got.outcome, world)
         for name, value in frame.seen.items():
             mine = got.frames[at].seen.get(name)
             if not agree(mine, value):
-                words = f"{frame.caption}. {name}: {_words(mine)}; expected: {_words(value)}"
+                words = f"{frame.caption}. {name[0].upper()}{name[1:]}: {_words(mine)}; expected: {_words(value)}"
                 if value == ALL_RIGHT:
                     words = f"{frame.caption}: {_words(mine)}"
                 return Parting(case, at, frame.caption, words, got.outcome.printed)
@@ -111,7 +124,7 @@ def _words(value: Any) -> str:
 
 
 def _ended(piece: Piece, case: Any, at: int, frame: Shot, outcome: Outcome, world: World) -> Parting:
-    error = outcome.error
+    error, place = outcome.error, ""
     if isinstance(error, NotImplementedError):
         words = f"{frame.caption}: not written yet"
     elif isinstance(error, TooLong):
@@ -119,8 +132,9 @@ def _ended(piece: Piece, case: Any, at: int, frame: Shot, outcome: Outcome, worl
     elif isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         words = f"{frame.caption}: {error}. If a cell above defines it, run the cells above first"
     else:
-        words = f"{frame.caption} ended in {outcome}{_line_of(error, world[piece.name])}"
-    return Parting(case, at, frame.caption, words, outcome.printed, not isinstance(error, NotImplementedError), error)
+        words, place = f"{frame.caption} ended in {outcome}", _line_of(error, world[piece.name])
+    attempted = not isinstance(error, NotImplementedError)
+    return Parting(case, at, frame.caption, words, outcome.printed, attempted, error, place)
 
 
 def _line_of(error: BaseException | None, answer: Any) -> str:
@@ -166,24 +180,3 @@ def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
     if case is INCONSTANT:
         return Judgement(None, count, is_inconstant=True)
     return Judgement(found.get(repr(case)) if case is not None else None, count)
-
-
-def known_mistake(piece: Piece, world: World, case: Any) -> WrongAnswer | None:
-    """The stored wrong answer that does what the one in `world` does, on `case` and on the hand-picked ones.
-
-    Those from the first on that does not end are not compared.
-    """
-    cases, mine = [case, *piece.cases], list[list[str]]()
-    for each in cases:
-        played = play(piece, world, each)
-        if isinstance(played.outcome.error, TooLong):
-            break  # each further case may take as long
-        mine.append(played.trace)
-    if not mine:
-        return None
-    for wrong in piece.wrong:
-        theirs = reference_world(piece)
-        theirs.update(run_section(wrong.section, theirs, "<wrong>"))
-        if all(play(piece, theirs, each).trace == trace for each, trace in zip(cases, mine)):
-            return wrong
-    return None
