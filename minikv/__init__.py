@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         PrefixCache,
         RadixCache,
         SmallestKeyFirst,
+        TokenTrie,
     )
     from minikv.serving import (
         Chunk,
@@ -85,7 +86,7 @@ _HOMES = {
     "minikv.manager": "CacheManager Sequence",
     "minikv.measure.break_even": "break_even_tokens",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
-    "minikv.prefix": "EvictionOrder Handle Insertion Match NoCache PrefixCache RadixCache SmallestKeyFirst",
+    "minikv.prefix": "EvictionOrder Handle Insertion Match NoCache PrefixCache RadixCache SmallestKeyFirst TokenTrie",
     "minikv.serving.chat": "Chat",
     "minikv.serving.model": "Llama",
     "minikv.serving.tokenizer": "ByteTokenizer",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from minikv import NoCache, RadixCache
+from minikv import NoCache, RadixCache, TokenTrie
 from minikv.prefix.eviction import POLICIES
 from minikv.testing.conformance.naive import NaiveCache
 from minikv.testing.conformance.rules import CACHE_RULES
@@ -36,6 +36,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 SHIPPED: dict[str, Callable[..., Any]] = {
     name: lambda size=1, how=how: RadixCache(size, **how) for name, how in SETTINGS.items()
 }
+SHIPPED["token trie"] = TokenTrie
 MODELS: dict[str, Callable[..., Any]] = {
     "naive, by nodes": lambda size=1: NaiveCache(size),
     "naive, by pages": lambda size=1: NaiveCache(size, evict_by="page"),
@@ -64,6 +65,10 @@ def subject(made: Any, how: dict[str, Any]) -> Subject:
     return found if how.get("policy", "lru") == "lru" else dataclasses.replace(found, claims=found.claims - {8, 14})
 
 
-SUBJECTS = {**{name: subject(RadixCache, how) for name, how in SETTINGS.items()}, "none": subject(NoCache, {})}
+SUBJECTS = {
+    **{name: subject(RadixCache, how) for name, how in SETTINGS.items()},
+    "none": subject(NoCache, {}),
+    "token trie": subject(TokenTrie, {}),
+}
 every_index = over({**SHIPPED, **MODELS})
 every_shipped_index = over(SHIPPED)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from minikv import FreeListPool, LockError, RadixCache
+from minikv.prefix.indexes import index_named
 from minikv.testing.canary import Canary
 from minikv.testing.conformance.naive import READS, NaiveCache
 from minikv.testing.ledger import Ledger
@@ -33,9 +34,12 @@ class IndexAgainstModel(RuleBasedStateMachine):
     handles = Bundle("handles")
 
     policy = "lru"
+    evicts_by = "node", "page"
+    has_priorities = True
 
-    @initialize(page_size=st.integers(1, 3), evict_by=st.sampled_from(["node", "page"]))
-    def start(self, page_size, evict_by):
+    @initialize(page_size=st.integers(1, 3), number=st.integers(0, 1))
+    def start(self, page_size, number):
+        evict_by = self.evicts_by[number % len(self.evicts_by)]
         self.model = NaiveCache(page_size, self.policy, evict_by)
         self.index = self.make(page_size, self.policy, evict_by)
         self.page_size, self.pool = page_size, FreeListPool(PAGES)
@@ -79,7 +83,8 @@ class IndexAgainstModel(RuleBasedStateMachine):
         def insert(cache, mine):
             keys, values = np.array(tokens, np.uint32), np.array([0] * at + [*pages], np.int32)
             start = pair[mine] if pair else None
-            done = cache.insert(keys, values, namespace=namespace, start=start, priority=priority)
+            worth = {"priority": priority} if priority else {}
+            done = cache.insert(keys, values, namespace=namespace, start=start, **worth)
             keys[:], values[:] = 7, 7
             outcomes.append(done)
             return done
@@ -112,6 +117,7 @@ class IndexAgainstModel(RuleBasedStateMachine):
 
     @rule(target=handles, tokens=TOKENS, namespace=NAMESPACES, priority=PRIORITIES)
     def insert(self, tokens, namespace, priority):
+        priority = priority if self.has_priorities else 0
         pages = self.room_for(len(tokens))
         if pages is None:
             return self.match(tokens, namespace)
@@ -197,3 +203,14 @@ class IndexAgainstModel(RuleBasedStateMachine):
                 key = walker.namespace, tuple(prefix[: above + (i + 1) * self.page_size])
                 pages[key] = (page, *use)
         return pages
+
+
+class PagesAgainstModel(IndexAgainstModel):
+    """The same for an index of one design, which evicts page by page, least recently used first."""
+
+    evicts_by = ("page",)
+    has_priorities = False
+    design = ""
+
+    def make(self, page_size, policy, evict_by):
+        return index_named(self.design, page_size)

@@ -175,6 +175,7 @@ FRIENDS = {
     "manager/manager.py": {"sequence"},  # which stores in it what the manager knows of it
     "manager/audit.py": {"manager", "sequence"},  # `CacheManager.check`, in a file of its own
     "prefix/radix_check.py": {"cache", "order"},  # `RadixCache.check`, in a file of its own
+    "prefix/trie_check.py": {"cache"},
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
 }
 PROTOCOLS = {"_replace", "_asdict", "_fields", "_repr_mimebundle_"}  # underscored, and meant for others all the same

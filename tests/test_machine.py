@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
-from machine import IndexAgainstModel
+from machine import IndexAgainstModel, PagesAgainstModel
 from nightly import NIGHTLY
 
 from minikv import LockError, RadixCache
 from minikv.prefix.contract import page_bytes
 from minikv.prefix.eviction import POLICIES, LeastRecentlyUsed
+from minikv.prefix.indexes import INDEXES
 from minikv.prefix.radix import _GONE
 from minikv.testing.conformance.naive import GOES_FIRST, READS
 from minikv.tokens import pack
@@ -31,6 +32,12 @@ def test_radix(policy):
     share = max(40, -(-settings().max_examples // len(POLICIES)))
     steps = 50 if NIGHTLY else 30  # as many as find the mutants below
     run_state_machine_as_test(under(policy), settings=settings(stateful_step_count=steps, max_examples=share))
+
+
+@pytest.mark.parametrize("name", [name for name in INDEXES if name != "radix"])
+def test_another_design(name):
+    machine = type(f"Over_{name}", (PagesAgainstModel,), {"design": name})
+    run_state_machine_as_test(machine, settings=settings(stateful_step_count=50 if NIGHTLY else 30))
 
 
 def split_forgets_the_locks(patch):

@@ -5,8 +5,9 @@ from minikv.prefix.eviction import EvictionOrder, SmallestKeyFirst
 from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.no_cache import NoCache
 from minikv.prefix.radix import RadixCache
+from minikv.prefix.token_trie import TokenTrie, TrieNode
 
 __all__ = [
     "INDEXES", "EvictionOrder", "Handle", "Insertion", "Match", "NoCache", "PrefixCache", "RadixCache",
-    "SmallestKeyFirst", "index_named",
+    "SmallestKeyFirst", "TokenTrie", "TrieNode", "index_named",
 ]  # fmt: skip

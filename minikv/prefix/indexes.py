@@ -8,8 +8,9 @@ from minikv.errors import bounded
 from minikv.prefix.contract import PrefixCache
 from minikv.prefix.eviction import EvictionOrder
 from minikv.prefix.radix import RadixCache
+from minikv.prefix.token_trie import TokenTrie
 
-INDEXES: dict[str, Callable[[int], PrefixCache]] = {"radix": RadixCache}
+INDEXES: dict[str, Callable[[int], PrefixCache]] = {"radix": RadixCache, "trie": TokenTrie}
 
 
 def index_named(
@@ -27,7 +28,7 @@ def index_named(
     RadixCache(page_size=16, policy='lru', evict_by='page', evictable=0, protected=0)
     >>> index_named("btree")
     Traceback (most recent call last):
-    ValueError: index is 'btree': expected one of radix
+    ValueError: index is 'btree': expected one of radix, trie
     """
     if name not in INDEXES:
         raise ValueError(f"index is {bounded(name)}: expected one of {', '.join(INDEXES)}")

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -38,6 +37,7 @@ from minikv.prefix.contract import (
     require_limit,
 )
 from minikv.prefix.eviction import EvictionOrder, order_named
+from minikv.prefix.roots import forget_root
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, pack
 
 EVICT_BY = ("node", "page")
@@ -612,7 +612,7 @@ class RadixCache:
         if not parent.children:
             parent.children = _NO_CHILDREN
             if isinstance(parent, RadixRoot):
-                self._remove_root(parent)
+                self._roots = forget_root(self._roots, parent)
             elif not parent.ref_count:
                 order.bared(parent)
         leaf.end, leaf.ref_count = parent.end, _GONE  # and `parent` is where to look for what is left of it
@@ -649,24 +649,6 @@ class RadixCache:
         self._roots[namespace] = root = RadixRoot(self._next_id, namespace)
         self._next_id += 1  # last, for a namespace's own __hash__ may raise
         return root
-
-    def _remove_root(self, root: RadixRoot) -> None:
-        """Forget a namespace that holds nothing, even if its hash has changed since; the default one stays.
-
-        Where hashes raise, or two names that are needed have become equal, the empty root stays until that has changed:
-        better than to lose another one.
-        """
-        if root.namespace is None:
-            return
-        with suppress(Exception):
-            if self._roots.get(root.namespace) is root:
-                del self._roots[root.namespace]
-                return
-        with suppress(Exception):
-            needed = [(name, other) for name, other in self._roots.items() if name is None or other.children]
-            others = dict(needed)
-            if len(others) == len(needed):
-                self._roots = others
 
     def _take_id(self) -> int:
         self._next_id += 1
