@@ -29,6 +29,7 @@ from minikv import (
     play,
 )
 from minikv.course.pictures import render
+from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pictures.legend import legend_html, legend_svg
 from minikv.course.pictures.looks import BOTH, EVENTS, INK, LETTERS, SIZES, STATES, WORDS
 from minikv.course.pictures.picture import MOST_WIDE
@@ -221,6 +222,21 @@ def test_a_page_table_and_its_text_twin():
         "h in hand  m matched",
     ]
     assert "closed" in words_in(picture.svg)
+
+
+def test_rows_of_boxes_and_their_text_twin():
+    picture = rows_picture(
+        [BoxRow("at first", ["a", "b", ""]), BoxRow("0 to 1", ["a", "a"])], heads=["0", "1", "spare"]
+    )
+    assert picture.text.splitlines() == [
+        "          0      1      spare",
+        "at first  a      b      -",
+        "0 to 1    a      a",
+    ]
+    assert words_in(picture.svg) == ["0", "1", "spare", "at first", "a", "b", "", "0 to 1", "a", "a"]
+    ring = rows_picture([BoxRow("newer", ["ring", "[1 <]", "ring"])], joint="→")
+    assert ring.text == "newer  ring → [1 <] → ring"
+    assert words_in(ring.svg) == ["newer", "ring", "[1 <]", "→", "ring", "→"]
 
 
 def test_odd_fields_of_a_learners_node_are_shown_as_they_are():

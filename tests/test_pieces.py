@@ -331,13 +331,51 @@ def test_an_answer_that_searches_where_it_must_not_does_not_pass(number, noteboo
     assert piece.cost.unit in said
 
 
-def test_the_film_of_a_manager_shows_the_rows_where_they_part():
-    piece = find_piece("7.2")
+def last_of_film(number, mistake=""):
+    """The caption and the text of the last step of the film of a wrong answer: the first whose name has `mistake`."""
+    piece = find_piece(number)
     world = reference_world(piece)
-    world.update(run_section(piece.wrong[0].section, world, "<wrong>"))
+    wrong = next(wrong for wrong in piece.wrong if mistake in wrong.mistake)
+    world.update(run_section(wrong.section, world, "<wrong>"))
     caption, picture = both_films(piece, world, judge(piece, world).parting)[-1]
+    assert picture.svg
+    return caption, picture.text.splitlines()
+
+
+def test_the_film_of_a_manager_shows_the_rows_where_they_part():
+    caption, lines = last_of_film("7.2")
     assert caption == "checkpoint request 2"
-    assert re.findall(r"row 1 +(.+)", picture.text) == ["6  7  8  9 10", "0l 1l 2l 3l 10"]
+    assert re.findall(r"row 1 +(.+)", "\n".join(lines)) == ["6  7  8  9 10", "0l 1l 2l 3l 10"]
+
+
+def test_the_film_of_a_ring_shows_both_ways_around_and_the_links_of_what_was_taken_out():
+    caption, lines = last_of_film("5.2", "keeps its neighbors")
+    assert caption == "unlink [1]"
+    assert lines == [
+        "yours:", "newer      ring → ring", "older      ring → ring",
+        "[1] newer  [1] → ring", "[1] older  [1] → ring",
+        "expected:", "newer      ring → ring", "older      ring → ring",
+        "[1] newer  [1] → [1]", "[1] older  [1] → [1]",
+    ]  # fmt: skip
+
+
+def test_the_film_of_runs_shows_each_run_below_the_slots():
+    caption, lines = last_of_film("6.1", "sorted in the end")
+    assert caption == "runs([4, 5, 6, 1])"
+    assert lines == [
+        "yours:", "slots  4  5  6  1", "run 1  1", "run 2  4  5  6",
+        "expected:", "slots  4  5  6  1", "run 1  4  5  6", "run 2  1",
+    ]  # fmt: skip
+
+
+def test_the_film_of_moves_shows_the_slots_after_each_move():
+    caption, lines = last_of_film("6.2", "one of two directions")
+    assert caption == "moves([0, 1], [1, 0]), made on the letters ab"
+    assert lines == [
+        "yours:", "          0  1", "at first  a  b", "1 to 0    b  b", "0 to 1    b  b",
+        "expected:", "            0      1      spare", "at first    a      b      -",
+        "1 to spare  a      b      b", "0 to 1      a      a      b", "spare to 0  b      a      b",
+    ]  # fmt: skip
 
 
 # -- what runs ------------------------------------------------------------------------------------------------------

@@ -2,13 +2,13 @@
 """
 # 06 · How do the bytes move?
 
-So far a slot was a number. Now it is a place in memory, and the keys and values of a long prompt are megabytes that lie there. You will write three functions, about thirty lines: the first finds out which slots lie side by side, the second moves slots onto each other without losing one, and the third decides whether evicted tokens are worth bringing back.
+So far a slot was a number. Now it is a place in memory, and the keys and values of a long prompt are megabytes that lie there. You will write three functions, about twenty-five lines: the first finds the slots that lie side by side, the second copies slots onto each other without losing one, and the third decides whether to load evicted tokens or to compute them again.
 
 **After this chapter you will be able to** *count* the runs of bytes that a copy takes in a given layout, *order* moves whose source and destination overlap, and *decide* whether to load evicted tokens or to compute them again.
 
 {{time}} **Needs** chapters 02 and 05, the bytes of a token from 01, and a little PyTorch: a tensor is an array of numbers in memory. **New words** layout, gather, scatter, pinned memory, break-even.
 
-Here is where we are going. Tokens of a Llama 3.1 8B have been evicted, and their keys and values are kept elsewhere, behind a network. One line shows how long it takes to load 1,000 of them, the other how long it takes to compute them again. Where the lines cross, the better choice changes. (The rates are round numbers to calculate with; nobody measured them.)
+Here is where we are going. Tokens of a Llama 3.1 8B have been evicted, and their keys and values are kept elsewhere, behind a network. One line shows how long it takes to load 1,000 of them, the other how long it takes to compute them again. To the right the prompts are longer, and each token has more to look back at. Where the lines cross, the better choice changes. (The rates are round numbers to calculate with; nobody measured them.)
 """
 
 # %%
@@ -37,13 +37,7 @@ The first cache of AstrAI, which you met in chapter 02, had {{engines astrai-row
 import torch
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"  # the chapter says the same
-LAYERS, HEADS, DIM = 4, 2, 8
-
-
-def computed(tokens):
-    """In place of the keys of these tokens in one layer: the tokens."""
-    numbers = torch.tensor(tokens, dtype=torch.float16, device=DEVICE)
-    return numbers[:, None, None].expand(-1, HEADS, DIM).contiguous()
+LAYERS = 4
 
 
 # %%
@@ -63,12 +57,12 @@ class RowCache:
 
 # %% [markdown]
 """
-Anna's prompt `1 2 3 4` is computed in row 0. She leaves, and row 0 is given to Ben, whose prompt is `7 7 8 9`. Then Clara comes with Anna's prompt. The cache knows it, and copies it to row 1.
+Anna's prompt `1 2 3 4` is computed in row 0. She leaves, and row 0 is given to Ben, whose prompt is `7 7 8 9`. Then Clara comes with Anna's prompt. The cache remembers it, and copies it to row 1.
 """
 
 # %%
 # put a list of four tokens in place of None, then run the next cell
-guess("6.a", "whose tokens are in row 1 now? [., ., ., .]", None)
+guess("6.a", "which four tokens are in row 1 now? [., ., ., .]", None)
 
 # %%
 cache, anna, ben = RowCache(rows=2, length=8), [1, 2, 3, 4], [7, 7, 8, 9]
@@ -106,7 +100,7 @@ beside(*map(draw, stores))
 
 # %% [markdown]
 """
-In the *page layout* everything of a slot stands together, and so does a page. In the *layer layout* all keys of layer 0 stand together, then all values of layer 0, then layer 1.
+In the *page layout* all that belongs to a slot stands together, and so does a whole page. In the *layer layout* all keys of layer 0 stand together, then all values of layer 0, then layer 1.
 
 A *run* of bytes is a part of the line without a gap. It can be copied in one go. Suppose we copy the second page, slots 4 to 7.
 """
@@ -123,7 +117,7 @@ fold("6.b", answer, beside(*(draw(store, matched=page) for store in stores)))
 """
 <details><summary>Why</summary>
 
-In the layer layout there is one run for the keys and one for the values of each layer: 4 here, and 64 in a model with 32 layers.
+In the page layout the four slots follow each other without a gap. In the layer layout there is one run for the keys and one for the values of each layer: 4 here, and 64 in a model with 32 layers.
 
 </details>
 
@@ -131,7 +125,7 @@ But the slots of a request may lie anywhere. Which of them are neighbors?
 
 #### 6.1 You write: `runs`
 
-Return the runs of consecutive slots, in the order in which they are given: for each a pair, its first slot and its length. Slots `4 5 6 1` are two runs, `(4, 3)` and `(1, 1)`. A run goes upwards in memory.
+Return a list of the runs of consecutive slots, in the order in which the slots are given: for each run a pair, its first slot and its length. Slots `4 5 6 1` are two runs, `(4, 3)` and `(1, 1)`. A run only goes up: slots `5 4` are two runs.
 """
 
 
@@ -160,7 +154,7 @@ for slots in ([4, 5, 6, 7], [0, 1, 4, 5], [0, 2, 4, 6]):
 """
 ### Step 2: gather and scatter
 
-When there are many short runs, it is easier to let the tensor do it. A **gather** reads the rows of many slots into one new tensor. A **scatter** writes the rows of one tensor to many slots. In PyTorch each is a single line.
+Where there are many short runs, one operation for all slots is better. A **gather** reads the rows of many slots into one new tensor. A **scatter** writes the rows of one tensor to many slots. In PyTorch each is a single line.
 """
 
 # %%
@@ -197,17 +191,12 @@ Copy slots 0, 1, 2 to slots 1, 2, 3. Everything moves up by one. The slots hold 
 # %%
 guess("6.d", "which four letters are in the slots afterwards?", None)
 
-
 # %%
-def made(moves, letters):
-    """The letters after some moves; there is one spare slot."""
-    held = {**dict(enumerate(letters)), "spare": None}
-    for source, target in moves:
-        held[target] = held[source]
-    return "".join(held[slot] for slot in range(len(letters)))
+from minikv.course.pieces.ch06 import moved, picture_of_moves
 
-
-fold("6.d", made([(0, 1), (1, 2), (2, 3)], "abcd"), "right would be aabc")
+upwards = [(0, 1), (1, 2), (2, 3)]
+picture = picture_of_moves("abcd", upwards)
+fold("6.d", moved("abcd", upwards), "right would be aabc", picture)
 
 # %% [markdown]
 """
@@ -217,13 +206,13 @@ Each slot was overwritten before it was read.
 
 </details>
 
-The last one first is right here, and wrong for a move downwards. For a swap, slots 0 and 1 to slots 1 and 0, *no* order is right.
+Here the last slot must be copied first. For a copy downwards, it is the first slot. And for a swap, slots 0 and 1 to slots 1 and 0, *no* order is right.
 
-Gather everything, then scatter: that always works, because everything is read before anything is written. But it needs a new tensor of the same size, and memory may be full. So let's do it with one spare slot.
+A gather followed by a scatter always works, because everything is read before anything is written. But it needs a new tensor of the same size, and memory may be full. So let's do it with one spare slot.
 
 #### 6.2 You write: `moves`
 
-Slot `src[i]` is copied to slot `dst[i]`, and the result must be the same as if all were read before any is written. Return the list of single moves, each a pair (from, to), in an order that is right. `"spare"` is the name of the spare slot. A slot may be there twice in `src`, but not in `dst`. Use as few moves as possible: a swap takes three, and a slot that is copied to itself takes none.
+Slot `src[i]` is copied to slot `dst[i]`, and the result must be the same as if all were read before any is written. Return a list of single moves, each a pair (from, to), in an order that is right. `"spare"` is the name of the spare slot. A slot may occur twice in `src`, but not in `dst`. Use as few moves as possible: a swap takes three, and a slot that is copied to itself takes none.
 """
 
 
@@ -246,7 +235,7 @@ for src, dst in (
     ([0, 1, 0], [1, 0, 2]),  # a swap, and slot 0 is also copied elsewhere
 ):
     order = moves(src, dst)
-    print(f"{src} to {dst}: {made(order, 'abcd')} in {len(order)} moves")
+    print(f"{src} to {dst}: {moved('abcd', order)} in {len(order)} moves")
 
 # %% [markdown]
 """
@@ -254,7 +243,7 @@ Two swaps use the spare slot twice. The last line needs no spare slot at all: on
 
 ### Step 4: to the host and back
 
-Evicted tokens need not be lost. Before their slots are given away, the keys and values can go to the host. They are gathered on the GPU, and then they cross the link once. The host's side is **pinned memory**, which the operating system promises not to move, so the GPU can copy from and to it by itself. (Without a GPU both sides are the same memory. The same code runs.)
+Evicted tokens need not be lost. Before their slots are given away, their keys and values can go to the host. They are gathered on the GPU and then cross the link to the host in one copy. The host's side is **pinned memory**, which the operating system promises not to move, so the GPU can read and write it by itself. (Without a GPU both sides are the same memory. The same code runs.)
 
 But is it worth it? The tokens themselves are known. The model can compute their keys and values again, as it did the first time.
 
@@ -285,7 +274,7 @@ Without the wait, loading would have won: 21.8 ms. But the wait comes only once,
 
 #### 6.3 You write: `load_or_compute`
 
-Return the word `"load"` if loading takes less time, and `"compute"` if it does not.
+Return the word `"load"` if loading takes less time, and `"compute"` if it does not. All times are in seconds.
 """
 
 
@@ -313,15 +302,23 @@ for name, rate in LINKS.items():
 
 # %% [markdown]
 """
-With these rates the host wins at once, and a slow network needs long prompts. The number of tokens from which on loading wins is the **break-even**.
+With these rates loading from the host always wins, and a slow network needs long prompts. The number of tokens from which loading wins is the **break-even**.
 
 ## The same in `minikv`
 
-`KVStore` goes to the host and back with `to_host` and `from_host`. Three slots are saved, given to somebody else, and loaded into other slots.
+`KVStore` goes to the host and back with `to_host` and `from_host`. Three slots are saved, given to somebody else, and loaded into other slots. Again, each slot holds its token.
 """
 
+
 # %%
-shape, tokens = KVShape(LAYERS, HEADS, DIM), [31, 32, 33]
+def computed(tokens):
+    """In place of the keys of these tokens in one layer: the tokens."""
+    numbers = torch.tensor(tokens, dtype=torch.float16, device=DEVICE)
+    return numbers[:, None, None].expand(-1, 2, 8).contiguous()
+
+
+# %%
+shape, tokens = KVShape(LAYERS, num_kv_heads=2, head_dim=8), [31, 32, 33]
 store = KVStore(shape, num_pages=4, page_size=4, layout="layer", device=DEVICE)
 for layer in range(LAYERS):
     store.write(layer, [3, 1, 4], computed(tokens), computed(tokens))
@@ -333,9 +330,9 @@ for slots in ([3, 1, 4], [5, 6, 7]):
 
 # %% [markdown]
 """
-`break_even_tokens` finds the break-even. Just below it your function should say "compute", and from there on "load".
+`break_even_tokens` computes the break-even. Just below it your function should say "compute", and from there on "load".
 
-We have compared whole prompts so far. But your cache evicts the *end* of a prompt first, and the beginning may still be there. Each token of the end looks back at that beginning too. So behind *m* cached tokens, 2 × *m* × `attention_flops` are added to the FLOPs of a token. Below, the second number is the break-even behind 4,000 cached tokens.
+So far we have compared whole prompts. But your cache evicts the *end* of a prompt first, and the beginning may still be there. Each token of the end looks back at that beginning too. So behind *m* cached tokens, each token takes 2 × *m* × `attention_flops` more. Below, the second number is the break-even behind 4,000 cached tokens.
 """
 
 # %%
@@ -421,18 +418,6 @@ beside(*pictures)
 Where it says "not measured yet", the figures wait for a GPU: `make gpu` measures them on a machine that has one, and writes them here. The rest of this section is about the CPU.
 
 With few tokens all of them take two to four times as long as a memcpy. With many tokens `KVStore.copy` in the page layout comes closest to the limit: its runs are the longest. And the gather? You counted twice the limit, and the clock says up to seven times. A count of bytes is a lower bound and no forecast, because it does not know how the bytes lie.
-
-And AstrAI's loop over the layers? It copies a prefix from row to row, with no pages to look up:
-"""
-
-# %%
-rows = next(w for w in figures["cpu"]["results"] if w["layout"] == "AstrAI's")
-for tokens, at in zip(figures["cpu"]["tokens"], rows["to_memcpy"]):
-    print(f"{tokens:5,} tokens: {at['median']:5.1f} times a memcpy")
-
-# %% [markdown]
-"""
-It is not in the picture, because it copies one long run in each layer, and pages are scattered. With many tokens it does well, as long runs do. Its mistake was not how it copied: there was no need to copy.
 
 ## Play
 
@@ -549,23 +534,7 @@ for layout, to_copy, to_read in (("layer", 2 * llama.num_layers, 1), ("page", 1,
 So neither is best. Attention wants a layer together, and a copy wants a page together.
 
 A copy also puts one content in two places, and a bookkeeping mistake becomes a wrong answer, like Clara's. And an engine that does not gather, but lets the copy to the host read the slots themselves, must hold a lock until the bytes have arrived. If a slot is freed earlier, its new owner overwrites it while it is still being copied.
-
-Should *you* load or compute? The next cell measures both for the small model of chapter 08, on your machine. (Without a GPU a load is a copy inside one memory. The output differs from run to run, so it is not stored.)
 """
-
-# %% tags=["nbval-ignore-output", "measured"]
-from timeit import timeit
-
-from minikv import Chunk, Llama
-
-small = Llama.from_folder(asset("model"), DEVICE)
-for n in (16, 128, 1024):
-    store = KVStore(small.shape, n, dtype=small.dtype, device=DEVICE)
-    chunk, probe = Chunk([65] * n, 0, range(n)), lambda: store.read(0, [0])[0].tolist()
-    again = timeit(lambda: (small.forward([chunk], store), probe()), number=3) / 3
-    saved = store.to_host(range(n)).wait()
-    back = timeit(lambda: (store.from_host(saved, range(n)), probe()), number=3) / 3
-    print(f"{n:5,} tokens: load {back * 1000:7.2f} ms, compute {again * 1000:7.2f} ms")
 
 # %% [markdown]
 """
@@ -573,7 +542,7 @@ for n in (16, 128, 1024):
 
 {{engines 06}}
 
-SGLang keeps the GPU's memory by layer and, by default, host memory by page. Its host cache loads layer by layer ({{engines sglang-layer-overlap}}), so the first layer computes while the next is on its way. In vLLM {{engines vllm-connectors}} is what moves blocks between machines and to stores. And block 0 of vLLM, the {{engines vllm-null-block}}, is no padding: it stands for blocks that a layer no longer needs.
+SGLang keeps the GPU's memory by layer and, by default, host memory by page. Its host cache loads layer by layer ({{engines sglang-layer-overlap}}), so the first layer computes while the next is on its way. In vLLM {{engines vllm-connectors}} moves blocks between machines and to stores. The last row of the table: a batch is often padded to a fixed size, and what is computed for the padding must be written where it does no harm. (Block 0 of vLLM, the {{engines vllm-null-block}}, is not for padding: it stands for blocks that a layer no longer needs.)
 
 ## Recap
 

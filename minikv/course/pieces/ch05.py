@@ -7,6 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pictures import Picture
+from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.observe import MOST, edge, links, outline, planted, preorder, told
 from minikv.course.pieces.piece import Cost, Piece, Shot
 from minikv.course.pieces.sections import World, ours
@@ -33,25 +35,48 @@ def around(ring: Any, way: str = "newer") -> Any:
             return " ".join([*found, f"and then {node!r:.40}, which is no node"])
         if len(found) == MOST:
             return " ".join([*found[:4], "... and it never comes back to the ring"])
-        found.append(told(node.tokens))
+        found.append(_name(ring, node))
         node = getattr(node, way)
     return " ".join(found) or "empty"
 
 
-class Chain:
-    """A ring as a chain that can be drawn: below each node stands the next newer one, up to one that was there."""
+def picture_of(ring: Any, *out: Any) -> Picture:
+    """A ring on its way around and on its way back, and the links of nodes that are `out` of it.
 
-    def __init__(self, ring: Any):
-        self.tokens, self.slots, self.children = list[Any](), list[int](), dict[int, Chain]()
-        last, node, seen = self, ring.newer, list[Any]()
-        while node is not ring and hasattr(node, "tokens") and len(seen) < 20:
-            link = Chain.__new__(Chain)
-            link.tokens, link.slots, link.children = node.tokens, node.slots, {}
-            last.children[0] = link
-            if any(node is other for other in seen):
-                return
-            seen.append(node)
-            last, node = link, node.newer
+    >>> from types import SimpleNamespace as Node
+    >>> ring, node = Node(), Node(tokens=[1, 2])
+    >>> ring.newer = ring.older = node
+    >>> node.newer = node.older = ring
+    >>> picture_of(ring)
+    newer  ring → [1 2] → ring
+    older  ring → [1 2] → ring
+    """
+    rows = [BoxRow(way, _way(ring, ring, way)) for way in ("newer", "older")]
+    for node in out:
+        rows += [BoxRow(f"{told(node.tokens)} {way}", _way(ring, node, way, most=1)) for way in ("newer", "older")]
+    return rows_picture(rows, joint="→")
+
+
+def _way(ring: Any, start: Any, way: str, most: int = 20) -> list[str]:
+    """The names on the way from a node or the ring, up to the ring, or to a node that was there before."""
+    found, seen, node = [_name(ring, start)], [start], getattr(start, way)
+    while len(seen) <= most:
+        found.append(_name(ring, node))
+        if node is ring or not hasattr(node, way) or len(seen) == most:
+            return found
+        if any(node is other for other in seen):
+            return [*found, "…"]
+        seen.append(node)
+        node = getattr(node, way)
+    return found
+
+
+def _name(ring: Any, node: Any) -> str:
+    if node is ring:
+        return "ring"
+    if not hasattr(node, "tokens"):
+        return f"{node!r:.20}"
+    return told(node.tokens) if len(node.tokens) else "root"
 
 
 def seen_of(ring: Any) -> dict[str, Any]:
@@ -79,7 +104,7 @@ def play_link(world: World, case: Any) -> Iterator[Shot]:
     ring = ring_of(world, nodes[:old])
     for node in nodes[old:]:
         world["link"](ring, node)
-        yield Shot(f"link {told(node.tokens)}", seen_of(ring), Chain(ring))
+        yield Shot(f"link {told(node.tokens)}", seen_of(ring), picture_of(ring))
 
 
 def play_unlink(world: World, case: Any) -> Iterator[Shot]:
@@ -92,7 +117,7 @@ def play_unlink(world: World, case: Any) -> Iterator[Shot]:
         world["unlink"](node)
         own = "itself" if node.older is node and node.newer is node else "others"
         seen = {**seen_of(ring), "the neighbors of what was taken out": own}
-        yield Shot(f"unlink {told(node.tokens)}", seen, Chain(ring))
+        yield Shot(f"unlink {told(node.tokens)}", seen, picture_of(ring, node))
 
 
 def play_touch(world: World, case: Any) -> Iterator[Shot]:
@@ -106,14 +131,14 @@ def play_touch(world: World, case: Any) -> Iterator[Shot]:
             node.locks += 1
             node = node.parent
     ring = ring_of(world, [node for node in reversed(nodes) if not node.locks])
-    yield Shot("before", seen_of(ring), Chain(ring))
+    yield Shot("before", seen_of(ring), picture_of(ring))
     for number in touched:
         node = root if number < 0 else nodes[number % len(nodes)]
         if number % 2:  # as a node is that was made just now
             ours("5.2", world)(node)
         world["touch"](ring, node)
         seen = {**seen_of(ring), "the tree": outline(root), "the links": links(root)}
-        yield Shot(f"touch {edge(node)}", seen, Chain(ring))
+        yield Shot(f"touch {edge(node)}", seen, picture_of(ring))
 
 
 def play_evict(world: World, case: Any) -> Iterator[Shot]:

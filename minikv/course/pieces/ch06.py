@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pictures import Picture
+from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.course.pieces.sections import World, ours
 from minikv.course.pieces.trial import ALL_RIGHT
 
 SPARE = "spare"
+MOST = 24  # rows or boxes of a picture
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -19,7 +23,29 @@ def play_runs(world: World, slots: list[int]) -> Iterator[Shot]:
     """The runs of some slots."""
     given = list(slots)
     found = world["runs"](given)
-    yield Shot(f"runs({slots})", {"what is returned": found, "the slots afterwards": given})
+    is_list = found is None or hasattr(found, "__len__")
+    seen = {
+        "what is returned": found if is_list else f"a {type(found).__name__}, and not a list of pairs",
+        "the slots, which must not change": given,
+    }
+    yield Shot(f"runs({slots})", seen, picture_of_runs(slots, found))
+
+
+def picture_of_runs(slots: list[int], found: Any) -> Picture | None:
+    """The slots as they were given, and below them those of each run; `None` for what are no runs.
+
+    >>> picture_of_runs([4, 5, 1], [(4, 2), (1, 1)])
+    slots  4  5  1
+    run 1  4  5
+    run 2  1
+    """
+    rows = [BoxRow("slots", list(map(str, slots)))]
+    try:
+        for number, (start, length) in enumerate(islice(found, MOST), start=1):
+            rows.append(BoxRow(f"run {number}", [str(start + at) for at in range(min(length, MOST))]))
+    except (TypeError, ValueError):
+        return None
+    return rows_picture(rows)
 
 
 def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[Shot]:
@@ -34,9 +60,28 @@ def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[Shot
         "the moves": ALL_RIGHT if wrong is None else wrong,
         "what the slots hold": "" if wrong else moved(cells, found),
         "how many": ALL_RIGHT if count <= fewest else f"too many moves, {count} where {fewest} would do",
-        "src and dst afterwards": given,
+        "src and dst, which must not change": given,
     }
-    yield Shot(f"moves({src}, {dst}), made on the letters {cells}", seen)
+    yield Shot(
+        f"moves({src}, {dst}), made on the letters {cells}", seen, None if wrong else picture_of_moves(cells, found)
+    )
+
+
+def picture_of_moves(cells: str, moves: Any) -> Picture:
+    """What the slots hold at first and after each move, and the spare slot, where it is used.
+
+    >>> picture_of_moves("ab", [(0, "spare"), (1, 0)])
+                0      1      spare
+    at first    a      b      -
+    0 to spare  a      b      a
+    1 to 0      b      b      a
+    """
+    held: dict[Any, str] = dict(enumerate(cells)) | ({SPARE: ""} if any(SPARE in move for move in moves) else {})
+    rows = [BoxRow("at first", list(held.values()))]
+    for at, to in moves[:MOST]:
+        held[to] = held[at]
+        rows.append(BoxRow(f"{at} to {to}", list(held.values())))
+    return rows_picture(rows, heads=list(map(str, held)))
 
 
 def wrong_in(moves: Any, slots: int) -> str | None:
@@ -121,6 +166,7 @@ PIECES = (
         cases=[(1, 1, 1, 2, 0, 1), (1, 2, 1, 1, 0, 1), (2, 4, 2, 1, 0, 1), (1, 3, 2, 1, 1, 1),
                (4, 4, 1, 1, 1, 1), (4, 2, 1, 1, 1, 1),
                (4, 3, 1, 1, 1, 1), (4, 1, 1, 2, 0, 1, 4), (4, 1, 1, 2, 0, 1, 3), (4, 1, 1, 2, 0, 1, 5),
+               (1, 1, 16, 2, 0, 1), (4, 1000, 1000, 1001, 0, 1000, 8), (2, 8, 1, 3, 4, 4),
                (0, 1, 1, 1, 1, 1), (2, 1, 4, 3, 1, 4), (2, 8, 4, 3, 0, 1), (2, 3, 1, 6, 0, 4),
                (1000, *_LLAMA), (8000, *_LLAMA), (8000, *_LLAMA, 0.5)],
         strategy=st.tuples(_SMALL, _SMALL, _POWER, _SMALL, _SMALL, _POWER, _SMALL),

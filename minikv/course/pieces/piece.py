@@ -22,7 +22,7 @@ CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glo
 
 
 class Shot(NamedTuple):
-    """A step of a case that was played: what was done, what can be seen now by name, and what to draw, or a tuple."""
+    """A step of a case that was played: what was done, what can be seen now by name, and a picture or what to draw."""
 
     caption: str
     seen: Mapping[str, Any]

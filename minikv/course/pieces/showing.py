@@ -98,6 +98,8 @@ def both_films(piece: Piece, world: World, found: Parting) -> list[tuple[str, Pi
 
 def _drawn(frame: Shot) -> Shot:
     """The frame with its thing, or things, as a picture of this moment; what cannot be drawn has none."""
+    if isinstance(frame.thing, Picture):
+        return frame
     things = frame.thing if isinstance(frame.thing, tuple) else (frame.thing,)
     try:
         return frame._replace(thing=None if frame.thing is None else draw(*things))
