@@ -11,6 +11,7 @@ from minikv.pools.contract import Pages, page_id, page_ids, pool_size, refuse_fr
 
 _INT32 = np.dtype(np.int32)
 _FEW = 8  # up to here, going from page to page costs less than starting numpy
+_FEW_FREE = 2  # with up to so many free pages for each that comes back, looking at all of them costs less
 _LONG_RUN = 1024  # from here on, noting a run like memory costs less than going to its pages one by one
 
 
@@ -116,27 +117,35 @@ class FreeListPool:
     def _free_many(self, ids: Pages) -> bool:
         """The same for many, in a few steps of numpy."""
         at, runs = self._at - len(ids), _runs(ids)
-        if at < 0 or not (self._note_runs(runs, at) if runs else self._note_many(ids, at)):
+        if at < 0:
             return False
-        self._memory[at : self._at] = ids
+        self._memory[at : self._at] = ids  # not on the stack before `_at` says so
+        if not (self._note_runs(runs, at) if runs else self._note_many(ids, at)):
+            return False
         self._at = at
         return True
 
     def _note_many(self, ids: Pages, at: int) -> bool:
-        """Note that `ids` stand from `at` on, or nothing when one of them cannot be freed."""
-        where, index = self._where, ids.view(np.uint32).astype(np.int64)  # as unsigned, a negative id is a huge one
+        """Note that `ids` stand from `at` on, unless one of them cannot be freed: then free pages stand as before.
+
+        No page can stand in two places. So a look at all of the stack finds a page that is given twice or was free
+        already. That costs the least when few pages are free, as they are when a full cache evicts; else the pages'
+        old places say which of them is free.
+        """
+        where, top, index = self._where, self._at, ids.view(np.uint32).astype(np.int64)  # a negative id is a huge one
+        few_free = self.size - top <= _FEW_FREE * len(ids)
+        end = self.size if few_free else top
+        places = np.arange(at, end, dtype=np.int32)
         try:
-            before = where.take(index)
+            if not few_free and self._any_stands(ids, where.take(index)):
+                return False
+            where[index] = places[: len(ids)]
         except IndexError:
             return False
-        if self._any_stands(ids, before):
-            return False
-        places = np.arange(at, at + len(ids), dtype=np.int32)
-        where[index] = places
-        if where.take(index).tobytes() != places.tobytes():  # another place was written there: a page is given twice
-            where[index] = before
-            return False
-        return True
+        if where.take(self._memory[at:end]).tobytes() == places.tobytes():
+            return True
+        where[self._memory[top:end]] = places[len(ids) :]
+        return False
 
     def _note_runs(self, runs: list[slice], at: int) -> bool:
         """Look at runs of neighbours, and note them, as memory, not page by page."""
