@@ -276,7 +276,7 @@ def test_a_conversation_of_many_turns_is_one_edge_of_few_parts_that_splits_and_g
         cache.unlock(match)
     cache.match_prefix(range(length))
     (node,) = cache.nodes()
-    assert len(node.runs) <= 8
+    assert len(node.runs) <= 4
     cut = data.draw(st.integers(0, length), "cut")
     assert cache.match_prefix(range(cut)).pages.tolist() == list(range(100, 100 + cut))
     cache.check()

@@ -43,7 +43,7 @@ from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, p
 EVICT_BY = ("node", "page")
 _PAGE_BYTES = 4  # of a page's number: an int32
 _LONG_RUN = 4096  # bytes of pages
-_MOST_RUNS = 8  # a join copies nothing until an edge has more runs than this: each costs a walk one more memcmp
+_MOST_RUNS = 4  # a join copies nothing until an edge has more runs than this: each costs a walk one more memcmp
 _GONE = -1  # the `ref_count` of a node that is no longer in the tree
 EdgeRun = tuple[bytes, bytes]  # tokens and their pages, as they are stored
 _NO_CHILDREN: dict[bytes, RadixNode] = {}  # shared by all leaves, so that a leaf needs no dictionary; never changed
@@ -261,15 +261,15 @@ class RadixCache:
             parent --[ a b ]--> upper --[ c d ]--> node        parent --[ a b c d ]--> node
         """
         parent: RadixNode = above[-1].parent  # type: ignore[assignment]
-        runs = [run for part in [*above[::-1], node] for run in part.runs]
         if not node.ref_count:
             self._order.remove(above)
         for gone in above:
+            node.more_runs = (*gone.more_runs, (node.key_run, node.page_run), *node.more_runs)
+            node.key_run, node.page_run = gone.key_run, gone.page_run
             gone.ref_count, gone.parent, gone.children = _GONE, node, _NO_CHILDREN
             gone.key_run, gone.page_run, gone.more_runs = b"", b"", ()
-        (node.key_run, node.page_run), *more = runs
-        node.more_runs, node.parent = tuple(more), parent
-        if len(runs) > _MOST_RUNS:
+        node.parent = parent
+        if len(node.more_runs) >= _MOST_RUNS:
             node.glue()
         parent.children[node.key_run[: self._stride]] = node
 
@@ -563,7 +563,8 @@ class RadixCache:
             else:
                 whole = self._remove_leaf(leaf)
                 parts += whole
-                got += sum(map(len, whole))
+                for pages in whole:
+                    got += len(pages)
         self._evictable -= got // _PAGE_BYTES * self.page_size
         return np.frombuffer(bytearray().join(parts), np.int32)
 
