@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import io
 import json
+import os
 import random
 import re
+import subprocess
 import sys
 from html import unescape
 from xml.etree import ElementTree
@@ -293,6 +295,25 @@ def test_dot_does_where_webassembly_is_missing(monkeypatch, tmp_path):
     render.places.cache_clear()
     assert svg_size(draw(RadixCache()).svg) == (2 * 72 + 14, 3 * 72 + 14)
     render.places.cache_clear()
+
+
+COMPILING = """
+import sys
+import wasmtime
+from minikv.course.pictures.render import places
+
+print(len(places(((60, 30), (60, 30)), (None, 0)).centres), wasmtime.Engine.__name__)
+"""
+
+
+@pytest.mark.skipif(render.graphviz_way() != "wasm" or sys.platform != "linux", reason="where Linux has its cache")
+def test_graphviz_is_compiled_once_for_all_processes_or_where_no_cache_can_be(tmp_path):
+    (tmp_path / "a_file").touch()
+    for cache in (tmp_path / "cache", tmp_path / "a_file"):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+        said = subprocess.run([sys.executable, "-c", COMPILING], capture_output=True, text=True, env=environment)
+        assert (said.stdout, said.stderr) == ("2 Engine\n", "")
+    assert any(path.stat().st_size > 1_000_000 for path in (tmp_path / "cache" / "wasmtime").rglob("*"))
 
 
 @needs_graphviz

