@@ -26,6 +26,14 @@ from minikv.course.pieces.trial import judge, play, reference_world
 PIECES = all_pieces()
 WRONG = [(piece, wrong) for piece in PIECES for wrong in piece.wrong]
 CHECKED = re.compile(r'^(\w+) = check\("([\d.]+) (\w+)", (\w+)\)$', re.MULTILINE)
+KEEPING = """
+def keeping(function):
+    def inner(*given):
+        return function(*given)
+
+    inner.__name__ = function.__name__
+    return inner
+"""
 SHARE = 0.4  # of the code under "Build it", in lines
 each_piece = pytest.mark.parametrize("piece", PIECES, ids=lambda piece: piece.id)
 each_chapter = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
@@ -119,6 +127,7 @@ def test_our_own_function_is_not_taken_for_the_learners(piece, file, tmp_path, c
     [
         ("def make(a, b):\n    return Sequence(a, b)", "7.1", "Sequence(tokens", "make(tokens"),
         ("def walk(a, b):\n    1 / 0\n\n\ndef go(a, b):\n    return walk(a, b)", "3.3", "walk(root", "go(root"),
+        (KEEPING, "7.1", "def start", "@keeping\ndef start"),
         ("", "3.2", "    node, at = root, 0", "    walk.calls = 1\n    node, at = root, 0 * walk.calls"),
         ("", "3.2", "    node, at = root, 0", "    print('here')\n    node, at = root, 0"),
     ],
@@ -376,6 +385,23 @@ def test_the_film_of_moves_shows_the_slots_after_each_move():
         "expected:", "            0      1      spare", "at first    a      b      -",
         "1 to spare  a      b      b", "0 to 1      a      a      b", "spare to 0  b      a      b",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("number", "mistake", "yours", "expected"),
+    [
+        ("8.1", "nothing is hidden", "token 0, head 0  .35  .65", "token 0, head 0    1  .00"),
+        ("8.2", "in the order of the list", "[0] reads    nnnnnnnn..", "[0] reads    nnnnnnn..."),
+    ],
+)
+def test_the_film_of_a_step_shows_yours_beside_the_expected(number, mistake, yours, expected):
+    piece = find_piece(number)
+    world = reference_world(piece)
+    (wrong,) = (wrong for wrong in piece.wrong if wrong.mistake == mistake)
+    world.update(run_section(wrong.section, world, "<wrong>"))
+    ((_, picture),) = both_films(piece, world, judge(piece, world).parting)
+    lines = picture.text.splitlines()
+    assert lines.index("yours:") < lines.index(yours) < lines.index("expected:") < lines.index(expected)
 
 
 # -- what runs ------------------------------------------------------------------------------------------------------

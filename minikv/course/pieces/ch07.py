@@ -11,6 +11,7 @@ from minikv.course.pieces.observe import told
 from minikv.course.pieces.owners import audit, name_of, whose
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.course.pieces.sections import World
+from minikv.course.pieces.shell import SequenceShell
 from minikv.course.pieces.trial import ALL_RIGHT
 from minikv.errors import InvariantError, OutOfPages
 from minikv.testing.canary import Canary, CanaryError
@@ -54,9 +55,12 @@ class _Desk:
         """What the piece returned, in words."""
         before = len(self.manager.sequences)
         made = _refused(self.world["start"], self.manager, self.world["pack"](tokens), namespace)
-        if isinstance(made, self.world["Sequence"]):
-            self.count += 1
-            made.number, made.page_size, made.cached_length = self.count, self.manager.page_size, made.shared
+        for sequence in {id(each): each for each in (*self.manager.sequences, made)}.values():
+            if isinstance(sequence, SequenceShell) and not sequence.number:
+                self.count += 1
+                sequence.number, sequence.page_size = self.count, self.manager.page_size
+                sequence.cached_length = sequence.shared
+        if isinstance(made, SequenceShell):  # a class that a decorated answer found may be another notebook's
             return "the request"
         if made == "OutOfPages" and len(self.manager.sequences) > before:
             return "OutOfPages, and the request runs all the same"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.course.pieces.sections import World, ours
+from minikv.course.pieces.step_pictures import attention_picture, schedule_picture
 
 NEAR = 1e-5  # numbers that differ by less are the same: how an answer rounds is its own affair
 _SAID = 5  # a token that each running request has said already
@@ -30,18 +32,18 @@ def play_attention(world: World, case: Any) -> Iterator[Shot]:
     right = ours("8.1", {"torch": torch})(q, keys, values)
     given = q.clone(), keys.clone(), values.clone()
     found = world["attention"](*given)
-    caption = f"{new} new token{'s' * (new > 1)} behind {past} (q has shape {tuple(q.shape)})"
+    caption = f"{new} new token{'s' * (new > 1)} after {past} others (q has shape {tuple(q.shape)})"
     seen: dict[str, Any] = {"what is returned": _kind(found)}
+    shares: dict[str, list[float]] = {}
     if _kind(found) == _kind(right):
         what = "takes of each token" if names else "gets"
-        for row in range(new):
-            for head in range(heads):
-                seen[f"what token {past + row} {what} in head {head}"] = _near(
-                    found[row, head].tolist()[: length if names else dim], right[row, head].tolist()
-                )
+        for row, head in product(range(new), range(heads)):
+            got = _near(found[row, head].tolist()[: length if names else dim], right[row, head].tolist())
+            seen[f"what token {past + row} {what} in head {head}"] = got
+            shares[f"token {past + row}, head {head}"] = got
     changed = [name for name, a, b in zip(("q", "keys", "values"), given, (q, keys, values)) if not torch.equal(a, b)]
     seen["arguments that were changed"] = ", ".join(changed) or "none"
-    yield Shot(caption, seen)
+    yield Shot(caption, seen, attention_picture(shares) if names and shares else None)
 
 
 def _kind(value: Any) -> str | None:
@@ -63,7 +65,7 @@ def play_schedule(world: World, case: Any) -> Iterator[Shot]:
     given = list(left)
     counts = world["schedule"](given, budget)
     seen = {"the shares": counts, "the list `left` afterwards": given}
-    yield Shot(f"schedule({list(left)}, budget={budget})", seen)
+    yield Shot(f"schedule({list(left)}, budget={budget})", seen, schedule_picture(left, counts))
 
 
 def play_preempt(world: World, case: Any) -> Iterator[Shot]:
@@ -130,8 +132,8 @@ PIECES = (
                (2, 3, 3, 2, 6)],
         strategy=st.tuples(*(st.integers(*ends) for ends in ((1, 4), (0, 4), (1, 3), (1, 8), (0, 99)))),
         hints=(
-            "Take one head first. The scores are a table: a row for each new token, a column for each token of the "
-            "sequence. Row by column it is q @ keys.T, divided by the root of the head's size.",
+            "Take one head first. Its scores are a table: a row for each new token, a column for each token of the "
+            "sequence. With the q and the keys of that head it is q @ keys.T, divided by the root of the head's size.",
             "New token i stands at position len(keys) - len(q) + i. In its row, set the score of every later token to "
             "minus infinity; then softmax over the row turns the scores into shares.",
             "The shares of a row, times the values, are what the token gets. For all heads at once: "

@@ -1,0 +1,38 @@
+"""The pictures of a step: whatever an answer returns is drawn, or not, and never stops the judging."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from minikv.course.pieces.piece import find_piece
+from minikv.course.pieces.showing import both_films
+from minikv.course.pieces.step_pictures import attention_picture, schedule_picture
+from minikv.course.pieces.trial import judge, reference_world
+
+
+def test_a_share_is_the_darker_the_larger_it_is_and_none_is_out_of_range():
+    picture = attention_picture({"token 0": [0.0, 0.5, 1.0, 7.5, -2.0, float("nan")]})
+    fills = [tuple(map(int, fill)) for fill in re.findall(r"rgb\((\d+),(\d+),(\d+)\)", picture.svg)]
+    none, half, full = fills[:3]
+    assert none > half > full
+    assert fills[3:] == [full, none, none]
+    assert picture.text.splitlines()[1].split()[2:] == [".00", ".50", "1", "7.5", "-2", "nan"]
+
+
+def test_a_bar_has_a_cell_for_each_token_left_and_those_computed_are_new():
+    svg = schedule_picture([4, 1], [2, 1]).svg
+    assert svg.count('data-say="new"') == 3 + 1, "the legend has one"
+    assert svg.count('data-say="to compute"') == 2 + 1
+
+
+@pytest.mark.parametrize("returned", [None, 5, "ab", [1], {0: 9}, [[1], [2]], [None, None]])
+def test_an_answer_that_is_not_a_list_of_shares_is_judged_without_a_picture_of_it(returned):
+    piece = find_piece("8.2")
+    world = reference_world(piece)
+    world["schedule"] = lambda left, budget: returned
+    found = judge(piece, world, thorough=False).parting
+    film = both_films(piece, world, found)
+    assert found is not None
+    assert all("yours:" not in picture.text for _, picture in film)
