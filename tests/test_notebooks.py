@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from nightly import NIGHTLY
 
 from minikv import RadixCache
+from minikv.course.pieces.piece import pieces_for
 
 LONG = "07", "08"  # whose cells take seconds
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
@@ -125,7 +126,9 @@ def test_a_rebuilt_chapter_shows_little_at_once(path):
         lines = [line for line in cell.source.splitlines() if line.strip()]
         assert len(lines) <= 12, cell.source
         assert max(map(len, lines)) <= 88, cell.source
-    prose = re.sub(r"```.*?```|^\|.*$|\]\(.*?\)", "", markdown(notebook), flags=re.DOTALL | re.MULTILINE)
+    unfolded = re.sub(r"```.*?```|<details>.*?</details>", "", markdown(notebook), flags=re.DOTALL)
+    prose = re.sub(r"^\|.*$|\]\(.*?\)", "", unfolded, flags=re.MULTILINE)
+    assert "**Check yourself**" in prose, "counted to the end"
     assert len(prose.split()) <= 2400
 
 
@@ -186,6 +189,30 @@ def run_twice(cells):
             pair.append((said.getvalue(), repr(shown)))
         outputs.append(pair if "measured" not in cell.metadata.get("tags", []) else [None, None])
     return outputs
+
+
+@each_chapter
+def test_no_cell_takes_away_what_the_set_up_cell_gave(path):
+    """`mine()` and `walk(...)` still work at the end: only a piece's own cell binds the piece's name again."""
+    _, *cells = code_cells(load(path))
+    known = {"check", "fold", "guess", "hint", "mine", "progress", "solution", "source"}
+    known |= {piece.name for piece in pieces_for(int(path.stem[:2]))}
+    for cell in cells:
+        own = set(re.findall(r"^(\w+) = check\(", cell.source, re.MULTILINE))
+        assert not (bound_by(cell.source) & known) - own, cell.source
+
+
+def bound_by(source):
+    """The names that a cell binds in the notebook, those of its imports aside."""
+    names, todo = set(), list(ast.parse(source).body)
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif not isinstance(node, ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            names |= {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
+            todo += ast.iter_child_nodes(node)
+    return names
 
 
 @each_chapter

@@ -238,17 +238,17 @@ That is the whole pool. Remember its pattern, because every structure of this co
 # %%
 import random
 
-chance, mine, theirs, held = random.Random(0), Pool(50), FreeListPool(50), []
+chance, yours, ours, held = random.Random(0), Pool(50), FreeListPool(50), []
 for _ in range(1000):
     if held and chance.random() < 0.5:
         back = held.pop(chance.randrange(len(held)))
-        mine.free(back)
-        theirs.free(back)
-    elif (count := chance.randrange(1, 9)) <= theirs.num_free:
-        held.append(mine.alloc(count))
-        assert held[-1] == theirs.alloc(count).tolist()
-theirs.check()
-print("1000 steps, the same pages every time;", theirs)
+        yours.free(back)
+        ours.free(back)
+    elif (count := chance.randrange(1, 9)) <= ours.num_free:
+        held.append(yours.alloc(count))
+        assert held[-1] == ours.alloc(count).tolist()
+ours.check()
+print("1000 steps, the same pages every time;", ours)
 
 # %% [markdown]
 """
@@ -401,12 +401,12 @@ Safety has a price, and it can be counted. A stack of a million pages is a milli
 # %%
 import sys
 
-mine, theirs = Pool(1_000_000), FreeListPool(1_000_000)
-lists = sys.getsizeof(mine.stack) + sys.getsizeof(mine.in_use)
-numbers = sum(map(sys.getsizeof, mine.stack))
-arrays = [part.nbytes for part in vars(theirs).values() if hasattr(part, "nbytes")]
-yours, ours = (lists + numbers) / mine.size, sum(arrays) / mine.size
-print(f"yours: {yours:.0f} bytes a page, ours: {ours:.0f}")
+yours, ours = Pool(1_000_000), FreeListPool(1_000_000)
+lists = sys.getsizeof(yours.stack) + sys.getsizeof(yours.in_use)
+numbers = sum(map(sys.getsizeof, yours.stack))
+arrays = [part.nbytes for part in vars(ours).values() if hasattr(part, "nbytes")]
+sizes = (lists + numbers) / yours.size, sum(arrays) / yours.size
+print("yours: {:.0f} bytes a page, ours: {:.0f}".format(*sizes))
 
 # %% [markdown]
 """

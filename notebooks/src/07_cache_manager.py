@@ -2,13 +2,13 @@
 """
 # 07 · What happens in the life of a request?
 
-By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It stands on your pool, tree, locks and eviction. Three functions are missing, about twenty lines. In chapter 08 a language model runs on them.
+By the end of this chapter you will have written a **cache manager**: the part of an engine that lets a request in, publishes what it computes, and lets it out again without losing a page. It builds on your pool, tree, locks and eviction. Only three functions are missing, about twenty lines. In chapter 08 a language model runs on them.
 
 **After this chapter you will be able to** *follow* each page of a request out of the pool and back, *publish* what a request has computed while it still runs, and *find* the order of two requests that breaks a careless manager.
 
 {{time}} **Needs** chapters 02 to 05. **New words** checkpoint, duplicate, tail, abort, interleaving.
 
-Here is where we are going: two prompts that share three tokens. Step through their lives, and watch who owns each page.
+Here is where we are going: two requests, `r1` and `r2`, whose prompts share three tokens. Step through their lives, and watch who owns each page.
 """
 
 # %%
@@ -65,9 +65,9 @@ print(f"{len(wrong)} of 30 readers read garbage. The first:", wrong[0], sep="\n"
 
 # %% [markdown]
 """
-One reader left, and everybody after her gets garbage, for good. So a page must not be **published**, that is, put where others find it, before its keys and values are there.
+One reader left, and all who ask after her get garbage, for good. So a page must not be **published**, that is, put where others find it, before its keys and values are there.
 
-Then publish at the end of each request? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody must clean up those copies. Somebody must take back the pages of a cancelled request, too, and the half page that no tree will store. All of this is bookkeeping, so it is written once, in one place.
+Then publish at the end of each request? A long answer takes a minute, and every request that arrives in that minute computes the same instructions again. Somebody must clean up those copies. Somebody must also take back the pages of a cancelled request, and the last page of a request, which may be half full, so that no tree will store it. All of this is bookkeeping, so it is written once, in one place.
 
 ## Build it
 
@@ -81,7 +81,7 @@ source(Sequence)
 
 # %% [markdown]
 """
-The **row** has one number for each page of tokens. Two numbers cut it into three regions. The first `shared` tokens lie in pages of the cache; the request reads them under a lock, and must never free them. From there to `computed`, the tokens lie in pages of its own, and their keys and values are there. Behind that, the pages are its own too, and nothing has been computed into them yet.
+The **row** has one number for each page of tokens. Two numbers cut it into three regions. The first `shared` tokens lie in pages of the cache; the request reads them under a lock, and must never free them. From there to `computed`, the tokens lie in pages of its own, and their keys and values are there. After that, the pages are its own too, but nothing has been computed into them yet.
 
 Here is the manager, with a pool, a cache, and a list of the requests that run. It calls three functions that are still missing: `start`, `checkpoint` and `release`.
 """
@@ -91,11 +91,11 @@ source(CacheManager)
 
 # %% [markdown]
 """
-(`ManagerShell` has the rest. `prompt` checks the tokens, and `started` numbers the request. `advance` says that tokens were computed. `require` refuses a request that does not run. `make_room` evicts if the pool has too few pages, as `admit` does.)
+(`ManagerShell` has the rest. `prompt` checks the tokens, and `started` numbers the request. `advance` records that tokens were computed. `require` refuses a request that is not running. `make_room` evicts if the pool has too few pages, as `admit` does. `pack` stores tokens compactly, and `store` and `spare` are for chapter 08.)
 
 #### 7.1 You write: `start`
 
-`admit` gives you the match, locked, and the new pages. Make a `Sequence`, fill in its row, handle, `shared` and `computed`, add it to `manager.running`, and return it. If there is no room, `admit` raises `OutOfPages`; then nothing may have changed.
+`admit(cache, pool, tokens, namespace)` gives you two things: the match, locked, and the new pages. Make a `Sequence`, fill in its row, handle, `shared` and `computed`, add it to `manager.running`, and return it. If there is no room, `admit` raises `OutOfPages`; then nothing may have changed.
 """
 
 
@@ -109,7 +109,7 @@ start = check("7.1 start", start)
 
 # %% [markdown]
 """
-Let's see a row. Pages hold two tokens, Anna's request has come and gone, and Ben's is half done. On the left is the cache, on the right the pool, Ben's progress, and his row: the slot of each of his nine tokens. (Page 3 has slots 6 and 7.)
+Let's see a row. Pages hold two tokens, Anna's request has come and gone, and Ben's, `r2`, is half done. On the left is the cache. On the right are the pool, his row with the slot of each of his nine tokens, and his progress. (Page 3 has slots 6 and 7.)
 """
 
 
@@ -145,18 +145,18 @@ His own pages go back, computed or not. The last one goes back too, although onl
 
 ### Step 2: publish while it runs
 
-A **checkpoint** publishes what is computed while the request runs on. (A folder of weights is called a checkpoint too. That is another matter.) It hands the computed whole pages to the cache's `insert`. The `prefix_length` of what that returns says how many tokens were there already; we call it `there`. That cuts the row into new regions:
+A **checkpoint** publishes what is computed while the request runs on. (A folder of weights is called a checkpoint too, but has nothing to do with this one.) It hands the computed whole pages to the cache's `insert`, which returns an object. Its `prefix_length` says how many tokens were there already; we call that number `there`. It cuts the row into new regions:
 
 | tokens | whose they are | what happens to their pages |
 |---|---|---|
 | `0` to `shared` | the cache's, read under a lock | nothing |
-| `shared` to `there` | its own, but somebody was faster: the cache has other pages for them | they go back to the pool |
+| `shared` to `there` | its own, but somebody was faster: the cache has these tokens in other pages | they go back to the pool |
 | `there` to the last whole page | its own until now | they are the cache's from now on |
 | the rest | its own | nothing |
 
-The second region is a **duplicate**: the same keys and values, twice in memory. The last one is the **tail**: a page that is not full, and everything that is not computed.
+The second region is a **duplicate**: the same keys and values, twice in memory. The last region is the **tail**: a page that is not full, and everything that is not computed yet.
 
-Freeing the duplicates is the dangerous part. At every token, the request reads its whole past through its row. If the row still names a page that was freed, the request will soon read a stranger's keys. So its row has to name the cache's pages before anybody can take the freed ones, and its lock has to cover all that is shared now.
+Freeing the duplicates is the dangerous part. For every new token, the request reads its whole past through its row. If the row still names a page that was freed, the request will soon read a stranger's keys. So the row has to name the cache's pages before anybody can take the freed ones, and the lock has to cover everything that is shared now.
 
 #### 7.2 You write: `checkpoint`
 
@@ -178,7 +178,7 @@ Anna and Ben send the *same* five tokens in one batch. Neither finds anything in
 """
 
 # %%
-guess("7.b", "what is Ben's row after his checkpoint? [., ., .]", None)
+guess("7.b", "what is Ben's row after his checkpoint? Write [., ., .].", None)
 
 
 # %%
@@ -208,13 +208,13 @@ mini-sglang frees the duplicates and leaves the row as it was: {{engines mini-sg
 
 ### Step 3: one way out
 
-A request can end well: it *finishes*. It can also end badly: the user hangs up, or something fails. That is an **abort**, and it publishes nothing more. It is tempting to write each way to end separately. SGLang once did, and in SGLang-JAX, which had the same code, two of those ways freed the same last slot of a request ([sglang-jax#982](https://github.com/sgl-project/sglang-jax/pull/982)). One function does it now: {{engines sglang-12224}}.
+A request can end well: it *finishes*. It can also end badly: the user hangs up, or something fails. That is an **abort**, and it publishes nothing more. It is tempting to write separate code for each way to end. SGLang once did. In SGLang-JAX, which had the same code, two of those ways freed the last slot of a request, so it was freed twice ([sglang-jax#982](https://github.com/sgl-project/sglang-jax/pull/982)). SGLang itself changed its code: {{engines sglang-12224}}.
 
-Look at `finish` and `abort` in the class above. A finish is a checkpoint, and then the same way out as an abort.
+Look at `finish` and `abort` in the class above. A finish is a checkpoint, followed by the same way out as an abort.
 
 #### 7.3 You write: `release`
 
-The request leaves `manager.running`. Its own pages go back to the pool: everything in the row that stands behind `shared`. And its lock goes back to the cache.
+The request leaves `manager.running`. Its own pages go back to the pool: all pages of the row after the first `shared` tokens. And its lock goes back to the cache.
 """
 
 
@@ -255,7 +255,7 @@ What if Ben hangs up just as his request finishes? Then `abort` comes after `fin
 
 `minikv.CacheManager` has the same verbs, and `with manager.request(tokens)`, which finishes when its block ends and aborts when an exception passes through. Several threads may call it. It publishes from where the last checkpoint ended, so it does not walk the whole prompt again.
 
-Both have a `check()`, and your pieces were judged with it after every step. One rule holds between any two steps: **every page has exactly one owner**, the pool, the cache, or one request. A second rule goes with it: what a request reads as shared is the cache's, and has one lock for each of its readers. To check both, ask everybody what they have, and compare: an audit. Let's plant a mistake by hand.
+Both have a `check()`, and your pieces were judged with it after every step. One rule holds between any two steps: **every page has exactly one owner**, the pool, the cache, or one request. A second rule goes with it: what a request reads as shared is the cache's, and has one lock for each of its readers. To check both, ask each owner what it has, and compare. That is an *audit*. Let's plant a mistake by hand.
 """
 
 # %%
@@ -269,21 +269,21 @@ print(whose(manager))
 
 # %% [markdown]
 """
-A double free, in words, at the step at which it happened. Now let your manager and ours live through a thousand random steps, four requests at a time.
+That is a double free in the making, caught at the step at which it happened. Now let your manager and ours live through a thousand random steps, with up to four requests at a time.
 """
 
 # %%
 import random
 
 
-def random_step(chance, mine, theirs, pairs):
+def random_step(chance, yours, ours, pairs):
     tokens = chance.choices([1, 2], k=chance.randint(1, 8))
     if len(pairs) < 4:
-        pairs.append((mine.start(tokens), theirs.start(tokens)))
+        pairs.append((yours.start(tokens), ours.start(tokens)))
     pair = chance.choice(pairs)
     verb = chance.choice(["advance", "checkpoint", "extend", "finish", "abort"])
     more = [tokens] if verb == "extend" else []
-    for manager, request in zip((mine, theirs), pair):
+    for manager, request in zip((yours, ours), pair):
         getattr(manager, verb)(request, *more)
     if pair[1].state != "running":
         pairs.remove(pair)
@@ -291,17 +291,17 @@ def random_step(chance, mine, theirs, pairs):
 
 # %%
 chance, pairs = random.Random(7), []
-mine, theirs = CacheManager(4000, 2), minikv.CacheManager(4000, 2)
+yours, ours = CacheManager(4000, 2), minikv.CacheManager(4000, 2)
 for _ in range(1000):
-    random_step(chance, mine, theirs, pairs)
-    assert all(yours.shared == ours.shared for yours, ours in pairs)
-    assert mine.pool.num_free == theirs.pool.num_free
-    mine.check()
-print(f"equal in 1000 steps, with {mine.cache.total_size} tokens in both caches")
+    random_step(chance, yours, ours, pairs)
+    assert all(one.shared == other.shared for one, other in pairs)
+    assert yours.pool.num_free == ours.pool.num_free
+    yours.check()
+print(f"equal in 1000 steps, with {yours.cache.total_size} tokens in both caches")
 
 # %% [markdown]
 """
-Random tests may never hit the bad order. So don't leave it to chance. Write each request as a generator: each `yield` begins a step and says what comes next, and between two steps the other request may come. An order in which the steps of both are mixed is called an **interleaving**. `explore` runs them *all*, first those in which nobody is interrupted, then those with one interruption, and so on, and stops at the first that breaks something.
+Random tests may never hit the bad order. So don't leave it to chance. Write each request as a generator: each `yield` begins a step and says what comes next, and between two steps the other request may run. An order in which the steps of both are mixed is called an **interleaving**. `explore` runs them *all*, first those in which nobody is interrupted, then those with one interruption, and so on, and stops at the first that breaks something.
 """
 
 
@@ -337,7 +337,7 @@ def desk(kind):
 
 # %% [markdown]
 """
-The two prompts share two tokens. First let's see whether this finds anything: `RowForgotten` frees the duplicates and leaves the row as it was. For now only the canary watches, so we see the harm itself.
+The two prompts share two tokens. First let's see whether `explore` finds anything. `RowForgotten` frees the duplicates and leaves the row as it was. For now only the canary watches, so we see the harm itself.
 """
 
 # %%
@@ -367,7 +367,7 @@ fold("7.d", found.broken.interruptions, found)
 """
 <details><summary>Why</summary>
 
-Without an interruption the second request finds the shared tokens in the cache, so nothing is computed twice, and there are no duplicates. One interruption is enough: a whole life of the other, at the wrong moment. (There is a column for each request, and time runs downward.)
+Without an interruption the second request finds the shared tokens in the cache, so nothing is computed twice, and there are no duplicates. One interruption is enough: the whole life of the other request, at the wrong moment. (There is a column for each request, and time runs downward.)
 
 </details>
 
@@ -410,7 +410,7 @@ print("the slots of the request that still runs:", careless.running[0].slots)
 
 # %% [markdown]
 """
-Slot 0 stands there twice: the request was given its own first page again, for the token at its end.
+Slot 0 is in the row twice: the request was given its own first page again, for the token at its end.
 
 #### Plant your own mistake
 
@@ -575,9 +575,9 @@ Each waits for the other, forever. The scheduler of chapter 08 decides which of 
 
 {{engines 07}}
 
-**When to publish.** Until April 2026 nano-vllm published the blocks of a prompt {{engines nano-vllm-early}}, that is, when it admitted the prompt, before a single key was computed. It did just what our help desk did, and it was right. The whole prompt was computed in that same step, and every layer writes its keys before it attends to them, so a request that found a block read it no sooner than it was written. Nothing could come between the promise and the computation.
+**When to publish.** Until April 2026 nano-vllm published the blocks of a prompt {{engines nano-vllm-early}}, that is, when it admitted the prompt, before a single key was computed. It did exactly what our help desk did, and there it was right. The whole prompt was computed in that same step, and every layer writes its keys before it attends to them. So a request that found a block did not read it before it was written. Nothing could come between the promise and the computation.
 
-On 14 April came chunked prefill, and then something could: a long prompt was admitted once, and computed over several steps. The explorer shows it. Here a manager publishes at the start. First it computes the whole prompt in that same step, and then only half of it.
+Chunked prefill arrived on 14 April, and then something could: a long prompt was admitted once, and computed over several steps. The explorer shows it. The manager below publishes at the start. In the first run a whole prompt is computed in that same step, and in the second run only half of it.
 """
 
 
@@ -616,15 +616,15 @@ for chunk in (6, 3):
 
 # %% [markdown]
 """
-Twelve days later one commit moved the publishing behind the computation: {{engines nano-vllm-checkpoint}}. The price is what the eight readers paid above: two requests of one step that share a prefix no longer find each other. vLLM still publishes {{engines vllm-checkpoint}}, but only the blocks that the step at hand fills. So the rule is: publish what is computed, or what nobody can read before it is computed.
+Twelve days later one commit moved the publishing after the computation: {{engines nano-vllm-checkpoint}}. The price is what the eight readers paid above: two requests of one step that share a prefix no longer find each other. vLLM still publishes {{engines vllm-checkpoint}}, but only the blocks that this step fills. So the rule is: publish what is computed, or what nobody can read before it is computed.
 
 **Duplicates.** vLLM and nano-vllm do not look for them. Of two equal blocks, in vLLM {{engines vllm-no-dedup}}; in nano-vllm {{engines nano-vllm-no-dedup}}.
 
-**Freeing while the GPU works.** SGLang plans the next step while the GPU still computes this one ({{engines sglang-overlap}}), so a request may end while the GPU writes to its pages. As a rule the GPU does its work in order, and that is enough. vLLM puts some frees off ({{engines vllm-deferred-frees}}), and mini-sglang, which may see a request end twice, skips the second time ({{engines mini-sglang-finished}}).
+**Freeing while the GPU works.** SGLang plans the next step while the GPU still computes this one ({{engines sglang-overlap}}), so a request may end while the GPU writes to its pages. As a rule the GPU does its work in order, and that is enough. vLLM defers some frees ({{engines vllm-deferred-frees}}), and mini-sglang, in which a request may end twice, skips the second time ({{engines mini-sglang-finished}}).
 
 ## Recap
 
-Between two steps every page has one owner: the pool, the cache, or one request. What is computed may be published, while the request runs or at its end; the row is rewritten, and duplicates and tail go back, each once. A mistake that needs two requests in a bad order is found by trying every order, with an audit after each step.
+Between two steps every page has one owner: the pool, the cache, or one request. What is computed may be published, while the request runs or at its end. Then the row is rewritten, and the duplicates go back to the pool; the tail goes back at the end. To find a mistake that needs two requests in a bad order, try every order, with an audit after each step.
 
 **Check yourself**
 
@@ -637,7 +637,7 @@ Between two steps every page has one owner: the pool, the cache, or one request.
 
 1. Nothing has been computed into its pages yet, and if it is aborted, nothing ever will be.
 2. The last token of a prompt is always computed again, because its logits are what the request came for, and the cache has that token already.
-3. Room may be made by evicting, and what is evicted could be the match itself.
+3. Making room may evict, and without the lock it could evict the match itself.
 4. The least recently used one without a lock. A parent is never older than its children, so the oldest node is a leaf.
 
 </details>
