@@ -2,7 +2,7 @@
 """
 # 08 · Does the cache change a single answer?
 
-In this chapter a language model answers questions through the cache that you built. You will write the last three functions of your engine: how a model reads keys and values through slots, how the tokens of a step are shared out, and what happens when there is no room. Then the model talks twice, with your cache and without it, and you compare what it says.
+In this chapter a language model answers questions through the cache that you built. You will write the last three functions of your engine: how a model reads keys and values through slots, how the tokens of a step are shared out, and what happens when there is no room. Then the model holds the same chat twice, with your cache and without it, and you compare what it says.
 
 **After this chapter you will be able to** *read* keys and values through slots in a decoder, *schedule* many requests in one loop, and *show* when a cache may change an answer and when it does not.
 
@@ -44,9 +44,9 @@ film_of(steps=2, slots=36).at(-1)
 """
 ## The problem
 
-The manager of chapter 07 keeps perfect track of keys and values that nobody has computed. A decoder computes them. Ours is small: it reads and writes bytes, and it was trained on the words of this course.
+The manager of chapter 07 keeps perfect track of keys and values that nobody has computed. A language model computes them; the kind that engines serve is called a *decoder*. Ours is small. Its tokens are bytes, and it was trained on the words of this course.
 
-Here is the simplest way to ask it something. For each new token, put everything through the model again. A `Chunk` says what to compute: which tokens, how many stand before them, and in which slots they all lie. The model answers with *logits*, a number for each token that may come next, and we take the largest. (Choosing the next token is called *sampling*.)
+Here is the simplest way to ask it something. For each new token, put everything through the model again. A `Chunk` says what to compute: which tokens, how many come before them, and in which slots they all lie. The model answers with *logits*, a number for each token that may come next, and we take the largest. (Choosing the next token is called *sampling*.)
 """
 
 
@@ -72,7 +72,7 @@ print(f"{computed:,} tokens computed, for {len(prompt)} of prompt and 32 of answ
 
 # %% [markdown]
 """
-Reading the prompt is prefill. Writing the answer, one token at a time, is called **decode**. Both look back at keys and values that never change, and this loop computes them all again for every token.
+Reading the prompt is prefill. Writing the answer, one token at a time, is called **decode**. Both look back at keys and values that never change, and yet this loop computes them all again for every token.
 
 ## Build it
 
@@ -84,7 +84,7 @@ In each layer, every token makes three small vectors for each *head*: a query, a
 2. *Shares*: the softmax of the scores, so they are positive and add up to 1.
 3. The result: each value times its share, added up.
 
-A key and a value never change once they are computed. That is why they can be cached, and why only the *new* tokens of a step have queries. If a sequence has five tokens and the last two are new, this is what they see:
+Keys and values can be cached, because they never change once they are computed. So only the *new* tokens of a step have queries. If a sequence has five tokens and the last two are new, this is what they see:
 
 ```
                      token   0   1   2   3   4
@@ -92,7 +92,7 @@ new, at position 3           x   x   x   x   .
 new, at position 4           x   x   x   x   x
 ```
 
-A dot is hidden: no token looks at those that come after it.
+A dot means hidden: no token looks at those that come after it.
 
 #### 8.1 You write: `attention`
 
@@ -113,7 +113,7 @@ attention = check("8.1 attention", attention)
 
 # %% [markdown]
 """
-Where do `keys` and `values` come from? In each layer, the new ones are written to the slots of the new tokens. Then `read` collects those of the whole sequence from its slots, no matter which request computed them, and hands them to your function.
+Where do `keys` and `values` come from? In each layer, the new ones are written to the slots of the new tokens. Then `read` collects those of the whole sequence from its slots, no matter which request computed them.
 """
 
 # %%
@@ -121,11 +121,11 @@ source(SlotAttention)
 
 # %% [markdown]
 """
-What if a row of slots is wrong? Four tokens lie in slots 0, 1, 9 and 5, and the last two of them ask. We read through the right row, then with the first two slots the wrong way round, and then with slot 7, which nobody ever wrote to.
+What if a row of slots is wrong? Four tokens lie in slots 0, 1, 9 and 5, and the last two of them are new. We read through the right row, one with the first two slots swapped, and one with slot 7, which nobody ever wrote to.
 """
 
 # %%
-guess("8.a", "row [1, 0, 9, 5]: is the result the same? 'yes' or 'no'", None)
+guess("8.a", "is the result of row [1, 0, 9, 5] the same, 'yes' or 'no'?", None)
 
 # %%
 chance = torch.Generator().manual_seed(8)
@@ -135,7 +135,7 @@ keys[[0, 1, 9, 5]], values[[0, 1, 9, 5]] = k, v
 right, same = attention(q, k, v)[2:], []
 for row in ([0, 1, 9, 5], [1, 0, 9, 5], [0, 7, 9, 5]):
     same.append(torch.allclose(attention(q[2:], keys[row], values[row]), right))
-fold("8.a", "yes" if same[1] else "no", f"right row, turned, wrong slot: {same}")
+fold("8.a", "yes" if same[1] else "no", f"right row, swapped, wrong slot: {same}")
 
 # %% [markdown]
 """
@@ -145,11 +145,11 @@ The wrong order goes unnoticed, because a sum has no order! The wrong slot is wo
 
 </details>
 
-A key says more than which token it belongs to. Before storing it, our model turns it by an angle that grows with its position (this is called RoPE), so the position is *in the key*. And from the second layer on, a key is made of everything that its token has seen. So a stored key is good for one position behind one prefix, which is what a tree of prefixes promises.
+A key says more than which token it belongs to. Before storing a key, our model rotates it by an angle that grows with its position (this is called RoPE), so the position is *in the key*. And from the second layer on, a key depends on everything that its token has seen. So a stored key is good for one position after one prefix, which is what a tree of prefixes promises.
 
 ### Step 2: prefill and decode are the same thing
 
-A chunk may begin anywhere. A whole prompt, the rest behind a cached prefix, a single new token: only `start` differs. With `keep=True`, the loop above begins each chunk where the one before ended, and finds the rest in the store. `own` is the same model with your attention.
+A chunk may be a whole prompt, the rest after a cached prefix, or a single new token: only `start` differs. With `keep=True`, the loop above begins each chunk where the one before ended, and finds what came earlier in the store. `own` is the same model with your attention.
 """
 
 # %%
@@ -164,23 +164,23 @@ fold("8.b", computed, f"the same 32 tokens as before: {found == answer}")
 """
 <details><summary>Why</summary>
 
-One less than the sum, because the last token is sampled and never computed.
+One fewer than the sum, because the last token is sampled and never computed.
 
 </details>
 
 ### Step 3: many at once
 
-A step of the model reads all its weights (of the table of embeddings only the rows that it needs), whether it computes one token or fifty. So an engine puts everybody's chunks into one step. Engines used to run one batch at a time, until its slowest request was done. In **continuous batching** a finished request leaves after any step, and the next one takes its place.
+A step of the model reads nearly all its weights, whether it computes one token or fifty. So an engine puts everybody's chunks into one step. Engines used to run one batch at a time, until its slowest request was done. In **continuous batching** a finished request leaves after any step, and the next one takes its place.
 
-But a step must not take too long. Suppose that three requests decode, and somebody sends a prompt of 500 tokens. Computed in one step, it would keep three people waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, each behind the ones before. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
+But a step must not take too long. Suppose that three requests decode, and somebody sends a prompt of 500 tokens. In one step, it would keep three people waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, one after the other. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
 
-Sharing out the budget is a decision of its own, and here is what it can do. In July 2026 the operators of a chat service looked at their SGLang server. About 360 prompts arrived each minute and were read in chunks. In fifteen busy minutes the server ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: behind each chunk came the next. mini-sglang and nano-vllm have the same rule. Of these four engines, only vLLM takes "{{engines vllm-first}}" by default.
+How to share out the budget is a decision with large consequences. In July 2026 the operators of a chat service looked at their SGLang server. In fifteen busy minutes it ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: after each chunk came the next. Of the four engines of this course, only vLLM takes "{{engines vllm-first}}" by default.
 
-You do as vLLM does: **decoding requests first, and what is left of the budget goes to the prompts.**
+You do as vLLM does: **decoding requests first, and then prompts.**
 
 #### 8.2 You write: `schedule`
 
-`left[i]` is how many tokens request `i` has left to compute; a request with exactly one left decodes. For each request, return how many of them the next step computes. Decoding requests come first, then the others, in the order of the list. Each gets as much as it can use, as long as the budget lasts.
+`left[i]` is how many tokens request `i` has left to compute; a request with exactly one left decodes. For each request, return how many of them the next step computes. Decoding requests come first, then the others, in the order of the list. Each gets as much as it can use, until the budget is spent.
 """
 
 
@@ -211,7 +211,7 @@ fold("8.c", len(shares), f"first {shares[0]}, last {shares[-1]}")
 """
 ### Step 4: when there is no room
 
-A request that decodes needs a slot for each token that it says. If none is free, and nothing can be evicted, somebody has to go. It is the *youngest* request, so the oldest one always makes progress, and in the end all of them finish. It gives back its slots and waits again, at the *front* of the line. This is **preemption**. Later it computes again what it had, except what the cache still holds by then. That is why its sequence ends with `finish`, which publishes, and not with `abort`.
+A request that decodes needs a slot for each token that it says. If none is free, and nothing can be evicted, one request has to give way. It is the *youngest*, so the oldest one always makes progress, and in the end all of them finish. It gives back its slots and waits again, at the *front* of the line. This is **preemption**. Later it computes again what it had, except what the cache still holds by then. That is why its sequence ends with `finish`, which publishes, and not with `abort`.
 
 #### 8.3 You write: `preempt`
 
@@ -229,11 +229,11 @@ preempt = check("8.3 preempt", preempt)
 
 # %% [markdown]
 """
-Three requests come with prompts of 4 tokens that share nothing, and each of them says 12. `CanaryModel` takes the place of the model: it computes fingerprints, and raises an error when the slots of a row do not hold one prefix.
+Three requests come with prompts of 4 tokens that share nothing, and each of them says 12 tokens. `CanaryModel` takes the place of the model: in place of keys and values it computes fingerprints, and it raises an error when the slots of a row do not hold one prefix.
 """
 
 # %%
-guess("8.d", "how many slots do they need so that nobody has to go?", None)
+guess("8.d", "how many slots do they need so that none is preempted?", None)
 
 
 # %%
@@ -256,15 +256,15 @@ fold("8.d", min(slots for slots in went if not went[slots]), words)
 """
 <details><summary>Why</summary>
 
-15 for each request: 4 for its prompt and 11 for its answer, as the last token needs no slot.
+15 for each request: 4 for its prompt and 11 for its answer, because the last token needs no slot.
 
 </details>
 
-However few the slots, every answer is the same. What preemption costs is work: some tokens are computed twice.
+However few the slots, every answer is the same. Preemption costs work: some tokens are computed twice.
 
 ## The same in `minikv`
 
-`Engine` is the loop around your pieces: schedule, compute, sample, update. `Scheduler` around your `schedule` and `preempt` is the package's, and decides which waiting request comes in.
+`Engine` is the loop around your pieces: schedule, compute, sample, update. The `Scheduler` around your `schedule` and `preempt` comes from the package, and also decides which waiting request comes in.
 """
 
 # %%
@@ -272,7 +272,7 @@ source(Scheduler, Engine.step)
 
 # %% [markdown]
 """
-On a hundred random workloads, some short of room, your engine and the package's give every request the same tokens. The package's attention is faster: it computes chunks of equal length side by side, and reads a prefix that several requests share only once.
+On a hundred random workloads, some short of room, your engine and the package's give every request the same tokens.
 """
 
 # %%
@@ -303,7 +303,7 @@ print(f"the same in 100 workloads; {preempted} requests were preempted on the wa
 """
 ### The chat, on your engine
 
-Now everything comes together: your attention, schedule, manager, tree and pool. A chat sends all that was said before, behind the assistant's instructions, so every turn begins with the turn before.
+Now everything comes together. Each turn of a chat sends the assistant's instructions and everything that was said so far, so its prompt begins with all of the turn before.
 """
 
 
@@ -336,20 +336,27 @@ for turn in cached:
 
 # %% [markdown]
 """
-Put your own question between the quotes.
+Put your own question between the quotes. A model this small repeats what it was taught, and answers anything else at random. So a `Phrasebook` looks first for the taught question that yours means.
 """
 
 # %%
-(turn,) = engine_of(own, YOURS).generate([asked("What is a slot?")], 140)
-print(tokenizer.decode(turn.tokens).strip())
+from minikv.serving.phrasebook import UNKNOWN, Phrasebook
+
+question = "So what are slots?"
+meant = Phrasebook.read(asset("model/corpus.json")).nearest(question)
+if meant is None:
+    print(UNKNOWN)
+else:
+    (turn,) = engine_of(own, YOURS).generate([asked(meant)], 140)
+    print(f"({meant}) {tokenizer.decode(turn.tokens).strip()}")
 
 # %% [markdown]
 """
-And now the question of this chapter. The same chat runs on an engine with `NoCache`, a cache that never finds anything.
+Now the question of this chapter. We run the same chat on an engine with `NoCache`, a cache that never finds anything.
 """
 
 # %%
-guess("8.e", "does any token of the answers change? 'yes' or 'no'", None)
+guess("8.e", "does any token of the answers change, 'yes' or 'no'?", None)
 
 # %%
 without = talk(engine_of(own, PACKAGES, prefix_cache=minikv.NoCache(16)))
@@ -368,7 +375,7 @@ minikv.plot("time to first token", {"turn": range(1, 5)}, lines, "steps of 128 t
 
 # %% [markdown]
 """
-Without the cache the wait grows with all that was said. With it, after the first turn, it is one step. And how does your engine compare with the package's? The scoreboard lets both hold the same chat and counts from outside. Its numbers depend on how *you* wrote your pieces.
+Without the cache the wait grows with everything that was said. With it, the wait is one step from the second turn on. And how does your engine compare with the package's? The scoreboard runs the same chat on both and counts. Its numbers depend on how *you* wrote your pieces.
 """
 
 # %%
@@ -380,7 +387,7 @@ minikv.scoreboard(sides, talk)
 
 # %% [markdown]
 """
-The package looks things up less often and compares fewer tokens, because its `checkpoint` goes on from where the last one ended. It visits fewer nodes, because it joins a node with its only child.
+The package looks things up less often and compares fewer tokens, because its `checkpoint` continues where the last one ended. It visits fewer nodes, because it joins a node with its only child.
 
 ### Prefill first, and who starves
 
@@ -416,11 +423,11 @@ minikv.plot(title, {"step": range(1, 33)}, lines, "words said by the three")
 
 # %% [markdown]
 """
-In SGLang, {{engines sglang-decode-interval}} now runs N steps of decode after each prefill. In mini-sglang, decode first is {{engines mini-sglang-todo}}.
+With prefill first, one step in eight is left for the three, as long as prompts keep coming. With your schedule, each of them gets a word in every step. SGLang can now limit this with {{engines sglang-decode-interval}}, and in mini-sglang, decode first is {{engines mini-sglang-todo}}.
 
 ## Play
 
-The whole engine in a film: tree, pool and the running batch, one frame a step. Your `schedule` shares out 12 tokens a step. Before each one, say how many cells of each bar it will compute. To begin with: in the engine's third step, r1 decodes, r2 has 9 tokens of its prompt left, and r3 may come in.
+Below is the whole engine in a film, one frame a step. Your `schedule` shares out 12 tokens a step. Before each step, say how many cells of each bar it will compute. Begin with the engine's third step: r1 decodes, r2 has 9 tokens of its prompt left, and r3 may come in.
 """
 
 # %%
@@ -435,11 +442,11 @@ film.player()
 
 # %% [markdown]
 """
-Who computed the tokens that r3 has from the cache? (`film.why(19)` tells the life of slot 19.) And in which frame does r3 lose its slots again, and why is it r3?
+Who computed the tokens that r3 gets from the cache? (`film.why(19)` tells the life of slot 19.) In which frame does r3 lose its slots again, and why r3?
 
 <details><summary>Answers</summary>
 
-Its first seven tokens, `User: H`, come from r1, and the eighth, `e`, from r2. In frame 8, r1 needs a slot. None is free, and everything in the cache is locked, so the youngest goes.
+Its first seven tokens, `User: H`, come from r1, and the eighth, `e`, from r2. In frame 8, r1 needs a slot. None is free, and everything in the cache is locked, so the youngest request is preempted.
 
 </details>
 
@@ -447,9 +454,9 @@ Its first seven tokens, `User: H`, come from r1, and the eighth, `e`, from r2. I
 
 #### 8.4 Design: an order without starvation
 
-The cache brings a new choice: which waiting request comes in first? If it is the one with the longest cached prefix, that prefix is used before it can be evicted. But then a request without one may wait forever. On one SGLang server with this order, 5 % of the requests had 75 % of all the time to first token: {{engines sglang-31954}}. So `Scheduler` has a limit.
+The cache brings a new choice: which waiting request comes in first? If it is the one with the longest cached prefix, that prefix is used before it can be evicted. But then a request without a cached prefix may wait forever. On one SGLang server with this order, 5 % of the requests had 75 % of all the time to first token: {{engines sglang-31954}}. So `Scheduler` has a limit.
 
-There is one place, and requests wait in the order in which they came. `cached[i]` tokens of request `i` are in the cache. The longest cached prefix goes first, and ties go to the earlier request; but a request may be overtaken at most `max_overtakes` times by requests that came later. Write `let_in(cached, max_overtakes)`: the order in which they are let in, as indices.
+Only one request runs at a time, and the others wait in the order in which they came. `cached[i]` tokens of request `i` are in the cache. The longest cached prefix goes first, and ties go to the earlier request; but a request may be overtaken at most `max_overtakes` times by requests that came later. Write `let_in(cached, max_overtakes)`: the order in which they are let in, as indices.
 """
 
 
@@ -525,24 +532,24 @@ def a_call_it_gets_wrong():
 
 ## What it cost
 
-Not every answer comes sooner. A request that decodes shares its steps with the chunks of others; a preempted one is computed again; and one with nothing in the cache may wait for those that have something. What is at risk now is *time*: no check notices an engine that is right and slow.
+Not every answer comes sooner. A request that decodes shares its steps with the chunks of others; a preempted one is computed again, in part; and one with nothing in the cache may wait for those that have something.
 
 ### When a cache may change an answer
 
-No token changed above. Is that a law? Let's build a case by hand. A model has two possible answers, and four tokens speak for each of them. What they say, times the shares of attention, is 19/10 for both: on paper, a tie. Without a cache the four products are added from the first to the last. Behind a cached prefix, attention often adds up what was cached and what is new apart, and then joins the two sums.
+No token changed above. Is that a law? Let's build a case by hand. A model has two possible answers, `yes` and `no`, and each of four tokens has a value for both. The sum of the values, each times its share of attention, is 19/10 for both: on paper, a tie. Without a cache the four products are added in order. After a cached prefix, attention often adds up the cached part and the new part separately, and then adds the two sums.
 """
 
 # %%
-guess("8.g", "is the larger of the two the same both times? 'yes' or 'no'", None)
+guess("8.g", "does the same answer win both times, 'yes' or 'no'?", None)
 
 # %%
-said = {"yes": [3, 1, 2, 2], "no": [3, 3, 2, 1]}  # by four tokens, for two answers
+said = {"yes": [3, 1, 2, 2], "no": [3, 3, 2, 1]}  # the values of four tokens
 cold, warm, lines = {}, {}, []
 for word, (a, b, c, d) in said.items():
     a, b, c, d = 0.1 * a, 0.2 * b, 0.3 * c, 0.4 * d  # times the shares of attention
     cold[word] = ((a + b) + c) + d  # from the first token to the last
     warm[word] = (a + b) + (c + d)  # what was cached, and what is new, then both
-for how, logits in (("without a cache", cold), ("behind a prefix", warm)):
+for how, logits in (("without a cache", cold), ("after a cached prefix", warm)):
     largest = max(logits, key=logits.get)
     lines.append(f"{how}: yes {logits['yes']!r}, no {logits['no']!r} -> {largest}")
 same = max(cold, key=cold.get) == max(warm, key=warm.get)
@@ -552,11 +559,11 @@ fold("8.g", "yes" if same else "no", "\n".join(lines))
 """
 <details><summary>Why</summary>
 
-Each sum is rounded, and the rounding depends on the order. So behind a prefix the other answer wins.
+Each sum is rounded, and the rounding depends on the order. So after a cached prefix the other answer wins.
 
 </details>
 
-A cache may change a token when three things meet: the two likeliest are tied to within rounding, the sums are done in another order, and sampling takes the larger one, however little larger. In 32 or 64 bits that is rare. In bf16, the 16-bit numbers of most GPUs, those between 16 and 32 stand 0.125 apart, so two logits near 20 that differ by less than 0.06 are often the same number, or swapped. It happens without a cache too: another batch size changes the order as well.
+A cache may change a token when three things come together: the two likeliest tokens are tied to within rounding, the sums are done in another order, and sampling takes the larger one, however small the difference. In 32 or 64 bits that is rare. In bf16, the 16-bit numbers of most GPUs, those between 16 and 32 stand 0.125 apart, so two logits near 20 that differ by less than 0.06 often become the same number, or change places. This happens without a cache too, because another batch size changes the order of the sums as well.
 
 And the *model* must be the same. With new weights, or with an adapter, every slot holds the keys and values of another model. That is what namespaces are for (chapter 03).
 
@@ -564,23 +571,23 @@ And the *model* must be the same. With new weights, or with an adapter, every sl
 
 {{engines 08}}
 
-They do more. SGLang ({{engines sglang-overlap}}) and mini-sglang ({{engines mini-sglang-overlap}}) plan the next step while the GPU computes this one. Large engines also guess several tokens ahead and check them at once, or run prefill and decode on different machines.
+SGLang ({{engines sglang-overlap}}) and mini-sglang ({{engines mini-sglang-overlap}}) plan the next step while the GPU computes this one.
 
 ## Recap
 
-A model with slots computes chunks: a prompt, its rest, or one token, all in the same way. The scheduler fills each step with the tokens of decoding requests and with pieces of prompts, and when there is no room the youngest waits again. The cache changes how many tokens are computed and how soon the first one comes; it changes which tokens come only where two are tied to within rounding.
+A model with slots computes a prompt, the rest of one, or a single token, all in the same way. The scheduler fills each step with the tokens of decoding requests and with pieces of prompts; when there is no room, the youngest request waits again. The cache changes how many tokens are computed and how soon the first one comes. It changes the answer only where two tokens are tied to within rounding.
 
 **Check yourself**
 
-1. Why may a slot of a cached prefix be read only behind that same prefix?
-2. What does a long prompt pay for chunked prefill? Who gains, and in which engines does nobody gain by chunks alone?
+1. Why may a slot of a cached prefix be read only after that same prefix?
+2. What does chunked prefill cost a long prompt? Who gains, and in which engines do chunks alone help nobody?
 3. From chapter 04: why is the prefix locked *before* the manager looks for room?
 4. From chapter 07: a request publishes what it computed, and the tree had some of it already. What happens to its duplicate pages?
 
 <details><summary>Answers</summary>
 
 1. Its key and value depend on all tokens before it, and the key also on its position.
-2. Its own first token comes some steps later. Requests that decode gain, if they get their tokens first; in an engine that runs prefill first they wait for all the chunks.
+2. Its first token comes some steps later. Requests that decode gain if they get their tokens first. In an engine that runs prefill first, they wait for all the chunks.
 3. Making room may evict, and without the lock it could evict the prefix that was just found.
 4. The request's row points to the pages in the tree from then on, and the duplicates go back to the pool.
 

@@ -1,10 +1,10 @@
 # %% [markdown]
 """
-# 13 · Which policy wins on real traffic?
+# 13 · Which policy wins on which traffic?
 
-In chapter 05 you wrote an eviction that costs one step. It rests on a guess: what was used longest ago will not be needed soon. In this chapter you put that guess to the test, beside six others, on four kinds of traffic. One of them will surprise you at once.
+In chapter 05 you wrote an eviction that costs one step. It rests on a guess: what was used longest ago will not be needed soon. In this chapter you put that guess to the test, together with six others, on four kinds of traffic. The first of them holds a surprise.
 
-**After this chapter you will be able to** *name* the traffic on which the usual choice is the worst of all, *choose* a policy for traffic that you can describe, and *predict* what whole leaves cost.
+**After this chapter you will be able to** *name* traffic on which the usual choice has no hits at all, *choose* a policy for traffic that you can describe, and *predict* what whole leaves cost.
 
 {{time}} **Needs** chapter 05. **New words** policy, LFU, FIFO, trace.
 
@@ -27,7 +27,7 @@ film.player()
 """
 ## The problem
 
-A cache cannot know what will be asked for next. LRU guesses: the future will be like the recent past. Most of the time that is a good guess. But think of a benchmark, or of a nightly job that asks the same ten questions again and again: ten prompts of ten tokens, one after the other, ten times around. All of them together need 100 slots, and there is room for 90.
+A cache cannot know what will be asked for next. LRU guesses: the future will be like the recent past. Most of the time that is a good guess. But think of a benchmark, or of a nightly job that asks the same ten questions again and again: ten prompts of ten tokens, one after the other, ten times around. Together they need 100 slots, and there is room for 90.
 
 We can ask any cache how it would have done. A **trace** is a record of requests, in the order in which they came. `replay` serves them one by one through a cache of limited size and counts the tokens that it finds there.
 """
@@ -46,7 +46,6 @@ PROMPTS = [[10 * i + j for j in range(10)] for i in range(20)]
 loop = PROMPTS[:10] * 10
 
 # %%
-# put your number in place of None, then run the next cell
 guess("13.a", "how many of the loop's 1,000 tokens are hits under LRU?", None)
 
 # %%
@@ -57,7 +56,7 @@ fold("13.a", done.hits, f"{done.evicted} tokens were evicted")
 """
 <details><summary>Why</summary>
 
-Not one. When a prompt comes around again, it has waited longest of all. So it has just been evicted, to make room for the prompt before it. Nine tenths of the prompts would fit, and the cache serves nothing.
+Not one. When a prompt comes around again, it has waited longest of all. So it has just been evicted, to make room for the prompt before it. Nine tenths of the prompts would fit, and yet the cache has no hits.
 
 </details>
 
@@ -69,13 +68,13 @@ Can another guess do better?
 
 A **policy** is a rule that says which leaf goes first. `RadixCache(policy=...)` knows seven of them.
 
-- *lru*: the leaf that was used longest ago. It is the ring of chapter 05. *mru* is *lru* reversed: the leaf that was used last.
+- *lru*: the leaf that was used longest ago. It is the ring of chapter 05. *mru*, for *most recently used*, is *lru* reversed: the leaf that was used last.
 - *lfu*: the leaf that was used least often. **LFU** stands for *least frequently used*.
-- *fifo*: the leaf that was cached first, no matter how much it is used. **FIFO** stands for *first in, first out*. *filo* is *fifo* reversed.
+- *fifo*: the leaf that was cached first, no matter how much it is used. **FIFO** stands for *first in, first out*. *filo*, first in, last out, is *fifo* reversed.
 - *priority*: the leaf for which the caller gave the lowest number.
-- *slru*, for *segmented*: leaves that were used once go before leaves that were used again. Exercise 5.5 builds it from two rings.
+- *slru*, for *segmented LRU*: leaves that were used once go before leaves that were used again. Exercise 5.5 builds it from two rings.
 
-Where a rule says that two leaves are equal, *lfu*, *priority* and *slru* fall back on the last use. Each of them but *lru* is a sort key: the leaf with the smallest key goes first. Here is one of them, whole.
+Where their rule ranks two leaves equally, *lfu*, *priority* and *slru* fall back on the last use. Each policy except *lru* is a sort key: the leaf with the smallest key goes first. Here is the whole of one.
 """
 
 # %%
@@ -85,11 +84,11 @@ source(SegmentedLRU)
 
 # %% [markdown]
 """
-A and B are cached, in that order. B is inserted twice more, with priority 5. Then A is matched, and finally C is cached. An insert and a match are both a use.
+A and B are cached, in that order. B is inserted twice more, with priority 5. Then A is matched, and finally C is cached. Each insert and each match is a use.
 """
 
 # %%
-guess("13.b", "under lfu, in which order do they go? Write it like 'A C B'", None)
+guess("13.b", "under lfu, in which order do they go? Write it like 'A C B'.", None)
 
 # %%
 POLICIES = "lru", "lfu", "fifo", "mru", "filo", "priority", "slru"
@@ -116,7 +115,7 @@ Three letters have six orders, and the seven policies use five of them: they rea
 
 ### Step 2: four kinds of traffic
 
-Only traffic can say which guess is good. Here are four kinds, made up and small enough to reason about. In the *chat*, twelve people speak in random order, and each turn brings all that was said before and something new; a conversation begins with one of four instructions. The *favorites* are twenty prompts, some of which are asked for much more often than others. You know the *loop*. In *once*, five prompts are used twice, then fifteen come that are never seen again, and then the five come back.
+Only traffic can say which guess is good. Here are four kinds, made up and small enough to reason about. In the *chat*, twelve people speak in random order, and each turn sends everything said before and something new; a conversation begins with one of four instructions. The *favorites* are twenty prompts, some of which come much more often than others. You know the *loop*. In *once*, five prompts are used twice, then come fifteen that are never seen again, and then the five come back.
 """
 
 
@@ -145,7 +144,7 @@ TRAFFIC = {  # the prompts, and how many tokens there is room for
 }
 
 # %%
-guess("13.c", "which of the seven serves the loop best? Write its name", None)
+guess("13.c", "which of the seven serves the loop best? Write its name.", None)
 
 # %%
 found, lines = {}, [f"{'':10}{'tokens':>7}" + "".join(f"{p:>9}" for p in POLICIES)]
@@ -161,15 +160,15 @@ fold("13.c", best, "\n".join(lines))
 """
 <details><summary>Why</summary>
 
-*mru* looks absurd, but what was used a moment ago is what a loop will need last.
+*mru* looks absurd, but in a loop, what was used a moment ago is needed again last of all.
 
 </details>
 
-No policy wins everywhere. In *once*, *lru* forgets the five prompts that come back, because fifteen strangers were newer; *lfu* and *slru* keep what was used twice. In the chat, the people who are still talking spoke not long ago, and *lru* and *fifo* are far ahead of *lfu*. (Nobody gave a priority here, so *priority* is *lru*.)
+No policy wins everywhere. In *once*, *lru* forgets the five prompts that come back, because fifteen strangers were newer; *lfu* and *slru* keep what was used twice. In the chat, the people who are still talking spoke not long ago, and *lru* and *fifo* are far ahead of *lfu*. (No prompt here has a priority, so *priority* does what *lru* does.)
 
 ### Step 3: whole leaves, or pages?
 
-So far a leaf went whole, however little was asked for. With `evict_by="page"`, the cache cuts only as many pages as are needed off the *end* of the victim. Here a page is one token.
+So far each victim went as a whole, however little room was needed. With `evict_by="page"`, the cache cuts only as many pages as are needed off the *end* of the victim. Here a page is one token.
 """
 
 # %%
@@ -180,7 +179,7 @@ for evict_by in ("node", "page"):
 
 # %% [markdown]
 """
-Back to the loop under *lru*, now with room for 99 of its 100 tokens. By whole leaves there is still not one hit. One token is missing. By pages, what does it cost?
+Back to the loop under *lru*, now with room for 99 of its 100 tokens. By whole leaves there is still not one hit, because room for one token is missing. What does the missing token cost by pages?
 """
 
 # %%
@@ -205,13 +204,13 @@ fold("13.d", "more" if hits["loop", "page"] > 500 else "less", "\n".join(lines))
 """
 <details><summary>Why</summary>
 
-One missing token costs a prompt one token at its end, and not all ten. The cliff was the policy *and* the size of its bite. In the chat you see the price: an eviction that frees just enough is soon followed by another.
+The missing token now costs each prompt one token at its end, and not all ten. So the cliff came from the policy *and* from the size of its bites. In the chat you see the price: an eviction that frees just enough is soon followed by another.
 
 </details>
 
 ### Step 4: how much room?
 
-Look at the chat once more, by pages. Every turn ends in tokens that nobody has sent before, so every turn ends in a fresh leaf. *fifo* never looks at use; it evicts what was cached first. We try fourteen sizes of the cache.
+Look at the chat once more, by pages. Every turn ends in tokens that nobody has sent before, so it makes a fresh leaf. *fifo* never looks at use; it evicts what was cached first. We try fourteen sizes of the cache.
 """
 
 # %%
@@ -234,9 +233,9 @@ fold("13.e", sum(lines["lru"]) - sum(lines["fifo"]), picture)
 """
 <details><summary>Why</summary>
 
-They are *equal*, to the token. In a chat a leaf is used for the last time when it is made, so the leaf that was made first is also the one that was used longest ago. The two differ where exactly the same prompt comes again, as in the favorites. With the smallest cache both come last, and from 80 tokens on they lead.
+They are *equal*, to the token. In a chat a leaf is used for the last time when it is made, so the leaf that was made first is also the one that was used longest ago. The two differ where exactly the same prompt comes again, as in the favorites. In the plot, both come last with the smallest cache, and lead from 80 tokens on.
 
-In the table of step 2 they differed a little, because whole leaves went there. The cache joins a node with its only child where the policy cannot tell the two apart. *lru* cannot, where both were used last by the same turn; *fifo* can, where they were cached by two turns. So the leaves of *lru* are longer.
+In the table of step 2 they differed a little, because there whole leaves went, and the leaves of *lru* are longer. The cache joins a node with its only child if the policy cannot tell the two apart. To *lru*, two nodes that the same turn used last are alike; to *fifo* they are not, if two turns cached them.
 
 </details>
 
@@ -269,7 +268,7 @@ print("equal on three kinds of traffic, with 20 sizes of the cache each")
 
 # %% [markdown]
 """
-On a trace that a server has recorded, `minikv replay` does the same from the command line: `minikv replay day.jsonl --capacity 20000 --policy slru`. It reads the format in which Mooncake published its traces, one line for each request.
+And your own traffic? Record a trace on your server, and `minikv replay` serves it from the command line: `minikv replay day.jsonl --capacity 20000 --policy slru`. It reads one line for each request, in the format in which the Mooncake project published the traces of a real chat service.
 
 ## Play
 
@@ -329,9 +328,9 @@ for policy in ("lru", "lfu"):
 """
 ## What it cost
 
-*lru* needs no sorting: a use moves a node to the end of a ring. Every other policy keeps its leaves in a heap, and each use of a leaf moves it there, which takes more steps the more leaves there are.
+*lru* needs no sorting: a use moves a node to the end of a ring. Every other policy keeps its leaves in a heap. Each use of a leaf moves it in the heap, and the more leaves there are, the more steps that takes.
 
-And counting has a memory that is too good. Suppose eight prompts are popular all morning, and eight others all afternoon.
+And a policy that counts has too good a memory. Suppose eight prompts are popular all morning, and eight others all afternoon.
 """
 
 # %%
@@ -342,7 +341,7 @@ for policy in ("lru", "lfu", "slru"):
 
 # %% [markdown]
 """
-There is room for ten prompts. *lru* follows the change at once. *lfu* and *slru* go on keeping the morning's eight, which are never asked for again. The afternoon's eight share the room for two that is left, and each of them is evicted before its second use. A policy that counts needs a way to forget.
+There is room for ten prompts. *lru* follows the change at once. *lfu* and *slru* keep the morning's eight, which nobody asks for again. The afternoon's eight share the remaining room for two, and each of them is evicted before its second use. A policy that counts needs a way to forget.
 
 ## In real engines
 
@@ -352,7 +351,7 @@ With SGLang you choose when you start the server. The other three evict by last 
 
 ## Recap
 
-A policy is a guess about the future, and each of the seven is the best on some traffic and bad on another. LRU fails completely on a loop that does not quite fit, and in a chat, by pages, it equals FIFO to the token. Evicting by pages takes smaller bites, which turns that cliff into a slope, at the price of more evictions.
+A policy is a guess about the future, and each of the seven does well on some traffic and badly on other traffic. LRU has no hits on a loop that does not quite fit, and in a chat, by pages, it equals FIFO to the token. Evicting by pages takes smaller bites. That turns the cliff into a slope, at the price of more evictions.
 
 **Check yourself**
 
@@ -363,10 +362,10 @@ A policy is a guess about the future, and each of the seven is the best on some 
 
 <details><summary>Answers</summary>
 
-1. When a prompt comes around again, it has waited longest, so it went just before.
+1. When a prompt comes around again, it is the one that has waited longest, so it has just been evicted.
 2. When every request ends in a fresh leaf: each leaf was used last when it was made.
 3. On every path the parent is newer than its child, so the oldest node has no children.
-4. The far end. A prefix is found from the root, so the beginning must stay.
+4. The far end. A match starts at the root, so the beginning must stay.
 
 </details>
 

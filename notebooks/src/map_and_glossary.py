@@ -2,7 +2,7 @@
 """
 # The map and the glossary
 
-Each chapter answers one question, and goes on with what you built in the chapters before it. A word stands in **bold** where a chapter explains it.
+Each chapter answers one question, and goes on with what you built in the chapters before it. Most words of the glossary are in **bold** where their chapter explains them.
 
 ## The map
 
@@ -18,7 +18,7 @@ Each chapter answers one question, and goes on with what you built in the chapte
 | [07 cache manager](07_cache_manager.ipynb) | What happens in the life of a request? |
 | [08 serving engine](08_serving_engine.ipynb) | Does the cache change a single answer? |
 | 09 to 12 (to come) | the four other designs that people meet in the wild |
-| [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on real traffic? |
+| [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on which traffic? |
 | 16 (to come) | a museum of real bugs |
 
 ## Glossary
@@ -35,7 +35,7 @@ Each chapter answers one question, and goes on with what you built in the chapte
 | rank | one GPU of a group that shares a model | 01 |
 | GQA | grouped-query attention: several query heads share one KV head | 01 |
 | MLA | latent attention: one small vector a token in place of keys and values | 01 |
-| page | a fixed number of neighbouring slots, handed out together | 01 |
+| page | a fixed number of neighboring slots, handed out together | 01 |
 | page table | for each request the slots of its tokens, in order | 01 |
 | pool | the part of an engine that tracks which pages are free | 02 |
 | free list | a pool as a stack of free pages | 02 |
@@ -54,28 +54,29 @@ Each chapter answers one question, and goes on with what you built in the chapte
 | reference count | how many locks pass through a node | 04 |
 | evictable | under no lock: could be thrown out to make room | 04 |
 | protected | under a lock | 04 |
-| canary | a watcher that knows what was computed into each slot | 04 |
-| ledger | a watcher that knows who owns each slot | 04 |
+| canary | a watcher that knows what was computed into each slot, and complains when something else is read | 04 |
+| ledger | a watcher that knows who owns each slot, and compares that with the pool and the tree | 04 |
 | victim | what an eviction takes next | 05 |
 | LRU | least recently used: what was used longest ago goes first | 05 |
 | logical clock | a counter that goes up by one with each use, in place of the time | 05 |
-| ring | all that may be evicted, in the order of its last use; anything can move to the young end at once | 05 |
-| layout | the order in which layers, slots, keys and values stand in memory | 06 |
+| ring | everything that may be evicted, in the order of its last use; anything can move to the young end in one step | 05 |
+| layout | the order in which layers, slots, keys and values lie in memory | 06 |
 | gather | reading rows from many places into one tensor | 06 |
 | scatter | writing the rows of one tensor to many places | 06 |
 | pinned memory | host memory that the system does not move, so that a GPU can copy from and to it by itself | 06 |
-| break-even | the number of tokens from which on it is faster to load them than to compute them again | 06 |
+| break-even | the number of tokens from which loading them is faster than computing them again | 06 |
 | cache manager | the part that drives pool, tree and page table through the life of a request | 07 |
+| row | the pages of one request, in the order of its tokens | 07 |
 | publish | put what is computed into the tree, for others to find | 07 |
-| duplicate | a slot whose content was computed twice, and which the tree does not need | 07 |
-| tail | the end of a request: a page that is not full, or tokens that are not computed | 07 |
+| duplicate | a page whose keys and values the tree has already, in a page of its own | 07 |
+| tail | the end of a row: a page that is not full, and everything that is not computed yet | 07 |
 | abort | the end of a request without publishing anything | 07 |
 | checkpoint | publishing while the request runs on, and reading from the tree from then on | 07 |
 | interleaving | one of the orders in which the steps of several requests can be mixed | 07 |
-| decode | writing an answer: one token of a sequence at a time | 08 |
+| decode | writing an answer, one token at a time | 08 |
 | time to first token | how long a request waits for the beginning of its answer, here in steps of the engine | 08 |
 | continuous batching | after any step a finished request leaves the batch and a waiting one joins it | 08 |
-| chunked prefill | reading a long prompt in pieces, beside the decoding of others | 08 |
+| chunked prefill | reading a long prompt in pieces, while other requests decode | 08 |
 | preemption | a running request gives up its slots and waits again | 08 |
 | policy | a rule that says which leaf is evicted first | 13 |
 | LFU | least frequently used: what was used least often goes first | 13 |
