@@ -8,7 +8,7 @@ Your tree from chapter 03 lends the same slots to many readers and knows none of
 
 {{time}} **Needs** chapters 02 and 03. **New words** lock, handle, reference count, evictable, protected.
 
-Here is where we are going. Anna's prompt is locked, Ben's shares a part of it, and twice we evict everything that may go. Step through it.
+Here is where we are going. Anna's prompt is locked, Ben's shares a part of it, and twice we evict everything that may go.
 """
 
 # %%
@@ -29,7 +29,7 @@ film.player()
 """
 ## The problem
 
-Anna's request is being answered, token by token, and for each token attention reads the keys and values of her whole prompt. Between two tokens another request is served: take the slots that the tree has for it, evict when slots run short, and cache the rest. (Your tree can evict already. The code is ours until chapter 05.)
+Anna's request is being answered, token by token, and for each token attention reads the keys and values of her whole prompt. Between two tokens another request is served: it takes the slots that the tree has for it, evicts when slots run short, and caches the rest. (Your tree can evict already, with our code until chapter 05.)
 """
 
 
@@ -50,7 +50,7 @@ def desk_prompt(name):
 
 # %% [markdown]
 """
-Who notices when Anna's slots go to somebody else? A *canary* does. It remembers what was computed into each slot, and raises an error when a slot that is read holds something else.
+Who notices when Anna's slots go to somebody else? A *canary* does. It remembers what was computed into each slot, and raises an error when a read finds something else.
 """
 
 # %%
@@ -69,9 +69,9 @@ print(f"{len(wrong)} of Anna's 30 reads are wrong, the first after reader {wrong
 
 # %% [markdown]
 """
-Only the canary complained. An engine has none: Anna would just get a strange answer.
+Only the canary complained. An engine has none, and Anna would just get a strange answer.
 
-A second reader is not even needed. A pool of eight slots holds the six tokens `1 3 6 7 9 77`. The next prompt shares the first four of them and goes on with *five* of its own. Nine tokens, eight slots.
+It does not even take a second reader. A pool of eight slots holds the six tokens `1 3 6 7 9 77`. The next prompt shares the first four of them and goes on with *five* of its own: nine tokens, eight slots.
 """
 
 # %%
@@ -102,9 +102,9 @@ Five slots were needed and two were free, so three had to be evicted. The tail `
 
 ### Step 1: say who is reading
 
-A **lock** says that somebody is reading a prefix. It covers the whole path from the root to the node where the prefix ends. `match_prefix` and `insert` return an object that remembers this node, the **handle**, and you pass it to `lock` and `unlock`. Tokens under a lock are **protected**; all others are **evictable**. The cache keeps both sizes, because the next request needs room.
+A **lock** says that somebody is reading a prefix. It covers the whole path from the root to the node where the prefix ends. `match_prefix` and `insert` return an object that remembers this node, the **handle**, and you pass it to `lock` and `unlock`. Tokens under a lock are **protected**; all others are **evictable**. The cache keeps count of both, because the next request needs room.
 
-Your functions of chapter 03 work on bare nodes. This class makes a cache of them, and it is the one that you will use until chapter 08.
+Your functions of chapter 03 work on bare nodes. This class makes a cache of them, and you will use it until chapter 08.
 """
 
 # %%
@@ -112,7 +112,7 @@ source(RadixCache)
 
 # %% [markdown]
 """
-`match_prefix` and `insert` call your `match` and `insert`, and `lock` and `unlock` call two functions that you write now. Look at `protect` and `expose`: each moves the tokens of *one node* from one size to the other. You can skip the rest: `touch`, `link`, `unlink` and `evict` belong to chapter 05, and `CacheShell` checks the input. The sizes are in pages; as long as a page holds one token, a page is a slot.
+`match_prefix` and `insert` call your `match` and `insert`, and `lock` and `unlock` call two functions that you write now. Look at `protect` and `expose`: each moves the tokens of *one node* from one size to the other. Skip the rest: `touch`, `link`, `unlink` and `evict` belong to chapter 05, and `CacheShell` checks the input. The sizes are in pages; as long as a page holds one token, a page is a slot.
 
 ### Step 2: lock the path, and unlock it
 
@@ -146,7 +146,7 @@ Each node gets a **reference count**, the number of locks that pass through it, 
 
 #### 4.1 You write: `lock`
 
-Count one more lock in `node.locks`, for `node` and for every node above it but the root. Call `cache.protect(...)` with each node that had no lock before.
+Count one more lock in `node.locks`, for `node` and for every node above it except the root. Call `cache.protect(...)` with each node that had no lock before.
 """
 
 
@@ -246,6 +246,11 @@ def split(node, at):
 
 split = check("4.3 split", split)
 
+# %% [markdown]
+"""
+With the new `split`, no lock is left when Anna has unlocked:
+"""
+
 # %%
 draw(anna_reads(split))
 
@@ -253,7 +258,7 @@ draw(anna_reads(split))
 """
 ### Step 4: lock, then look for room
 
-Back to the prompt that evicted its own prefix. The safe order is: match, lock, *then* look for room, evict, take slots. It is tempting to look *before* the lock, because the numbers are better then.
+Back to the prompt that evicted its own prefix. The safe order is: match, lock, *then* look for room, evict, take slots. It is tempting to look *before* the lock, because there seems to be more room then.
 
 Six slots, all cached: `1 3 6 7 9 77`. A prompt comes that matches four of these tokens and needs four slots more. Before it locks its match, six tokens are evictable.
 """
@@ -277,7 +282,7 @@ A request's own prefix is not room for it. A cached prefix saves computing; it s
 
 #### 4.4 You write: `admit`
 
-Lock what is cached of all tokens but the last: `cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. (The last token is always computed, because its logits begin the answer.) If the free and the evictable pages together are too few, unlock, because a request that only waits must not keep others out, and `raise OutOfPages(needed, free, evictable)`: the three numbers of pages from which you saw it. Otherwise evict only the pages that are missing, free them into the pool, and take what you need. Return two things: what `acquire` gave you, and the pages that you took.
+Lock what is cached of all tokens but the last: `cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. (The last token is always computed, because its logits begin the answer.) If the free and the evictable pages together are too few, unlock and `raise OutOfPages(needed, free, evictable)`, with three numbers of pages: a request that only waits must not keep others out. Otherwise evict only the pages that are missing, free them into the pool, and take what you need. Return two things: what `acquire` gave you, and the pages that you took.
 
 The pool counts pages. Lengths, sizes and `evict` count tokens, and a page holds `cache.page_size` of them. A prompt takes its last page even if it fills only a part of it.
 """
@@ -306,11 +311,11 @@ for prompt in ([1, 3, 6, 7, 87, 66, 55, 44], [1, 3, 6, 7, 87, 66]):
 
 # %% [markdown]
 """
-The first is refused, and holds no lock. The second fits.
+The first is refused and holds no lock. The second fits.
 
 ## The same in `minikv`
 
-`minikv.RadixCache` agrees with yours in a thousand rounds of insert, match, lock, unlock and evict: in every slot and in both sizes. (It also joins nodes that nothing tells apart, so we evict all or nothing.)
+`minikv.RadixCache` agrees with yours in a thousand rounds of insert, match, lock, unlock and evict: in every slot and in both sizes. (It also joins a node and its only child, so we evict all or nothing.)
 """
 
 # %%
@@ -334,7 +339,7 @@ print("equal in 1000 rounds")
 
 # %% [markdown]
 """
-And the problem that this chapter began with? `serve` admits a request, caches its prompt, frees the slots of tokens that the tree had already, and returns the lock on the whole prompt.
+Back to the problem. `serve` admits a request, caches its prompt, frees the slots of tokens that the tree had already, and returns the lock on the whole prompt.
 """
 
 
@@ -351,7 +356,7 @@ def serve(cache, pool, prompt):
 
 # %% [markdown]
 """
-Two watchers look on. The canary knows what is *in* a slot. A *ledger* knows *whose* it is: after every operation it compares its records with the pool and the tree. We plant two mistakes: Anna's lock is given back while she reads, and a tidy reader frees its slots at the end, though they are the tree's by now.
+Two watchers look on. The canary knows what is *in* a slot. A *ledger* knows *whose* it is: after every operation it compares its records with the pool and the tree. We plant two mistakes: Anna's lock is given back while she reads, and a tidy reader frees its slots at the end, although the tree owns them by now.
 """
 
 
@@ -383,11 +388,11 @@ for mistake in ("no mistake", "early unlock", "tidy reader"):
 
 # %% [markdown]
 """
-The early unlock breaks no rule of ownership, so only the canary sees it. The ledger catches the tidy reader in that same operation, and names both owners.
+The early unlock breaks no rule of ownership, so only the canary sees it. The ledger catches the tidy reader at once and names both owners.
 
 ## Play
 
-The pool below has 16 slots, and three prompts are cached. Protect more than half of the pool with two locks. The goal's line says when you are there.
+The pool below has 16 slots, and three prompts are cached. Protect more than half of the pool with two locks.
 """
 
 # %%
@@ -485,21 +490,18 @@ def script_that_breaks_it():
 
 ## What it cost
 
-A lock and an unlock take a step for each node on the path, as the match did. In return the sizes are there when `admit` asks for them. What would counting the evictable tokens cost instead, with a thousand prompts in the cache? (The output differs from run to run, so it is not stored.)
+A lock and an unlock take a step for each node on the path, as the match did. In return the sizes are ready when `admit` needs them. What would it cost to count the evictable tokens instead, with a thousand prompts in the cache?
 """
 
-# %% tags=["nbval-ignore-output", "measured"]
-from timeit import timeit
-
-cache, prompt = RadixCache(), desk_prompt(7)
+# %%
+cache, path = RadixCache(), []
 for number in range(1000):
     cache.insert(desk_prompt(number), range(len(desk_prompt(number))))
-for name, act in (
-    ("match alone", lambda: cache.match_prefix(prompt)),
-    ("match, lock, unlock", lambda: cache.unlock(cache.acquire(prompt))),
-    ("count again", lambda: sum(len(n.tokens) for n in cache.nodes() if not n.locks)),
-):
-    print(f"{name:20} {timeit(act, number=20) / 20 * 1e6:8,.0f} microseconds")
+node = cache.match_prefix(desk_prompt(7)).node
+while node.parent is not None:
+    path.append(node)
+    node = node.parent
+print(f"on the path: {len(path)} nodes; to count again: {len(cache.nodes())} nodes")
 
 # %% [markdown]
 """
@@ -507,7 +509,7 @@ The other price is worse. From now on every lock must be given back exactly once
 
 ### A lock that is given back twice
 
-Anna and Ben both hold `1 2 3`, so the count is 2. Ben's request is cancelled, and its lock is given back. A moment later it also finishes, and the lock is given back again. Suppose that an engine keeps counts alone, and asserts that none ever falls below zero.
+Anna and Ben both hold `1 2 3`, so the count is 2. Ben's request is cancelled, and its lock is given back. A moment later it also finishes, and the lock is given back again. Suppose that an engine keeps only counts, and asserts that none ever falls below zero.
 """
 
 # %%
@@ -531,7 +533,7 @@ fold("4.f", "yes" if ben.node.locks < 0 else "no", said, draw(cache))
 """
 <details><summary>Why</summary>
 
-2, 1, 0. The second unlock takes *Anna's* lock, because a count does not know whose locks it counts.
+The count goes from 2 to 1 to 0. The second unlock takes *Anna's* lock, because a count does not know whose locks it counts.
 
 </details>
 
@@ -561,15 +563,15 @@ print(f"{cache}, and check() finds nothing wrong: {cache.check() is None}")
 
 # %% [markdown]
 """
-The tree cannot tell a forgotten lock from a request that takes its time. Receipts ensure that a lock is given back at most once; chapter 07 will ensure at least once. The next chapter asks: of everything that is evictable, what goes first?
+The tree cannot tell a forgotten lock from a request that takes its time. Receipts ensure that a lock is given back at most once. Chapter 07 will ensure that it happens at least once. The next chapter asks: of everything that is evictable, what goes first?
 
 ## In real engines
 
 {{engines 04}}
 
-vLLM and nano-vllm have blocks and no path: a request counts each of its blocks. SGLang's lock returns {{engines sglang-receipt}}, which the unlock must bring back. Where a layer reads only a window of tokens, SGLang locks only the window ({{engines sglang-window-lock}}). A bare unlock there {{engines sglang-unlock}}; yours also counts as a use, because the prefix was read until now.
+vLLM and nano-vllm have blocks and no path: a request counts each of its blocks. SGLang's lock returns {{engines sglang-receipt}}, which the unlock must bring back. Where a layer reads only a window of tokens, SGLang locks only the window ({{engines sglang-window-lock}}). An unlock in SGLang {{engines sglang-unlock}}; yours is also a use, because the prefix was read until now.
 
-One wrong line is enough to break a lock. In {{engines mini-sglang-46}} the handle named the root, so a lock protected nothing. Three days later, in {{engines mini-sglang-52}}, it was the loop: it went to the parent first, so the last node was never locked. In {{engines sglang-24972}} a lock passed over a node whose window had been freed. Then the window was loaded back. The unlock walked the path again, and released a lock of another request.
+One wrong line is enough to break a lock. In {{engines mini-sglang-46}} the handle named the root, so a lock protected nothing. Three days later, in {{engines mini-sglang-52}}, it was the loop: it went to the parent first, so the last node was never locked. In {{engines sglang-24972}} a lock passed over a node whose window had been freed. Then the window was loaded back, and the unlock released a lock of another request.
 
 ## Recap
 

@@ -77,7 +77,7 @@ A walk starts at the root, so the beginning of a prompt is always used a little 
 
 Let's call a node that is kept, but out of reach, a ghost.
 
-{{engines astrai}} It kept the nodes of its trie in {{engines astrai-lru}}, and the oldest went, with children or without. A node that had been evicted was even still linked to its parent, and a request that walked into it ended in an error: {{engines astrai-keyerror}}.
+The first cache of AstrAI, which you met in chapter 02, made ghosts. It kept the nodes of its trie in {{engines astrai-lru}}, and the oldest went, with children or without. An evicted node even stayed linked to its parent, and a request that walked into it ended in an error: {{engines astrai-keyerror}}.
 
 So here is the first rule: **only a leaf may go.** That is easy to say. But how do you find the leaf that was used longest ago? You could look at every node.
 """
@@ -91,7 +91,7 @@ for leaves in (10, 100, 1000):
 
 # %% [markdown]
 """
-A full cache evicts all the time, so this price is paid again and again, and it grows with the cache. We want to look at *one* node.
+A full cache evicts all the time, so you pay this price again and again, and it grows with the cache. We want to look at *one* node.
 
 ## Build it
 
@@ -99,20 +99,23 @@ A full cache evicts all the time, so this price is paid again and again, and it 
 
 What does "longest ago" mean? You could write the time of its last use on each node. Seconds make a poor clock: two uses can get the same reading, and a test cannot repeat it. A counter that goes up by one with each use is better. That is a **logical clock**; SGLang has such {{engines sglang-clock}}. But then the victim is the leaf with the smallest number, and you are searching again.
 
-So don't write down the time. Write down the *order*. All nodes that may be evicted stand in a circle, the **ring**, from the one used longest ago to the one used just now. A node knows its two neighbors, `older` and `newer`. The ring itself is one link of the circle and closes it.
+So don't write down the time. Write down the *order*. All nodes that may be evicted stand in a circle, the **ring**, from the one used longest ago to the one used just now. A node knows its two neighbors, `older` and `newer`. The ring object stands between the newest node and the oldest, and closes the circle.
 """
 
 # %%
 source(Ring)
 
+# %%
+from minikv.course.pieces.ch05 import picture_of_ring
+
+ring = Ring()
+for token in (1, 2, 3):
+    link(ring, Node([token], [token]))  # you write `link` next
+picture_of_ring(ring)
+
 # %% [markdown]
 """
-```
-   ┌──────────────────────────────────────────────────────┐
-   └─ ring ⇄ used longest ago ⇄ … ⇄ … ⇄ used just now ⇄ ring
-```
-
-From left to right the links are called `newer`, from right to left `older`. So `ring.newer` is the next victim, and `ring.older` was used just now. An empty ring points at itself in both directions. So does a node that is in no ring.
+In this ring node `[1]` was used longest ago, and `[3]` just now. Both rows show the same circle. If you follow `newer` from the ring, you meet the oldest node first, and in the end you are back. If you follow `older`, you go the other way around. So `ring.newer` is the next victim, and `ring.older` was used just now. An empty ring points at itself in both directions. So does a node that is in no ring.
 
 #### 5.1 You write: `link`
 
@@ -164,7 +167,7 @@ for node in nodes:
     link(ring, node)
 unlink(nodes[1])
 link(ring, nodes[1])
-fold("5.b", [tokens[0] for tokens in order(ring)])
+fold("5.b", [tokens[0] for tokens in order(ring)], picture_of_ring(ring))
 
 # %% [markdown]
 """
@@ -176,9 +179,9 @@ Out and in again: that is how a node is moved to the end. Six links change, in a
 
 ### Step 2: what is used?
 
-A request that uses a prompt uses its whole path, because attention reads all of it. So every node from the end of the prompt up to the root moves to the end of the ring. In which order?
+A request that uses a prompt uses its whole path, because attention reads all of it. So every node from the end of the prompt up to the root moves to the newer end of the ring. In which order?
 
-Think of the ghosts. A parent must not go before its child, so the parent must stand *after* its child, on the newer side. Start at the bottom, then: move the node, then its parent, and so on. This small choice has a large effect. If on every path the parent is newer than its child, then the oldest node of the ring cannot have a child in the ring. It cannot have a locked child either, because a lock covers the whole path up to the root. So the oldest node has no child at all. **It is a leaf, and nobody had to look for it.**
+Think of the ghosts. A parent must not go before its child, so the parent must stand *after* its child, on the newer side. Start at the bottom, then: move the node, then its parent, and so on. This small choice has a large effect. If on every path the parent is newer than its child, then the oldest node of the ring cannot have a child in the ring. It cannot have a locked child either: a lock covers the whole path up to the root, so the node itself would be locked and not in the ring. So the oldest node has no child at all. **It is a leaf, and nobody had to look for it.**
 
 #### 5.3 You write: `touch`
 
@@ -220,7 +223,7 @@ Ben's `[5 6]` is locked and has no place. `[3 4]` was used longest ago. The prom
 
 Take the oldest node of `cache.ring`, again and again, until you have `num_pages` pages or more. A leaf goes whole, even if that is more than was asked for. Each victim leaves the ring and its parent's `children`, and its pages no longer count in `cache.evictable`. Return the pages of all victims, in the order in which they went.
 
-Know when to stop. If everything that is left is locked, the ring is empty; then return what you have. (AstrAI's loop went on looking forever: {{engines astrai-endless}}.)
+If everything that is left is locked, the ring is empty. Then stop, and return what you have. (AstrAI's loop went on forever: {{engines astrai-endless}}.)
 """
 
 
@@ -486,13 +489,13 @@ def script_that_breaks_it():
 
 Eviction became cheap because every *use* pays now: each node of the path is moved, and a lock takes its path out of the ring and brings it back. And there is a new invariant, which you cannot see by looking at the tree: *on each path, the parent is newer than the child*. One move in the wrong order, and the oldest node is a parent again. The package's `check()` walks the ring and the tree to find that.
 
-"Used longest ago goes first" is still only a guess, and other guesses win on other traffic. Chapter 13 compares seven of them. For now we know *which* slots go. The bytes that lie in them sit in a tensor that we have not touched yet: chapter 06.
+"Used longest ago goes first" is still only a guess, and other guesses win on other traffic. Chapter 13 compares seven of them. For now we know *which* slots go. Their bytes lie in a tensor that we have not touched yet. Chapter 06 is about them.
 
 ## In real engines
 
 {{engines 05}}
 
-vLLM and nano-vllm have no tree, so they free the blocks of a request from the end: the end of a prompt goes first there, too. Blocks that can never be hit need care: {{engines vllm-42656}}. If you open SGLang's `radix_cache.py`, you read a tree that a server no longer builds. {{engines sglang-default-tree}} builds one tree for layers of all kinds, and its core is written {{engines sglang-rust}}.
+vLLM and nano-vllm have no tree, so they free the blocks of a request from the end: the end of a prompt goes first there, too. Blocks without a hash can never be hit, so they should go first, and once they did not: {{engines vllm-42656}}. If you open SGLang's `radix_cache.py`, you see a tree that a server no longer builds. {{engines sglang-default-tree}} builds one tree for layers of all kinds, and its core is written {{engines sglang-rust}}.
 
 ## Recap
 

@@ -40,14 +40,14 @@ def around(ring: Any, way: str = "newer") -> Any:
     return " ".join(found) or "empty"
 
 
-def picture_of(ring: Any, *out: Any) -> Picture:
+def picture_of_ring(ring: Any, *out: Any) -> Picture:
     """A ring on its way around and on its way back, and the links of nodes that are `out` of it.
 
     >>> from types import SimpleNamespace as Node
     >>> ring, node = Node(), Node(tokens=[1, 2])
     >>> ring.newer = ring.older = node
     >>> node.newer = node.older = ring
-    >>> picture_of(ring)
+    >>> picture_of_ring(ring)
     newer  ring → [1 2] → ring
     older  ring → [1 2] → ring
     """
@@ -104,7 +104,7 @@ def play_link(world: World, case: Any) -> Iterator[Shot]:
     ring = ring_of(world, nodes[:old])
     for node in nodes[old:]:
         world["link"](ring, node)
-        yield Shot(f"link {told(node.tokens)}", seen_of(ring), picture_of(ring))
+        yield Shot(f"link {told(node.tokens)}", seen_of(ring), picture_of_ring(ring))
 
 
 def play_unlink(world: World, case: Any) -> Iterator[Shot]:
@@ -117,7 +117,7 @@ def play_unlink(world: World, case: Any) -> Iterator[Shot]:
         world["unlink"](node)
         own = "itself" if node.older is node and node.newer is node else "others"
         seen = {**seen_of(ring), "the neighbors of what was taken out": own}
-        yield Shot(f"unlink {told(node.tokens)}", seen, picture_of(ring, node))
+        yield Shot(f"unlink {told(node.tokens)}", seen, picture_of_ring(ring, node))
 
 
 def play_touch(world: World, case: Any) -> Iterator[Shot]:
@@ -131,14 +131,14 @@ def play_touch(world: World, case: Any) -> Iterator[Shot]:
             node.locks += 1
             node = node.parent
     ring = ring_of(world, [node for node in reversed(nodes) if not node.locks])
-    yield Shot("before", seen_of(ring), picture_of(ring))
+    yield Shot("before", seen_of(ring), picture_of_ring(ring))
     for number in touched:
         node = root if number < 0 else nodes[number % len(nodes)]
         if number % 2:  # as a node is that was made just now
             ours("5.2", world)(node)
         world["touch"](ring, node)
         seen = {**seen_of(ring), "the tree": outline(root), "the links": links(root)}
-        yield Shot(f"touch {edge(node)}", seen, picture_of(ring))
+        yield Shot(f"touch {edge(node)}", seen, picture_of_ring(ring))
 
 
 def play_evict(world: World, case: Any) -> Iterator[Shot]:
