@@ -473,6 +473,37 @@ def test_checking_twice_says_the_same(capsys):
     assert first == second
 
 
+def lists():
+    return st.tuples(st.lists(st.integers(0, 100)))
+
+
+def test_the_cases_on_which_one_answer_was_right_come_again_for_the_next_one_unspoilt():
+    strategy, rounds = lists(), ([], [])
+    for seen in rounds:
+
+        def spoils(case, seen=seen):
+            seen.append(repr(case))
+            case[0].clear()
+
+        assert judge.smallest(spoils, (), strategy) is None
+    assert len(rounds[0]) >= 300
+    assert rounds[0] == rounds[1]
+
+
+def test_after_a_right_answer_a_wrong_one_gets_the_same_smallest_case():
+    strategy = lists()
+    assert judge.smallest(lambda case: False, (), strategy) is None
+    found = [judge.smallest(lambda case: sum(case[0]) > 150, (), each) for each in (strategy, lists())]
+    assert found[0] == found[1]
+    assert sum(found[0][0]) == 151
+
+
+def test_an_answer_that_is_wrong_the_first_time_only_is_inconstant_after_a_right_one_too():
+    strategy, once = lists(), iter([True])
+    assert judge.smallest(lambda case: False, (), strategy) is None
+    assert judge.smallest(lambda case: next(once, False), (), strategy) is judge.INCONSTANT
+
+
 # -- progress -------------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, find, settings
@@ -102,6 +103,9 @@ class Outcome:
         return f"{type(self.error).__name__}{f' ({words})' if words else ''}"
 
 
+# The cases of a strategy on which some answer was right. Hypothesis would make the same ones again, which takes it six
+# times as long as playing them does.
+_made: WeakKeyDictionary[SearchStrategy[Any], list[Any]] = WeakKeyDictionary()
 INCONSTANT = object()  # what `smallest` gives for an answer that is right on a case at one time and wrong at another
 
 
@@ -349,13 +353,29 @@ def smallest(differs: Callable[[Any], bool], cases: Iterable[Any], strategy: Sea
             return case
     if strategy is None:
         return None
+    known = _made.get(strategy, ())
+    if known and not any(differs(copy.deepcopy(case)) for case in known):
+        return None
+    found = _searched(differs, strategy)
+    return INCONSTANT if known and found is None else found
+
+
+def _searched(differs: Callable[[Any], bool], strategy: SearchStrategy[Any]) -> Any:
+    """What Hypothesis finds; where that is nothing, the cases that it made are kept."""
+    made: list[Any] = []
+
+    def noted(case: Any) -> bool:
+        made.append(copy.deepcopy(case))  # an answer may change what it is given
+        return differs(case)
+
     how = settings(
         max_examples=300, database=None, derandomize=True, deadline=None,
         phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     try:
-        return find(strategy, differs, settings=how)
+        return find(strategy, noted, settings=how)
     except NoSuchExample:
+        _made[strategy] = made
         return None
     except Flaky:
         return INCONSTANT
