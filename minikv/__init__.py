@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from minikv.prefix import (
         EvictionOrder,
         Handle,
+        HashBlockCache,
         Insertion,
         Match,
         NoCache,
@@ -86,7 +87,8 @@ _HOMES = {
     "minikv.manager": "CacheManager Sequence",
     "minikv.measure.break_even": "break_even_tokens",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
-    "minikv.prefix": "EvictionOrder Handle Insertion Match NoCache PrefixCache RadixCache SmallestKeyFirst TokenTrie",
+    "minikv.prefix": "EvictionOrder Handle HashBlockCache Insertion Match NoCache PrefixCache RadixCache "
+    "SmallestKeyFirst TokenTrie",
     "minikv.serving.chat": "Chat",
     "minikv.serving.model": "Llama",
     "minikv.serving.tokenizer": "ByteTokenizer",

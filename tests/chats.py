@@ -16,9 +16,9 @@ from minikv import (
     FirstComeFirstServed,
     LongestPrefixFirst,
     NoCache,
-    RadixCache,
     Scheduler,
 )
+from minikv.prefix import index_named
 
 VOCAB = 23
 
@@ -33,6 +33,7 @@ class Workload:
     new: int
     page_size: int
     namespaces: list[str | None]  # by conversation
+    index: str = "radix"  # the design that it is served with
 
     @property
     def longest(self):
@@ -68,7 +69,8 @@ def setting(work, kind, manager_type=CacheManager):
     crowd = sum(sum(map(len, turns)) + work.new * (len(turns) - 1) for turns in work.asked) + len(work.instructions)
     scarce = draw.choice([least, max(least, crowd // page)])  # enough for one; or to let all in, but not to finish
     pages = scarce + draw.randint(0, 3) if kind == "tight" else wide
-    cache = RadixCache(page, draw.choice(["lru", "lfu", "fifo"]), draw.choice(["node", "page"]))
+    of_radix = draw.choice(["lru", "lfu", "fifo"]), draw.choice(["node", "page"])
+    cache = index_named(work.index, page, *(of_radix if work.index == "radix" else ()))
     running = draw.randint(1, 4)
     order = draw.choice([FirstComeFirstServed(), LongestPrefixFirst()])
     scheduling = {

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from minikv import NoCache, RadixCache, TokenTrie
+from minikv import HashBlockCache, NoCache, RadixCache, TokenTrie
+from minikv.prefix.block_hash import Crc32
 from minikv.prefix.eviction import POLICIES
 from minikv.testing.conformance.naive import NaiveCache
 from minikv.testing.conformance.rules import CACHE_RULES
@@ -28,13 +29,27 @@ def least_recent_first(policy: str) -> bool:
 
 
 BY_RECENCY = [policy for policy in POLICIES if least_recent_first(policy)]
+
+
+class Collides(Crc32):
+    """A hash of three bits: nearly every key belongs to several blocks."""
+
+    def key(self, state: Any) -> int:
+        return int(state) % 8
+
+
 SETTINGS: dict[str, dict[str, Any]] = {
     **{f"radix, {policy}": {"policy": policy} for policy in BY_RECENCY},
     "radix, by pages": {"evict_by": "page"},
     f"radix, {BY_RECENCY[-1]} by pages": {"policy": BY_RECENCY[-1], "evict_by": "page"},
 }
+HASHED: dict[str, dict[str, Any]] = {
+    "hashed blocks": {},
+    "hashed blocks, by a weak hash": {"block_hash": Collides},  # every lookup meets collisions, and verifies its tokens
+}
 SHIPPED: dict[str, Callable[..., Any]] = {
-    name: lambda size=1, how=how: RadixCache(size, **how) for name, how in SETTINGS.items()
+    **{name: lambda size=1, how=how: RadixCache(size, **how) for name, how in SETTINGS.items()},
+    **{name: lambda size=1, how=how: HashBlockCache(size, **how) for name, how in HASHED.items()},
 }
 SHIPPED["token trie"] = TokenTrie
 MODELS: dict[str, Callable[..., Any]] = {
@@ -67,6 +82,7 @@ def subject(made: Any, how: dict[str, Any]) -> Subject:
 
 SUBJECTS = {
     **{name: subject(RadixCache, how) for name, how in SETTINGS.items()},
+    **{name: subject(HashBlockCache, how) for name, how in HASHED.items()},
     "none": subject(NoCache, {}),
     "token trie": subject(TokenTrie, {}),
 }

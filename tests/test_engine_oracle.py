@@ -11,8 +11,10 @@ almost equally likely would say nothing about the cache: the next one is taken i
 
 from __future__ import annotations
 
+import itertools
 import random
 from array import array
+from dataclasses import replace
 
 import pytest
 from chats import VOCAB, Tally, Workload, assert_nothing_leaked, engine_for, serve, setting, workload
@@ -20,6 +22,7 @@ from nightly import NIGHTLY
 from test_manager_mutants import MUTANTS
 
 from minikv import CacheManager, Canary, CanaryError, CanaryModel, InvariantError, Ledger, LockError
+from minikv.prefix import INDEXES
 
 WORKLOADS = range(200) if NIGHTLY else range(100, 150)  # fifty that find every mistake planted here
 NARROW = 1e-3  # between the two likeliest tokens; rounding moves a logit by about a thousandth of that
@@ -58,10 +61,11 @@ def canary_model(manager):
     return CanaryModel(VOCAB, canary=Canary(manager.cache, writes=False))
 
 
-def test_fingerprints_are_the_same_in_every_way():
+@pytest.mark.parametrize("index", INDEXES)
+def test_fingerprints_are_the_same_in_every_way(index):
     tally = Tally()
     for seed in WORKLOADS:
-        in_every_way(workload(seed), canary_model, tally)
+        in_every_way(replace(workload(seed), index=index), canary_model, tally)
     assert_it_tried_what_it_says(tally)
 
 
@@ -196,16 +200,17 @@ def clear_workloads(llamas):
     assert seed - WORKLOADS[0] < 1.5 * len(WORKLOADS), "most workloads are clear"
 
 
-def test_greedy_tokens_are_the_same_in_every_way(llamas):
-    tally = Tally()
+def test_greedy_tokens_are_the_same_in_every_way_over_every_index(llamas):
+    tallies = {index: Tally() for index in INDEXES}
     for work, expected in clear_workloads(llamas):
-        for kind in ("wide", "tight"):
-            engine = engine_for(work, kind, lambda m, w=work: llamas.model_for(m, w))
+        for (index, tally), kind in itertools.product(tallies.items(), ("wide", "tight")):
+            engine = engine_for(replace(work, index=index), kind, lambda m, w=work: llamas.model_for(m, w))
             for shuffle in (None, random.Random(work.seed)):
                 answers = serve(engine, work, tally, shuffle)
-                assert answers == expected, f"workload {work.seed}, {kind}, {'warm' if shuffle else 'cold'}"
+                assert answers == expected, f"{index}, workload {work.seed}, {kind}, {'warm' if shuffle else 'cold'}"
             assert_nothing_leaked(engine.manager)
-    assert_it_tried_what_it_says(tally)
+    for tally in tallies.values():
+        assert_it_tried_what_it_says(tally)
 
 
 def test_real_attention_would_notice_one_wrong_slot(llamas):

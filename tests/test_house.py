@@ -174,6 +174,7 @@ def test_no_class_has_the_name_of_another():
 FRIENDS = {
     "manager/manager.py": {"sequence"},  # which stores in it what the manager knows of it
     "manager/audit.py": {"manager", "sequence"},  # `CacheManager.check`, in a file of its own
+    "prefix/hash_check.py": {"cache"},  # `HashBlockCache.check`, in a file of its own
     "prefix/radix_check.py": {"cache", "order"},  # `RadixCache.check`, in a file of its own
     "prefix/trie_check.py": {"cache"},
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp

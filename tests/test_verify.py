@@ -121,5 +121,5 @@ def test_without_hypothesis_it_says_what_to_install(verify, monkeypatch):
 
 
 def test_a_package_is_looked_through_for_what_it_imports():
-    assert sorted(classes_in(load("minikv.prefix"))) == ["NoCache", "RadixCache"]
+    assert sorted(classes_in(load("minikv.prefix"))) == ["HashBlockCache", "NoCache", "RadixCache", "TokenTrie"]
     assert sorted(classes_in(load("minikv.prefix.no_cache"))) == ["NoCache"]

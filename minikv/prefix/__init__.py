@@ -2,12 +2,13 @@
 
 from minikv.prefix.contract import Handle, Insertion, Match, PrefixCache
 from minikv.prefix.eviction import EvictionOrder, SmallestKeyFirst
+from minikv.prefix.hash_blocks import HashBlockCache
 from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.no_cache import NoCache
 from minikv.prefix.radix import RadixCache
 from minikv.prefix.token_trie import TokenTrie, TrieNode
 
 __all__ = [
-    "INDEXES", "EvictionOrder", "Handle", "Insertion", "Match", "NoCache", "PrefixCache", "RadixCache",
-    "SmallestKeyFirst", "TokenTrie", "TrieNode", "index_named",
+    "INDEXES", "EvictionOrder", "Handle", "HashBlockCache", "Insertion", "Match", "NoCache", "PrefixCache",
+    "RadixCache", "SmallestKeyFirst", "TokenTrie", "TrieNode", "index_named",
 ]  # fmt: skip

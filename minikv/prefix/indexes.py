@@ -7,10 +7,11 @@ from collections.abc import Callable
 from minikv.errors import bounded
 from minikv.prefix.contract import PrefixCache
 from minikv.prefix.eviction import EvictionOrder
+from minikv.prefix.hash_blocks import HashBlockCache
 from minikv.prefix.radix import RadixCache
 from minikv.prefix.token_trie import TokenTrie
 
-INDEXES: dict[str, Callable[[int], PrefixCache]] = {"radix": RadixCache, "trie": TokenTrie}
+INDEXES: dict[str, Callable[[int], PrefixCache]] = {"radix": RadixCache, "trie": TokenTrie, "hash": HashBlockCache}
 
 
 def index_named(
@@ -28,7 +29,7 @@ def index_named(
     RadixCache(page_size=16, policy='lru', evict_by='page', evictable=0, protected=0)
     >>> index_named("btree")
     Traceback (most recent call last):
-    ValueError: index is 'btree': expected one of radix, trie
+    ValueError: index is 'btree': expected one of radix, trie, hash
     """
     if name not in INDEXES:
         raise ValueError(f"index is {bounded(name)}: expected one of {', '.join(INDEXES)}")

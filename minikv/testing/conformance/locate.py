@@ -64,7 +64,7 @@ def classes_in(module: ModuleType, name: str = "") -> dict[str, tuple[str, Any]]
 
     >>> import minikv.prefix
     >>> sorted(classes_in(minikv.prefix))
-    ['NoCache', 'RadixCache', 'TokenTrie']
+    ['HashBlockCache', 'NoCache', 'RadixCache', 'TokenTrie']
     """
     if name:
         if not hasattr(module, name):
