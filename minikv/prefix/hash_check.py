@@ -105,8 +105,8 @@ def _check_queue(cache: HashBlockCache, blocks: list[Block]) -> None:
         _require(block is not None, f"the queue breaks off after {len(queue)} blocks")
         _require(len(queue) <= len(blocks), "the queue runs in a circle")
         queue.append(block)
-    for before, block in zip([None, *queue], queue):
-        _require(before is None or block.older is before, f"block {block.id}: its neighbour does not link back")
+    for before, block in zip([cache._queue, *queue], queue):
+        _require(block.older is before, f"block {block.id}: its neighbour does not link back")
         _require(block.last_used <= cache._clock, f"block {block.id}: used at {block.last_used}, after the clock")
     here, free = {block.id for block in queue}, {block.id for block in blocks if not block.ref_count}
     for block in blocks:
