@@ -24,37 +24,37 @@ from typing import Any, Protocol
 from minikv.errors import bounded
 from minikv.tokens import TOKEN_BYTES
 
-State = Any
+HashState = Any
 
 
 class BlockHash(Protocol):
     """How keys are computed; a class of one's own with these four can be given to `HashBlockCache`."""
 
-    def begin(self, seed: bytes) -> State:
+    def begin(self, seed: bytes) -> HashState:
         """The state in front of the first page of every prompt that belongs to `seed`."""
 
-    def after(self, state: State, pages: memoryview, page_bytes: int) -> State:
+    def after(self, state: HashState, pages: memoryview, page_bytes: int) -> HashState:
         """The state behind some whole pages of `page_bytes` bytes each; `state` itself does not change."""
 
-    def key(self, state: State) -> Hashable:
+    def key(self, state: HashState) -> Hashable:
         """The key of the block that ends here."""
 
-    def keys(self, state: State, pages: memoryview, page_bytes: int) -> tuple[list[Hashable], State]:
+    def keys(self, state: HashState, pages: memoryview, page_bytes: int) -> tuple[list[Hashable], HashState]:
         """The key of each of some pages that follow each other, and the state behind the last."""
 
 
 class OneByOne:
     """`keys`, where nothing is gained by computing several at once."""
 
-    def after(self, state: State, pages: memoryview, page_bytes: int) -> State:
+    def after(self, state: HashState, pages: memoryview, page_bytes: int) -> HashState:
         """The state behind some whole pages."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it goes on")
 
-    def key(self, state: State) -> Any:
+    def key(self, state: HashState) -> Any:
         """The key is the state itself."""
         return state
 
-    def keys(self, state: State, pages: memoryview, page_bytes: int) -> tuple[list[Hashable], State]:
+    def keys(self, state: HashState, pages: memoryview, page_bytes: int) -> tuple[list[Hashable], HashState]:
         """The key of each page, one after the other."""
         found = list[Hashable]()
         for at in range(0, len(pages), page_bytes):
@@ -72,21 +72,21 @@ class Sha256:
     ('59e26b3f73655a55', True)
     """
 
-    def begin(self, seed: bytes) -> State:
+    def begin(self, seed: bytes) -> HashState:
         """The digest so far."""
         return hashlib.sha256(seed)
 
-    def after(self, state: State, pages: memoryview, page_bytes: int) -> State:
+    def after(self, state: HashState, pages: memoryview, page_bytes: int) -> HashState:
         """A copy of the digest that has read `pages`."""
         copied = state.copy()
         copied.update(pages)
         return copied
 
-    def key(self, state: State) -> Any:
+    def key(self, state: HashState) -> Any:
         """The 32 bytes of the digest."""
         return state.digest()
 
-    def keys(self, state: State, pages: memoryview, page_bytes: int) -> tuple[list[Hashable], State]:
+    def keys(self, state: HashState, pages: memoryview, page_bytes: int) -> tuple[list[Hashable], HashState]:
         """The digest read after each page: one copy for all of them."""
         running, found = state.copy(), list[Hashable]()
         for at in range(0, len(pages), page_bytes):
@@ -103,11 +103,11 @@ class Crc32(OneByOne):
     True
     """
 
-    def begin(self, seed: bytes) -> State:
+    def begin(self, seed: bytes) -> HashState:
         """The checksum of the seed."""
         return zlib.crc32(seed)
 
-    def after(self, state: State, pages: memoryview, page_bytes: int) -> State:
+    def after(self, state: HashState, pages: memoryview, page_bytes: int) -> HashState:
         """The checksum, continued."""
         return zlib.crc32(pages, state)
 
@@ -122,11 +122,11 @@ class PythonHash(OneByOne):
     True
     """
 
-    def begin(self, seed: bytes) -> State:
+    def begin(self, seed: bytes) -> HashState:
         """A number that says which seed it is."""
         return int.from_bytes(seed, "little")
 
-    def after(self, state: State, pages: memoryview, page_bytes: int) -> State:
+    def after(self, state: HashState, pages: memoryview, page_bytes: int) -> HashState:
         """The hash of the last page, of the page before that, and so on."""
         tokens, step = pages.cast("B").cast("I"), page_bytes // TOKEN_BYTES
         for at in range(0, len(tokens), step):

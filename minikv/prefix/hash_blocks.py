@@ -26,7 +26,7 @@ import numpy as np
 from minikv.errors import LockError, bounded, whole_number
 from minikv.pools.contract import Pages
 from minikv.prefix.block import GONE, Block, BlockRoot, every_block, path_of, unlocked
-from minikv.prefix.block_hash import BlockHash, State, frame, hash_named
+from minikv.prefix.block_hash import BlockHash, HashState, frame, hash_named
 from minikv.prefix.block_queue import BlockQueue
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
 from minikv.prefix.namespaces import Roots
@@ -81,7 +81,7 @@ class HashBlockCache:
     def _clear(self) -> None:
         self._epoch = object()  # handles carry it: a reset, or another cache, has another one
         self._held: dict[Handle, int] = {}
-        self._states: dict[Handle, State] = {}  # of the hash, behind acquired matches: an insert goes on from there
+        self._states: dict[Handle, HashState] = {}  # of the hash, behind acquired matches: an insert goes on from there
         self._evictable = self._protected = self._clock = 0
         self._queue = BlockQueue()
         self._index: dict[Hashable, Block] = {}
@@ -161,7 +161,7 @@ class HashBlockCache:
         self._states[match] = state
         return match
 
-    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Block], State]:
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Block], HashState]:
         """The match, its path, deepest first, and the state of the hash behind it."""
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
         most = require_limit(limit, len(data) // TOKEN_BYTES)
@@ -173,7 +173,7 @@ class HashBlockCache:
         match = Match(self._epoch, end, len(path) * self.page_size, namespace, data, (pages.tobytes(),))
         return match, path, state
 
-    def _reach(self, top: Block, state: State, data: bytes, at: int, end: int) -> tuple[list[Block], State]:
+    def _reach(self, top: Block, state: HashState, data: bytes, at: int, end: int) -> tuple[list[Block], HashState]:
         """The cached blocks of `data[at:end]` behind `top`, deepest first, and the state of the hash behind them.
 
         Cached prefixes have no holes, since the end of a prompt goes first: so the longest one is found by bisection,
@@ -201,7 +201,7 @@ class HashBlockCache:
             return True
         return path[-1].parent is top and data.startswith(b"".join([block.key_run for block in reversed(path)]), at)
 
-    def _walk(self, top: Block, state: State, data: bytes, at: int, end: int) -> tuple[list[Block], State]:
+    def _walk(self, top: Block, state: HashState, data: bytes, at: int, end: int) -> tuple[list[Block], HashState]:
         """What `_reach` finds, where two prefixes have one key: block by block, by their tokens too."""
         path, view = list[Block](), memoryview(data)
         while at < end:

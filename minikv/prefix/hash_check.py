@@ -114,7 +114,7 @@ def _check_queue(cache: HashBlockCache, blocks: list[Block]) -> None:
         _require((block.id in here) == (block.id in free), fits)
     _require(here == free, f"blocks {brief(sorted(here - free))} are in the queue, but not in the index")
     law = sorted(queue, key=lambda block: (block.last_used, -block.num_hashed_tokens))
-    _require(law == queue, "the queue's order is not that of the last use, and of equals the deepest first")
+    _require(law == queue, "the queue's order is not that of the last use, and ties go to the deepest block")
     for block in queue:
         parent = block.parent
         assert parent is not None
