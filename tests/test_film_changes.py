@@ -524,3 +524,14 @@ def test_the_still_of_a_film_is_the_first_frame_in_which_there_is_something():
     with record(FreeListPool(1)) as film:
         pass
     assert "FreeListPool: 1 of 1 free" in film.still.text
+
+
+def test_the_still_of_a_player_may_be_chosen_and_the_player_begins_at_the_start():
+    pool = FreeListPool(4)
+    with record(pool) as film:
+        pool.free(pool.alloc(2))
+    player = film.player(still=-1)
+    assert player.still.alt == f"Film of FreeListPool: 3 frames\n{film.at(2).text}"
+    assert player.index == 0
+    with pytest.raises(ValueError, match="this film has steps 0 to 2"):
+        film.player(still=3)

@@ -471,6 +471,12 @@ def test_a_session_begins_anew(notebook, tmp_path):
 # -- the learner's file ---------------------------------------------------------------------------------------------
 
 
+def test_a_session_has_no_class_that_needs_pieces_of_a_later_chapter(tmp_path):
+    """Where a cell runs before its imports, `RadixCache` is unknown, and not an engine with parts missing."""
+    for chapter, known in ((1, set()), (3, {"Pool", "Node"}), (4, {"Pool", "Node", "RadixCache", "Ring"})):
+        assert {"Pool", "Node", "RadixCache", "Ring"} & set(Notebook(tmp_path, chapter).names) == known
+
+
 def test_what_is_right_is_kept_with_all_that_it_needs(file, notebook):
     notebook.run("import itertools as it\n\nFEW = 3")
     text = MY_SPLIT.replace("    hang(upper", "    assert FEW < 4 and it.count\n    hang(upper")

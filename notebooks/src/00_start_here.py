@@ -2,13 +2,13 @@
 """
 # 00 · What does a prefix cache buy?
 
-A language model is about to answer three questions for you, in this notebook. Then you take its cache away, and after that you put a clock into the prompt. By the end of the chapter you will know what a clock does to a cache, and why.
+In this notebook a small language model answers you three times. Then you take its cache away, and then you put a clock into its prompt. By the end of the chapter you will know what a clock does to a cache, and why.
 
 **After this chapter you will be able to** *explain* what a prefix cache keeps and why that is allowed, *measure* what it saves on a chat, and *predict* which change to a prompt throws the saving away.
 
 {{time}} **Needs** a little Python; no GPU, no network, no earlier chapter. **New words** token, prefill, prefix, slot, hit rate. All words of the course are in the [glossary](map_and_glossary.ipynb).
 
-The model is small: 1.8 million numbers, trained on the words of this course. It speaks about KV caches and about nothing else.
+The model has 1.8 million parameters and was trained on the words of this course. It speaks about KV caches and about nothing else.
 """
 
 # %%
@@ -19,7 +19,7 @@ with_cache
 
 # %% [markdown]
 """
-A language model reads numbers, not letters. Text is cut into pieces; a piece is a **token**, and each token has an id. For this model a token is one byte of text, which is crude but exact. Before it can write the first word of an answer, it has to read the whole prompt. That is called **prefill**, and the last line of each turn says what it took: how many tokens were in the prompt, and how many of them had to be computed.
+What a model is given to read is its *prompt*. A language model reads numbers, not letters, so text is cut into pieces; a piece is a **token**, and each token has an id. For this model a token is one byte of text, which is crude but exact. Before the model can write the first word of an answer, it has to read the whole prompt. That is called **prefill**, and the last line of each turn says what it took: how many tokens were in the prompt, and how many of them had to be computed.
 
 ## The problem
 
@@ -38,10 +38,11 @@ print("the same answers:", answers[0] == answers[1])
 """
 The answers are the same, letter for letter. With the cache, every turn after the first computes little more than its own question: everything before the question was read in an earlier turn.
 
-Now somebody improves the assistant. It should know what time it is. So now the instructions begin with `It is 09:10.`, and seven minutes later with `It is 09:17.` One character in more than two hundred has changed.
+Now somebody improves the assistant: it should know what time it is. The instructions begin with `It is 09:10.`, and seven minutes later with `It is 09:17.` One character in more than two hundred has changed.
 """
 
 # %%
+# put your answer, in quotes, in place of None, then run the next cell
 guess(
     "0.a",
     'does the second turn compute "a few", "half" or "nearly all" of its tokens?',
@@ -51,8 +52,8 @@ guess(
 # %%
 broken = live_chat(clock=True)
 second, lines = broken.turns[1], []
-for turn in broken.turns:
-    lines.append(f"{turn.prompt} tokens, {turn.computed} computed")
+for number, turn in enumerate(broken.turns, start=1):
+    lines.append(f"turn {number}: {turn.computed} of {turn.prompt} tokens computed")
 share = second.computed / second.prompt
 fold("0.a", "nearly all" if share > 0.9 else f"{share:.0%}", *lines)
 
@@ -60,11 +61,11 @@ fold("0.a", "nearly all" if share > 0.9 else f"{share:.0%}", *lines)
 """
 <details><summary>Why</summary>
 
-The cache is on, and it saves next to nothing. Few small mistakes cost as much as this one.
+The cache is on, and it saves next to nothing: only the first nine or ten bytes of a prompt, up to the digit that changes. Few small mistakes cost as much as this one.
 
 </details>
 
-To see why it happens, build the smallest cache that works.
+Most of the text behind that digit is the same. To see why it is computed again, build the smallest cache that works.
 
 ## Build it
 
@@ -121,9 +122,9 @@ So keep the keys and values of each token in a place called a **slot**, and hand
 
 ### Step 2: compare and remember
 
-What two prompts share ends at the first difference. A cache that forgets nothing keeps every sequence that was ever computed. A new prompt takes the longest prefix that it shares with any of them.
+Two prompts share everything up to their first difference. A cache that forgets nothing keeps every sequence that was ever computed. A new prompt takes the longest prefix that it shares with any of them.
 
-Two details are easy to get wrong. Even if the *whole* prompt is cached, its last token is computed again: the engine needs the model's output at the last position, and the cache stores only keys and values. And of an answer, all but the last token is kept: the engine samples that token and never computes its key and value.
+The program that runs a model for its users is called an *engine*. Two details of its work are easy to get wrong. Even if the *whole* prompt is cached, the engine computes its last token again: it needs the model's output at the last position, and the cache stores only keys and values. And of an answer, it keeps all tokens but the last: it samples that one and never computes its key and value.
 """
 
 
@@ -184,12 +185,12 @@ guess(
 memory = []
 computed = [serve(prompt, answer, memory) for prompt, answer in requests]
 lengths = [len(prompt) for prompt, _ in requests]
-rows = [
-    f"{name}: {n} of {length} computed"
-    for name, n, length in zip(NAMES, computed, lengths)
-]
+rows = []
+for name, n, length in zip(NAMES, computed, lengths):
+    bar = "■" * round(n / 16) + "□" * round((length - n) / 16)
+    rows.append(f"{name:6} {n:3} of {length} computed  {bar}")
 share = "less than half" if computed[3] < lengths[3] / 2 else "half or more"
-fold("0.c", share, *rows)
+fold("0.c", share, *rows, "■ computed   □ from the cache")
 
 # %% [markdown]
 """
@@ -222,7 +223,7 @@ for place in ("in front", "at the end"):
 
 # %% [markdown]
 """
-There is the clock again. A prefix ends at the first difference, and with the time in front the first difference comes after a dozen bytes. The other hundreds of tokens are the same text, but they were read after another time. So put what changes at the *end* of a prompt. Even there it costs a little: the next turn repeats the last answer without the time in front of it, so that answer is computed again.
+There is the clock again. A prefix ends at the first difference, and with the time in front the first difference comes after a dozen bytes. The hundreds of tokens behind it are the same text, but they were read after a different time. So put what changes at the *end* of a prompt. Even there it costs a little: the next turn repeats the last answer without the time in front of it, so that answer is computed again.
 
 ## The same in `minikv`
 
@@ -263,7 +264,7 @@ draw(cache, label=as_text)
 """
 ## Play
 
-Two prompts are in the cache below, and each letter is a token. Type a prompt that finds exactly eight of them; the playground says when you have done it. Then insert prompts of your own.
+Two prompts are in the cache below, and each character is a token, a space too. Type a prompt that finds exactly eight of them; the playground says when you have done it. Then insert prompts of your own.
 
 The model answers other questions, too: `live_chat(questions=["What is a page?", "Who owns a slot?"])`.
 """
@@ -412,7 +413,7 @@ Each cell links to a line of SGLang 0.5.23, vLLM 0.33.0, or a commit of mini-sgl
 
 ## Recap
 
-Keys and values depend on the tokens up to them and on nothing later, so prompts that begin alike can share them. A prefix cache remembers which slots hold which prefix, and the share of tokens that it serves is the hit rate. One changed token near the beginning of a prompt makes everything behind it new.
+Keys and values depend on the tokens up to them and on nothing later, so prompts that begin alike can share them. A prefix cache remembers which slots hold which prefix, and the share of tokens that it serves is the hit rate. If one token near the beginning of a prompt changes, everything behind it is computed again.
 
 **Check yourself**
 

@@ -29,7 +29,7 @@ The two requests begin alike, and the first page (*matched*) is in both rows. It
 
 ## The problem
 
-An engine reserves all the memory for its cache once, when it starts. So it must know *beforehand* how many tokens will fit. {{engines infratech}} Its formula {{engines notebook-formula}}. In our words: multiply everything, and divide by the number of GPUs that share the model. Here it is for one layer with 8 heads, on 1, 2, 3 and 16 GPUs.
+An engine reserves all the memory for its cache once, when it starts. So it must know *beforehand* how many tokens will fit. {{engines infratech}} Its formula {{engines notebook-formula}}: multiply everything, and divide by the number of GPUs that share the model. Here is that formula for one layer with 8 heads, on 1, 2, 3 and 16 GPUs. (A head is a part of a layer; step 1 explains it.)
 """
 
 
@@ -76,11 +76,11 @@ Half a MiB for a single token. That is why newer models share.
 
 </details>
 
-In **GQA**, grouped-query attention, several query heads use one KV head: Llama 3.1 8B has 32 query heads and 8 KV heads. In **MLA**, multi-head latent attention, DeepSeek goes further. A token keeps one small vector in each layer, and the keys and values of all heads are computed from it when they are needed.
+In **GQA**, grouped-query attention, several query heads use one KV head: Llama 3.1 8B has 32 query heads and 8 KV heads. With a single KV head for all of them, it is called *MQA*, multi-query attention. In **MLA**, multi-head latent attention, DeepSeek goes further. A token keeps one small vector in each layer, and the keys and values of all heads are computed from it when they are needed.
 
 ### Step 2: several GPUs
 
-A large model is shared by several GPUs: each of them gets some of the heads (*tensor parallelism*, `tp`). A head is never cut in two. So there are two cases that work:
+A large model is divided among several GPUs: each of them gets some of the heads. This is *tensor parallelism*, and `tp` is the number of GPUs. A head is never cut in two. So there are two cases that work:
 
 - The number of heads is a multiple of the number of GPUs. Each GPU gets as many as the others.
 - There are more GPUs than heads, and the number of GPUs is a multiple of the number of heads. Then each GPU keeps one head, and several GPUs keep the same one.
@@ -89,6 +89,7 @@ Any other combination can't run at all. Now take Llama 3.1 8B: 32 layers, 8 KV h
 """
 
 # %%
+# two numbers: put a list such as [1, 2] in place of None
 guess(
     "1.b", "how many bytes does a token take on each of 8 GPUs? And of 16? [., .]", None
 )
@@ -111,12 +112,14 @@ bytes_per_token = check("1.1 bytes_per_token", bytes_per_token)
 
 # %% [markdown]
 """
-`check` calls your function with many numbers, and compares each answer with ours. Once it is right, it is *yours* that runs below; until then it is ours. If you get stuck, `hint("1.1")` helps a little, and again a little more. `solution("1.1")` shows how we would write it.
+`check` calls your function with many numbers, and compares each answer with ours. Once it is right, it is *yours* that runs below; until then it is ours. If you get stuck, `hint("1.1")` helps a little, and each further call a little more. `solution("1.1")` shows how we would write it.
+
+What is right is kept in `my_minikv.py`. So if you restart the kernel, nothing is lost: run the cells from the top again, and your functions are back.
 """
 
 # %%
 sizes = {tp: bytes_per_token(32, 8, 128, tp) for tp in (1, 2, 4, 8, 16, 32)}
-fold("1.b", [sizes[8], sizes[16]], f"bytes on each GPU, by their number: {sizes}")
+fold("1.b", [sizes[8], sizes[16]], f"bytes on each GPU, by the number of GPUs: {sizes}")
 
 # %% [markdown]
 """
@@ -169,7 +172,7 @@ So 80 GiB hold about 453,000 tokens of Llama 3.1 8B, whatever the page size. The
 
 ## The same in `minikv`
 
-`minikv` does this for more kinds of models. `KVShape.from_config` reads the `config.json` of a model, from a path or by one of the names that we ship. For the models that your function can describe, the two agree:
+`minikv` does this for more kinds of models. `KVShape.from_config` reads the `config.json` of a model, from a path or by one of the names that we ship. For the models that your function can describe, the two agree. (A *rank* is one GPU of the group.)
 """
 
 # %%
@@ -179,6 +182,7 @@ from minikv import KVShape
 llama = KVShape.from_config("llama-3.1-8b")
 for tp in (1, 2, 8, 16):
     assert minikv.bytes_per_token(llama, tp=tp) == bytes_per_token(32, 8, 128, tp)
+print("equal on 1, 2, 8 and 16 GPUs; on 3:")
 try:
     minikv.bytes_per_token(llama, tp=3)
 except ValueError as error:
@@ -211,7 +215,7 @@ The size of the cache follows from the layers and from what each of them keeps, 
 
 </details>
 
-Keys and values can also be stored in smaller numbers. A floating-point number carries its own exponent. Integers share one scale for each vector, which must be stored, too. So int4 takes a little more than a quarter of 16 bits:
+Keys and values can also be stored in smaller numbers: floating-point numbers of 16 or 8 bits (bf16, fp8), or integers of 8 or 4. A floating-point number carries its own exponent. Integers share one scale for each vector, which must be stored, too. So int4 takes a little more than a quarter of 16 bits:
 """
 
 # %%
@@ -239,7 +243,7 @@ with record(pool, table, page_size=4) as film:
         if count % 4 == 0:
             page = page_slots(pool.alloc(1), 4)
         table.append(row, page[count % 4 : count % 4 + 1])
-film.player()
+film.player(still=5)
 
 # %% [markdown]
 """
@@ -366,7 +370,7 @@ Engines also size layers that differ, such as sliding windows and state-space la
 
 ## Recap
 
-A token takes layers × KV heads × 2 vectors × their numbers × the bytes of a number, whatever the number of parameters. Heads are dealt out whole, and with more GPUs than heads they are copied. The cache gets what is left of the GPU's share after the weights, the activations of a trial run and the graphs, in whole pages. Larger pages suit the kernels, but waste more and share less.
+A token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number; how many parameters the model has does not matter. Heads are dealt out whole, and with more GPUs than heads they are copied. The cache gets what is left of the GPU's share after the weights, the activations of a trial run and the graphs, in whole pages. Larger pages suit the kernels, but waste more and share less.
 
 **Check yourself**
 

@@ -104,7 +104,7 @@ alloc = check("2.1 alloc", alloc)
 
 # %% [markdown]
 """
-`check` plays many days in the life of a pool with your function, and compares the stack and the marks with ours after each step. If they differ, it shows you the shortest day on which they do. Once yours is right, it is *yours* that runs below; until then it is ours. `hint("2.1")` helps a little, and again a little more.
+`check` plays many days in the life of a pool with your function, and compares the stack and the marks with ours after each step. If they differ, it shows you the shortest day on which they do.
 
 Now the request from the beginning meets a pool that says no.
 """
@@ -142,7 +142,7 @@ guard = check("2.2 guard", guard)
 
 # %% [markdown]
 """
-Anna has pages 0 to 6 of a pool of 8. Four attempts, and one that is fine:
+Anna has pages 0 to 6 of a pool of 8. Here are four lists that must be refused, and one that is fine:
 """
 
 # %%
@@ -211,9 +211,11 @@ fold("2.c", pool.alloc(2), "given back in one call, they come out in the same or
 """
 <details><summary>Why</summary>
 
-And the request that was cancelled and also finished? The second attempt is refused, and nothing has changed.
+`free` puts the first page of its list on top. With two calls, each page was a list of its own.
 
 </details>
+
+And the request that was cancelled and also finished? The second attempt is refused, and nothing has changed.
 """
 
 # %%
@@ -258,7 +260,7 @@ There are two more pools in `minikv`, for engines in which a page that is free m
 """
 
 # %%
-guess("2.d", "Anna's page is free again. Which version has it now?", None)
+guess("2.d", "Anna's page is free again. Which version does it have now?", None)
 
 # %%
 from minikv import BitmaskPool
@@ -274,7 +276,7 @@ fold("2.d", pool.version(page), f"Anna noted version {noted}: Ben wrote over her
 """
 <details><summary>Why</summary>
 
-The versions differ, so she must compute her keys again. {{engines astrai}} It kept {{engines astrai-versions}}, too. Its first copy routine did not compare them, and could copy a stranger's keys and values: {{engines astrai-copy}}.
+The versions differ, so she must compute her keys again. {{engines astrai}} It kept {{engines astrai-versions}}, too. Its first copy routine did not compare them, and could copy a stranger's keys and values; see {{engines astrai-copy}}.
 
 </details>
 
@@ -317,7 +319,7 @@ with record(*pools) as film:
     for verb, what in (("alloc", 6), ("free", [0]), ("free", [2]), ("alloc", 1)):
         for pool in pools:
             getattr(pool, verb)(what)
-film.player()
+film.player(still=9)
 
 # %% [markdown]
 """

@@ -8,7 +8,7 @@ By the end of this chapter you will have written a **radix tree**: the data stru
 
 {{time}} **Needs** chapters 00 and 02. **New words** trie, radix tree, split, page alignment, namespace.
 
-Here is where we are going. Three prompts come into a tree, and one is only asked for. Step through it.
+Here is where we are going. Three prompts are inserted into a tree, and a fourth is only looked up. Step through it.
 """
 
 # %%
@@ -21,7 +21,7 @@ with record(cache, pool) as film:
         done = cache.insert(prompt, slots)
         pool.free(slots[: done.prefix_length])
     cache.match_prefix([1, 2, 9])
-film.player()
+film.player(still=5)
 
 # %% [markdown]
 """
@@ -135,9 +135,7 @@ split = check("3.1 split", split)
 
 # %% [markdown]
 """
-`check` runs your function on many small trees and compares every box and every link with ours. If something differs, it shows you the smallest tree on which it does. Once it is right, it is *yours* that runs below; until then it is ours. If you get stuck, `hint("3.1")` helps a little, and again a little more. `solution("3.1")` shows how we would write it.
-
-Before you run the next cell, say what it will show.
+`check` runs your function on many small trees and compares every box and every link with ours. If something differs, it shows you the smallest tree on which it does. If you get stuck, `hint("3.1")` helps a little, and each further call a little more.
 """
 
 # %%
@@ -154,13 +152,13 @@ fold("3.a", len(leaf.tokens), draw(root, new=upper))
 """
 <details><summary>Why</summary>
 
-Look at the slots in the picture. None was copied and none was lost; they were divided between the two nodes. Remember that: it is the first thing to check when a cache returns garbage.
+The old node keeps its end, `4 5`. Look at the slots in the picture: none was copied and none was lost; they were divided between the two nodes. Remember that: it is the first thing to check when a cache returns garbage.
 
 </details>
 
 ### Step 4: walk down
 
-Now follow a prompt from the root, edge by edge, as far as the tree agrees with it. Sometimes the prompt leaves the tree at a node. Sometimes it leaves in the middle of an edge, and then you have just the tool: split the edge there. So a walk *always* ends exactly at a node, and the caller can hold on to that node.
+Now follow a prompt from the root, edge by edge, as far as the tree agrees with it. Sometimes the prompt leaves the tree at a node. Sometimes it leaves in the middle of an edge, and you have the tool for that: split the edge there. So a walk *always* ends exactly at a node, and the caller can hold on to that node.
 
 #### 3.2 You write: `walk`
 
@@ -218,7 +216,7 @@ match = check("3.4 match", match)
 
 # %% [markdown]
 """
-That is the whole index. Let's use it. We insert two prompts, in slots 0 to 4 and 5 to 9, and then ask for the second one.
+That is the whole index. Let's use it. We insert `1 2 3 4 5` with slots 0 to 4 and `1 2 3 7 8` with slots 5 to 9, and then ask for the second prompt.
 """
 
 # %%
@@ -292,6 +290,11 @@ def pages_of(tokens, size):
     return [tuple(tokens[i : i + size]) for i in range(0, len(tokens) - size + 1, size)]
 
 
+# %% [markdown]
+"""
+Say the prompts are `1 2 3 4 5 6` and `1 2 3 9 5 6 7 8`.
+"""
+
 # %%
 guess("3.d", "how many pages of 4 do these two prompts share?", None)
 
@@ -350,7 +353,7 @@ for name, lookup in (
 
 # %% [markdown]
 """
-One more thing must never be shared. A model can run with different small sets of extra weights (adapters), and then the same tokens have different keys and values. And one customer's prompts are none of another customer's business. A **namespace** is a label that keeps them apart: each has a root of its own.
+Some prompts must not share anything, even if their tokens are equal. A model can run with different small sets of extra weights (adapters), and then the same tokens have different keys and values. And one customer's prompts are none of another customer's business. A **namespace** is a label that keeps them apart: each has a root of its own.
 """
 
 # %%
@@ -409,7 +412,9 @@ def radix_nodes(prompts):
 
 #### 3.6 Bug hunt: where does the branch hang?
 
-`Tree` is right, and `CarelessTree` differs from it in one line: after a split, the new branch hangs on the wrong node. ({{engines pymllm}} Its sliding-window tree has this bug: {{engines pymllm-swa-split}}.) Find a script of inserts and a match on which it goes wrong. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
+`Tree` is right, and `CarelessTree` differs from it in one line: after a split, the new branch hangs on the wrong node. {{engines pymllm}} Its sliding-window tree has this bug; see {{engines pymllm-swa-split}}.
+
+Find a script of inserts and a match on which it goes wrong. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
 """
 
 # %%
@@ -463,13 +468,13 @@ print(
 
 # %% [markdown]
 """
-(The list starts with slot 2, because Ben's match cut the edge, and the end of a prompt goes first.) The rule of chapter 02, one owner for each slot, still holds: the owner is the tree. But readers come and go, and the tree does not know of them. It has to know them before anything can be thrown out safely. That is the next chapter: locks.
+(The list starts with slot 2, because Ben's match cut the edge, and the end of a prompt goes first.) The rule of chapter 02, one owner for each slot, still holds: the owner is the tree. But readers come and go, and the tree does not know about them. It must, before anything can be thrown out safely. That is the next chapter: locks.
 
 ## In real engines
 
 {{engines 03}}
 
-They add nodes whose contents have moved to host memory, events for a router that wants to know what is cached where, and trees for layers that keep only a window. vLLM uses no tree at all: it gives each block of 16 tokens a hash of everything up to its end, and looks that up in one dictionary.
+These engines add nodes whose contents have moved to host memory, events for a router that wants to know what is cached where, and trees for layers that keep only a window. vLLM uses no tree at all: it gives each block of 16 tokens a hash of everything up to its end, and looks that up in one dictionary.
 
 ## Recap
 

@@ -141,12 +141,14 @@ class Film:
                 known.append((frame.step, words))
         return stories
 
-    def player(self) -> Player:
+    def player(self, still: int | None = None) -> Player:
         """The film as an interactive widget: buttons, slider, keys; a click on a node or a slot tells its story.
 
-        It plays on when the kernel is gone. For HTML that is opened offline, `page` and `save` carry their own player.
+        It begins with step 0, and plays on when the kernel is gone. Where widgets do not run, the picture is that of
+        the step `still`, or else the property `still`; `ValueError` for a step that the film does not have.
+        For HTML that is opened offline, `page` and `save` carry their own player.
         """
-        return Player(self.reel, self.still)
+        return Player(self.reel, self.still if still is None else self._still_of(self.at(still)))
 
     @property
     def reel(self) -> Reel:
@@ -204,7 +206,9 @@ class Film:
 
         What comes of the operations is not in the picture: one can still say it before one looks.
         """
-        frame = next((frame for frame in self.frames if frame.shows_something), self.at(0))
+        return self._still_of(next((frame for frame in self.frames if frame.shows_something), self.at(0)))
+
+    def _still_of(self, frame: Frame) -> Picture:
         return Picture(f"{self.text}\n\n{frame.text}", lambda: frame.picture.svg, f"{self._title}\n{frame.text}")
 
     @property

@@ -17,7 +17,7 @@ from minikv.course.pieces.mine import keep, recalled, world_with
 from minikv.course.pieces.mistakes import mistake_in
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece, pieces_for
-from minikv.course.pieces.sections import World, classes_for, engine_files, given, ours, pieces_up_to
+from minikv.course.pieces.sections import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.course.pieces.showing import Code, both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
 
@@ -38,7 +38,9 @@ def begin(chapter: int, namespace: World) -> None:
     _taken.clear()
     _aside.clear()
     forget_guesses()
-    given(namespace, *classes_for(chapter))
+    for each in classes_for(chapter):
+        if each <= last_for(chapter):
+            given(namespace, each)
     for section in pieces_up_to(chapter):
         namespace[section.name] = ours(section.id, namespace)
     kept = recalled()
@@ -85,7 +87,7 @@ def check(label: str, answer: Any = None) -> Any:
     ...     return node
     >>> split = check("3.1 split", split)  # doctest: +ELLIPSIS
     ❌ 3.1 split: cut [1 2 3 4 5] in slots 0-4 after 3. What is returned: [1 2 3 4 5] in slots 0-4; expected: ...
-      hint("3.1") helps a little, and again a little more.
+      hint("3.1") helps a little, and each further call a little more.
     """
     piece = find_piece(label) if isinstance(label, str) else None
     if piece is None:
@@ -176,7 +178,7 @@ def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdi
     mistake = None if endless else mistake_in(piece, world, found.case)
     notes = [f"  It printed: {found.printed.strip()[:200]}"] if found.printed.strip() else []
     if not (mistake is not None and mistake.is_all) and not isinstance(found.error, NameError):
-        notes.insert(0, f'  hint("{piece.id}") helps a little, and again a little more.')
+        notes.insert(0, f'  hint("{piece.id}") helps a little, and each further call a little more.')
     if mistake is not None:
         notes.insert(0, f"  Hint{'' if mistake.is_all else ' (perhaps)'}: {mistake.wrong.hint}.")
     film = None if endless else both_films(piece, world, found)

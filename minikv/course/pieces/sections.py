@@ -106,13 +106,22 @@ def section_of(piece: str) -> Section:
     return next(section for section in engine_sections() if section.id == piece)
 
 
+def last_for(chapter: int) -> int:
+    """The last chapter whose pieces and classes a chapter needs: the cache of chapter 04 stands on the next one's ring.
+
+    >>> last_for(3), last_for(4)
+    (3, 5)
+    """
+    return 5 if chapter == 4 else chapter
+
+
 def pieces_up_to(chapter: int) -> list[Section]:
-    """The sections of the pieces that a chapter goes on with; the cache of chapter 04 stands on the next one's ring.
+    """The sections of the pieces that a chapter goes on with: those of the engine, and its own.
 
     >>> [section.id for section in pieces_up_to(4)][-1], [section.id for section in pieces_up_to(3)][-1]
     ('5.4', '3.4')
     """
-    last = 5 if chapter == 4 else min(chapter, LAST)
+    last = min(last_for(chapter), LAST)
     return [s for s in engine_sections() if s.id != "given" and (s.chapter <= last or s.chapter == chapter)]
 
 
