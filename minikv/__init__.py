@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         NoCache,
         PrefixCache,
         RadixCache,
+        SlidingWindowCache,
         SmallestKeyFirst,
         TokenTrie,
     )
@@ -88,7 +89,7 @@ _HOMES = {
     "minikv.measure.break_even": "break_even_tokens",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
     "minikv.prefix": "EvictionOrder Handle HashBlockCache Insertion Match NoCache PrefixCache RadixCache "
-    "SmallestKeyFirst TokenTrie",
+    "SlidingWindowCache SmallestKeyFirst TokenTrie",
     "minikv.serving.chat": "Chat",
     "minikv.serving.model": "Llama",
     "minikv.serving.tokenizer": "ByteTokenizer",

@@ -72,7 +72,7 @@ class IndexAgainstModel(RuleBasedStateMachine):
             self.evict((pages - self.pool.num_free) * self.page_size)
         return self.pool.alloc(pages) if pages <= self.pool.num_free else None
 
-    def put(self, tokens, pages, namespace, pair=None, priority=0):
+    def put(self, tokens, pages, namespace, pair=None, priority=0, **more):
         """Insert into both and free what the index does not want; the pair of handles.
 
         The buffers are the caller's: they are written over as soon as the index has seen them.
@@ -84,7 +84,7 @@ class IndexAgainstModel(RuleBasedStateMachine):
             keys, values = np.array(tokens, np.uint32), np.array([0] * at + [*pages], np.int32)
             start = pair[mine] if pair else None
             worth = {"priority": priority} if priority else {}
-            done = cache.insert(keys, values, namespace=namespace, start=start, **worth)
+            done = cache.insert(keys, values, namespace=namespace, start=start, **worth, **more)
             keys[:], values[:] = 7, 7
             outcomes.append(done)
             return done

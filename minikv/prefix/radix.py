@@ -154,6 +154,8 @@ class RadixCache:
     RadixCache(page_size=1, policy='lru', evict_by='node', evictable=2, protected=0)
     """
 
+    _make_node: type[RadixNode] = RadixNode  # a tree that keeps more on a node has its own
+
     def __init__(self, page_size: int = 1, policy: str | Callable[[], EvictionOrder] = "lru", evict_by: str = "node"):
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         if evict_by not in EVICT_BY:
@@ -242,7 +244,7 @@ class RadixCache:
         cut, page_cut = num_pages * stride, num_pages * _PAGE_BYTES
         end = parent.end + num_pages * self.page_size
         node.glue()
-        upper = RadixNode(self._take_id(), node.key_run[:cut], node.page_run[:page_cut], parent, end, 0)
+        upper = self._make_node(self._take_id(), node.key_run[:cut], node.page_run[:page_cut], parent, end, 0)
         upper.ref_count, upper.created, upper.last_used = node.ref_count, node.created, node.last_used
         upper.hits, upper.priority = node.hits, node.priority
         parent.children[upper.key_run[:stride]] = upper
@@ -430,7 +432,7 @@ class RadixCache:
         path, leaf = self._use(node, top), None
         if key_run:
             end = node.end + len(key_run) // TOKEN_BYTES
-            leaf = RadixNode(self._take_id(), key_run, page_run, node, end, self._clock)
+            leaf = self._make_node(self._take_id(), key_run, page_run, node, end, self._clock)
             leaf.priority = priority
             self._order.add((leaf,))
         if path:

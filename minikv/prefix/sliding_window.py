@@ -1,0 +1,453 @@
+"""The radix tree of a model with windowed layers: a prefix may keep its full keys and values and lose the window's.
+
+Such a model keeps two sets of keys and values. Its full layers read everything before a token, its windowed layers
+only the last `window` tokens. So the window's part of an old prefix can be freed long before the rest: what stays is a
+tombstone. A match may end at a place only if the windowed layers still have the last `window` tokens before it, or
+everything from the root on:
+
+    root --[ . . . . . . ]-- tombstone --[ x x ]--> no: window 4 needs two of the dead tokens
+                                         --[ x x x x x ]--> yes
+
+Which tokens those are is kept by `windows.py`, a component of the tree; here are the verbs. After pymllm's radix tree
+and SGLang's, which has become a component of its unified tree.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from minikv.errors import LockError, bounded, whole_number
+from minikv.pools.contract import Pages
+from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
+from minikv.prefix.eviction import EvictionOrder
+from minikv.prefix.page_hashes import HashedNode, page_hashes
+from minikv.prefix.radix import RadixCache, RadixNode
+from minikv.prefix.windows import WindowNode, Windows
+from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, pack
+
+FULL, WINDOW = "full", "window"
+_PAGE_BYTES = 4  # of a page's number: an int32
+
+
+class Evicted(NamedTuple):
+    """What `on_evict` is told: `num_tokens` of node `node` are gone, from "full" or only from "window" layers."""
+
+    node: int
+    layers: str
+    num_tokens: int
+
+
+class WindowPool(Protocol):
+    """What the index asks of a pool of window pages; both take pages of the full layers, int32 arrays.
+
+    `evict` returns pages that have lost everything; the caller frees those, and their window pages with them.
+    """
+
+    def free_window(self, pages: Pages) -> None:
+        """The window pages that belong to `pages` are free; `pages` themselves stay in use."""
+
+    def move_window(self, pages: Pages, to_pages: Pages) -> None:
+        """The window pages of `pages` belong to `to_pages` from now on, which had none: nothing is copied."""
+
+
+class SlidingWindowCache(RadixCache):
+    """A radix tree whose nodes may lose the keys and values of windowed layers before those of the full ones.
+
+    `window` is how many tokens before the next one the windowed layers read; one more, a model's `sliding_window`, is
+    as good. With `None` it is a `RadixCache`, operation by operation. `pool` is told about window pages (`WindowPool`);
+    with `None` they are forgotten. `on_evict` is called with an `Evicted` after a node has lost something; what it
+    raises becomes a warning. The other arguments are those of `RadixCache`.
+
+    It keeps the fifteen rules of `PrefixCache`, as seen by the full layers, with these differences once windows have
+    gone: a match is the longest prefix that is valid for all layers; `lock` refuses one that is not valid any more;
+    eviction by pages may free more pages than asked, for it leaves no tombstone at the end of a path. Joins wait until
+    a window's tombstones and locks fit on one edge.
+
+    >>> cache = SlidingWindowCache(window=2)
+    >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13]); _ = cache.insert([1, 2, 3, 4, 5, 6], range(10, 16))
+    >>> cache.evict(0, window_tokens=4)                    # nobody reads the first four tokens' window
+    array([], dtype=int32)
+    >>> cache.match_prefix([1, 2, 3, 4]), cache.match_prefix([1, 2, 3, 4, 5, 6]).length
+    (Match(length=0, pages=[]), 6)
+    >>> cache
+    SlidingWindowCache(page_size=1, window=2, evictable=6, protected=0, window_evictable=2, window_protected=0)
+    """
+
+    def __init__(
+        self,
+        page_size: int = 1,
+        policy: str | Callable[[], EvictionOrder] = "lru",
+        evict_by: str = "node",
+        *,
+        window: int | None = None,
+        pool: WindowPool | None = None,
+        on_evict: Callable[[Evicted], object] | None = None,
+    ):
+        if window is not None:
+            window = whole_number("window", window, 1, "windowed layers read at least 1 token before the next")
+        self.window, self.pool, self.on_evict = window, pool, on_evict
+        self._make_node = HashedNode if window is None else WindowNode
+        self._gone: list[Evicted] = []
+        super().__init__(page_size, policy, evict_by)
+
+    def _clear(self) -> None:
+        super()._clear()
+        self.windows = Windows(-(-(self.window or 0) // self.page_size) * self.page_size)
+
+    # -- looking at it ----------------------------------------------------------------------------------------------
+
+    @property
+    def window_evictable_size(self) -> int:
+        """Tokens whose window `evict` could free now; without a window, 0."""
+        return self.windows.evictable
+
+    @property
+    def window_protected_size(self) -> int:
+        """Tokens whose window a lock holds; without a window, 0."""
+        return self.windows.protected
+
+    @property
+    def has_tombstones(self) -> bool:
+        """Whether any cached token has lost its window."""
+        return self.window is not None and self.windows.evictable + self.windows.protected < self.total_size
+
+    def hashes_of(self, node: RadixNode) -> list[str]:
+        """A name for each page of `node`, which no other tokens, position or namespace has: see `page_hashes`."""
+        return page_hashes(node, self._stride)
+
+    # -- split and join ---------------------------------------------------------------------------------------------
+
+    def _split(self, node: RadixNode, num_pages: int) -> RadixNode:
+        upper = super()._split(node, num_pages)
+        assert isinstance(upper, HashedNode)
+        assert isinstance(node, HashedNode)
+        if node.hashes is not None:
+            upper.hashes, node.hashes = node.hashes[:num_pages], node.hashes[num_pages:]
+        if isinstance(upper, WindowNode) and isinstance(node, WindowNode):
+            self.windows.split(upper, node)
+        return upper
+
+    def _joinable(self, node: RadixNode, top: RadixNode | None = None) -> list[RadixNode]:
+        found = super()._joinable(node, top)
+        if not isinstance(node, WindowNode):
+            return found
+        live_from = node.window.live_from
+        for i, upper in enumerate(found):
+            assert isinstance(upper, WindowNode)
+            if not self.windows.joins(upper, node, live_from, use=top is not None):
+                return found[:i]
+            live_from = min(live_from, upper.window.live_from)
+        return found
+
+    def _join(self, node: RadixNode, above: list[RadixNode]) -> None:
+        parts = [part for part in [*above[::-1], node] if isinstance(part, HashedNode)]
+        hashes = [part.hashes for part in parts if part.hashes is not None]
+        if isinstance(node, WindowNode):
+            self.windows.join(node, [part for part in above if isinstance(part, WindowNode)])
+        super()._join(node, above)
+        parts[-1].hashes = sum(hashes, ()) if len(hashes) == len(parts) else None
+
+    # -- match ------------------------------------------------------------------------------------------------------
+
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
+        if self.has_tombstones:
+            tokens = pack(tokens)
+            most = require_limit(limit, len(tokens)) // self.page_size * self._stride
+            limit = self._valid_length(self._root_of(namespace), tokens.data, most)
+        return super()._find(tokens, limit, namespace)
+
+    def _valid_length(self, node: RadixNode, data: bytes, end_byte: int) -> int:
+        """The longest cached prefix of `data[:end_byte]`, in tokens, at whose end no layer lacks anything.
+
+        Only the end of the match and of live runs before a tombstone can be that. It looks, and splits nothing.
+        """
+        at_byte, longest, begin = 0, 0, None  # `begin`: where the live run began; None if that is the root
+        while at_byte < end_byte:
+            child = node.children.get(data[at_byte : at_byte + self._stride])
+            if not isinstance(child, WindowNode):
+                break
+            same = self._same_bytes(child, data, at_byte, end_byte)
+            at_byte += same
+            if child.window.live_from > child.start:
+                begin = child.window.live_from
+            reached = at_byte // TOKEN_BYTES
+            if begin is None or reached - begin >= self.windows.span:
+                longest = reached
+            if reached < child.end:
+                break
+            node = child
+        return longest
+
+    def _same_bytes(self, node: RadixNode, data: bytes, at_byte: int, end_byte: int) -> int:
+        """How many bytes of the edge of `node`, in whole pages, `data[at_byte:end_byte]` begins with."""
+        found = 0
+        for run, _ in node.runs:
+            at = at_byte + found
+            if not data.startswith(run, at, end_byte):
+                return found + common_bytes(run, data, at, end_byte, self._stride)
+            found += len(run)
+        return found
+
+    def _use(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
+        path = super()._use(node, top)
+        if self.window is not None:
+            self.windows.touch(path, self._clock)  # type: ignore[arg-type]
+        return path
+
+    # -- insert -----------------------------------------------------------------------------------------------------
+
+    def insert(
+        self,
+        tokens: TokensLike,
+        pages: PagesLike,
+        *,
+        namespace: Hashable = None,
+        start: Handle | None = None,
+        priority: int = 0,
+        window_start: int = 0,
+    ) -> Insertion:
+        """Cache the whole pages of `tokens`; their `pages` still have a window from token `window_start` on.
+
+        What comes before `window_start` is cached as a tombstone; if that is all, nothing new is cached, for nobody
+        could use it. A tombstone that is in the tree comes back to life where the caller's duplicate has a window: that
+        moves to the tree's page (`WindowPool.move_window`), and the duplicate is the caller's to free, as always.
+
+        >>> cache = SlidingWindowCache(window=2)
+        >>> cache.insert([1, 2, 3, 4, 5], range(5), window_start=3)      # 1, 2 and 3 have no window any more
+        Insertion(prefix_length=0, length=5)
+        >>> cache.match_prefix([1, 2, 3]).length, cache.window_evictable_size
+        (0, 2)
+        >>> cache.insert([1, 2, 3], [7, 8, 9], window_start=1).prefix_length, cache.window_evictable_size
+        (3, 4)
+        """
+        packed = tokens if type(tokens) is PackedTokens else pack(tokens)
+        if type(window_start) is not int or window_start:
+            window_start = whole_number("window_start", window_start, 0, "the first token that has a window")
+        if self.window is None or not (window_start or self.has_tombstones):
+            return super().insert(packed, pages, namespace=namespace, start=start, priority=priority)
+        live_from = -(-window_start // self.page_size) * self.page_size
+        return self._insert_live_from(live_from, packed, pages, namespace, start, priority)
+
+    def _insert_live_from(
+        self, live_from: int, packed: PackedTokens, pages: PagesLike, namespace: Hashable, start: Any, priority: int
+    ) -> Insertion:
+        """`insert`, where there are tombstones in the tree or among what comes in."""
+        data, stride = packed.data, self._stride
+        top, skip_byte = self._start_of(start, packed, namespace)
+        new = page_bytes(pages, len(packed), self.page_size, skip_byte // stride)
+        priority = whole_number("priority", priority, 0, "0 is the lowest priority")
+        end_byte = len(data) // stride * stride
+        node, at_byte = self._walk(top, data, skip_byte, end_byte)
+        if live_from * TOKEN_BYTES >= end_byte:
+            end_byte = at_byte
+        self._heal(node, top, live_from, new, skip_byte // TOKEN_BYTES)
+        if at_byte < end_byte and node.parent is None and node is not self._roots.get(namespace):
+            top = node = self._new_root(namespace)
+        if priority:
+            self._raise_priority(node, priority)
+        new = new[(at_byte - skip_byte) // stride * _PAGE_BYTES : (end_byte - skip_byte) // stride * _PAGE_BYTES]
+        node = self._extend(node, top, data[at_byte:end_byte], new, priority)
+        if at_byte < end_byte and isinstance(node, WindowNode):
+            self.windows.bury(node.window, max(0, live_from - node.start))
+        return Insertion(self._epoch, node, end_byte // TOKEN_BYTES, namespace, data, at_byte // TOKEN_BYTES)
+
+    def _heal(self, node: RadixNode, top: RadixNode, live_from: int, new: bytes, skip: int) -> None:
+        """Tombstones between `top` and `node` come back to life where `new`, the pages behind `skip`, have a window."""
+        healed: list[tuple[WindowNode, int]] = []
+        given, taken = [], []
+        while node is not top and isinstance(node, WindowNode):
+            begin, end = max(live_from, node.start), node.window.live_from
+            if begin < end:
+                theirs = self._between(new, skip, begin, end)
+                mine = self._between(node.page_bytes, node.start, begin, end)
+                same = np.flatnonzero(theirs == mine)  # a page of the tree, handed back to it, has no window to give
+                first = int(same[-1]) + 1 if len(same) else 0
+                if first < len(mine):
+                    healed.append((node, begin + first * self.page_size))
+                    given.append(theirs[first:])
+                    taken.append(mine[first:])
+            node = node.parent  # type: ignore[assignment]
+        if healed and self.pool is not None:
+            self.pool.move_window(np.concatenate(given), np.concatenate(taken))
+        for each, begin in healed:
+            self.windows.heal(each.window, begin)
+
+    def _between(self, pages: bytes, first: int, begin: int, end: int) -> Pages:
+        """Of `pages`, which begin at depth `first`, those of the tokens from depth `begin` to `end`."""
+        size = self.page_size
+        return np.frombuffer(pages, np.int32)[(begin - first) // size : (end - first) // size]
+
+    def _link(self, leaf: RadixNode) -> RadixNode:
+        if isinstance(leaf, WindowNode):
+            self.windows.add(leaf, leaf.start)
+        return super()._link(leaf)
+
+    # -- lock -------------------------------------------------------------------------------------------------------
+
+    def _protect(self, handle: Handle, path: list[RadixNode]) -> None:
+        """Lock the path for the full layers, and the window before its end for the others."""
+        if self.has_tombstones:
+            self._require_window(handle, path)
+        super()._protect(handle, path)
+        if self.window is not None:
+            self.windows.lock(handle.node, handle.length)
+
+    def _require_window(self, handle: Handle, path: list[RadixNode]) -> None:
+        """The end of `handle` must be valid: keys and values would be missing behind it."""
+        begin = handle.length - self.windows.span
+        for node in path:
+            if isinstance(node, WindowNode) and node.end > begin and node.window.live_from > max(node.start, begin):
+                raise LockError(f"cannot lock the handle of length {handle.length}: the window before its end is gone")
+
+    def unlock(self, handle: Handle) -> None:
+        """Give back one lock of this handle: of its path, and of the window that it has held since."""
+        held = self.window is not None and isinstance(handle, Handle) and handle in self._held
+        if held:
+            self.windows.unlock(handle.node, handle.length)
+        super().unlock(handle)
+        if held:
+            path, node = [], handle.node
+            while isinstance(node, WindowNode):
+                path.append(node)
+                node = node.parent
+            self.windows.touch(path, self._clock)
+
+    # -- evict ------------------------------------------------------------------------------------------------------
+
+    def evict(self, num_tokens: int, window_tokens: int = 0) -> Pages:
+        """Free at least `num_tokens` tokens, and the windows of at least `window_tokens`, or all that can be freed.
+
+        Leaves go first, with their windows. If those are not enough windows, tombstones are made: least recently used
+        first, and on a path from its beginning on; the last window before the end of a path goes with that end, whose
+        pages are returned as well. The pool hears of tombstones (`WindowPool.free_window`); all window pages of what is
+        returned are for the caller to free.
+
+        >>> cache = SlidingWindowCache(window=2)
+        >>> _ = cache.insert(range(5), range(5))
+        >>> cache.evict(0, window_tokens=3).tolist(), cache.total_size, cache.window_evictable_size
+        ([], 5, 2)
+        >>> cache.evict(0, window_tokens=1).tolist()
+        [0, 1, 2, 3, 4]
+        """
+        if type(window_tokens) is not int or window_tokens < 0:
+            window_tokens = whole_number("window_tokens", window_tokens, 0, "evict frees 0 windows or more")
+        before = self.windows.evictable
+        pages = super().evict(num_tokens)
+        left = window_tokens - before + self.windows.evictable
+        if left > 0 and self.windows.evictable:
+            more = self._evict_windows(left, keep_going=len(pages) > 0)
+            self._evictable -= len(more) // _PAGE_BYTES * self.page_size
+            pages = np.concatenate([pages, np.frombuffer(more, np.int32)])
+        if self._gone:
+            self._tell()
+        return pages
+
+    def _evict_windows(self, wanted: int, keep_going: bool) -> bytearray:
+        """Free the windows of `wanted` tokens; the pages of the leaves that went with theirs.
+
+        Where the pool fails, what went before comes back, and the next call says why.
+        """
+        freed = bytearray()
+        while wanted > 0 and (state := self.windows.ring.first()) is not None:
+            count = self._spare(state)
+            if self.evict_by == "page":
+                count = min(count, -(-wanted // self.page_size) * self.page_size)
+            if count <= 0:
+                before = self.windows.evictable
+                freed += self._remove_path(state.node)
+                count = before - self.windows.evictable
+            else:
+                try:
+                    self._bury(state.node, count)
+                except Exception:
+                    if not (freed or keep_going):
+                        raise
+                    break
+            wanted -= count
+        return freed
+
+    def _spare(self, state: Any) -> int:
+        """How many tokens of an edge can lose their window before a path that ends below it becomes useless."""
+        node: RadixNode = state.node
+        span, end = self.windows.span, node.end
+        while len(node.children) == 1 and node.end < end + span:
+            (node,) = node.children.values()
+        most: int = state.num_free
+        return most if node.children else min(most, node.end - span - state.live_from)
+
+    def _bury(self, node: WindowNode, num_tokens: int) -> None:
+        """Make a tombstone of the first live `num_tokens` tokens of an edge."""
+        state = node.window
+        if self.pool is not None:
+            begin = state.live_from
+            self.pool.free_window(self._between(node.page_bytes, node.start, begin, begin + num_tokens))
+        self.windows.bury(state, num_tokens)
+        self._note(node, WINDOW, num_tokens)
+
+    def _remove_path(self, node: WindowNode) -> bytes:
+        """Take `node` and the one path below it out of the tree, from its end on."""
+        freed: list[bytes] = []
+        while node.ref_count >= 0:
+            leaf: RadixNode = node
+            while leaf.children:
+                (leaf,) = leaf.children.values()
+            freed += self._remove_leaf(leaf)
+        return b"".join(freed)
+
+    def _remove_leaf(self, leaf: RadixNode) -> list[bytes]:
+        """Take a leaf out, and every tombstone above it that has no other child."""
+        freed: list[bytes] = []
+        while True:
+            parent = leaf.parent
+            self._note(leaf, FULL, leaf.end - parent.end)  # type: ignore[union-attr]
+            if isinstance(leaf, WindowNode):
+                self.windows.drop(leaf)
+            freed = super()._remove_leaf(leaf) + freed
+            if not isinstance(parent, WindowNode) or parent.children or not parent.is_tombstone:
+                return freed
+            leaf = parent
+
+    def _trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
+        """Cut pages off the end of a leaf; if only a tombstone would be left of it, all of it goes."""
+        count = num_bytes // _PAGE_BYTES * self.page_size
+        if isinstance(leaf, WindowNode) and leaf.end - count <= leaf.window.live_from:
+            return b"".join(self._remove_leaf(leaf))
+        freed = super()._trim(leaf, num_bytes)
+        if isinstance(leaf, HashedNode) and leaf.hashes is not None:
+            leaf.hashes = leaf.hashes[: -num_bytes // _PAGE_BYTES]
+        if isinstance(leaf, WindowNode):
+            self.windows.evictable -= count
+        self._note(leaf, FULL, count)
+        return freed
+
+    def _note(self, node: RadixNode, layers: str, num_tokens: int) -> None:
+        if self.on_evict is not None:
+            self._gone.append(Evicted(node.id, layers, num_tokens))
+
+    def _tell(self) -> None:
+        """Tell what has gone, now that all is in its place; an error must not keep the pages from the caller."""
+        gone, self._gone = self._gone, []
+        for event in gone:
+            try:
+                self.on_evict(event)  # type: ignore[misc]
+            except Exception as error:
+                warnings.warn(f"on_evict failed for {event}: {bounded(error)}", RuntimeWarning, stacklevel=3)
+
+    # -- the rest ---------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Recompute every size, link, order, lock and window from scratch; `InvariantError` names what disagrees."""
+        from minikv.prefix.window_check import check_windows
+
+        super().check()
+        check_windows(self)
+
+    def __repr__(self) -> str:
+        sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"
+        if self.window is not None:
+            sizes += f", window_evictable={self.window_evictable_size}, window_protected={self.window_protected_size}"
+        return f"SlidingWindowCache(page_size={self.page_size}, window={self.window}, {sizes})"

@@ -1,0 +1,211 @@
+"""Which tokens of a radix tree still have keys and values of the windowed layers: a component of the tree.
+
+A windowed layer reads only the last few tokens, so what it wrote for earlier tokens can be freed long before the rest.
+Seen from the root, each edge is dead first and live behind that, and a lock pins a piece at its end:
+
+    edge   [start, live_from)    dead: a tombstone; its pages hold the keys and values of the full layers alone
+           [.., pinned_from)     live, and may be freed
+           [.., end)             live, and some lock needs it
+
+A position says all of it, so a lock or a freed window splits no edge. SGLang keeps a flag a node in such a component of
+its tree, as it does for each kind of layer; another component, or a tier, would put its own state on a node likewise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from minikv.prefix.eviction import LeastRecentlyUsed
+from minikv.prefix.page_hashes import HashedNode
+from minikv.prefix.radix import RadixNode
+
+
+class WindowNode(HashedNode):
+    """A node that also knows which of its tokens the windowed layers still have."""
+
+    __slots__ = ("window",)
+
+    def __init__(self, node_id: int, key_run: bytes, page_run: bytes, parent: RadixNode | None, end: int, now: int):
+        super().__init__(node_id, key_run, page_run, parent, end, now)
+        self.window = WindowState(self)
+
+    @property
+    def start(self) -> int:
+        """The depth, in tokens, at which the edge begins."""
+        return self.parent.end if self.parent is not None else 0
+
+    @property
+    def is_tombstone(self) -> bool:
+        """Whether the windowed layers have nothing left of this edge."""
+        return self.window.live_from >= self.end
+
+
+class WindowState:
+    """What one node keeps for the windowed layers; positions are depths in tokens.
+
+    `live_from` is where its dead part ends. `pins` are where the windows of its locks begin, one for each lock that
+    reaches this edge. `used` is the clock's reading at the last use; `older` and `newer` belong to the ring.
+    """
+
+    __slots__ = ("live_from", "newer", "node", "older", "pins", "used")
+
+    def __init__(self, node: WindowNode):
+        self.node, self.live_from, self.used = node, node.start, node.last_used
+        self.pins: Sequence[int] = ()
+        self.older: Any = None
+        self.newer: Any = None
+
+    @property
+    def pinned_from(self) -> int:
+        """Where the part begins that locks need; the end of the edge when none does."""
+        return max(self.node.start, min(self.pins)) if self.pins else self.node.end
+
+    @property
+    def num_free(self) -> int:
+        """Live tokens that no lock needs."""
+        return max(0, self.pinned_from - self.live_from)
+
+
+class WindowRing(LeastRecentlyUsed):
+    """The edges with a window that may be freed, least recently used first; on a path, the one nearest the root first.
+
+    The other way round than the ring of the tree: there the end of a path goes first, here its beginning, which the
+    next token is furthest from.
+    """
+
+    __slots__ = ()
+
+    def add_before(self, state: WindowState, newer: WindowState) -> None:
+        """Put `state` in front of `newer`, which is here: it would go just before it."""
+        state.older, state.newer = newer.older, newer
+        newer.older.newer = newer.older = state
+
+
+class Windows:
+    """The windowed layers' share of a tree: how much of it is live, how much locks need, and what goes first.
+
+    `span` is how many tokens before its end a lock holds: the window, in whole pages.
+
+    >>> from minikv import SlidingWindowCache
+    >>> cache = SlidingWindowCache(window=2)
+    >>> _ = cache.insert([1, 2, 3, 4, 5], range(5)); _ = cache.acquire([1, 2, 3, 4, 5])
+    >>> cache.windows.evictable, cache.windows.protected
+    (3, 2)
+    """
+
+    def __init__(self, span: int):
+        self.span = span
+        self.evictable = self.protected = 0
+        self.ring = WindowRing()
+
+    # -- the tree changes -------------------------------------------------------------------------------------------
+
+    def add(self, leaf: WindowNode, live_from: int) -> None:
+        """A new leaf came into the tree, live from `live_from` on."""
+        state = leaf.window
+        state.live_from = live_from
+        self.evictable += leaf.end - live_from
+        self.ring.add((state,))
+
+    def drop(self, leaf: WindowNode) -> int:
+        """A leaf that no lock holds goes; how many live tokens go with it."""
+        state = leaf.window
+        count = leaf.end - state.live_from
+        if state.older is not None:
+            self.ring.remove((state,))
+        self.evictable -= count
+        return count
+
+    def split(self, upper: WindowNode, node: WindowNode) -> None:
+        """`node` was cut: `upper` takes what lies before the cut, and the locks whose windows reach it."""
+        mine, other = node.window, upper.window
+        other.live_from, mine.live_from = min(mine.live_from, upper.end), max(mine.live_from, upper.end)
+        other.pins, other.used = [pin for pin in mine.pins if pin < upper.end], mine.used
+        if mine.older is not None:
+            if other.num_free:
+                self.ring.add_before(other, mine)
+            if not mine.num_free:
+                self.ring.remove((mine,))
+
+    def joins(self, upper: WindowNode, node: WindowNode, live_from: int, use: bool) -> bool:
+        """Whether an edge of `upper` and `node`, live from `live_from` on, is dead first and live behind.
+
+        Where the two are not in `use` now, what may be freed of them must be equally recent as well.
+        """
+        above, mine = upper.window, node.window
+        if live_from > upper.end and above.live_from < upper.end:
+            return False
+        return use or above.older is None or mine.older is None or above.used == mine.used
+
+    def join(self, node: WindowNode, above: Iterable[WindowNode]) -> None:
+        """`node` is to take over the edges of the nodes `above` it, nearest first; its own pins hold theirs too."""
+        state = node.window
+        for gone in above:
+            other = gone.window
+            if other.live_from < gone.end:
+                state.live_from = other.live_from
+            if other.older is not None:
+                if state.older is None:
+                    state.used = other.used
+                    self.ring.add_before(state, other)
+                self.ring.remove((other,))
+
+    # -- it is used and locked --------------------------------------------------------------------------------------
+
+    def touch(self, path: Sequence[WindowNode], now: int) -> None:
+        """The nodes of `path`, deepest first, are used now."""
+        states = []
+        for node in reversed(path):
+            state = node.window
+            state.used = now
+            if state.older is not None:
+                states.append(state)
+        self.ring.touch(states)
+
+    def lock(self, node: RadixNode, end: int) -> None:
+        """A lock that ends at depth `end`, in `node`, holds the window before it, and nothing above that."""
+        begin = end - self.span
+        while isinstance(node, WindowNode) and node.end > begin:
+            state, before = node.window, node.window.pinned_from
+            state.pins = [*state.pins, begin]
+            self._move(state, before)
+            node = node.parent  # type: ignore[assignment]
+
+    def unlock(self, node: RadixNode, end: int) -> None:
+        """Give back what `lock` took for the same `end`; it asks for no more than where the lock ended."""
+        begin = end - self.span
+        while isinstance(node, WindowNode) and node.end > begin:
+            state, before = node.window, node.window.pinned_from
+            pins = [*state.pins]
+            pins.remove(begin)
+            state.pins = pins or ()
+            self._move(state, before)
+            node = node.parent  # type: ignore[assignment]
+
+    def _move(self, state: WindowState, before: int) -> None:
+        """The pinned part of `state` began at `before`: count again; it is in the ring exactly if some is free."""
+        moved = before - state.pinned_from
+        self.evictable -= moved
+        self.protected += moved
+        if state.num_free:
+            if state.older is None:
+                self.ring.add((state,))
+        elif state.older is not None:
+            self.ring.remove((state,))
+
+    # -- its windows go and come back -------------------------------------------------------------------------------
+
+    def bury(self, state: WindowState, num_tokens: int) -> None:
+        """The first `num_tokens` live tokens of an edge are dead from now on."""
+        state.live_from += num_tokens
+        self.evictable -= num_tokens
+        if not state.num_free:
+            self.ring.remove((state,))
+
+    def heal(self, state: WindowState, live_from: int) -> None:
+        """The edge is live from `live_from` on again, where that is earlier than before."""
+        self.evictable += state.live_from - live_from
+        state.live_from = live_from
+        if state.older is None and state.num_free:
+            self.ring.add((state,))

@@ -1,0 +1,118 @@
+"""The naive model of the sliding-window index: a flag a page, and validity recomputed from scratch every time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from minikv import LockError
+from minikv.prefix.contract import Match
+from minikv.testing.conformance.naive import NaiveCache
+
+
+class NaiveWindowCache(NaiveCache):
+    """`NaiveCache`, by pages, with a set of the pages that still have their window and when each was last used.
+
+    A prefix is valid where the last `window` tokens before its end have their windows, or all of its tokens have.
+    """
+
+    def __init__(self, page_size=1, window=4):
+        self.span = -(-window // page_size)  # pages
+        super().__init__(page_size, evict_by="page")
+
+    def _clear(self):
+        super()._clear()
+        self.live = {}  # of each page that has its window: the clock's reading at its last use
+
+    def valid(self, path):
+        return all(key in self.live for key in path[-self.span :])
+
+    def match_prefix(self, tokens, *, limit=None, namespace=None):
+        tokens = tuple(int(token) for token in tokens)
+        path = self.cached_path(namespace, tokens[: len(tokens) if limit is None else limit])
+        while not self.valid(path):
+            path.pop()
+        self.touch(path)
+        numbers = np.array([self.pages[key].number for key in path], np.int32)
+        return Match(self.epoch, *self.place(path), namespace, None, [numbers.tobytes()])
+
+    def touch(self, path, hits=1):
+        super().touch(path, hits)
+        for key in path:
+            if key in self.live:
+                self.live[key] = self.clock
+
+    def insert(self, tokens, pages, *, namespace=None, start=None, priority=0, window_start=0):
+        """What `insert` promises: new pages before `window_start` are tombstones, and duplicates heal those there."""
+        tokens, size = tuple(int(token) for token in tokens), self.page_size
+        path, there = self.path(namespace, tokens), len(self.cached_path(namespace, tokens))
+        first = -(-window_start // size)
+        if first >= len(path):
+            tokens, pages = tokens[: there * size], list(pages)[:there]
+        done = super().insert(tokens, pages, namespace=namespace, start=start, priority=priority)
+        path = self.path(namespace, tokens)
+        for number in range(max(first, start.length // size if start else 0), len(path)):
+            self.live.setdefault(path[number], self.clock)
+        return done
+
+    def lock(self, handle):
+        tokens, _ = handle.node
+        there = handle.epoch is self.epoch and (handle.namespace, tokens) in self.pages
+        if there and not self.valid(self.path(handle.namespace, tokens)):
+            raise LockError("no window")
+        super().lock(handle)
+
+    def pinned(self, key):
+        """Whether a lock needs the window of this page."""
+        return self.locked(key) and any(
+            handle.namespace == key[0]
+            and handle.node[0][: len(key[1])] == key[1]
+            and handle.length - self.span * self.page_size < len(key[1])
+            for handle in self.held
+        )
+
+    @property
+    def window_evictable_size(self):
+        return self.page_size * sum(not self.pinned(key) for key in self.live)
+
+    @property
+    def window_protected_size(self):
+        return self.page_size * sum(self.pinned(key) for key in self.live)
+
+    def evict(self, num_tokens, window_tokens=0):
+        """The pages that went, and those whose windows alone went."""
+        size, freed, tombs = self.page_size, [], []
+        before = len(self.live)
+        while len(freed) * size < num_tokens and (leaves := self.unlocked_leaves()):
+            freed += self.remove(min(leaves, key=lambda leaf: self.pages[leaf].last_used))
+        while (before - len(self.live)) * size < window_tokens:
+            free = [key for key in self.live if not self.pinned(key)]
+            if not free:
+                break
+            key = min(free, key=lambda key: (self.live[key], len(key[1])))
+            if self.ends_within_a_window(key):
+                for below in sorted(self.below(key), key=lambda below: -len(below[1])):
+                    freed += self.remove(below) if below in self.pages else []
+                freed += self.remove(key) if key in self.pages else []
+            else:
+                del self.live[key]
+                tombs.append(self.pages[key].number)
+        return freed, tombs
+
+    def ends_within_a_window(self, key):
+        """Whether exactly one path goes on from `key`, and ends before a window is over."""
+        below = self.below(key)
+        lengths = [len(k[1]) for k in below]
+        one_path = len(set(lengths)) == len(lengths)
+        return one_path and len(below) < self.span
+
+    def remove(self, key):
+        """Forget a page at the end of a path, and every tombstone above it that nothing follows."""
+        freed = []
+        while key in self.pages and not self.below(key):
+            freed.append(self.pages.pop(key).number)
+            self.live.pop(key, None)
+            self.ends.discard(key)
+            key = (key[0], key[1][: -self.page_size])
+            if key in self.live:
+                break
+        return freed
