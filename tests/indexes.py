@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from minikv import HashBlockCache, NoCache, RadixCache, TokenTrie
+from minikv import HashBlockCache, NoCache, RadixCache, SlidingWindowCache, TokenTrie
 from minikv.prefix.block_hash import Crc32
 from minikv.prefix.eviction import POLICIES
 from minikv.testing.conformance.naive import NaiveCache
@@ -52,6 +52,12 @@ SHIPPED: dict[str, Callable[..., Any]] = {
     **{name: lambda size=1, how=how: HashBlockCache(size, **how) for name, how in HASHED.items()},
 }
 SHIPPED["token trie"] = TokenTrie
+WINDOWS: dict[str, dict[str, Any]] = {
+    "no window": {},
+    "window of 3": {"window": 3},
+    "window of 3, by pages": {"window": 3, "evict_by": "page"},
+}
+SHIPPED |= {name: lambda size=1, how=how: SlidingWindowCache(size, **how) for name, how in WINDOWS.items()}
 MODELS: dict[str, Callable[..., Any]] = {
     "naive, by nodes": lambda size=1: NaiveCache(size),
     "naive, by pages": lambda size=1: NaiveCache(size, evict_by="page"),
@@ -85,6 +91,7 @@ SUBJECTS = {
     **{name: subject(HashBlockCache, how) for name, how in HASHED.items()},
     "none": subject(NoCache, {}),
     "token trie": subject(TokenTrie, {}),
+    **{name: subject(SlidingWindowCache, how) for name, how in WINDOWS.items()},
 }
 every_index = over({**SHIPPED, **MODELS})
 every_shipped_index = over(SHIPPED)

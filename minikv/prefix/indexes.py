@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from minikv.errors import bounded
 from minikv.prefix.contract import PrefixCache
 from minikv.prefix.eviction import EvictionOrder
 from minikv.prefix.hash_blocks import HashBlockCache
 from minikv.prefix.radix import RadixCache
+from minikv.prefix.sliding_window import SlidingWindowCache
 from minikv.prefix.token_trie import TokenTrie
 
-INDEXES: dict[str, Callable[[int], PrefixCache]] = {"radix": RadixCache, "trie": TokenTrie, "hash": HashBlockCache}
+WINDOW = 4096  # tokens: what Mistral 7B reads
+
+INDEXES: dict[str, Callable[[int], PrefixCache]] = {
+    "radix": RadixCache,
+    "trie": TokenTrie,
+    "hash": HashBlockCache,
+    "window": partial(SlidingWindowCache, window=WINDOW),
+}
 
 
 def index_named(
@@ -29,7 +38,7 @@ def index_named(
     RadixCache(page_size=16, policy='lru', evict_by='page', evictable=0, protected=0)
     >>> index_named("btree")
     Traceback (most recent call last):
-    ValueError: index is 'btree': expected one of radix, trie, hash
+    ValueError: index is 'btree': expected one of radix, trie, hash, window
     """
     if name not in INDEXES:
         raise ValueError(f"index is {bounded(name)}: expected one of {', '.join(INDEXES)}")
