@@ -36,7 +36,8 @@ def test_radix(policy):
 
 @pytest.mark.parametrize("name", [name for name in INDEXES if name != "radix"])
 def test_another_design(name):
-    machine = type(f"Over_{name}", (PagesAgainstModel,), {"design": name})
+    whole_nodes = {"evicts_by": ("node",)} if name == "window" else {}
+    machine = type(f"Over_{name}", (PagesAgainstModel,), {"design": name, **whole_nodes})
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=50 if NIGHTLY else 30))
 
 
