@@ -78,7 +78,7 @@ fold("6.a", found, "Clara's answer is computed from Ben's text", price)
 """
 <details><summary>Why</summary>
 
-Nothing complains. AstrAI's cache even wrote down a version for each row, and the copy did not look at it ({{engines astrai-copy}}). That is one mistake, and a comparison fixes it. The price stays: *every* hit moves the whole prefix.
+Nothing complains. AstrAI's cache even wrote down a version for each row, and the copy did not look at it ({{engines astrai-copy}}). That is one mistake, and a comparison fixes it. The price remains: *every* hit moves the whole prefix.
 
 </details>
 
@@ -100,7 +100,7 @@ beside(*map(draw, stores))
 
 # %% [markdown]
 """
-In the *page layout* all that belongs to a slot stands together, and so does a whole page. In the *layer layout* all keys of layer 0 stand together, then all values of layer 0, then layer 1.
+In the *page layout* everything that belongs to a slot stands together, and so does a whole page. In the *layer layout* all keys of layer 0 stand together, then all values of layer 0, then layer 1.
 
 A *run* of bytes is a part of the line without a gap. It can be copied in one go. Suppose we copy the second page, slots 4 to 7.
 """
@@ -202,7 +202,7 @@ fold("6.d", moved("abcd", upwards), "right would be aabc", picture)
 """
 <details><summary>Why</summary>
 
-Each slot was overwritten before it was read.
+Slots 1 and 2 were overwritten before they were read.
 
 </details>
 
@@ -247,11 +247,11 @@ Evicted tokens need not be lost. Before their slots are given away, their keys a
 
 But is it worth it? The tokens themselves are known. The model can compute their keys and values again, as it did the first time.
 
-To load *n* tokens takes the latency of the link once, and then *n* × the bytes of a token ÷ the bytes a second.
+Loading *n* tokens takes the latency of the link (the wait before the first byte) once, and then *n* × the bytes of a token ÷ the bytes a second.
 
-To compute them takes *n* × the FLOPs of a token, and attention on top. Each token looks back at all before it, so attention grows with the square: *n*² × `attention_flops`, where `attention_flops` is 2 × layers × heads × head size. Divide the sum by the FLOPs a second.
+Computing them takes *n* × the FLOPs of a token, its additions and multiplications, and attention on top. Each token looks back at all before it, so attention grows with the square: *n*² × `attention_flops`, where `attention_flops` is 2 × layers × heads × head size. Divide the sum by the FLOPs a second.
 
-Let's take 1,000 tokens of the Llama above. A token has 131,072 bytes and takes 16.06 × 10⁹ FLOPs, and `attention_flops` is 262,144. The GPU computes 400 × 10¹² FLOPs a second. The keys and values lie on a disk that reads 6 × 10⁹ bytes a second, and its queue makes every load wait 30 ms.
+Let's take 1,000 tokens of the Llama above. A token has 131,072 bytes. It takes two FLOPs for each parameter, 16.06 × 10⁹ in all, and `attention_flops` is 262,144. The GPU computes 400 × 10¹² FLOPs a second. The keys and values lie on a disk that reads 6 × 10⁹ bytes a second, and every load first waits 30 ms in its queue.
 """
 
 # %%
@@ -306,7 +306,7 @@ With these rates loading from the host always wins, and a slow network needs lon
 
 ## The same in `minikv`
 
-`KVStore` goes to the host and back with `to_host` and `from_host`. Three slots are saved, given to somebody else, and loaded into other slots. Again, each slot holds its token.
+`KVStore` goes to the host and back with `to_host` and `from_host`. Three slots are saved and given to somebody else, and what they held is loaded into other slots. Again, each slot holds its token.
 """
 
 
@@ -354,7 +354,7 @@ for name, rate in LINKS.items():
 """
 Your function agrees each time. Behind a cached beginning, loading wins earlier. Over 3 GB/s it wins from the first token on.
 
-`KVStore.copy` gives what your moves give. On a CPU it uses no spare slot: where something overlaps it gathers, and otherwise it copies run by run, if the runs are long. Yours works on the layer layout here, and the package's copy on the page layout.
+`KVStore.copy` gives what your moves give. On a CPU it uses no spare slot: where something overlaps it gathers, and otherwise it copies run by run, if the runs are long. Here yours works on the layer layout, and the package's copy on the page layout.
 """
 
 # %%
@@ -417,7 +417,7 @@ beside(*pictures)
 """
 Where it says "not measured yet", the figures wait for a GPU: `make gpu` measures them on a machine that has one, and writes them here. The rest of this section is about the CPU.
 
-With few tokens all of them take two to four times as long as a memcpy. With many tokens `KVStore.copy` in the page layout comes closest to the limit: its runs are the longest. And the gather? You counted twice the limit, and the clock says up to seven times. A count of bytes is a lower bound and no forecast, because it does not know how the bytes lie.
+With few tokens all of them take two to four times as long as a memcpy. With many tokens `KVStore.copy` in the page layout comes closest to the limit: its runs are the longest. And the gather? You counted twice the limit, and the clock says up to seven times. A count of bytes is a lower bound and not a forecast, because it ignores where the bytes lie.
 
 ## Play
 
@@ -444,7 +444,7 @@ play(steps)
 
 #### 6.4 Design: one copy for many slots
 
-A copy of memory takes a run at the source *and* at the destination. Write `copies(src, dst)`: the copies of whole runs that copy slots `src` to slots `dst`, in order. Each is a tuple: the first slot to read, the first to write, how many. (Then ask yourself: if you could choose the order, or the slots in `dst`, would fewer copies do?)
+A copy of memory takes a run at the source *and* at the destination. Write `copies(src, dst)`: it returns, in order, the copies of whole runs that take slots `src` to slots `dst`. Each is a tuple: the first slot to read, the first to write, how many. (Then ask yourself: if you could choose the order, or the slots in `dst`, would fewer copies do?)
 """
 
 
@@ -482,7 +482,7 @@ def copies(src, dst):
 
 #### 6.5 Bug hunt: a run is read as a whole
 
-`careless_copied` reads each run as a whole before it writes it, so a run that overlaps itself comes out right. Find cells, `src` and `dst` for which it is wrong all the same.
+`careless_copied` reads each run as a whole before it writes it, so a run that overlaps itself comes out right. Find `cells`, `src` and `dst` for which it is still wrong.
 """
 
 # %%
@@ -531,9 +531,9 @@ for layout, to_copy, to_read in (("layer", 2 * llama.num_layers, 1), ("page", 1,
 
 # %% [markdown]
 """
-So neither is best. Attention wants a layer together, and a copy wants a page together.
+Neither is best. Attention wants a layer together, and a copy wants a page together.
 
-A copy also puts one content in two places, and a bookkeeping mistake becomes a wrong answer, like Clara's. And an engine that does not gather, but lets the copy to the host read the slots themselves, must hold a lock until the bytes have arrived. If a slot is freed earlier, its new owner overwrites it while it is still being copied.
+A copy also puts the same content in two places, and then a bookkeeping mistake becomes a wrong answer, like Clara's. And an engine that does not gather, but lets the copy to the host read the slots themselves, must hold a lock until the bytes have arrived. If a slot is freed earlier, its new owner overwrites it while it is still being copied.
 """
 
 # %% [markdown]
@@ -546,7 +546,7 @@ SGLang keeps the GPU's memory by layer and, by default, host memory by page. Its
 
 ## Recap
 
-The best copy is none: requests that share slots move nothing. Bytes that must move do so in runs, and the layout decides how long the runs are. A copy that overlaps is right if everything is read before it is overwritten, and evicted tokens are loaded only where the load takes less time than the computation.
+The best copy is none: requests that share slots move nothing. Bytes that must move do so in runs, and the layout decides how long the runs are. A copy that overlaps is right if everything is read before it is overwritten, and evicted tokens are worth loading only where that takes less time than computing them.
 
 **Check yourself**
 

@@ -143,7 +143,7 @@ PIECES = (
         hints=(
             "Keep a list of the runs so far. Only its last run can go on.",
             "A run goes on if the next slot is start + length. Then its length grows by one.",
-            "Any other slot opens a run of its own, with the length 1. So does the first of all.",
+            "Any other slot opens a run of its own, with the length 1. So does the first slot.",
         ),
     ),
     Piece(
@@ -154,9 +154,9 @@ PIECES = (
         strategy=_PAIRS.map(lambda found: ([at for at, _ in found], [to for _, to in found])),
         hints=(
             "Keep for each destination its source. A slot may be written once nothing has to read it any more.",
-            "So take a destination that is no source of another, write it, and strike it off. Repeat this.",
-            "After a move the content is in two places: what else comes from the old place may come from the new one, "
-            "and the old place is free.",
+            "So take a destination that is not the source of another one, write it, and strike it off. Repeat.",
+            "After a move the content is in two places. Let the moves that still need it take it from the new place: "
+            "then the old one is free.",
             'If every destination is still read, only rings are left. Move one of their slots to "spare": what comes '
             'from it comes from "spare" now, and you can go on.',
         ),
