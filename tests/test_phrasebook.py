@@ -31,6 +31,11 @@ def test_every_other_way_to_ask_means_one_of_its_group_that_was_taught():
             assert PHRASEBOOK.nearest(question) in pair["questions"][:TAUGHT], question
 
 
+@pytest.mark.parametrize("asked", ["what are slots", "So what are slots?", "What are slots good for?"])
+def test_a_question_about_many_means_the_one_about_one(asked):
+    assert PHRASEBOOK.nearest(asked) == "What is a slot?"
+
+
 def test_what_is_held_out_is_not_in_the_corpus():
     known = {" ".join(question.lower().split()).rstrip("?!.") for question in HOME}
     assert not known & {question.lower().rstrip("?!.") for question in (*dict(PARAPHRASES), *OUTSIDE)}

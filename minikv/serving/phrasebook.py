@@ -25,6 +25,7 @@ UNKNOWN = "I do not know that: I only know about KV caches. Ask me what a page, 
 _NEAR = 0.7  # of 2: how near a question must be to mean the same
 _MANY = 100  # groups, about
 _COMMON_WEIGHT, _UNKNOWN_WEIGHT = 0.6, math.log(1 + 2 * _MANY)
+_FORMS_OF_IS = "are", "was", "were"  # "what are slots" means "what is a slot"
 _ENDINGS = ("ations", "ation", "ings", "ing", "ies", "ied", "ed", "es", "s", "e", "y")
 _COMMON = """a about actually all an and any are as at be been but by can could define describe did do does exactly
 explain for from get give good had has have here how i if in is it know may me mean meaning means meant might more must
@@ -102,7 +103,7 @@ class Phrasebook:
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text in small letters, without their endings.
+    """The words of a text in small letters, without their endings, and `is` in place of are, was and were.
 
     >>> sorted(words("What's the page? Pages, paging!"))
     ['pag', 'the', 'what']
@@ -115,6 +116,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
+    word = "is" if word in _FORMS_OF_IS else word
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             return word.removesuffix(ending)
