@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         NoCache,
         PrefixCache,
         RadixCache,
+        RowCache,
+        RowSequence,
         SlidingWindowCache,
         SmallestKeyFirst,
         TokenTrie,
@@ -88,8 +90,8 @@ _HOMES = {
     "minikv.manager": "CacheManager Sequence",
     "minikv.measure.break_even": "break_even_tokens",
     "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
-    "minikv.prefix": "EvictionOrder Handle HashBlockCache Insertion Match NoCache PrefixCache RadixCache "
-    "SlidingWindowCache SmallestKeyFirst TokenTrie",
+    "minikv.prefix": "EvictionOrder Handle HashBlockCache Insertion Match NoCache PrefixCache RadixCache RowCache "
+    "RowSequence SlidingWindowCache SmallestKeyFirst TokenTrie",
     "minikv.serving.chat": "Chat",
     "minikv.serving.model": "Llama",
     "minikv.serving.tokenizer": "ByteTokenizer",

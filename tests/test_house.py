@@ -178,6 +178,7 @@ FRIENDS = {
     "prefix/radix_check.py": {"cache", "order"},  # `RadixCache.check`, in a file of its own
     "prefix/window_check.py": {"cache"},  # `SlidingWindowCache.check`, likewise
     "prefix/trie_check.py": {"cache"},
+    "prefix/row_check.py": {"cache"},
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
 }
 PROTOCOLS = {"_replace", "_asdict", "_fields", "_repr_mimebundle_"}  # underscored, and meant for others all the same

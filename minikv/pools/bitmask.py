@@ -17,9 +17,10 @@ class BitmaskPool:
     """A bit for each page, and a version that counts how often the page was handed out.
 
     A caller that remembers `(page, version(page))` can tell later whether the page still holds what it held. `occupy`
-    takes a particular page back without a new version, for reusing what is still in it. The lowest free page goes
-    first. Words of 64 bits carry the bits, and a word of the next level says which words have any: O(log64 size) a
-    page, where one long integer costs O(size). After AstrAI's `SlotAllocator`.
+    takes a particular page back, for reusing what is still in it: without a new version, or with one where its content
+    is going to change. The lowest free page goes first. Words of 64 bits carry the bits, and a word of the next level
+    says which words have any: O(log64 size) a page, where one long integer costs O(size). After AstrAI's
+    `SlotAllocator`.
 
     >>> pool = BitmaskPool(100)
     >>> pool.alloc(2).tolist(), pool.version(1)
@@ -60,10 +61,11 @@ class BitmaskPool:
         row[:0] = NO_PAGES  # refuses a row of another kind before a page is taken
         row[:] = self.alloc(len(row)).data
 
-    def occupy(self, page: int) -> None:
-        """Take this page, keeping its version; `ValueError` if it is in use."""
+    def occupy(self, page: int, renew: bool = False) -> None:
+        """Take this page, keeping its version, or counting it up with `renew`; `ValueError` if it is in use."""
         self._clear_bit(page_to_occupy(page, self.size, self.is_free))
         self._num_free -= 1
+        self._versions[page] += bool(renew)
 
     def free(self, pages: Any) -> None:
         """Give pages back, all or none; their versions stay until they are handed out again."""

@@ -6,10 +6,12 @@ from minikv.prefix.hash_blocks import HashBlockCache
 from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.no_cache import NoCache
 from minikv.prefix.radix import RadixCache
+from minikv.prefix.row_cache import RowCache, RowSequence
 from minikv.prefix.sliding_window import SlidingWindowCache
 from minikv.prefix.token_trie import TokenTrie, TrieNode
 
 __all__ = [
     "INDEXES", "EvictionOrder", "Handle", "HashBlockCache", "Insertion", "Match", "NoCache", "PrefixCache",
-    "RadixCache", "SlidingWindowCache", "SmallestKeyFirst", "TokenTrie", "TrieNode", "index_named",
+    "RadixCache", "RowCache", "RowSequence", "SlidingWindowCache", "SmallestKeyFirst", "TokenTrie", "TrieNode",
+    "index_named",
 ]  # fmt: skip
