@@ -45,6 +45,10 @@ def test_without_torch_the_stored_run_is_played_and_says_so(monkeypatch):
         live_chat(questions=["Why?"])
 
 
+def test_a_single_question_is_one_turn_and_not_one_a_letter():
+    assert [turn.question for turn in live_chat(questions="What is a page?").turns] == ["What is a page?"]
+
+
 def test_the_clock_goes_past_the_full_hour(monkeypatch):
     said, tokenizer = [], load_tokenizer(asset("model"))
     encode = tokenizer.encode

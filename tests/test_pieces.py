@@ -723,6 +723,8 @@ def test_a_piece_may_be_named_by_its_name_or_its_function(ask, notebook, capsys)
         assert "there is no piece" not in f"{ask(label)}{capsys.readouterr().out}"
     ask("split")
     assert capsys.readouterr().out == "❌ split is a piece of several chapters: ask for 3.1 or 4.3\n"
+    ask("0.1 shared_by_all")
+    assert capsys.readouterr().out.startswith("0.1 is an exercise: its hint and its solution are folded below it")
     ask()
     assert capsys.readouterr().out.startswith("❌ there is no piece ''; there are 1.1, ")
 
@@ -776,7 +778,7 @@ def test_what_is_no_prediction_is_said_and_not_compared(value, said, notebook, c
     assert repr(fold("3.z", [3, 1])).startswith("3.z, the answer")
 
 
-@pytest.mark.parametrize("said", [4, 4.0, "4", " 4.0", np.int64(4), [4], "4 pages", "about 4"])
+@pytest.mark.parametrize("said", [4, 4.0, "4", " 4.0", np.int64(4), [4], "4 pages", "about 4", "Four"])
 def test_a_number_is_right_in_whatever_form(said, notebook, capsys):
     guess("3.z", "how many?", said)
     assert "that is right" in repr(fold("3.z", 4))

@@ -59,7 +59,7 @@ class LiveChat:
 
 
 def live_chat(cache: bool = True, clock: bool = False, questions: Sequence[str] = QUESTIONS) -> LiveChat:
-    """Ask the small model, turn by turn, with a prefix cache or without.
+    """Ask the small model, turn by turn, with a prefix cache or without; `questions` may be a single one.
 
     With `clock` the instructions begin with the time, which is seven minutes later in each turn. `ValueError` where
     other questions are asked and torch, which the model needs, is not installed.
@@ -68,6 +68,7 @@ def live_chat(cache: bool = True, clock: bool = False, questions: Sequence[str] 
     >>> chat.turns[0].question, chat.prompt == chat.computed
     ('What is a slot?', True)
     """
+    questions = [questions] if isinstance(questions, str) else questions
     if find_spec("torch") is None:
         return _stored(cache, clock, questions)
     import torch

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from minikv.course.exercises.exercise import check as check_exercise
+from minikv.course.exercises.exercise import find_exercise
 from minikv.course.exercises.judge import TooLong, run
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces.guessing import forget_guesses
@@ -240,6 +241,9 @@ def _named(label: object) -> Piece | None:
     if len(pieces) == 1:
         return pieces[0]
     if not pieces:
+        with contextlib.suppress(LookupError):
+            print(f"{find_exercise(name).id} is an exercise: its hint and its solution are folded below it.")
+            return None
         ids = ", ".join(piece.id for piece in all_pieces())
         print(f"{WRONG} there is no piece {name!r:.60}; there are {ids}")
     else:

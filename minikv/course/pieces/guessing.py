@@ -19,6 +19,7 @@ from minikv.course.pictures import Picture
 from minikv.course.pictures.svg import svg_size
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
+_WORDS = {"none": 0, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.,])|(?<![\w.])-?\d+(?:\.\d+)?(?!\w*\d)")
 _guesses: dict[str, Any] = {}
 _missed: dict[str, str] = {}
@@ -143,7 +144,9 @@ def _numbers_in(guessed: Any, answer: Any) -> Any:
     if isinstance(answer, str):
         return guessed
     found = guessed
-    if isinstance(guessed, str):
+    if isinstance(guessed, str) and guessed.strip().lower() in _WORDS:
+        found = [_WORDS[guessed.strip().lower()]]
+    elif isinstance(guessed, str):
         found = [float(number.replace(",", "")) for number in _NUMBER.findall(guessed[:MOST_LETTERS])]
     is_one = isinstance(found, (list, tuple)) and len(found) == 1 and not isinstance(answer, list)
     return found[0] if is_one else found
