@@ -125,7 +125,7 @@ But the slots of a request may lie anywhere. Which of them are neighbors?
 
 #### 6.1 You write: `runs`
 
-Return a list of the runs of consecutive slots, in the order in which the slots are given: for each run a pair, its first slot and its length. Slots `4 5 6 1` are two runs, `(4, 3)` and `(1, 1)`. A run only goes up: slots `5 4` are two runs.
+Return a list of the runs of consecutive slots, in the order in which the slots are given: for each run a pair, its first slot and its length. Slots `4 5 6 1` are two runs, `(4, 3)` and `(1, 1)`. A run only goes up: slots `5 4` are two runs, and so are `2 2`.
 """
 
 
