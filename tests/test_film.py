@@ -105,6 +105,20 @@ def test_the_sizes_of_several_pools_are_added_and_a_name_that_is_there_once_has_
     ]
 
 
+def test_a_caption_names_the_pool_where_there_are_several():
+    first, second, bits, table = FreeListPool(4), FreeListPool(4), BitmaskPool(2), PageTable(1, 4)
+    with record(first, second, bits, table) as film:
+        second.alloc(3)
+        bits.alloc(1)
+        table.open()
+    captions = [film.at(step).caption for step in (1, 2, 3)]
+    assert captions == [
+        "1. alloc 3 in FreeListPool 1: slots 0-2",
+        "2. alloc 1 in BitmaskPool: slot 0",
+        "3. open a row: row 0",
+    ]
+
+
 def test_an_operation_that_raised_is_a_frame_too():
     cache, pool = RadixCache(), FreeListPool(2)
     handle = cache.insert([1], [0]).handle

@@ -106,7 +106,8 @@ class Camera:
         known = call.verb in VERBS[kind_of(call.thing)] or call.error is not None
         if known or inner or after != last:
             unit = self._unit if kind_of(call.thing) == "pool" else "slot"
-            op = asked(call, self._label, unit, self._looker.name_of)
+            op, name = asked(call, self._label, unit, self._looker.name_of), self._looker.name_among(call.thing)
+            op += f" in {name}" if name else ""
             words = sentence(op, came_of_it(call, after, unit), call.error is not None)
             self.frames.append(self._frame(op, words, call, inner, after))
 

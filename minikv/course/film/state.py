@@ -181,6 +181,11 @@ class Looker:
         """The name of a running sequence: that of its request, where an engine runs it."""
         return self._requests_of.get(id(sequence), (f"r{sequence.number}", None))[0]
 
+    def name_among(self, thing: Any) -> str:
+        """What a thing is called where there are several of its kind; empty where it is the only one."""
+        alike = self._by_kind.get(kind_of(thing), [])
+        return _title(thing, alike) if len(alike) > 1 and any(one is thing for one in alike) else ""
+
     def look(self) -> State:
         """A copy of everything, now."""
         nodes, parents = self._tree()
