@@ -398,6 +398,14 @@ def test_the_alternative_text_of_a_picture_is_its_text_twin():
 
 
 @needs_graphviz
+def test_a_picture_that_is_a_part_of_another_is_no_image_of_its_own():
+    """A player says what the whole shows: an image within it would be one without an alternative text."""
+    pictures = draw(a_cache()), draw(FreeListPool(2))
+    assert all('role="img"' in picture.svg for picture in pictures)
+    assert "role=" not in beside(*pictures).svg
+
+
+@needs_graphviz
 def test_a_picture_has_no_background_and_words_beside_boxes_can_be_read_on_white_and_on_black():
     """By the contrast of WCAG: 4.5 on white, and 4 on the black of JupyterLab and of code-hosting sites."""
     image = pytest.importorskip("PIL.Image").open(io.BytesIO(draw(a_cache()).png)).convert("RGBA")

@@ -7,6 +7,7 @@ import itertools
 import re
 import sys
 import types
+from html import unescape
 
 import numpy as np
 import pytest
@@ -798,6 +799,15 @@ def test_a_class_of_the_engine_is_shown_as_it_stands_there(notebook):
         shown = str(source(notebook.names[name]))
         assert shown.startswith(f"class {name}")
         assert shown in text
+
+
+def test_code_is_shown_in_colors_of_the_readers_theme_alone(notebook):
+    shown = source(notebook.names["RadixCache"])
+    html = shown._repr_mimebundle_()["text/html"]
+    assert unescape(re.sub("<[^>]*>", "", html)) == str(shown)
+    colors = set(re.findall(r"color:([^;\"]*)", html))
+    assert len(colors) == 4
+    assert all(re.fullmatch(r"var\(--jp-[a-z0-9-]+,inherit\)", color) for color in colors)
 
 
 # -- the chapters ---------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ def folds(path):
     html = [
         output.get("data", {}).get("text/html", "") for cell in load(path).cells for output in cell.get("outputs", [])
     ]
-    return sum(text.startswith("<details>") for text in html)
+    return sum(text.startswith("<details") for text in html)
 
 
 def readable(page):

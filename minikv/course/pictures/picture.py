@@ -40,6 +40,11 @@ class Picture:
         svg = self.svg
         return svg_to_png(svg) if svg else None
 
+    @property
+    def html(self) -> str | None:
+        """An image with its alternative text, or `None` where it cannot be made."""
+        return self._repr_mimebundle_()[0].get("text/html")
+
     def __repr__(self) -> str:
         return self.text
 

@@ -35,9 +35,9 @@ def canvas(content: str, width: float, height: float) -> str:
 
 
 def place(svg: str, x: float, y: float) -> str:
-    """An SVG as part of another one, with its corner at (x, y) and its own size."""
+    """An SVG as part of another one, with its corner at (x, y) and its own size; it is no image of its own any more."""
     wide, high = svg_size(svg)
-    head = re.sub(r' (width|height)="[^"]*"', "", svg[: svg.index(">")])
+    head = re.sub(r' (width|height|role)="[^"]*"', "", svg[: svg.index(">")])
     return f'{head} x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}"{svg[svg.index(">") :]}'
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+from html import escape
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from minikv.course.pictures import Picture, beside, draw
@@ -11,6 +14,19 @@ from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.course.pieces.sections import World, engine_files
 from minikv.course.pieces.trial import Parting, play, reference_world
+
+_INK, _PALE = "color:var(--jp-mirror-editor-{}-color,inherit)", "color:var(--jp-content-font-color2,inherit)"
+# The looks of code, by the names that Pygments has for its parts: colors of Jupyter's theme, which can be read on a
+# light page and on a dark one; where it has set none, the ink of the page.
+_LOOKS = {
+    "Keyword": _INK.format("keyword") + ";font-weight:bold",
+    "Operator.Word": _INK.format("keyword") + ";font-weight:bold",
+    "Name.Class": _INK.format("def") + ";font-weight:bold",
+    "Name.Function": _INK.format("def"),
+    "Literal.String": _INK.format("string"),
+    "Comment": _PALE + ";font-style:italic",
+}
+_BOX = "font-family:monospace;line-height:125%;white-space:pre;overflow-x:auto"  # lines are not broken
 
 
 class Code:
@@ -23,17 +39,22 @@ class Code:
         return self.text
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        from pygments import highlight
-        from pygments.formatters import HtmlFormatter
-        from pygments.lexers import PythonLexer
+        start = f'<pre tabindex="0" style="{_BOX}">'  # a keyboard must reach what scrolls
+        return {"text/plain": self.text, "text/html": f"{start}{_colored(self.text)}</pre>"}
 
-        html = highlight(
-            self.text,
-            PythonLexer(),
-            HtmlFormatter(noclasses=True, nobackground=True, prestyles="font-family:monospace"),
-        )
-        html = html.replace("<pre ", '<pre tabindex="0" ', 1)  # it may scroll, so a keyboard must reach it
-        return {"text/plain": self.text, "text/html": html}
+
+def _colored(text: str) -> str:
+    from pygments.lexers import PythonLexer
+
+    found = ((_look_of(str(kind).removeprefix("Token.")), words) for kind, words in PythonLexer().get_tokens(text))
+    runs = [
+        (look, escape("".join(words for _, words in run), quote=False)) for look, run in groupby(found, itemgetter(0))
+    ]
+    return "".join(f'<span style="{look}">{words}</span>' if look else words for look, words in runs).rstrip("\n")
+
+
+def _look_of(kind: str) -> str:
+    return next((look for name, look in _LOOKS.items() if f"{kind}.".startswith(f"{name}.")), "")
 
 
 def source(*things: Any) -> Code:

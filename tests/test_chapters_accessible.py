@@ -1,0 +1,33 @@
+"""What a chapter shows can be read by everybody: axe on its text and its outputs, on a light page and on a dark one."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from browser import Page, chromium, serious_findings  # noqa: F401 - fixtures
+from chapters import NOTEBOOKS
+from nbconvert import HTMLExporter
+from nightly import by_day
+
+pytestmark = pytest.mark.browser
+TEXT, OUTPUTS = ".jp-MarkdownOutput", ".jp-OutputArea-output"
+JUPYTERS = "color-contrast", "link-in-text-block"  # the colors of text are those of Jupyter's style sheet
+BY_DAY = "04"  # it has code, tables, folds and films
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "path", by_day(NOTEBOOKS, lambda path: path.stem.startswith(BY_DAY)), ids=lambda path: path.stem
+)
+def test_axe_finds_nothing_serious_in_an_exported_chapter(path, theme, chromium, tmp_path):  # noqa: F811
+    html, _ = HTMLExporter(theme=theme).from_notebook_node(nbformat.read(path, as_version=4))
+    (tmp_path / "chapter.html").write_text(html, "utf-8")
+    tab = Page(chromium, dark=theme == "dark")
+    tab.context.unroute_all()
+    tab.context.route("http*://**", lambda route: route.abort())  # where mathematics is set, in pages of Jupyter's
+    tab.page.goto((tmp_path / "chapter.html").as_uri())
+    tab.page.evaluate("document.querySelectorAll('details').forEach(fold => fold.open = true)")
+    assert tab.page.locator(OUTPUTS).count() > 10
+    assert serious_findings(tab.page, OUTPUTS) == []
+    assert [found for found in serious_findings(tab.page, TEXT) if not found.startswith(JUPYTERS)] == []
+    tab.context.close()
