@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import os
 import re
 import sys
 import types
@@ -791,6 +792,55 @@ def test_a_prediction_counts_once_its_answer_is_seen_and_a_new_one_counts_anew(n
         assert predictions() == (0, 0)
         fold("3.z", 4)
         assert predictions() == seen
+
+
+def miss(label, question="how many?"):
+    guess(label, question, 5)
+    fold(label, 4)
+
+
+def test_a_missed_prediction_comes_back_in_later_chapters_until_it_is_right(notebook, capsys):
+    miss("3.z", "how many nodes?")
+    for chapter, comes_back in ((3, False), (2, False), (4, True)):
+        capsys.readouterr()
+        begin(chapter, {})
+        said = capsys.readouterr().out
+        assert ("  3.z how many nodes? You said 5; chapter 03 shows the answer.\n" in said) == comes_back
+        assert bool(said) == comes_back
+    progress([])
+    assert "0 of 1 predictions right; look again at 3.z" in capsys.readouterr().out
+    guess("3.z", "how many nodes?", 4)
+    fold("3.z", 4)
+    capsys.readouterr()
+    begin(4, {})
+    progress([])
+    assert capsys.readouterr().out == "0 of 0 solved\n1 of 1 predictions right\n"
+
+
+def test_only_a_few_predictions_come_back_at_once(notebook, capsys):
+    for letter in "abcde":
+        miss(f"2.{letter}")
+    capsys.readouterr()
+    begin(3, {})
+    first, *others = capsys.readouterr().out.splitlines()
+    assert first.endswith("2 more are in progress().")
+    assert [line.split()[0] for line in others] == ["2.a", "2.b", "2.c"]
+
+
+def test_without_a_record_predictions_count_in_their_session(notebook, capsys, monkeypatch):
+    monkeypatch.setenv("MINIKV_PROGRESS", os.devnull)
+    miss("3.z")
+    assert predictions() == (1, 0)
+    begin(4, {})
+    assert predictions() == (0, 0)
+
+
+def test_what_was_asked_and_said_is_stored_in_bounds(notebook, capsys):
+    guess("3.z", "why? " * 1000, "because " * 1000)
+    fold("3.z", 4)
+    capsys.readouterr()
+    begin(4, {})
+    assert len(capsys.readouterr().out) < 500
 
 
 def test_a_class_of_the_engine_is_shown_as_it_stands_there(notebook):

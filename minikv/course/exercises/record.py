@@ -1,4 +1,8 @@
-"""The record of a learner's marks: one small JSON file, in which no mark is lost, even if two programs write it."""
+"""The record of a learner's marks: one small JSON file, in which no mark is lost, even if two programs write it.
+
+It holds the mark of each piece, exercise and prediction by its id; of a prediction that was missed, what was asked and
+said.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +22,32 @@ def recall() -> dict[str, str]:
     >>> sorted(set(recall().values()) - {RIGHT, WRONG})
     []
     """
+    return _marks(_recalled())
+
+
+def recall_missed() -> dict[str, dict[str, str]]:
+    """What was asked and said, of each prediction that was missed and not made right since, by its label.
+
+    >>> remember("0.0", {"question": "how many?", "said": "4"}); recall_missed()["0.0"]["said"]
+    '4'
+    >>> remember("0.0", RIGHT); recall_missed().get("0.0")
+    """
+    return _missed(_recalled())
+
+
+def _recalled() -> dict[str, Any]:
     try:
         record = _record()
-        return {} if record is None else _marks(_entries(record))
+        return {} if record is None else _entries(record)
     except (OSError, ValueError, RuntimeError) as error:
         print(f"{WRONG} the record of your marks cannot be read: {error}")
         return {}
 
 
-def remember(exercise: str, mark: str) -> None:
+def remember(exercise: str, mark: str | dict[str, str]) -> None:
     """Put a mark into the record; a failure to do so is reported. A solved exercise stays solved.
+
+    A prediction that was missed has for its mark the "question" and what was "said".
 
     Several processes may do so at once. A record in the home folder that cannot be read is kept as `progress.json.bad`,
     and a new one begins. A file that `MINIKV_PROGRESS` names may be something else, so it is left as it is.
@@ -61,17 +81,22 @@ def _marks(entries: dict[str, Any]) -> dict[str, str]:
     return {exercise: mark for exercise, mark in entries.items() if mark in (WRONG, RIGHT)}
 
 
+def _missed(entries: dict[str, Any]) -> dict[str, dict[str, str]]:
+    found = {label: mark for label, mark in entries.items() if isinstance(mark, dict)}
+    return {label: mark for label, mark in found.items() if all(type(mark.get(k)) is str for k in ("question", "said"))}
+
+
 def _entries(record: Path) -> dict[str, Any]:
     """All that the record holds, what a newer version wrote as well; `ValueError` where it is something else."""
     entries = read_object(record)
-    if entries and not _marks(entries):
+    if entries and not _marks(entries) and not _missed(entries):
         raise ValueError(f"{str(record)!r} is not a record of marks: it holds other things")
     return entries
 
 
-def _is_known(record: Path, exercise: str, mark: str) -> bool:
+def _is_known(record: Path, exercise: str, mark: str | dict[str, str]) -> bool:
     try:
-        return _marks(_entries(record)).get(exercise) in (RIGHT, mark)
+        return _entries(record).get(exercise) in (RIGHT, mark)
     except ValueError:
         return False
 

@@ -13,7 +13,7 @@ from minikv.course.exercises.exercise import check as check_exercise
 from minikv.course.exercises.exercise import find_exercise
 from minikv.course.exercises.judge import TooLong, run
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
-from minikv.course.pieces.guessing import forget_guesses
+from minikv.course.pieces.guessing import come_back, forget_guesses
 from minikv.course.pieces.mine import keep, recalled, world_with
 from minikv.course.pieces.mistakes import mistake_in
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
@@ -30,7 +30,8 @@ _aside: set[str] = set()  # pieces of the file that are not right any more
 def begin(chapter: int, namespace: World) -> None:
     """Make a notebook ready: our pieces up to its chapter, the classes around them, and what the learner has of them.
 
-    Cells may then run in any order. The set-up cell of each chapter calls it with its `globals()`.
+    Cells may then run in any order. The set-up cell of each chapter calls it with its `globals()`. It prints a few of
+    the predictions that were missed in earlier chapters.
 
     >>> begin(3, here := {}); here["split"].__name__, "lock" in here
     ('split', False)
@@ -39,6 +40,8 @@ def begin(chapter: int, namespace: World) -> None:
     _taken.clear()
     _aside.clear()
     forget_guesses()
+    for line in come_back(chapter):
+        print(line)
     for each in classes_for(chapter):
         if each <= last_for(chapter):
             given(namespace, each)

@@ -14,14 +14,17 @@ from typing import Any
 import numpy as np
 
 from minikv.course.exercises.judge import agree, shown
+from minikv.course.exercises.record import RIGHT, recall, recall_missed, remember
 from minikv.course.pictures import Picture
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
 _WORDS = {"none": 0, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.,])|(?<![\w.])-?\d+(?:\.\d+)?(?!\w*\d)")
+MOST_ASKED, MOST_SAID, MOST_BACK = 200, 60, 3  # letters of a question and of a guess; misses that come back at once
 _guesses: dict[str, Any] = {}
-_missed: dict[str, str] = {}
-_met: set[str] = set()  # predictions that were right
+_questions: dict[str, str] = {}  # of this session
+_missed: dict[str, dict[str, str]] = {}  # in this session: the question, and what was said
+_met: set[str] = set()  # predictions that were right in this session
 
 
 def guess(label: str, question: object = "", *answer: Any) -> None:
@@ -39,6 +42,7 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     name = _name(label)
     _missed.pop(name, None)
     _met.discard(name)
+    _questions[name] = str(question)[:MOST_ASKED]
     _guesses.pop(name, None)
     value = list(answer) if len(answer) > 1 else answer[0] if answer else None
     if value is None or value is ... or (isinstance(value, str) and not value.strip()):
@@ -66,23 +70,47 @@ def _is_plain(value: Any) -> bool:
 
 def forget_guesses() -> None:
     """Begin anew, as a notebook does."""
-    _guesses.clear()
-    _missed.clear()
-    _met.clear()
+    for notes in (_guesses, _questions, _missed, _met):
+        notes.clear()
 
 
-def missed() -> dict[str, str]:
-    """The predictions that were missed in this session, by label: what was so."""
-    return dict(_missed)
+def missed() -> dict[str, dict[str, str]]:
+    """The question and what was said, of each prediction that was missed, in this session or before it, by label."""
+    known = {label: miss for label, miss in recall_missed().items() if label not in _questions}
+    return dict(sorted({**known, **_missed}.items()))
 
 
 def predictions() -> tuple[int, int]:
-    """How many predictions have met their answers in this session, and how many of them were right.
+    """How many predictions have met their answers, in this session or before it, and how many of them were right.
 
-    >>> forget_guesses(); predictions()
-    (0, 0)
+    >>> forget_guesses(); made, right = predictions(); made >= right
+    True
     """
-    return len(_met) + len(_missed), len(_met)
+    marks = {label for label, mark in recall().items() if mark == RIGHT and label[-1:].isalpha()}
+    right = _met | {label for label in marks if label not in _questions}
+    return len(right) + len(missed()), len(right)
+
+
+def come_back(chapter: int) -> list[str]:
+    """The predictions that were missed in the chapters before one, in words: its reader may try some of them again.
+
+    >>> come_back(0)
+    []
+    """
+    found = [(label, miss) for label, miss in missed().items() if _chapter_of(label) < chapter]
+    if not found:
+        return []
+    lines = [
+        f"  {label} {miss['question']} You said {miss['said']}; chapter {_chapter_of(label):02d} shows the answer."
+        for label, miss in found[:MOST_BACK]
+    ]
+    more = f" {len(found) - MOST_BACK} more are in progress()." if len(found) > MOST_BACK else ""
+    return [f"🔮 You missed these predictions earlier. What would you say now?{more}", *lines]
+
+
+def _chapter_of(label: str) -> int:
+    number = label.split(".")[0]
+    return int(number) if number.isdecimal() else 0
 
 
 def fold(label: str, answer: Any, *things: Any) -> Folded:
@@ -111,9 +139,11 @@ class Folded:
         if any(agree(value, answer) for value in said) or _as_text(guessed) == _as_text(self.answer):
             _missed.pop(self.label, None)
             _met.add(self.label)
+            remember(self.label, RIGHT)
             return f"You said {shown(guessed)}, and that is right."
         _met.discard(self.label)
-        _missed[self.label] = shown(self.answer)
+        _missed[self.label] = {"question": _questions.get(self.label, ""), "said": shown(guessed)[:MOST_SAID]}
+        remember(self.label, _missed[self.label])
         return f"You said {shown(guessed)}. Look at what follows: what happened that you did not expect?"
 
     def __repr__(self) -> str:

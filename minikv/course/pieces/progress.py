@@ -16,7 +16,7 @@ def progress(chapters: Iterable[int] = CHAPTERS) -> None:
 
     The best `check` of each counts: what was solved keeps its ✅ when another answer is tried later. The record is the
     file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names. To begin anew, delete it.
-    An unreadable record is reported, and left as it is. Predictions count in the session in which they are made.
+    An unreadable record is reported, and left as it is. Predictions count too, once they have met their answers.
 
     >>> progress([])
     0 of 0 solved
