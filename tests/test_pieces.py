@@ -577,10 +577,28 @@ def test_what_the_learner_wrote_into_the_file_is_never_lost(file, notebook, caps
     before = file.read_text("utf-8")
     capsys.readouterr()
     notebook.answer(find_piece("3.3"), find_piece("3.3").solution)
-    assert capsys.readouterr().out.endswith("  What it replaces in my_minikv.py is kept in my_minikv.1.py.\n")
-    assert file.with_name("my_minikv.1.py").read_text("utf-8") == before
+    said = "  What it replaces in my_minikv.py is kept in my_minikv_older/my_minikv_1.py.\n"
+    assert capsys.readouterr().out.endswith(said)
+    assert (file.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == before
     notebook.answer(find_piece("3.4"), find_piece("3.4").solution)
-    assert not file.with_name("my_minikv.2.py").exists()
+    assert len(list((file.parent / "my_minikv_older").iterdir())) == 1
+
+
+def test_on_colab_the_first_right_piece_says_how_to_keep_the_file(file, notebook, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "google.colab", types.ModuleType("google.colab"))
+    notebook.answer(find_piece("3.1"), MY_SPLIT)
+    mark, said = capsys.readouterr().out.splitlines()
+    assert mark.startswith("✅")
+    assert 'mine("download") saves my_minikv.py' in said
+    notebook.answer(find_piece("3.3"), find_piece("3.3").solution)
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+def test_two_right_answers_by_turns_are_kept_once_each(file, notebook, capsys):
+    other = MY_SPLIT.replace("hang(", "put_under(")
+    for text in (MY_SPLIT, other, MY_SPLIT, other, MY_SPLIT):
+        notebook.answer(find_piece("3.1"), text)
+    assert len(list((file.parent / "my_minikv_older").iterdir())) == 2
 
 
 @pytest.mark.parametrize("number", ["2.1", "5.1"])
@@ -617,8 +635,9 @@ def test_what_stands_above_the_first_section_is_never_lost(file, notebook, capsy
         before = precious + (file.read_text("utf-8") if file.exists() else "")
         file.write_text(before, "utf-8")
         notebook.answer(find_piece("3.1"), MY_SPLIT)
-        assert f"is kept in my_minikv.{number}.py" in capsys.readouterr().out
-        assert file.with_name(f"my_minikv.{number}.py").read_text("utf-8") == before
+        kept = f"my_minikv_older/my_minikv_{number}.py"
+        assert f"is kept in {kept}" in capsys.readouterr().out
+        assert (file.parent / kept).read_text("utf-8") == before
 
 
 def test_line_ends_and_a_byte_order_mark_are_no_change(file, notebook, capsys):

@@ -13,6 +13,7 @@ from minikv.course.exercises.exercise import check as check_exercise
 from minikv.course.exercises.exercise import find_exercise
 from minikv.course.exercises.judge import TooLong, run
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
+from minikv.course.pieces import colab
 from minikv.course.pieces.guessing import come_back, forget_guesses
 from minikv.course.pieces.mine import keep, recalled, world_with
 from minikv.course.pieces.mistakes import mistake_in
@@ -39,6 +40,7 @@ def begin(chapter: int, namespace: World) -> None:
     _accepted.clear()
     _taken.clear()
     _aside.clear()
+    colab.begin_anew()
     forget_guesses()
     for line in come_back(chapter):
         print(line)
@@ -155,7 +157,7 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
         return Verdict(WRONG, words, _earlier(piece))
     _accepted[piece.id] = answer
     note = keep(piece, answer, namespace)
-    return Verdict(RIGHT, words, [note] if note else [])
+    return Verdict(RIGHT, words, [*([note] if note else []), *colab.advice()])
 
 
 def _praise(piece: Piece, world: World, found: Judgement) -> str:
@@ -254,13 +256,19 @@ def _named(label: object) -> Piece | None:
     return None
 
 
-def mine() -> None:
+def mine(way: str = "") -> None:
     """Print whose each piece is: yours, or ours until yours is right.
+
+    On Google Colab `mine("download")` saves your `my_minikv.py` on your own machine, and `mine("upload")` brings it
+    back.
 
     >>> mine()  # doctest: +ELLIPSIS
     piece               whose
     ...
     """
+    if way:
+        colab.move(way)
+        return
     kept = recalled()
     wide = max(len(piece.name) for piece in all_pieces())
     print(f"{'piece':{wide + 4}} whose")

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from minikv.course.pieces.older import keep_older
 from minikv.course.pieces.origin import NotKeptError, definitions, gather
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
 from minikv.course.pieces.sections import LAST, WITHOUT_TORCH, World, engine_sections, section_of, sections
@@ -84,30 +85,28 @@ def keep(piece: Piece, answer: Any, world: World) -> str:
         with locked(path):
             old = path.read_text("utf-8-sig") if path.exists() else ""
             new = _with(piece, texts, old)
-            beside = _keep_older(path, old, new)
+            beside = keep_older(path, old, new, assembled({}))
             replace(path, new)
     except Exception as error:  # the answer is right all the same
         return f"  It is not in {path.name} yet: {error}."
-    return f"  What it replaces in {path.name} is kept in {beside.name}." if beside else ""
+    return _replaced(path, beside) if beside else ""
 
 
-def _keep_older(path: Path, old: str, new: str) -> Path | None:
-    """Copy the file beside itself if the new one lacks anything that the learner wrote; the copy's name."""
-    known = {part for text in (new, assembled({})) for part in _parts_of(text)}
-    if all(part in known for part in _parts_of(old)):
-        return None
-    number = 1
-    while (beside := path.with_name(f"{path.stem}.{number}{path.suffix}")).exists():
-        number += 1
-    replace(beside, old)
-    return beside
+def bring(path: Path, text: str) -> str:
+    """Put a file that the learner kept elsewhere in the place of this one; what to say about it."""
+    kept = kept_sections(text)
+    if not kept:
+        return f"  Nothing has changed: this is not {path.name}, for no section in it is marked as yours."
+    with locked(path):
+        old = path.read_text("utf-8-sig") if path.exists() else ""
+        beside = keep_older(path, old, text, assembled({}))
+        replace(path, text)
+    said = f"  {path.name} is back, with {', '.join(kept)}. Run the first code cell again, and they run."
+    return said + (f"\n{_replaced(path, beside)}" if beside else "")
 
 
-def _parts_of(text: str) -> list[str]:
-    """What stands before the first section, if anything does, and the text of each section."""
-    found = sections(text)
-    before = "\n".join(text.split("\n")[: found[0].line - 2] if found else [text]).strip()
-    return [*([before] if before else []), *(section.text for section in found)]
+def _replaced(path: Path, beside: Path) -> str:
+    return f"  What it replaces in {path.name} is kept in {beside.parent.name}/{beside.name}."
 
 
 def _with(piece: Piece, texts: dict[str, str], old: str) -> str:

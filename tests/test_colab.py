@@ -1,0 +1,101 @@
+"""Google Colab, as far as its own package is a part of it: the learner's file is saved and brought back."""
+
+from __future__ import annotations
+
+import sys
+import types
+
+import pytest
+
+from minikv.course.pieces import begin, mine
+from minikv.course.pieces.colab import advice
+from minikv.course.pieces.mine import assembled
+from minikv.course.pieces.piece import find_piece
+
+MINE = assembled({"3.1": find_piece("3.1").solution})
+ANOTHER = assembled({"3.1": "def split(node, at):\n    return node  # another one of mine\n"})
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINIKV_MINE", str(tmp_path / "my_minikv.py"))
+    begin(1, {})
+    return tmp_path / "my_minikv.py"
+
+
+class Files:
+    """As `google.colab.files`: what was downloaded, and what the browser gives when it is asked."""
+
+    def __init__(self):
+        self.downloaded, self.chosen = [], None
+
+    def download(self, filename):
+        self.downloaded.append(filename)
+
+    def upload_file(self, filename):
+        if self.chosen is None:
+            raise ValueError("File has not been uploaded")
+        with open(filename, "wb") as file:
+            file.write(self.chosen)
+
+
+@pytest.fixture
+def colab(monkeypatch):
+    files = Files()
+    package = types.ModuleType("google.colab")
+    package.files = files
+    for name, module in (("google", types.ModuleType("google")), ("google.colab", package)):
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setitem(sys.modules, "google.colab.files", files)
+    return files
+
+
+def test_how_to_keep_the_file_is_said_once_and_on_colab_only(file, colab, monkeypatch):
+    assert advice() == []  # there is no file yet
+    file.write_text(MINE, "utf-8")
+    (said,) = advice()
+    assert 'mine("download") saves my_minikv.py' in said
+    assert advice() == []
+    begin(1, {})
+    assert advice() == [said]
+    begin(1, {})
+    monkeypatch.delitem(sys.modules, "google.colab")
+    assert advice() == []
+
+
+def test_the_file_is_downloaded(file, colab, capsys):
+    mine("download")
+    assert "There is no my_minikv.py yet" in capsys.readouterr().out
+    file.write_text(MINE, "utf-8")
+    mine("download")
+    assert colab.downloaded == [str(file)]
+    assert capsys.readouterr().out == ""
+
+
+def test_the_file_is_uploaded_and_what_it_replaces_is_kept(file, colab, capsys):
+    file.write_text(ANOTHER, "utf-8")
+    colab.chosen = MINE.encode()
+    mine("upload")
+    assert capsys.readouterr().out == (
+        "  my_minikv.py is back, with 3.1. Run the first code cell again, and they run.\n"
+        "  What it replaces in my_minikv.py is kept in my_minikv_older/my_minikv_1.py.\n"
+    )
+    assert file.read_text("utf-8") == MINE
+    assert (file.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == ANOTHER
+    assert sorted(path.name for path in file.parent.iterdir()) == ["my_minikv.py", "my_minikv_older"]
+
+
+@pytest.mark.parametrize("chosen", [None, b"\xff\xfe\x00", b"print('some other file')"])
+def test_without_a_file_of_pieces_nothing_changes(chosen, file, colab, capsys):
+    file.write_text(MINE, "utf-8")
+    colab.chosen = chosen
+    mine("upload")
+    assert capsys.readouterr().out.startswith("  Nothing has changed: ")
+    assert [path.name for path in file.parent.iterdir()] == ["my_minikv.py"]
+    assert file.read_text("utf-8") == MINE
+
+
+def test_elsewhere_the_file_stays_where_it_is(file, capsys):
+    mine("download")
+    assert capsys.readouterr().out.startswith('  mine("download") is for Google Colab. Here my_minikv.py lies in')
