@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from minikv.course.player import Player, play
     from minikv.course.playground import Playground, playground
     from minikv.errors import InvariantError, LockError, OutOfPages
-    from minikv.manager import CacheManager, Sequence
+    from minikv.manager import CacheManager, Sequence, WindowedManager
     from minikv.measure import break_even_tokens
     from minikv.pools import (
         BitmaskPool,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         PageTable,
         QueuePool,
         SlotPool,
+        WindowedPool,
         page_slots,
         slot_pages,
     )
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from minikv.serving.chat import Chat
     from minikv.serving.model import Llama
     from minikv.serving.tokenizer import ByteTokenizer
+    from minikv.serving.windowed import WindowedStore, windowed_llama
     from minikv.sizing import (
         KVShape,
         PageWaste,
@@ -73,7 +75,16 @@ if TYPE_CHECKING:
         pages_that_fit,
     )
     from minikv.store import HostCopy, KVStore, Slots
-    from minikv.testing import Canary, CanaryError, CanaryModel, Ledger, LedgerError, explore, follow
+    from minikv.testing import (
+        Canary,
+        CanaryError,
+        CanaryModel,
+        Ledger,
+        LedgerError,
+        WindowCanaryModel,
+        explore,
+        follow,
+    )
     from minikv.tokens import PackedTokens, common_prefix, pack
 
 __version__ = "0.1.0"
@@ -87,20 +98,21 @@ _HOMES = {
     "minikv.course.pieces.scoreboard": "Scoreboard scoreboard",
     "minikv.course.player": "Player play",
     "minikv.course.playground": "Playground playground",
-    "minikv.manager": "CacheManager Sequence",
+    "minikv.manager": "CacheManager Sequence WindowedManager",
     "minikv.measure.break_even": "break_even_tokens",
-    "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool page_slots slot_pages",
+    "minikv.pools": "BitmaskPool FreeListPool PageTable QueuePool SlotPool WindowedPool page_slots slot_pages",
     "minikv.prefix": "EvictionOrder Handle HashBlockCache Insertion Match NoCache PrefixCache RadixCache RowCache "
     "RowSequence SlidingWindowCache SmallestKeyFirst TokenTrie",
     "minikv.serving.chat": "Chat",
     "minikv.serving.model": "Llama",
     "minikv.serving.tokenizer": "ByteTokenizer",
+    "minikv.serving.windowed": "WindowedStore windowed_llama",
     "minikv.serving": "Chunk Engine FirstComeFirstServed Generation LongestPrefixFirst Model Request Sampler "
     "SamplingParams Scheduler",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",
     "minikv.store": "HostCopy KVStore Slots",
-    "minikv.testing": "Canary CanaryError CanaryModel Ledger LedgerError explore follow",
+    "minikv.testing": "Canary CanaryError CanaryModel Ledger LedgerError WindowCanaryModel explore follow",
     "minikv.tokens": "PackedTokens common_prefix pack",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

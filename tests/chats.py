@@ -107,9 +107,9 @@ def serve(engine, work, tally, shuffle=None, audit=None):
     audit = engine.manager.check if audit is None else audit
     evict = engine.manager.cache.evict
 
-    def counted(num_tokens):
+    def counted(*num_tokens):
         tally.evictions += 1
-        return evict(num_tokens)
+        return evict(*num_tokens)
 
     engine.manager.cache.evict = counted
     tally.namespaces += len({*work.namespaces}) > 1

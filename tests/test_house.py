@@ -173,6 +173,7 @@ def test_no_class_has_the_name_of_another():
 # Which file reads private names of what, and why.
 FRIENDS = {
     "manager/manager.py": {"sequence"},  # which stores in it what the manager knows of it
+    "manager/windowed.py": {"sequence"},  # which hands in its row, likewise
     "manager/audit.py": {"manager", "sequence"},  # `CacheManager.check`, in a file of its own
     "prefix/hash_check.py": {"cache"},  # `HashBlockCache.check`, in a file of its own
     "prefix/radix_check.py": {"cache", "order"},  # `RadixCache.check`, in a file of its own

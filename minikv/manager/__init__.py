@@ -3,5 +3,6 @@
 from minikv.manager.contract import Manager, RunningSequence
 from minikv.manager.manager import CacheManager
 from minikv.manager.sequence import Sequence
+from minikv.manager.windowed import WindowedManager
 
-__all__ = ["CacheManager", "Manager", "RunningSequence", "Sequence"]
+__all__ = ["CacheManager", "Manager", "RunningSequence", "Sequence", "WindowedManager"]

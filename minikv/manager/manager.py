@@ -29,7 +29,7 @@ from minikv.manager.audit import check_manager, require_fit, require_slots
 from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
 from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
-from minikv.tokens import TokensLike, pack
+from minikv.tokens import PackedTokens, TokensLike, pack
 
 _NO_PAGES = array("i")
 
@@ -308,10 +308,13 @@ class CacheManager(Exclusive):
         tokens = sequence.tokens if all_computed else sequence.tokens[:end]
         sequence._first_own = end // self.page_size  # what is on offer is not ours while it is
         try:
-            return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle)
+            return self._insert(sequence, tokens, row)
         except BaseException:
             sequence._first_own = sequence.shared // self.page_size
             raise
+
+    def _insert(self, sequence: Sequence, tokens: PackedTokens, row: memoryview) -> Insertion:
+        return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle)
 
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""

@@ -82,9 +82,10 @@ class Scheduler:
             raise ValueError(f"cannot submit request {request.number}: it was submitted before")
         longest = request.prompt_tokens + request.max_new_tokens - 1  # the last token needs no slot
         pages = -(-longest // self.manager.page_size)
-        if pages > self.manager.num_pages:
+        most = min(self.manager.num_pages, getattr(self.manager, "num_window_pages", self.manager.num_pages))
+        if pages > most:
             size = f"{request.prompt_tokens} prompt and {request.max_new_tokens} new tokens"
-            raise ValueError(f"{size} need {pages} pages: the manager has {self.manager.num_pages}, so they never fit")
+            raise ValueError(f"{size} need {pages} pages: the manager has {most}, so they never fit")
         self._arrived += 1
         request.number, request.submitted_at = self._arrived, self.step
         self.waiting.append(request)

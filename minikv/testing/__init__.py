@@ -7,6 +7,7 @@ from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.canary_model import CanaryModel
 from minikv.testing.interleave import Exploration, Interleaving, explore, follow
 from minikv.testing.ledger import Ledger, LedgerError
+from minikv.testing.window_canary import WindowCanaryModel
 
 __all__ = [
     "Canary",
@@ -16,6 +17,7 @@ __all__ = [
     "Interleaving",
     "Ledger",
     "LedgerError",
+    "WindowCanaryModel",
     "explore",
     "follow",
 ]  # fmt: skip

@@ -86,14 +86,17 @@ class Canary(AbstractContextManager["Canary"]):
             mark = Mark(listed[position], position, prints[position], self.step, words or f"write {bounded(listed)}")
             self._marks[int(to[position])] = mark
 
-    def read(self, tokens: Any, slots: Any, namespace: Hashable = None) -> None:
-        """Every slot must hold its token, at its position, behind exactly these tokens; `CanaryError` if not."""
+    def read(self, tokens: Any, slots: Any, namespace: Hashable = None, start: int = 0) -> None:
+        """Every slot must hold its token, at its position, behind exactly these tokens; `CanaryError` if not.
+
+        With a `start`, `slots[start:]` alone are read, as by a layer that sees only the last tokens.
+        """
         listed, prints, given = pack(tokens).tolist(), fingerprints(tokens, self._seed(namespace)), plain(slots)
         if len(given) != len(listed):
             raise CanaryError(
                 f"{self._where}{len(given)} slots are read for the {len(listed)} tokens {bounded(listed)}"
             )
-        for position, slot in enumerate(given):
+        for position, slot in enumerate(given[start:], start):
             mark = self._marks.get(int(slot))
             if mark is None or (mark.position, mark.fingerprint) != (position, prints[position]):
                 raise CanaryError(self._explain(int(slot), position, listed, mark))

@@ -1,0 +1,122 @@
+"""The life of a request of a model with windowed layers: the same verbs, two kinds of pages, and windows that move on.
+
+    row     [0, shared)              the tree's: full pages, and windows for the last tokens, which our lock holds
+            [.., live_from)          our own full pages; their window pages have been given back already
+            [.., length)             our own, both kinds
+
+A request takes both kinds of pages for all its tokens when it starts, and gives window pages back as it advances: the
+next token reads the last `window` tokens alone. SGLang takes them chunk by chunk instead, so that a prompt may be
+longer than its window pages together; here it may not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minikv.errors import InvariantError, OutOfPages
+from minikv.interrupts import exclusive
+from minikv.manager.manager import CacheManager
+from minikv.manager.sequence import Sequence
+from minikv.pools.windowed import WindowedPool
+from minikv.prefix.contract import Insertion
+from minikv.prefix.sliding_window import SlidingWindowCache
+from minikv.prefix.windows import WindowNode
+
+
+class WindowedManager(CacheManager):
+    """A `CacheManager` over two kinds of pages, for a model with layers that see only the last `window` tokens.
+
+    `pool` is new, or kept for this manager alone. `store` is what the model writes to, a `WindowedStore` of the same
+    pool. Raises `OutOfPages` where pages of either kind are missing.
+
+    >>> pool = WindowedPool(16, num_window_pages=8)
+    >>> manager = WindowedManager(pool, window=2)
+    >>> sequence = manager.start([1, 2, 3, 4, 5, 6])
+    >>> manager.advance(sequence, 5); pool                       # tokens 1 to 3 are out of sight
+    WindowedPool(10 of 16 full pages free, 5 of 8 window pages free)
+    >>> manager.finish(sequence)
+    >>> manager.start([1, 2, 3, 4, 5, 9]).cached_length, manager.start([1, 2, 9]).cached_length
+    (5, 0)
+    """
+
+    cache: SlidingWindowCache
+    pool: WindowedPool
+
+    def __init__(self, pool: WindowedPool, window: int, page_size: int = 1, store: Any = None, evict_by: str = "node"):
+        cache = SlidingWindowCache(page_size, evict_by=evict_by, window=window, pool=pool)
+        self._live_from: dict[int, int] = {}  # where the windows of a sequence's own pages begin, by its number
+        super().__init__(pool.size, page_size, cache, pool, store)
+        self.num_window_pages = pool.windows.size
+
+    @property
+    def available_size(self) -> int:
+        """Tokens that could be given pages of both kinds now."""
+        with self._lock:
+            leaving = sum(map(len, self._leaving))
+            full = (self.pool.full.num_free + leaving) * self.page_size + self.cache.evictable_size
+            windows = (self.pool.windows.num_free + leaving) * self.page_size + self.cache.window_evictable_size
+            return min(full, windows)
+
+    @exclusive
+    def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
+        """Say that the next `num_tokens` tokens are computed, and give back the window pages that nobody will read.
+
+        What a checkpoint or the end publishes keeps its last window.
+        """
+        super().advance(sequence, num_tokens)
+        begin, end = self.live_from(sequence), sequence.publishable - self.cache.windows.span
+        if end > begin:
+            self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
+            self._live_from[sequence.number] = end
+
+    def live_from(self, sequence: Sequence) -> int:
+        """The first token behind the shared ones whose window page the sequence still has."""
+        return max(sequence.shared, self._live_from.get(sequence.number, 0))
+
+    def _insert(self, sequence: Sequence, tokens: Any, row: memoryview) -> Insertion:
+        return self.cache.insert(
+            tokens,
+            row,
+            namespace=sequence.namespace,
+            start=sequence._handle,
+            window_start=self.live_from(sequence),
+        )
+
+    def _make_room(self, num_pages: int, spare: int = 0) -> None:
+        """Evict until `num_pages` pages of both kinds are free, if they and `spare` more are available."""
+        if self._leaving or self._loose:
+            self._give_back()
+        size, short = self.page_size, []
+        for pool, evictable in (
+            (self.pool.full, self.cache.evictable_size),
+            (self.pool.windows, self.cache.window_evictable_size),
+        ):
+            if num_pages + spare > pool.num_free + evictable // size:
+                raise OutOfPages(num_pages + spare, pool.num_free, evictable // size)
+            short.append(max(0, num_pages - pool.num_free) * size)
+        if any(short):
+            self._give_back(self.cache.evict(*short))
+
+    def _release(self, sequence: Sequence, state: str, done: Insertion | None = None) -> None:
+        super()._release(sequence, state, done)
+        self._live_from.pop(sequence.number, None)
+
+    @exclusive
+    def check(self) -> None:
+        """As `CacheManager.check`; and each token that needs a window page has one, and no other has."""
+        super().check()
+        expected: dict[int, tuple[bool, str]] = {}
+        for node in self.cache.nodes():
+            assert isinstance(node, WindowNode)
+            self._expect(expected, node.pages, node.start, node.window.live_from, f"node {node.id} of the cache")
+        for sequence in self.sequences:
+            begin, own = sequence.shared, sequence.pages[sequence.shared // self.page_size :]
+            self._expect(expected, own, begin, self.live_from(sequence), f"sequence {sequence.number}")
+        for page, (needs, owner) in expected.items():
+            if (self.pool.window_of[page] >= 0) != needs:
+                has = "has no window page, and needs one" if needs else "has a window page that nobody needs"
+                raise InvariantError(f"page {page} of {owner} {has}")
+
+    def _expect(self, expected: dict[int, tuple[bool, str]], pages: Any, begin: int, live_from: int, who: str) -> None:
+        for i, page in enumerate(pages):
+            expected[int(page)] = begin + i * self.page_size >= live_from, who

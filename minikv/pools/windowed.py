@@ -1,0 +1,128 @@
+"""Two pools in one, for a model with two kinds of layers: pages of the full layers, and window pages behind them.
+
+A page is known by its number in the full layers' store. A map says which page of the windowed layers' store belongs to
+it, as long as there is one: a window page can be freed long before its full page, and given to another.
+
+    full pages     [ 0 ][ 1 ][ 2 ][ 3 ]        the row of a sequence, and the tree, name these
+    window_of        -1    -1    0    1        0 and 1 have given their window pages back
+
+After SGLang's pool for sliding-window models, which maps slots in the same way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minikv.errors import InvariantError, OutOfPages
+from minikv.pools.contract import Pages, page_ids, request
+from minikv.pools.free_list import FreeListPool
+
+NO_WINDOW = -1
+
+
+class WindowedPool:
+    """A `SlotPool` of `size` full pages that gives each one a window page too, of which there are `num_window_pages`.
+
+    `alloc` takes both, `free` gives back both; `free_window` and `move_window` are for a `SlidingWindowCache`, and
+    for a manager. `window_of` is the map, an int32 array. `full` and `windows` are the two pools. May be used by one
+    thread at a time.
+
+    >>> pool = WindowedPool(8, num_window_pages=4)
+    >>> pages = pool.alloc(3); pool.free_window(pages[:2]); pool
+    WindowedPool(5 of 8 full pages free, 3 of 4 window pages free)
+    >>> pool.alloc(2).tolist(), pool.window_of[:5].tolist()     # window pages 0 and 1 have new owners
+    ([3, 4], [-1, -1, 2, 0, 1])
+    """
+
+    def __init__(self, size: int, num_window_pages: int):
+        self.full, self.windows = FreeListPool(size), FreeListPool(num_window_pages)
+        self.size = self.full.size
+        self.window_of = np.full(self.size, NO_WINDOW, np.int32)
+
+    @property
+    def num_free(self) -> int:
+        """Pages that `alloc` could give now: as many as both kinds have."""
+        return min(self.full.num_free, self.windows.num_free)
+
+    def alloc(self, num_pages: int) -> Pages:
+        """Take `num_pages` full pages, and a window page for each, or none: `OutOfPages`."""
+        pages = self.full.alloc(request(num_pages, self.num_free))
+        self.window_of[pages] = self.windows.alloc(len(pages))
+        return pages
+
+    def alloc_to(self, row: memoryview) -> None:
+        """Take as many pages as `row`, a memoryview of int32, is long, and write them there: `OutOfPages`, or all."""
+        if len(row) > self.num_free:
+            raise OutOfPages(needed=len(row), free=self.num_free)
+        self.full.alloc_to(row)
+        self.window_of[np.asarray(row)] = self.windows.alloc(len(row))
+
+    def free(self, pages: Any) -> None:
+        """Give full pages back, and the window pages that they still have; all or none."""
+        self.full.free(pages)
+        ids = page_ids(pages, self.size)
+        held = self.window_of[ids]
+        self.windows.free(held[held >= 0])
+        self.window_of[ids] = NO_WINDOW
+
+    def free_window(self, pages: Any) -> None:
+        """Give back the window pages of `pages`, which stay in use themselves; all or none.
+
+        >>> pool = WindowedPool(4, 4)
+        >>> pool.free_window([0])
+        Traceback (most recent call last):
+        ValueError: cannot free the window of pages[0]: page 0 has none
+        """
+        ids = self._with_window(pages, "free")
+        self.windows.free(self.window_of[ids])
+        self.window_of[ids] = NO_WINDOW
+
+    def move_window(self, pages: Any, to_pages: Any) -> None:
+        """The window pages of `pages` belong to `to_pages`, which had none, from now on; all or none."""
+        ids, targets = self._with_window(pages, "move"), page_ids(to_pages, self.size)
+        if len(targets) != len(ids) or len(np.unique(targets)) < len(targets):
+            raise ValueError(f"{len(ids)} windows for {len(targets)} pages: expected a page for each, and none twice")
+        for i, page in enumerate(targets.tolist()):
+            if self.window_of[page] >= 0 or self.full.is_free(page):
+                why = "free" if self.full.is_free(page) else "in use with a window of its own"
+                raise ValueError(f"cannot move a window to to_pages[{i}]: page {page} is {why}")
+        self.window_of[targets] = self.window_of[ids]
+        self.window_of[ids] = NO_WINDOW
+
+    def _with_window(self, pages: Any, verb: str) -> Pages:
+        ids = page_ids(pages, self.size)
+        seen: set[int] = set()
+        for i, page in enumerate(ids.tolist()):
+            if self.window_of[page] < 0:
+                raise ValueError(f"cannot {verb} the window of pages[{i}]: page {page} has none")
+            if page in seen:
+                raise ValueError(f"cannot {verb} the window of pages[{i}]: page {page} is given twice")
+            seen.add(page)
+        return ids
+
+    def is_free(self, page: int) -> bool:
+        """Whether full page `page` is free."""
+        return self.full.is_free(page)
+
+    def check(self) -> None:
+        """Both pools are sound; each window page in use belongs to one full page in use."""
+        self.full.check()
+        self.windows.check()
+        holder: dict[int, int] = {}
+        for page in np.flatnonzero(self.window_of >= 0).tolist():
+            window = int(self.window_of[page])
+            if self.full.is_free(page) or self.windows.is_free(window):
+                which = f"page {page} is" if self.full.is_free(page) else f"window page {window} is"
+                raise InvariantError(f"page {page} has window page {window}, but {which} free")
+            if window in holder:
+                raise InvariantError(f"window page {window} has two owners: pages {holder[window]} and {page}")
+            holder[window] = page
+        used = self.windows.size - self.windows.num_free
+        if used != len(holder):
+            raise InvariantError(f"{used} window pages are in use, {len(holder)} belong to a page")
+
+    def __repr__(self) -> str:
+        full = f"{self.full.num_free} of {self.size} full pages free"
+        return f"WindowedPool({full}, {self.windows.num_free} of {self.windows.size} window pages free)"

@@ -1,0 +1,123 @@
+"""A model with windowed layers: what each token sees, two stores, and the same tokens with and without the cache."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from llamas import llama
+
+from minikv import CacheManager, Chunk, Engine, Llama, NoCache, Scheduler, WindowedManager, WindowedPool, asset
+from minikv.serving.windowed import WindowedStore, windowed_llama
+
+
+class Dense:
+    """Attention written out: every score of one whole sequence, and a mask that says who sees whom."""
+
+    def __init__(self, batch, store, windowed, window):
+        self.windowed, self.window, self.kv = windowed, window, {}
+
+    def write(self, layer, k, v):
+        self.kv[layer] = k, v
+
+    def __call__(self, layer, q, k, v):
+        keys, values = (side.repeat_interleave(q.shape[1] // side.shape[1], 1).double() for side in (k, v))
+        out = torch.empty_like(q)
+        for i in range(len(q)):
+            first = max(0, i - self.window + 1) if layer in self.windowed else 0
+            scores = torch.einsum("hd,thd->ht", q[i].double(), keys[first : i + 1]) * q.shape[2] ** -0.5
+            out[i] = torch.einsum("ht,thd->hd", scores.softmax(-1), values[first : i + 1]).to(q.dtype)
+        return out
+
+
+def fresh(model, windowed, pages=64, window_pages=64, page_size=1):
+    pool = WindowedPool(pages, window_pages)
+    return pool, WindowedStore(model.shape, windowed, pool, page_size, dtype=model.dtype)
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 7, 50])
+@pytest.mark.parametrize("windowed", [{0}, {1}, {0, 2}])
+def test_the_logits_are_those_of_attention_written_out(windowed, window):
+    plain = llama(num_hidden_layers=3)
+    tokens = torch.randint(plain.vocab_size, (20,), generator=torch.Generator().manual_seed(window)).tolist()
+    dense = Llama(plain.config, plain.weights, lambda batch, store: Dense(batch, store, windowed, window))
+    expected = dense.forward([Chunk(tokens, 0, range(20))], None, all_positions=True)
+    model = windowed_llama(plain, window)
+    pool, store = fresh(model, windowed)
+    slots = pool.alloc(20)
+    found = model.forward([Chunk(tokens, 0, slots)], store, all_positions=True)
+    assert torch.allclose(found, expected, atol=1e-5)
+    pool.free_window(slots[: max(0, 12 - window + 1)])  # nobody reads those any more
+    later = model.forward([Chunk(tokens[12:], 12, slots)], store, all_positions=True)
+    assert torch.allclose(later, expected[12:], atol=1e-5)
+    last = model.forward([Chunk(tokens[12:], 12, slots)], store)
+    assert torch.allclose(last, expected[-1:], atol=1e-5)
+
+
+def test_a_window_page_that_is_read_and_gone_is_an_error():
+    model = windowed_llama(llama(), window=4)
+    pool, store = fresh(model, {0}, page_size=2)
+    slots = [slot for page in pool.alloc(3) for slot in (2 * page, 2 * page + 1)]
+    model.forward([Chunk([1, 2, 3, 4, 5], 0, slots[:5])], store)
+    pool.free_window([1])
+    with pytest.raises(ValueError, match=r"^slots\[0\] is 2: page 1 has no window page$"):
+        model.forward([Chunk([6], 5, slots)], store)
+
+
+def test_another_store_is_refused():
+    with pytest.raises(ValueError, match=r"^store is None: a model with windowed layers needs a WindowedStore"):
+        windowed_llama(llama(), window=4).forward([Chunk([1], 0, [0])], None)
+
+
+@pytest.mark.parametrize("windowed", [[], [0, 1], [2], [-1]])
+def test_layers_that_are_not_there_are_refused(windowed):
+    with pytest.raises(ValueError, match=r"^windowed is "):
+        fresh(llama(), windowed)
+
+
+def test_the_two_stores_hold_the_layers_of_their_kind():
+    model = llama(num_hidden_layers=3)
+    _, store = fresh(model, {0, 2}, pages=40, window_pages=8)
+    per_slot = model.shape.num_kv_heads * model.shape.head_dim * 2 * 4
+    assert (store.full.nbytes, store.windows.nbytes) == (40 * per_slot, 8 * 2 * per_slot)
+    assert (store.shape, store.num_pages, store.places) == (model.shape, 40, [0, 0, 1])
+
+
+TURNS = [[*b"Where does the evicted page go, "], [*b" and who reads it next? Tell me in one line"], [*b" or two."]]
+
+
+def converse(engine, head, new=6):
+    """A conversation of three turns behind `head`: all answers, and how many tokens were found in the cache."""
+    said, answers, cached = [*head], [], 0
+    for turn in TURNS:
+        said += turn
+        request = engine.submit(said, new)
+        while not request.is_over:
+            engine.step()
+            engine.manager.check()
+        answers.append(request.output)
+        cached += request.cached_tokens
+        said += request.output
+    return answers, cached
+
+
+@pytest.fixture(scope="module")
+def small():
+    return Llama.from_folder(asset("model"))
+
+
+@pytest.mark.parametrize(("page_size", "window", "window_pages"), [(1, 16, 170), (4, 24, 44), (16, 5, 12)])
+def test_the_tokens_are_the_same_with_and_without_the_cache(small, page_size, window, window_pages):
+    """Greedy; three conversations with one head, one after the other and again, in window pages for one of them."""
+    model, heads, windowed = windowed_llama(small, window), [b"Hello. ", b"Hello. You are", b"Good day. "], {0, 2, 3}
+    pool, store = fresh(model, windowed, 1024 // page_size, 1024 // page_size, page_size)
+    plain = CacheManager(pool.size, page_size, NoCache(page_size), pool, store)
+    expected = [converse(Engine(model, plain), head)[0] for head in heads]
+
+    pool, store = fresh(model, windowed, 1024 // page_size, window_pages, page_size)
+    manager = WindowedManager(pool, window, page_size, store)
+    engine = Engine(model, manager, Scheduler(manager, token_budget=64, max_running=4))
+    cold = [converse(engine, head) for head in heads]
+    warm = [converse(engine, head) for head in heads]
+    assert [answers for answers, _ in cold + warm] == expected * 2
+    assert min(cached for _, cached in warm) > 100
+    assert manager.cache.window_evictable_size <= window_pages * page_size < manager.cache.total_size
