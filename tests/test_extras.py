@@ -45,6 +45,9 @@ def run(code, *arguments, lacked=frozenset()):
     )
 
 
+TENSORS = ("minikv.store", "minikv.serving.model", "minikv.serving.windowed")  # what holds them, and needs torch
+
+
 def names_at(*homes):
     return {name for name, home in minikv._HOME_OF.items() if home.startswith(homes)}
 
@@ -63,12 +66,12 @@ def test_what_needs_an_extra_says_which_in_one_line(core_alone):
 
 
 def test_the_course_and_what_holds_tensors_are_all_that_needs_an_extra(core_alone):
-    assert set(core_alone) == names_at("minikv.course", "minikv.store", "minikv.serving.model")
+    assert set(core_alone) == names_at("minikv.course", *TENSORS)
 
 
 def test_the_course_needs_nothing_of_serving():
     said = json.loads(run(EVERY_NAME, lacked=SERVING).stdout)
-    assert set(said) == names_at("minikv.store", "minikv.serving.model")
+    assert set(said) == names_at(*TENSORS)
 
 
 def test_a_half_installed_course_is_sent_for_the_whole_course():
