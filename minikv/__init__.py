@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from minikv.assets import asset
+    from minikv.copy_on_write import CopyOnWrite
     from minikv.course.film import Film, record
     from minikv.course.pictures import Picture, beside, draw, plot
     from minikv.course.pieces import check, fold, guess, hint, mine, progress, solution, source
@@ -92,6 +93,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "minikv.assets": "asset",
     "minikv.errors": "InvariantError LockError OutOfPages",
+    "minikv.copy_on_write": "CopyOnWrite",
     "minikv.course.film": "Film record",
     "minikv.course.pictures": "Picture beside draw plot",
     "minikv.course.pieces": "check fold guess hint mine progress solution source",

@@ -1,0 +1,371 @@
+"""Copy on write: sequences that share pages until one of them writes.
+
+A page has as many references as sequences have it. A sequence that writes to a page with more than one gets a copy of
+its own first, so nobody sees what another wrote. That is all that beam search, parallel sampling and speculative
+decoding need from a cache: `fork` copies nothing, and the first write after it copies one page.
+
+    a  [ 0 ][ 1 ][ 2 ]        fork a -> b         a  [ 0 ][ 1 ][ 2 ]        append to b        a  [ 0 ][ 1 ][ 2 ]
+                                                  b  [ 0 ][ 1 ][ 2 ]                           b  [ 0 ][ 1 ][ 3 ]
+
+Two sequences share by a fork, or because their first pages have the same tokens: as far as the caller declares them
+a prefix, or all of them if they are to be discovered. Then the second one need not compute what is there already. A
+page can be found while some sequence has it, and no longer.
+
+After `KVCache` of llm-rag-ds-optimizer. That one cites Cache-Craft, which reuses chunks that are *not* prefixes; this
+one, like the original, shares prefixes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
+from minikv.page_values import PageValues, PlainValues, StoreValues
+from minikv.pools.free_list import FreeListPool
+from minikv.tokens import TokensLike, pack
+
+
+@dataclass(eq=False)
+class PagedSequence:
+    """A sequence: its tokens, its pages, how many of its tokens may be found by others, and where a draft begins."""
+
+    tokens: list[int] = field(default_factory=list)
+    pages: list[int] = field(default_factory=list)
+    open_to: int = 0
+    draft_from: int | None = None
+
+
+class CopyOnWrite:
+    """Sequences over `num_pages` pages of `page_size` tokens, each page shared by all that have the same in it.
+
+    `store` is a `KVStore` of as many pages, for values that are pairs (keys, values) a layer; without one a value is
+    any Python object. `declared` and `discovered` say which kinds of sharing are on. Sequences have names of the
+    caller's. Every act is done whole, or raises and changes nothing: `OutOfPages`, `KeyError` for a name that is
+    unknown, `ValueError` for the rest.
+
+    >>> cache = CopyOnWrite(num_pages=8, page_size=2)
+    >>> cache.attach("a", [1, 2, 3], values=["A", "B", "C"])
+    0
+    >>> cache.fork("a", "b"); cache.append("b", [4], ["D"])
+    >>> cache.get("a"), cache.get("b"), cache.pages("a"), cache.pages("b")
+    (['A', 'B', 'C'], ['A', 'B', 'C', 'D'], [0, 1], [0, 2])
+    """
+
+    def __init__(
+        self,
+        num_pages: int,
+        page_size: int = 16,
+        store: Any = None,
+        *,
+        declared: bool = True,
+        discovered: bool = True,
+    ):
+        self.pool = FreeListPool(num_pages)
+        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        if store is not None and (store.num_pages, store.page_size) != (num_pages, page_size):
+            has = f"{store.num_pages} pages of {store.page_size}"
+            raise ValueError(f"the store has {has} tokens: expected {num_pages} of {page_size}")
+        self.values: PageValues = PlainValues(num_pages, self.page_size) if store is None else StoreValues(store)
+        self.declared, self.discovered = declared, discovered
+        self._sequences: dict[Hashable, PagedSequence] = {}
+        self._refs = [0] * num_pages
+        self._known: dict[bytes, int] = {}  # the page for a chain of pages of tokens
+        self._names: dict[int, bytes] = {}  # and the chain under which a page is known
+        self._shares = 0
+
+    # -- coming and going -------------------------------------------------------------------------------------------
+
+    def attach(self, name: Hashable, tokens: TokensLike, values: Any = None, prefix_length: int = 0) -> int:
+        """Begin a sequence, in the place of the one of that name if there is one; how many tokens it found.
+
+        Whole pages are found: of the first `prefix_length` tokens, if that is declared, or of all, where sharing is
+        discovered. With `values`, one for each of the tokens, the sequence has all of them at once, and those that were
+        found are not looked at. Without, it has what was found, and the rest is to be computed and appended.
+
+        >>> cache = CopyOnWrite(num_pages=8, page_size=2)
+        >>> cache.attach("a", [1, 2, 3], values="ABC"), cache.attach("b", [1, 2, 4])
+        (0, 2)
+        >>> cache.append("b", [4], "D"); cache.get("b")
+        ['A', 'B', 'D']
+        """
+        numbers = self._tokens(tokens)
+        prefix_length = whole_number("prefix_length", prefix_length, 0, "0 or more tokens are declared a prefix")
+        if prefix_length > len(numbers):
+            raise ValueError(f"prefix_length is {prefix_length}: the sequence has {len(numbers)} tokens")
+        if values is not None:
+            self._require_count(numbers, values)
+        open_to = 2**63 if self.discovered else prefix_length if self.declared else 0
+        found = self._find(numbers, open_to)
+        made = PagedSequence(numbers[: len(found) * self.page_size], list(found), open_to)
+        old = self._sequences.get(name)
+        self._hold(found)
+        try:
+            self._attach_rest(made, numbers, values, old)
+        except BaseException:
+            self._let_go(made.pages)
+            raise
+        if old is not None:
+            self._let_go(old.pages)
+        self._sequences[name] = made
+        self._shares += bool(found)
+        return len(found) * self.page_size
+
+    def _attach_rest(self, made: PagedSequence, numbers: list[int], values: Any, old: PagedSequence | None) -> None:
+        """Give `made` what it did not find; the pages of the `old` one may be taken for it."""
+        at = len(made.tokens)
+        if values is None or at == len(numbers):
+            return
+        needed = -(-len(numbers) // self.page_size) - len(made.pages)
+        leaving = [] if old is None else [page for page in old.pages if self._refs[page] == 1]
+        if needed > self.pool.num_free + len(leaving):
+            raise OutOfPages(needed, self.pool.num_free + len(leaving))
+        if needed > self.pool.num_free and old is not None:
+            self._let_go(old.pages)
+            old.pages = []
+        self._put(made, at, numbers[at:], values, at)
+
+    def fork(self, name: Hashable, new_name: Hashable) -> None:
+        """Begin the sequence `new_name` with all that `name` has; nothing is copied. A draft is not taken along.
+
+        >>> cache = CopyOnWrite(num_pages=4, page_size=2)
+        >>> _ = cache.attach("a", [1, 2, 3], "ABC"); cache.fork("a", "b"); cache.stats()["shared_pages_count"]
+        2
+        """
+        source = self._sequence(name)
+        if new_name in self._sequences:
+            raise ValueError(f"cannot fork {bounded(name)} to {bounded(new_name)}: there is such a sequence already")
+        end = len(source.tokens) if source.draft_from is None else source.draft_from
+        pages = source.pages[: -(-end // self.page_size)]
+        self._hold(pages)
+        self._sequences[new_name] = PagedSequence(source.tokens[:end], pages, source.open_to)
+
+    def detach(self, name: Hashable) -> None:
+        """End a sequence; a page goes back to the pool when the last sequence that has it goes."""
+        sequence = self._sequence(name)
+        del self._sequences[name]
+        self._let_go(sequence.pages)
+
+    # -- writing ----------------------------------------------------------------------------------------------------
+
+    def append(self, name: Hashable, tokens: TokensLike, values: Any) -> None:
+        """Put `tokens` with their `values` behind a sequence."""
+        sequence, numbers = self._settled(name, "append to"), self._tokens(tokens)
+        self._require_count(numbers, values)
+        self._put(sequence, len(sequence.tokens), numbers, values)
+
+    def write(self, name: Hashable, at: int, tokens: TokensLike, values: Any) -> None:
+        """Write `tokens` with their `values` over those of a sequence, from its token number `at` on.
+
+        What lies behind keeps its values, which were computed for other tokens, so nobody finds it by its tokens.
+
+        >>> cache = CopyOnWrite(num_pages=4, page_size=2)
+        >>> _ = cache.attach("a", [1, 2], "AB"); cache.fork("a", "b"); cache.write("b", 1, [9], "Z")
+        >>> cache.get("a"), cache.get("b")
+        (['A', 'B'], ['A', 'Z'])
+        """
+        sequence, numbers = self._settled(name, "write to"), self._tokens(tokens)
+        self._require_count(numbers, values)
+        at = whole_number("at", at, 0, "a token's number is 0 or more")
+        if at + len(numbers) > len(sequence.tokens):
+            raise ValueError(f"tokens {at} to {at + len(numbers) - 1} of {len(sequence.tokens)} cannot be written over")
+        self._put(sequence, at, numbers, values)
+
+    def _put(self, sequence: PagedSequence, at: int, numbers: list[int], values: Any, skip: int = 0) -> None:
+        """Write `numbers` and `values[skip:]` from token `at` on, in pages that are the sequence's own by then."""
+        size, end = self.page_size, at + len(numbers)
+        touched = range(at // size, -(-end // size)) if numbers else range(0)
+        shared = [i for i in touched if i < len(sequence.pages) and self._refs[sequence.pages[i]] > 1]
+        more = max(0, -(-end // size) - len(sequence.pages))
+        pages = self.pool.alloc(len(shared) + more).tolist()  # all or none
+        for page in pages:
+            self._refs[page] = 1
+        for i, page in zip(shared, pages):
+            self.values.copy(sequence.pages[i], page)
+            self._let_go([sequence.pages[i]])
+            sequence.pages[i] = page
+        sequence.pages += pages[len(shared) :]
+        for i in touched:
+            self._forget(sequence.pages[i])
+            start, stop = max(at, i * size), min(end, (i + 1) * size)
+            self.values.write(sequence.pages[i], start - i * size, values, skip + start - at, skip + stop - at)
+        sequence.tokens[at:end] = numbers
+        if numbers and end < len(sequence.tokens):
+            sequence.open_to = min(sequence.open_to, end)
+        if sequence.draft_from is None:
+            self._publish(sequence)
+
+    def truncate(self, name: Hashable, length: int) -> None:
+        """Keep the first `length` tokens of a sequence; pages behind them that nobody else has go back."""
+        sequence = self._settled(name, "truncate")
+        length = whole_number("length", length, 0, "a sequence keeps 0 tokens or more")
+        if length > len(sequence.tokens):
+            raise ValueError(f"length is {length}: {bounded(name)} has {len(sequence.tokens)} tokens")
+        self._cut(sequence, length)
+
+    def _cut(self, sequence: PagedSequence, length: int) -> None:
+        keep = -(-length // self.page_size)
+        leaving, sequence.pages = sequence.pages[keep:], sequence.pages[:keep]
+        del sequence.tokens[length:]
+        self._let_go(leaving)
+
+    # -- drafts -----------------------------------------------------------------------------------------------------
+
+    def draft(self, name: Hashable, tokens: TokensLike, values: Any) -> None:
+        """Put guessed `tokens` behind a sequence, until `settle` says how many of them were right.
+
+        Nobody finds a draft, and nothing else can be written to the sequence meanwhile.
+
+        >>> cache = CopyOnWrite(num_pages=4, page_size=2)
+        >>> _ = cache.attach("a", [1], "A"); cache.draft("a", [2, 3, 4], "BCD"); cache.settle("a", 1); cache.get("a")
+        ['A', 'B']
+        """
+        sequence, numbers = self._settled(name, "draft for"), self._tokens(tokens)
+        self._require_count(numbers, values)
+        sequence.draft_from = len(sequence.tokens)
+        try:
+            self._put(sequence, len(sequence.tokens), numbers, values)
+        except BaseException:
+            sequence.draft_from = None
+            raise
+
+    def settle(self, name: Hashable, num_right: int) -> None:
+        """Keep the first `num_right` tokens of a draft, and roll the others back."""
+        sequence = self._sequence(name)
+        if sequence.draft_from is None:
+            raise ValueError(f"cannot settle {bounded(name)}: it has no draft")
+        drafted = len(sequence.tokens) - sequence.draft_from
+        num_right = whole_number("num_right", num_right, 0, "0 or more drafted tokens are right")
+        if num_right > drafted:
+            raise ValueError(f"num_right is {num_right}: {drafted} tokens were drafted")
+        self._cut(sequence, sequence.draft_from + num_right)
+        sequence.draft_from = None
+        self._publish(sequence)
+
+    # -- looking at it ----------------------------------------------------------------------------------------------
+
+    def get(self, name: Hashable) -> Any:
+        """The values of a sequence, as copies: writing to them changes nothing here."""
+        sequence = self._sequence(name)
+        return self.values.read(sequence.pages, len(sequence.tokens))
+
+    def tokens(self, name: Hashable) -> list[int]:
+        """The tokens of a sequence, those of a draft among them."""
+        return list(self._sequence(name).tokens)
+
+    def pages(self, name: Hashable) -> list[int]:
+        """The pages of a sequence, in order."""
+        return list(self._sequence(name).pages)
+
+    def references(self, page: int) -> int:
+        """How many sequences have `page`."""
+        return self._refs[page]
+
+    def stats(self) -> dict[str, int]:
+        """Eight figures: the sequences; all pages, those in use and those free; how often `attach` found something; by
+        how many pages' tokens something can be found; the pages that more than one sequence has; and all references.
+
+        >>> CopyOnWrite(num_pages=4).stats()["free_pages"]
+        4
+        """
+        return {
+            "total_sequences": len(self._sequences),
+            "total_pages": self.pool.size,
+            "allocated_pages": self.pool.size - self.pool.num_free,
+            "free_pages": self.pool.num_free,
+            "prefix_shares": self._shares,
+            "prefix_map_size": len(self._known),
+            "shared_pages_count": sum(refs > 1 for refs in self._refs),
+            "total_page_refs": sum(self._refs),
+        }
+
+    def check(self) -> None:
+        """Recompute every reference from the sequences; `InvariantError` names the first page that differs."""
+        self.pool.check()
+        expected = [0] * self.pool.size
+        for name, sequence in self._sequences.items():
+            needed = -(-len(sequence.tokens) // self.page_size)
+            if len(sequence.pages) != needed:
+                raise InvariantError(f"{bounded(name)} has {len(sequence.pages)} pages: its tokens need {needed}")
+            for page in sequence.pages:
+                expected[page] += 1
+        for page, (refs, found) in enumerate(zip(self._refs, expected)):
+            if refs != found:
+                raise InvariantError(f"page {page} counts {refs} references: {found} sequences have it")
+            if self.pool.is_free(page) != (not refs):
+                raise InvariantError(f"page {page} has {refs} references: in the pool it is the other way around")
+        if {page: key for key, page in self._known.items()} != self._names:
+            raise InvariantError(f"{len(self._known)} pages can be found, {len(self._names)} know by what")
+        if wrong := [page for page in self._names if not self._refs[page]]:
+            raise InvariantError(f"page {wrong[0]} can be found, and no sequence has it")
+
+    def __repr__(self) -> str:
+        pages = f"{self.pool.size} pages of {self.page_size}, {self.pool.num_free} free"
+        return f"CopyOnWrite({pages}, {len(self._sequences)} sequences)"
+
+    # -- sharing ----------------------------------------------------------------------------------------------------
+
+    def _find(self, numbers: list[int], open_to: int) -> list[int]:
+        """The pages that have the tokens of the first whole pages of `numbers`, up to `open_to`."""
+        found = []
+        for key in self._chain(numbers[: min(open_to, len(numbers))]):
+            if (page := self._known.get(key)) is None:
+                break
+            found.append(page)
+        return found
+
+    def _publish(self, sequence: PagedSequence) -> None:
+        """Let the whole pages of a sequence be found, as far as that is allowed."""
+        keys = self._chain(sequence.tokens[: min(sequence.open_to, len(sequence.tokens))])
+        for page, key in zip(sequence.pages, keys):
+            if key not in self._known and page not in self._names:
+                self._known[key], self._names[page] = page, key
+
+    def _chain(self, numbers: list[int]) -> list[bytes]:
+        """A key for each whole page, made of its tokens and of all before it."""
+        data, stride = pack(numbers).data, 4 * self.page_size
+        digest, keys = sha256(), []
+        for at in range(0, len(data) // stride * stride, stride):
+            digest.update(data[at : at + stride])
+            keys.append(digest.digest())
+        return keys
+
+    def _forget(self, page: int) -> None:
+        """`page` holds other tokens from now on, or none: nobody finds it any more."""
+        if (key := self._names.pop(page, None)) is not None:
+            del self._known[key]
+
+    def _hold(self, pages: Sequence[int]) -> None:
+        for page in pages:
+            self._refs[page] += 1
+
+    def _let_go(self, pages: Sequence[int]) -> None:
+        """Take a reference from each of `pages`; those with none left go back to the pool."""
+        for page in pages:
+            self._refs[page] -= 1
+        free = [page for page in pages if not self._refs[page]]
+        for page in free:
+            self._forget(page)
+        self.pool.free(free)
+
+    # -- what is asked for ------------------------------------------------------------------------------------------
+
+    def _sequence(self, name: Hashable) -> PagedSequence:
+        if name not in self._sequences:
+            raise KeyError(f"there is no sequence {bounded(name)}")
+        return self._sequences[name]
+
+    def _settled(self, name: Hashable, verb: str) -> PagedSequence:
+        sequence = self._sequence(name)
+        if sequence.draft_from is not None:
+            raise ValueError(f"cannot {verb} {bounded(name)}: it has a draft, which settle() ends")
+        return sequence
+
+    def _tokens(self, tokens: TokensLike) -> list[int]:
+        return pack(tokens).tolist()
+
+    def _require_count(self, numbers: list[int], values: Any) -> None:
+        if (count := self.values.count(values)) != len(numbers):
+            raise ValueError(f"{count} values for {len(numbers)} tokens: expected one for each")

@@ -1,0 +1,103 @@
+"""What a page of keys and values is made of: plain Python values, or the tensors of a `KVStore`."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from minikv.pools.page_table import page_slots
+
+
+class PageValues(Protocol):
+    """Where the values of pages lie; `values` are those of some tokens, one for each."""
+
+    def count(self, values: Any) -> int:
+        """For how many tokens `values` are."""
+
+    def write(self, page: int, at: int, values: Any, start: int, stop: int) -> None:
+        """Put `values[start:stop]` into `page`, from its token number `at` on."""
+
+    def read(self, pages: Sequence[int], length: int) -> Any:
+        """The values of the first `length` tokens of `pages`, as copies."""
+
+    def copy(self, source: int, target: int) -> None:
+        """Copy the whole page `source` over the page `target`."""
+
+
+class PlainValues:
+    """Any Python value for each token; they are copied on the way in and on the way out.
+
+    >>> values = PlainValues(num_pages=2, page_size=2)
+    >>> values.write(0, 0, ["a", "b", "c"], 1, 3); values.copy(0, 1); values.read([1], 2)
+    ['b', 'c']
+    """
+
+    def __init__(self, num_pages: int, page_size: int):
+        self.page_size = page_size
+        self._pages: list[list[Any]] = [[None] * page_size for _ in range(num_pages)]
+
+    def count(self, values: Any) -> int:
+        """How many there are."""
+        return len(values)
+
+    def write(self, page: int, at: int, values: Any, start: int, stop: int) -> None:
+        """Put copies of `values[start:stop]` into `page`, from its token number `at` on."""
+        self._pages[page][at : at + stop - start] = copy.deepcopy(list(values[start:stop]))
+
+    def read(self, pages: Sequence[int], length: int) -> list[Any]:
+        """Copies of the values of the first `length` tokens of `pages`."""
+        return copy.deepcopy([value for page in pages for value in self._pages[page]][:length])
+
+    def copy(self, source: int, target: int) -> None:
+        """Copy the whole page `source` over the page `target`."""
+        self._pages[target] = copy.deepcopy(self._pages[source])
+
+
+class StoreValues:
+    """The keys and values of a `KVStore`: for some tokens a pair (keys, values) of each layer, one row a token.
+
+    >>> import torch
+    >>> from minikv import KVShape, KVStore
+    >>> store = KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=2), num_pages=2, page_size=2, dtype="fp32")
+    >>> values, ones = StoreValues(store), torch.ones(3, 1, 2)
+    >>> values.write(0, 0, [(ones, 2 * ones)], 0, 2); values.copy(0, 1)
+    >>> [(keys, found)] = values.read([1], 2); found[:, 0, 0].tolist()
+    [2.0, 2.0]
+    """
+
+    def __init__(self, store: Any):
+        self.store = store
+
+    def count(self, values: Any) -> int:
+        """The rows of each of the tensors, which must be as many; `ValueError` if they are not, or layers are missing.
+
+        >>> from types import SimpleNamespace as Fake
+        >>> StoreValues(Fake(shape=Fake(num_layers=2))).count([([1], [2])])
+        Traceback (most recent call last):
+        ValueError: values are for 1 layers: the store has 2
+        """
+        layers = self.store.shape.num_layers
+        if len(values) != layers:
+            raise ValueError(f"values are for {len(values)} layers: the store has {layers}")
+        counts = {len(part) for pair in values for part in pair}
+        if len(counts) != 1:
+            raise ValueError(f"values have {sorted(counts)} rows: expected as many of each")
+        (count,) = counts
+        return count
+
+    def write(self, page: int, at: int, values: Any, start: int, stop: int) -> None:
+        """Put rows [start, stop) of every layer into `page`, from its token number `at` on."""
+        first = page * self.store.page_size + at
+        slots = self.store.slots(range(first, first + stop - start))
+        for layer, (keys, found) in enumerate(values):
+            self.store.write(layer, slots, keys[start:stop], found[start:stop])
+
+    def read(self, pages: Sequence[int], length: int) -> list[Any]:
+        """A pair (keys, values) of each layer, of the first `length` tokens of `pages`, as copies."""
+        slots = self.store.slots(page_slots(list(pages), self.store.page_size)[:length])
+        return [self.store.read(layer, slots) for layer in range(self.store.shape.num_layers)]
+
+    def copy(self, source: int, target: int) -> None:
+        """Copy the whole page `source` over the page `target`, in all layers."""
+        self.store.copy_pages([source], [target])

@@ -1,0 +1,252 @@
+"""Sequences that share pages, beside a model that shares nothing: each has what was written to it, and no more."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+
+from minikv import CopyOnWrite, KVShape, KVStore, OutOfPages
+
+TOKENS = st.lists(st.integers(0, 1), max_size=6)
+PAGES = 12
+
+
+class AgainstCopies(RuleBasedStateMachine):
+    """The model is a list of values for each sequence, and the sequences are copies of each other."""
+
+    names = Bundle("names")
+
+    @initialize(page_size=st.integers(1, 3), declared=st.booleans(), discovered=st.booleans())
+    def begin(self, page_size, declared, discovered):
+        self.cache = CopyOnWrite(PAGES, page_size, declared=declared, discovered=discovered)
+        self.model, self.drafts, self.count = {}, {}, 0
+
+    def values(self, tokens, before=()):
+        """A value says which tokens lead to it, as keys and values do."""
+        return [(*before, *tokens[: end + 1]) for end in range(len(tokens))]
+
+    def same(self, act):
+        """Do it; `False`, and nothing has changed, if there is no room."""
+        before = {name: self.cache.pages(name) for name in self.model}
+        try:
+            act()
+        except OutOfPages:
+            assert {name: self.cache.pages(name) for name in self.model} == before
+            return False
+        return True
+
+    @rule(target=names, tokens=TOKENS, prefix=st.integers(0, 6))
+    def attach(self, tokens, prefix):
+        name = self.count = self.count + 1
+        prefix, found = min(prefix, len(tokens)), []
+        if self.same(lambda: found.append(self.cache.attach(name, tokens, self.values(tokens), prefix))):
+            self.model[name] = self.values(tokens)
+            assert found[0] % self.cache.page_size == 0
+        return name
+
+    @rule(name=names, tokens=TOKENS)
+    def attach_again(self, name, tokens):
+        if name in self.model and self.same(lambda: self.cache.attach(name, tokens, self.values(tokens))):
+            self.model[name] = self.values(tokens)
+            self.drafts.pop(name, None)
+
+    @rule(target=names, tokens=TOKENS)
+    def attach_and_compute_the_rest(self, tokens):
+        name = self.count = self.count + 1
+        found = self.cache.attach(name, tokens)
+        self.model[name] = self.values(tokens)[:found]
+        rest = tokens[found:], self.values(tokens)[found:]
+        if self.same(lambda: self.cache.append(name, *rest)):
+            self.model[name] = self.values(tokens)
+        return name
+
+    @rule(target=names, name=names)
+    def fork(self, name):
+        if name not in self.model:
+            return name
+        new = self.count = self.count + 1
+        self.cache.fork(name, new)
+        self.model[new] = self.model[name][: self.drafts.get(name, len(self.model[name]))]
+        return new
+
+    def settled(self, name):
+        return name in self.model and name not in self.drafts
+
+    @rule(name=names, tokens=TOKENS)
+    def append(self, name, tokens):
+        if self.settled(name):
+            values = self.values(tokens, self.model[name][-1] if self.model[name] else ())
+            if self.same(lambda: self.cache.append(name, tokens, values)):
+                self.model[name] = self.model[name] + values
+
+    @rule(name=names, at=st.integers(0, 5), tokens=TOKENS)
+    def write(self, name, at, tokens):
+        if self.settled(name) and at + len(tokens) <= len(self.model[name]):
+            values = self.values(tokens, self.model[name][at - 1] if at else ())
+            if self.same(lambda: self.cache.write(name, at, tokens, values)):
+                self.model[name] = [*self.model[name][:at], *values, *self.model[name][at + len(tokens) :]]
+
+    @rule(name=names, length=st.integers(0, 9))
+    def truncate(self, name, length):
+        if self.settled(name) and length <= len(self.model[name]):
+            self.cache.truncate(name, length)
+            self.model[name] = self.model[name][:length]
+
+    @rule(name=names, tokens=TOKENS)
+    def draft(self, name, tokens):
+        if self.settled(name):
+            values = [("guessed", token) for token in tokens]
+            if self.same(lambda: self.cache.draft(name, tokens, values)):
+                self.drafts[name] = len(self.model[name])
+                self.model[name] = self.model[name] + values
+
+    @rule(name=names, num_right=st.integers(0, 3))
+    def settle(self, name, num_right):
+        if name in self.drafts:
+            num_right = min(num_right, len(self.model[name]) - self.drafts[name])
+            self.cache.settle(name, num_right)
+            self.model[name] = self.model[name][: self.drafts.pop(name) + num_right]
+
+    @rule(name=consumes(names))
+    def detach(self, name):
+        if name in self.model:
+            self.cache.detach(name)
+            del self.model[name]
+            self.drafts.pop(name, None)
+
+    @invariant()
+    def every_sequence_has_what_was_written_to_it(self):
+        if hasattr(self, "cache"):
+            self.cache.check()
+            assert {name: self.cache.get(name) for name in self.model} == self.model
+            assert self.cache.stats()["total_sequences"] == len(self.model)
+
+
+TestAgainstCopies = AgainstCopies.TestCase
+
+
+def test_a_fork_copies_nothing_and_the_first_write_one_page():
+    cache = CopyOnWrite(4, 2)
+    cache.attach("a", [1, 2, 3, 4], "ABCD")
+    cache.fork("a", "b")
+    assert cache.pages("b") == cache.pages("a") == [0, 1]
+    cache.write("b", 3, [9], "Z")
+    assert (cache.pages("a"), cache.pages("b")) == ([0, 1], [0, 2])
+    assert (cache.get("a"), cache.get("b")) == (list("ABCD"), list("ABCZ"))
+    cache.write("b", 2, [8], "Y")  # its own by now
+    assert cache.pages("b") == [0, 2]
+
+
+def test_what_get_returns_is_a_copy_and_so_is_what_was_given():
+    cache, given = CopyOnWrite(4, 2), [["A"], ["B"]]
+    cache.attach("a", [1, 2], given)
+    cache.fork("a", "b")
+    given[0].append("changed")
+    cache.get("a")[1].append("changed")
+    assert cache.get("a") == cache.get("b") == [["A"], ["B"]]
+
+
+def test_a_page_is_found_as_long_as_somebody_has_it():
+    cache = CopyOnWrite(4, 2)
+    cache.attach("a", [1, 2, 3, 4], "ABCD")
+    assert cache.attach("b", [1, 2, 3, 4, 5]) == 4
+    cache.detach("a")
+    assert cache.attach("c", [1, 2, 9]) == 2
+    cache.detach("b")
+    cache.detach("c")
+    assert cache.attach("d", [1, 2]) == 0
+    assert cache.stats()["prefix_map_size"] == 0
+
+
+def test_what_lies_behind_a_write_is_not_found_by_its_new_tokens():
+    cache = CopyOnWrite(8, 1)
+    cache.attach("a", [0, 1], ["0", "01"])
+    cache.attach("b", [0, 0], ["0", "00"])
+    cache.write("b", 1, [1], ["01"])  # the page of b, which nobody finds, for the one of a has these tokens too
+    cache.write("b", 0, [1], ["1"])
+    assert cache.attach("c", [1, 1]) == 1
+    assert cache.get("c") == ["1"]
+
+
+def test_only_what_is_declared_is_found_where_nothing_is_discovered():
+    cache = CopyOnWrite(8, 2, discovered=False)
+    cache.attach("a", [1, 2, 3, 4, 5], "ABCDE", prefix_length=3)
+    assert cache.attach("b", [1, 2, 3, 4, 5], prefix_length=5) == 2
+    assert cache.attach("c", [1, 2, 3, 4, 5]) == 0
+    assert CopyOnWrite(8, 2, declared=False, discovered=False).attach("a", [1, 2], "AB", prefix_length=2) == 0
+
+
+def test_a_name_that_is_known_gets_a_new_sequence_and_its_pages_are_room_for_it():
+    cache = CopyOnWrite(2, 2)
+    cache.attach("a", [1, 2, 3, 4], "ABCD")
+    for _ in range(5):
+        cache.attach("a", [5, 6, 7, 8], "EFGH")
+    assert (cache.get("a"), cache.pool.num_free) == (list("EFGH"), 0)
+
+
+def test_a_draft_is_rolled_back_and_touches_no_page_of_another():
+    cache = CopyOnWrite(8, 2)
+    cache.attach("a", [1, 2, 3], "ABC")
+    cache.fork("a", "b")
+    before = cache.stats()
+    cache.draft("b", [4, 5, 6], "DEF")
+    assert cache.attach("c", [1, 2, 3, 4, 5, 6]) == 2  # nobody finds a draft
+    cache.detach("c")
+    cache.settle("b", 1)
+    assert (cache.get("a"), cache.get("b")) == (list("ABC"), list("ABCD"))
+    cache.truncate("b", 0)
+    cache.detach("b")
+    assert cache.stats()["allocated_pages"] == before["allocated_pages"]
+
+
+@pytest.mark.parametrize(
+    ("act", "error", "words"),
+    [
+        (lambda c: c.get("x"), KeyError, "there is no sequence 'x'"),
+        (lambda c: c.detach("x"), KeyError, "there is no sequence 'x'"),
+        (lambda c: c.fork("a", "a"), ValueError, "cannot fork 'a' to 'a'"),
+        (lambda c: c.append("a", [4], "DE"), ValueError, "2 values for 1 tokens"),
+        (lambda c: c.append("a", [-4], "D"), ValueError, r"tokens\[0\] is -4"),
+        (lambda c: c.write("a", 2, [1, 1], "XX"), ValueError, "tokens 2 to 3 of 3 cannot be written over"),
+        (lambda c: c.truncate("a", 4), ValueError, "length is 4: 'a' has 3 tokens"),
+        (lambda c: c.settle("a", 0), ValueError, "cannot settle 'a': it has no draft"),
+        (lambda c: c.attach("b", [1], prefix_length=2), ValueError, "prefix_length is 2: the sequence has 1 tokens"),
+        (lambda c: c.append("a", range(50), range(50)), OutOfPages, "pages needed"),
+        (lambda c: c.attach("b", range(5, 50), range(5, 50)), OutOfPages, "pages needed"),
+    ],
+)
+def test_what_cannot_be_changes_nothing(act, error, words):
+    cache = CopyOnWrite(4, 2)
+    cache.attach("a", [1, 2, 3], "ABC")
+    before = cache.stats(), cache.get("a"), cache.pages("a")
+    with pytest.raises(error, match=words):
+        act(cache)
+    assert (cache.stats(), cache.get("a"), cache.pages("a")) == before
+    cache.check()
+
+
+def test_tensors_of_a_store_are_shared_and_copied_in_all_layers():
+    torch = pytest.importorskip("torch")
+    store = KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=2, dtype="fp32")
+    cache = CopyOnWrite(4, 2, store)
+    keys = torch.arange(6.0).view(3, 1, 2)
+    cache.attach("a", [1, 2, 3], [(keys, -keys), (keys + 10, keys + 20)])
+    cache.fork("a", "b")
+    ones = torch.ones(1, 1, 2)
+    cache.write("b", 0, [9], [(ones, ones)] * 2)
+    for name, first in (("a", [[0.0, 1.0], [10.0, 11.0]]), ("b", [[1.0, 1.0], [1.0, 1.0]])):
+        assert [found[0][0, 0].tolist() for found in cache.get(name)] == first
+        assert [found[0][1:, 0].tolist() for found in cache.get(name)] == [
+            keys[1:, 0].tolist(),
+            (keys + 10)[1:, 0].tolist(),
+        ]
+    for wrong, words in (([(keys, keys)], "1 layers"), ([(keys, keys), (keys, ones)], r"values have \[1, 3\] rows")):
+        with pytest.raises(ValueError, match=words):
+            cache.append("a", [1, 2, 3], wrong)
+
+
+def test_a_store_of_another_size_is_refused():
+    store = KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=2), num_pages=4, page_size=2, dtype="fp32")
+    with pytest.raises(ValueError, match="the store has 4 pages of 2 tokens: expected 4 of 1"):
+        CopyOnWrite(4, 1, store)
