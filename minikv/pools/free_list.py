@@ -11,6 +11,7 @@ from minikv.pools.contract import Pages, page_id, page_ids, pool_size, refuse_fr
 
 _INT32 = np.dtype(np.int32)
 _FEW = 8  # up to here, going from page to page costs less than starting numpy
+_FEW_FREE = 2  # with up to so many free pages for each that comes back, looking at all of them costs less
 _LONG_RUN = 1024  # from here on, noting a run like memory costs less than going to its pages one by one
 
 
@@ -116,7 +117,10 @@ class FreeListPool:
     def _free_many(self, ids: Pages) -> bool:
         """The same for many, in a few steps of numpy."""
         at, runs = self._at - len(ids), _runs(ids)
-        if at < 0 or not (self._note_runs(runs, ids, at) if runs else self._note_many(ids, at)):
+        if at < 0:
+            return False
+        self._memory[at : self._at] = ids  # not on the stack before `_at` says so
+        if not (self._note_runs(runs, at) if runs else self._note_many(ids, at)):
             return False
         self._at = at
         return True
@@ -129,7 +133,7 @@ class FreeListPool:
         old places say which of them is free.
         """
         where, top, index = self._where, self._at, ids.view(np.uint32).astype(np.int64)  # a negative id is a huge one
-        few_free = self.size - top <= len(ids)
+        few_free = self.size - top <= _FEW_FREE * len(ids)
         end = self.size if few_free else top
         places = np.arange(at, end, dtype=np.int32)
         try:
@@ -138,14 +142,13 @@ class FreeListPool:
             where[index] = places[: len(ids)]
         except IndexError:
             return False
-        self._memory[at:top] = ids  # not on the stack before `_at` says so
         if where.take(self._memory[at:end]).tobytes() == places.tobytes():
             return True
         where[self._memory[top:end]] = places[len(ids) :]
         return False
 
-    def _note_runs(self, runs: list[slice], ids: Pages, at: int) -> bool:
-        """Look at the runs of neighbours in `ids`, and note them, as memory, not page by page."""
+    def _note_runs(self, runs: list[slice], at: int) -> bool:
+        """Look at runs of neighbours, and note them, as memory, not page by page."""
         reached = 0
         for run in sorted(runs, key=lambda run: run.start):
             if not reached <= run.start < run.stop <= self.size:  # foreign, or it meets the run before it
@@ -153,7 +156,6 @@ class FreeListPool:
             if self._any_stands(np.arange(run.start, run.stop, dtype=np.int32), self._where[run]):
                 return False
             reached = run.stop
-        self._memory[at : self._at] = ids
         for run in runs:
             self._where[run] = np.arange(at, at := at + run.stop - run.start, dtype=np.int32)
         return True

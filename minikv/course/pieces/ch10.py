@@ -1,0 +1,215 @@
+"""The pieces of chapter 10: the chain of keys, the longest hit, giving blocks back, and the seed of a tenant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.observe import MOST, told
+from minikv.course.pieces.piece import Cost, Piece, Shot
+from minikv.course.pieces.sections import World
+
+_TOKENS = st.lists(st.integers(0, 2), max_size=13)
+_KEYS = st.lists(st.integers(0, 5), max_size=6)
+_LETTERS = st.text("a,:|/= None12'\\", max_size=4)
+_PAIR = st.tuples(st.none() | _LETTERS, st.none() | _LETTERS)
+_REQUEST = st.lists(st.tuples(st.integers(1, 2), st.booleans()), max_size=5)
+
+
+def short(keys: Any) -> Any:
+    """Keys in a form that can be read: the first of their 64 hexadecimal digits.
+
+    >>> short([bytes(32)]), short(None)
+    (['00000000'], 'no list: None')
+    """
+    if not isinstance(keys, (list, tuple)):
+        return f"no list: {keys!r:.60}"
+    return [key.hex()[:8] if isinstance(key, bytes) else f"no bytes: {key!r:.60}" for key in keys]
+
+
+def play_block_keys(world: World, case: Any) -> Iterator[Shot]:
+    """The keys of a prompt, with blocks of `size` tokens behind `seed`."""
+    tokens, size, seed = list(case[0]), case[1], case[2]
+    keys = world["block_keys"](tokens, size, seed, world["sha_key"])
+    listed = list(keys) if isinstance(keys, (list, tuple)) else []
+    seen = {
+        "how many keys": len(listed), "the keys": short(keys), "the caller's tokens, which must not change": tokens,
+    }  # fmt: skip
+    yield Shot(f"the keys of {told(case[0])} in blocks of {size}, with the seed {seed!r}", seen)
+    weak = world["block_keys"](tokens, size, 0, lambda parent, block: (parent, tuple(block)))
+    yield Shot("the same with the seed 0 and key_of=lambda parent, block: (parent, block)", {"the keys": weak})
+
+
+def play_longest_hit(world: World, case: Any) -> Iterator[Shot]:
+    """A table with some keys; the key k belongs to the block of page k."""
+    cached, keys = case
+    table = {key: world["PoolBlock"](key) for key in cached}
+    given = list(keys)
+    hits = world["longest_hit"](table, given)
+    seen = {
+        "what is returned": pages(hits), "the keys in the table": sorted(table),
+        "the caller's keys, which must not change": given,
+    }  # fmt: skip
+    yield Shot(f"the keys {given} of a prompt, with {sorted(table)} in the table", seen)
+
+
+def pages(blocks: Any) -> Any:
+    """Blocks by their pages, or what they are instead.
+
+    >>> pages([]), pages(3)
+    ([], 'no list: 3')
+    """
+    if not isinstance(blocks, (list, tuple)):
+        return f"no list: {blocks!r:.60}"
+    return [f"page {block.page}" if hasattr(block, "page") else f"no block: {block!r:.60}" for block in blocks]
+
+
+def play_give_back(world: World, case: Any) -> Iterator[Shot]:
+    """A request with a block for each pair of `case`: how many requests use it, and whether it has a key."""
+    waiting, states, again = case
+    pool = world["BlockPool"](len(states) + waiting)
+    blocks = pool.take(len(states))
+    for block, (users, has_key) in zip(blocks, states):
+        block.users = users
+        if has_key:
+            block.key, pool.table[f"key {block.page}"] = f"key {block.page}", block
+    yield Shot(f"the request's blocks: {in_words(blocks)}", queue_of(pool))
+    for _ in range(1 + again):
+        given = list(blocks)
+        try:
+            world["give_back"](pool, given)
+            raised = "no error"
+        except ValueError:
+            raised = "a ValueError"
+        seen = {
+            "raised": raised, "the blocks": in_words(blocks), **queue_of(pool),
+            "the table": [key for key, _ in sorted(pool.table.items())],
+            "the caller's list, which must not change": pages(given),
+        }  # fmt: skip
+        yield Shot("give them back", seen)
+
+
+def in_words(blocks: Sequence[Any]) -> str:
+    """The blocks of a request, in its order.
+
+    >>> from types import SimpleNamespace as Block
+    >>> in_words([Block(page=4, users=2, key=None)])
+    'page 4 (without a key, users 2)'
+    """
+    states = [f"page {b.page} ({'cached' if b.key is not None else 'without a key'}, users {b.users})" for b in blocks]
+    return ", ".join(states) or "none"
+
+
+def queue_of(pool: Any) -> Mapping[str, Any]:
+    """The queue from the next block to be taken on: those without a key at its front in any order, then the others."""
+    found, block, backward = list[Any](), pool.queue.mark.after, list[int]()
+    while block is not pool.queue.mark and len(found) < MOST:
+        found.append(block)
+        block = block.after
+    block = pool.queue.mark.before
+    while block is not pool.queue.mark and len(backward) < MOST:
+        backward.append(block.page)
+        block = block.before
+    count = next((at for at, block in enumerate(found) if block.key is not None), len(found))
+    return {
+        "at the front, without a key": sorted(block.page for block in found[:count]),
+        "the queue behind that": [block.page for block in found[count:]],
+        "the queue, walked backward, agrees": backward == [block.page for block in found[::-1]],
+    }
+
+
+def play_seed_of(world: World, case: Any) -> Iterator[Shot]:
+    """Some pairs of adapter and salt; pairs that differ need seeds that differ."""
+    seeds = [world["seed_of"](*pair) for pair in case]
+    kinds = sorted({type(seed).__name__ for seed in seeds})
+    for at, pair in enumerate(case):
+        same = [case[i] for i in range(at) if seeds[i] == seeds[at]]
+        seen = {"the type": kinds, "equal to the seed of": same[0] if same else "none before it"}
+        yield Shot(f"seed_of(lora={pair[0]!r}, salt={pair[1]!r})", seen)
+
+
+class _Counting(dict[Any, Any]):
+    """A table that counts how often somebody looks into it."""
+
+    looks = 0
+
+    def __contains__(self, key: Any) -> bool:
+        self.looks += 1
+        return super().__contains__(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """A block, or the default."""
+        self.looks += 1
+        return super().get(key, default)
+
+    def __iter__(self) -> Iterator[Any]:
+        self.looks += len(self)
+        return super().__iter__()
+
+
+def looks(world: World) -> int:
+    """How often the table is looked into for a prompt of a hundred blocks of which the first three are cached."""
+    table = _Counting((key, world["PoolBlock"](key)) for key in [*range(3), *range(200, 300)])
+    world["longest_hit"](table, list(range(100)))
+    return table.looks
+
+
+PIECES = (
+    Piece(
+        id="10.1", name="block_keys", play=play_block_keys,
+        cases=[([1, 2, 3, 4], 2, b""), ([1, 2, 3, 4, 5], 2, b""), ([], 4, b""), ([1, 2, 3], 4, b""),
+               ([7, 7, 7, 7], 2, b""), ([1, 2], 2, b"salt"), ([1, 2, 3], 1, b"")],
+        strategy=st.tuples(_TOKENS, st.integers(1, 4), st.sampled_from([b"", b"salt"])),
+        hints=(
+            "Go through the prompt in steps of `size`, and stop where less than a whole block is left.",
+            "Keep the key that you made last in a variable. At the beginning it is the seed.",
+            "`parent = key_of(parent, tokens[end - size : end])` is the whole step; collect each parent in a list.",
+        ),
+    ),
+    Piece(
+        id="10.2", name="longest_hit", play=play_longest_hit,
+        cases=[([0, 1, 2], [0, 1, 2]), ([0, 1], [0, 1, 2]), ([], [0]), ([0, 2], [0, 1, 2]), ([1, 2], [0, 1, 2]),
+               ([0], []), ([5, 0, 3], [3, 5, 0])],
+        strategy=st.tuples(st.sets(st.integers(0, 5)).map(sorted), _KEYS.map(lambda keys: list(dict.fromkeys(keys)))),
+        hints=(
+            "Go through the keys in order, and look each of them up.",
+            "Stop at the first key that the table does not have, whatever comes behind it.",
+            "Return a list of blocks, those that `table[key]` gives.",
+        ),
+        cost=Cost("looks into the table", looks, 2,
+                  "behind the first miss nothing can be of use: stop there, and never search the table itself"),
+    ),
+    Piece(
+        id="10.3", name="give_back", play=play_give_back,
+        cases=[(1, [(1, True), (1, True), (1, True)], False), (1, [(1, True), (1, True), (1, False)], False),
+               (2, [(2, True), (1, True)], False), (0, [(1, False)], False), (1, [(1, True), (1, False)], True),
+               (1, [], False), (1, [(2, True), (1, True)], True), (0, [(2, False), (1, False), (1, True)], False)],
+        strategy=st.tuples(st.integers(0, 2), _REQUEST, st.booleans()),
+        hints=(
+            "Look at all blocks first: if one of them has no users, raise the ValueError before you change anything.",
+            "Go through the request from its last block to its first. Each has one user less now.",
+            "A block without users goes to the queue: `pool.queue.add_last` if it has a key, `add_first` if it has "
+            "none.",
+        ),
+    ),
+    Piece(
+        id="10.4", name="seed_of", play=play_seed_of,
+        cases=[[("x", None), (None, "x")], [(None, None), ("x", None), ("x", None)], [("ab", "c"), ("a", "bc")],
+               [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")],
+               [("a,b", "c"), ("a", "b,c")], [("a", "b"), ("b", "a")], [("a", "b"), ("a", "c")],
+               [("a', 'b", "c"), ("a", "b', 'c")], [("1", "2"), ("12", "")], [("é", None), (None, None)]],
+        strategy=st.lists(_PAIR, max_size=5),
+        hints=(
+            "Each part needs its domain: an adapter named x is not a salt x, and no adapter is not one named None.",
+            "Whatever you put between the two texts may occur in the texts themselves. So say how long each one is, or "
+            "quote it.",
+            "`repr` of a tuple quotes its texts, tells None from 'None', and keeps the order; `.encode()` makes bytes.",
+        ),
+    ),
+)  # fmt: skip

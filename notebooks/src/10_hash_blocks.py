@@ -1,0 +1,530 @@
+# %% [markdown]
+"""
+# 10 · Can a dictionary replace the tree?
+
+By the end of this chapter you will have written the prefix cache of vLLM in four functions, about thirty lines in all: a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which of them goes next. There is no tree in it. You will also build the attack that its hash has to withstand.
+
+**After this chapter you will be able to** *build* a prefix cache from hashes and a queue, *explain* why a hash must be a chain, and *defend* it against collisions and against a neighbor with a stopwatch.
+
+{{time}} **Needs** chapters 02 to 05. **New words** block hash, collision, salt, side channel.
+
+Here is where we are going. Three prompts come in, in blocks of two tokens. Each box is one block. Step through it, and watch what is evicted at the end.
+"""
+
+# %%
+from minikv import FreeListPool, HashBlockCache, RadixCache, draw, record
+
+cache, pool = HashBlockCache(page_size=2), FreeListPool(8)
+with record(cache, pool) as film:
+    for prompt in ([1, 2, 3, 4, 5, 6], [1, 2, 7, 8], [1, 2, 3, 4]):
+        pages = pool.alloc(len(prompt) // 2)
+        done = cache.insert(prompt, pages)
+        pool.free(pages[: done.prefix_length // 2])
+    pool.free(cache.evict(2))
+film.player()
+
+# %% [markdown]
+"""
+## The problem
+
+Your radix tree of chapters 03 to 05 finds any prefix. Look at what that takes. Each time a prompt ends or leaves the tree in the middle of an edge, an edge is cut, and its locks, its age and its handles have to come out right. We let the help desk of chapter 03 ask two hundred questions and count how often merely *looking up* a prompt changes the shape of the tree.
+"""
+
+# %%
+import json
+
+from minikv import asset
+
+DESK = json.loads(asset("chats.json").read_text("utf-8"))
+SYSTEM = list(DESK["system"].encode())
+questions = [question for chat in DESK["chats"] for question, _ in chat]
+prompts = [
+    SYSTEM + list(f"reader {i}: {questions[i % len(questions)]}".encode())
+    for i in range(200)
+]
+
+# %%
+tree, changed = RadixCache(), 0
+for prompt in prompts:
+    before = len(list(tree.nodes()))
+    tree.match_prefix(prompt)
+    changed += len(list(tree.nodes())) != before
+    tree.insert(prompt, range(tree.total_size, tree.total_size + len(prompt)))
+print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
+
+# %% [markdown]
+"""
+One lookup in ten cut an edge, although a lookup only asks. Several of the bugs that you hunted in chapters 03 to 05 sat in just such a change. And there is a second problem. Ten servers each have a tree of their own. Which of them has the prefix of the next prompt? A node is an object in one process. It has no name that means anything to another.
+
+vLLM does without the tree. {{engines vllm}} Could that be as simple as it sounds?
+
+## Build it
+
+### Step 1: a name for every block
+
+Cut the prompt into **blocks** of a fixed number of tokens: pages, as in chapter 02. A block that is full never changes again, so we can name it once. The name should say which keys and values are in the block. These depend on the block's tokens, and, because attention looks back, on *all tokens in front of it*. So the name must cover the whole prefix.
+
+Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of the name in front of it and of its own tokens. That is the **block hash**, and we call it the block's *key*.
+
+#### 10.1 You write: `block_keys`
+
+Return a list with one key for each whole block of the prompt. `key_of(parent, tokens)` makes a key; the first block's parent is the seed. `sha_key` calls SHA-256, a hash for which nobody can find two inputs with one result.
+"""
+
+
+# %%
+def block_keys(tokens, size, seed, key_of):
+    """A key for each whole block of `tokens`, made from the key in front of it."""
+    raise NotImplementedError  # delete this line; about 5 lines to write
+
+
+block_keys = check("10.1 block_keys", block_keys)
+
+# %%
+for tokens in ([1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 9, 9], [5, 6]):
+    print(tokens, [key.hex()[:6] for key in block_keys(tokens, 2, b"", sha_key)])
+
+# %% [markdown]
+"""
+The first two prompts share two blocks, and two keys. The third prompt has the tokens `5 6` as well, but with nothing in front of them, and so it has another key.
+"""
+
+# %%
+# put your number in place of None, then run the next cell
+guess("10.a", "only the first of 8 tokens differs. How many of 4 keys are equal?", None)
+
+# %%
+a, b = (block_keys([first, *range(7)], 2, b"", sha_key) for first in (1, 9))
+fold("10.a", sum(x == y for x, y in zip(a, b)), draw(cache))
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+None. The first keys differ, so every later key is made from different parents. That is right: token 8 attends to token 1, so its keys and values differ as well. The picture shows the cache of the film. It looks like a tree because each block remembers the one in front of it, but no lookup ever walks there.
+
+</details>
+
+### Step 2: one dictionary
+
+Keep all cached blocks in one dictionary, from key to block. To look a prompt up, make its keys and ask for them in order.
+
+#### 10.2 You write: `longest_hit`
+
+Return the blocks of the first keys, up to the first key that is not in the table. Why stop there, even if a later key is in it? Attention needs *all* tokens in front. Blocks behind a hole are of no use.
+"""
+
+
+# %%
+def longest_hit(table, keys):
+    """The blocks of the first keys, up to the first key that is not in `table`."""
+    raise NotImplementedError  # delete this line; about 6 lines to write
+
+
+longest_hit = check("10.2 longest_hit", longest_hit)
+
+# %% [markdown]
+"""
+### Step 3: one queue
+
+Now the other half: which block goes when room is needed? vLLM puts *all* blocks that nobody uses into one queue, cached or not, and takes the first. So the order of the queue is the order of eviction. A hit may need a block from the middle of the queue. In a `deque` that means a search. In a list that is linked both ways, like your ring of chapter 05, it takes four assignments.
+"""
+
+# %%
+source(PoolBlock, FreeQueue, BlockPool, open_request)
+
+# %% [markdown]
+"""
+When a request ends, its blocks go back to the queue. In which order? Everything that is cached goes to the end, because it was just used. A block without a key, such as the half-full one at the end of a prompt, can never be hit. It goes to the front and is taken first. And among the blocks of one request?
+
+Take three blocks of one prompt, A in front, then B, then C. We put them into the queue in that order, and take *one* block.
+"""
+
+# %%
+guess(
+    "10.b",
+    "A goes in first, then B, then C. One is taken. How many are still hits?",
+    None,
+)
+
+
+# %%
+def hits_after_one_is_taken(order):
+    pool, tokens = BlockPool(3), [1, 2, 3, 4, 5, 6]
+    blocks, _ = open_request(pool, tokens, 2)
+    for block in order(blocks):
+        block.users = 0
+        pool.queue.add_last(block)
+    pool.take(1)
+    return len(longest_hit(pool.table, block_keys(tokens, 2, b"", sha_key)))
+
+
+other = hits_after_one_is_taken(reversed)
+fold("10.b", hits_after_one_is_taken(list), f"the other way around: {other}")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+A is taken, and without A nobody can use B and C. They stay in memory, and no lookup will ever reach them. In the other order C is taken, and A and B are still good. In chapter 05 this was the rule that only a leaf may go. Here no one checks for leaves. The order of the queue has to bring it about.
+
+</details>
+
+#### 10.3 You write: `give_back`
+
+A request is over. Each of its blocks has one user less. A block that has no user left joins the queue: at the front if it has no key, at the end if it has one, and the *last* block of the request before the others. Blocks without a key may stand in any order. If one of the blocks is not in use at all, raise a `ValueError` and change nothing.
+"""
+
+
+# %%
+def give_back(pool, blocks):
+    """A request is over: one user less for its blocks; the unused go to the queue."""
+    raise NotImplementedError  # delete this line; about 9 lines to write
+
+
+give_back = check("10.3 give_back", give_back)
+
+# %%
+pool = BlockPool(6)
+first, _ = open_request(pool, [1, 2, 3, 4, 5], 2)
+pool.give_back(first)
+print("next to be taken:", [block.page for block in pool.queue])
+second, hits = open_request(pool, [1, 2, 3, 4, 7, 8, 9], 2)
+print(f"{hits} hits, in pages", [block.page for block in second])
+draw(pool, cached=[block.page for block in pool.table.values()])
+
+# %% [markdown]
+"""
+Page 2 held the half-full block. It stood at the front of the queue and was the first to be taken. Pages 0 and 1 left the queue from its very end.
+
+### Step 4: whose prompt is it?
+
+Two customers of the same server send prompts. Ben cannot read Anna's prompts. But a hit is fast and a miss is slow, and Ben has a stopwatch. What one learns in this way is called a **side channel**.
+"""
+
+
+# %%
+def is_fast(pool, text, seed=b""):
+    keys = block_keys(list(text.encode()), 4, seed, sha_key)
+    return len(longest_hit(pool.table, keys)) == len(keys)
+
+
+pool = BlockPool(64)
+pool.give_back(open_request(pool, list(b"The PIN is: 7351. Thank you!"), 4)[0])
+guesses = (f"The PIN is: {pin:04}" for pin in range(10_000))
+print("fast:", [text for text in guesses if is_fast(pool, text)])
+
+# %% [markdown]
+"""
+Ten thousand requests, and Ben has read Anna's PIN. (Reported for vLLM as {{engines vllm-17045}}.) The cure is a **salt**: a text that the customer sends along, and that goes into the seed of the chain. Without it, nobody can make a key that hits.
+
+An adapter changes the keys and values too (chapter 03), so it belongs in the seed as well. Careful: both are texts that somebody chooses, and an adapter called X must not pass for the salt X. (It did, in {{engines vllm-44701}}.)
+
+#### 10.4 You write: `seed_of`
+
+Return bytes that no *other* adapter and salt give, whatever is in the two texts. Each of them may be `None`, and that is not the same as an empty text or the text `"None"`. How you do it is up to you.
+"""
+
+
+# %%
+def seed_of(lora, salt):
+    """Bytes that no other adapter and salt give; each of them is a text or None."""
+    raise NotImplementedError  # delete this line; about 2 lines to write
+
+
+seed_of = check("10.4 seed_of", seed_of)
+
+# %%
+anna, ben = seed_of(None, "Anna's secret"), seed_of(None, "Ben's secret")
+pool = BlockPool(64)
+pool.give_back(open_request(pool, list(b"The PIN is: 7351. Thank you!"), 4, anna)[0])
+for name, seed in (("Anna", anna), ("Ben", ben), ("no salt", b"")):
+    print(name, is_fast(pool, "The PIN is: 7351", seed))
+
+# %% [markdown]
+"""
+## The same in `minikv`
+
+`HashBlockCache` is this design behind the contract of chapter 07: `match_prefix`, `insert`, `lock`, `evict`. A namespace takes the place of the seed, and `extra_keys(lora=..., salt=...)` makes one with domains. Nothing is ever split, so nobody has to join anything. On a thousand random prompts it finds the same pages as the radix tree.
+"""
+
+# %%
+import random
+
+chance, page = random.Random(10), 0
+tree, blocks = RadixCache(page_size=4), HashBlockCache(page_size=4)
+for _ in range(1000):
+    tokens = [chance.randrange(2) for _ in range(chance.randrange(1, 40))]
+    pages = range(page, page + len(tokens) // 4)
+    page += len(pages)
+    found = [cache.match_prefix(tokens).pages.tolist() for cache in (tree, blocks)]
+    assert found[0] == found[1]
+    tree.insert(tokens, pages), blocks.insert(tokens, pages)
+print(f"equal in 1000 steps, with {blocks.total_size} tokens in both")
+
+# %% [markdown]
+"""
+Its queue holds the cached blocks alone, since the pool is a part of its own. The order obeys a law that you can check: sort by the last use, and ties go to the block with more hashed tokens in front of its end.
+"""
+
+# %%
+queue = list(blocks.queue())
+law = sorted(queue, key=lambda block: (block.last_used, -block.num_hashed_tokens))
+print("the order is the law:", queue == law)
+print("the next to go ends at token", queue[0].num_hashed_tokens)
+
+# %% [markdown]
+"""
+The law has a pleasant consequence. The end of a prompt goes first, so cached prefixes have no holes. If the key of block 50 is in the dictionary, those of blocks 1 to 49 are too. So we need not ask for every key: a binary search will do. `HashBlockCache` lets SHA-256 read the prompt as one long chain, asks in the middle, and goes on in one half.
+"""
+
+# %%
+guess("10.c", "a hit of 500 blocks: are about 10, 100 or 500 keys looked up?", None)
+
+
+# %%
+from minikv.prefix.block_hash import Sha256
+
+
+class Counting(Sha256):
+    asked = 0
+
+    def key(self, state):
+        Counting.asked += 1
+        return super().key(state)
+
+
+long = HashBlockCache(page_size=16, block_hash=Counting)
+long.insert(range(16_000), range(1000))
+Counting.asked = 0
+long.match_prefix(range(8_000))
+fold("10.c", Counting.asked)
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+The first question is about the first block alone, for most misses end there. Each further one halves what is left, so 1000 blocks would take just one more. Your `longest_hit` asks for every key up to the first miss, and so does vLLM. The tokens still have to be hashed, each about once.
+
+</details>
+
+### When two blocks have one key
+
+A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash` ({{engines vllm-12621}}). Here are two blocks of four tokens, all of them in the vocabulary of Llama 3. To find them, we sorted 16 million half-finished hashes and took two that lay close together; the last token makes up for the rest.
+"""
+
+
+# %%
+def weak_key(parent, tokens):
+    return hash((parent, *tokens))
+
+
+ANNA, BEN = [78157, 24212, 98239, 105274], [13307, 73093, 106177, 5]
+print(block_keys(ANNA, 4, 0, weak_key) == block_keys(BEN, 4, 0, weak_key))
+
+# %% [markdown]
+"""
+Ben's prompt is cached. Now Anna asks, with her own tokens in front and a question behind them.
+"""
+
+# %%
+guess(
+    "10.d", "Anna's first block has Ben's key. How many of her blocks are hits?", None
+)
+
+# %%
+pool = BlockPool(8)
+question = [7, 7, 7, 7, 7]
+pool.give_back(open_request(pool, BEN + question, 4, 0, weak_key)[0])
+pages, hits = open_request(pool, ANNA + question, 4, 0, weak_key)
+fold("10.d", hits, f"she reads pages {[block.page for block in pages[:hits]]}: Ben's")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+Both of her full blocks. The first key is equal, so the chain goes on from an equal parent, and the second is equal as well. One collision poisons everything behind it. Anna gets an answer to a prompt that she never wrote.
+
+</details>
+
+There are three ways to close this. Take a hash for which nobody can build a collision, such as SHA-256. Begin the chain with a secret seed, so that nobody can prepare one. Or compare the tokens of a hit, as nano-vllm does, and as `HashBlockCache` does unless you say `verify=False`. Here is a hash that gives *every* block of one depth the same key:
+"""
+
+# %%
+from minikv.prefix.block_hash import Crc32
+
+
+class Depth(Crc32):
+    def begin(self, seed):
+        return 0
+
+    def after(self, state, pages, page_bytes):
+        return state + len(pages) // page_bytes
+
+
+# %%
+for verify in (False, True):
+    cache = HashBlockCache(page_size=4, block_hash=Depth, verify=verify)
+    cache.insert(BEN + question, [0, 1, 2])
+    print(f"verify={verify}: Anna gets", cache.match_prefix(ANNA + question))
+
+# %% [markdown]
+"""
+## Play
+
+Five prompts, and room for six blocks of two tokens. Step through the film. Before prompts 4 and 5 begin, point at the blocks that will go: which have waited longest, and of those, which one is deepest?
+"""
+
+# %%
+from minikv import CacheManager
+
+manager = CacheManager(6, page_size=2, prefix_cache=HashBlockCache(page_size=2))
+with record(manager) as film:
+    for prompt in ([1, 2, 3, 4, 5, 6], [7, 8, 9, 1], [1, 2, 3, 4, 7, 7], [5, 5, 5, 5]):
+        with manager.request(prompt) as sequence:
+            manager.advance(sequence)
+film.player()
+
+# %% [markdown]
+"""
+## More to try
+
+#### 10.5 Design: how large is a block?
+
+Large blocks mean fewer keys, and fewer tokens that can be shared. Write `hit_tokens(prompts, size)`: how many prompt tokens are hits in all when the prompts come one after the other, nothing is evicted, and at least the last token of each prompt is computed? Then try sizes from 4 to 256 on the prompts of the help desk. Which one would you choose, and what else would you have to know?
+"""
+
+
+# %%
+def hit_tokens(prompts, size):
+    raise NotImplementedError  # delete this line; about 8 lines to write
+
+
+check("10.5 hit_tokens", hit_tokens)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+Keep a set of all prefixes that end at the end of a block. A prefix of the next prompt is a hit if it is in the set, and if it is not the whole prompt.
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def hit_tokens(prompts, size):
+    seen, hits = set(), 0
+    for prompt in prompts:
+        ends = range(size, len(prompt) + 1, size)
+        prefixes = [tuple(prompt[:end]) for end in ends]
+        hits += size * sum(p in seen and len(p) < len(prompt) for p in prefixes)
+        seen.update(prefixes)
+    return hits
+```
+
+</details>
+
+#### 10.6 Bug hunt: a page with an old name
+
+`TinyPool` is right, and `CarelessPool` differs from it in one method. nano-vllm had a bug of this kind, {{engines nano-vllm-163}}. Find a script of requests in which the careless pool reports a hit on a page that holds something else by now.
+"""
+
+# %%
+from minikv.course.exercises.ch10 import CarelessPool, TinyPool
+from minikv.course.exercises.judge import Script
+
+source(TinyPool, CarelessPool)
+
+
+# %%
+def script_that_breaks_it():
+    raise NotImplementedError  # delete this line, and add operations to the next
+    return Script((2,), (("serve", ([1, 2, 3],)),))
+
+
+check("10.6 CarelessPool", script_that_breaks_it)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+A pool of two pages holds one prompt of three tokens. What happens to its key when another prompt takes both pages?
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def script_that_breaks_it():
+    asked = ([1, 2, 3], [4, 5, 6], [1, 2, 3])
+    return Script((2,), tuple(("serve", (tokens,)) for tokens in asked))
+```
+
+</details>
+
+## What it cost
+
+A tree keeps one node where prompts end or part. A dictionary keeps one entry for every block, with a key of 32 bytes, whatever the prompts look like. Here are both on the help desk's prompts.
+"""
+
+# %%
+print("page   tree: nodes   blocks   bytes of keys a token   tokens cached")
+for size in (4, 16, 64):
+    tree, blocks, page = RadixCache(size), HashBlockCache(size), 0
+    for prompt in prompts:
+        pages = range(page, page + len(prompt) // size)
+        page += len(pages)
+        tree.insert(prompt, pages), blocks.insert(prompt, pages)
+    nodes, entries = (len(list(cache.nodes())) for cache in (tree, blocks))
+    print(f"{size:4} {nodes:13} {entries:8} {32 / size:23} {blocks.total_size:15}")
+
+# %% [markdown]
+"""
+With pages of 4 the dictionary has many times as many entries as the tree has nodes. With pages of 64 it is about even, but less is shared. The next cell measures the time of a lookup on the machine that runs it; its output is not stored.
+"""
+
+# %% tags=["nbval-ignore-output", "measured"]
+from timeit import timeit
+
+for size in (4, 16, 64):
+    for make in (RadixCache, HashBlockCache):
+        cache = make(size)
+        cache.insert(range(16_000), range(16_000 // size))
+        seconds = timeit(lambda: cache.match_prefix(range(16_000)), number=20) / 20
+        each = seconds * 1e9 / 16_000
+        print(f"pages of {size:3} {make.__name__:15} {each:6.1f} ns a token")
+
+
+# %% [markdown]
+"""
+And one invariant is at risk now that nobody checks: that the blocks in front of a cached block are cached too. The tree could not break it, because a child hangs on its parent. Here it rests on the order in which blocks are given back, and on every user of the queue keeping to it. In vLLM that order is the business of another class, which {{engines vllm-reverse}}.
+
+## In real engines
+
+{{engines 10}}
+
+vLLM {{engines vllm-last-token}}, which is the caller's `limit=` here, and it {{engines vllm-salt}}. Not everything that is written in a source is so. A docstring in vLLM {{engines vllm-lru-claim}}; there is no such cache, and each turn of a conversation is hashed from its beginning. Another says that {{engines vllm-no-objects}} when blocks move in the queue. That is true: the links are two fields of every block, and they cost memory even while a block is in use.
+
+## Recap
+
+A block's key is a hash of its tokens and of the key in front, so one dictionary finds any prefix and the key means the same on every machine. The queue of unused blocks is the order of eviction, and it stays right only if the end of a prompt is given back first. A key that can be forged, or that everybody can make, gives away keys and values, or at least who has asked before: so the hash must be strong, and the seed must say whose it is.
+
+**Check yourself**
+
+1. Two prompts differ in their first token only. With blocks of 16, how many keys do they share?
+2. Why does a block without a key go to the front of the queue?
+3. A salt goes into the first block's key alone. Why does that protect the others?
+4. From chapter 04: a request looks for room before it locks what it has matched. What can happen?
+
+<details><summary>Answers</summary>
+
+1. None: every key is made from the one in front.
+2. It can never be hit, so nothing is lost when it is taken.
+3. Each key is made from its parent's, so the salt is in all of them.
+4. The room may be found in the match itself, which is then evicted.
+
+</details>
+
+**Read on**: [vLLM's prefix caching design](https://docs.vllm.ai/en/latest/design/prefix_caching.html) · [CVE-2025-25183](https://github.com/vllm-project/vllm/security/advisories/GHSA-rm76-4mrf-v9r8)
+"""
