@@ -60,17 +60,7 @@ class Roots(Generic[RootT]):
         Where hashes raise, or two names that are needed have become equal, the empty root stays until that has changed:
         better than to lose another one.
         """
-        if root.namespace is None:
-            return
-        with suppress(Exception):
-            if self._roots.get(root.namespace) is root:
-                del self._roots[root.namespace]
-                return
-        with suppress(Exception):
-            needed = [(name, other) for name, other in self._roots.items() if name is None or not other.is_empty]
-            others = dict(needed)
-            if len(others) == len(needed):
-                self._roots = others
+        self._roots = without_root(self._roots, root)
 
     def leads_to(self, namespace: Hashable, root: Any) -> bool:
         """Whether `root` is found by its namespace: not if that has another hash now, or one that raises."""
@@ -78,3 +68,28 @@ class Roots(Generic[RootT]):
             return self._roots.get(namespace) is root
         except Exception:
             return False
+
+
+def without_root(roots: dict[Hashable, RootT], root: RootT) -> dict[Hashable, RootT]:
+    """`roots` less one that is empty now, even if the hash of its namespace has changed; the default one stays.
+
+    Where hashes raise, or two names that are needed have become equal, the empty root stays until that has changed:
+    better than to lose another one.
+
+    >>> from types import SimpleNamespace as Root
+    >>> roots = {None: Root(namespace=None, is_empty=True), "lora": Root(namespace="lora", is_empty=True)}
+    >>> list(without_root(roots, roots["lora"]))
+    [None]
+    """
+    if root.namespace is None:
+        return roots
+    with suppress(Exception):
+        if roots.get(root.namespace) is root:
+            del roots[root.namespace]
+            return roots
+    with suppress(Exception):
+        needed = [(name, other) for name, other in roots.items() if name is None or not other.is_empty]
+        others = dict(needed)
+        if len(others) == len(needed):
+            return others
+    return roots

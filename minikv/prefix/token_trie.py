@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,12 +29,11 @@ from minikv.prefix.contract import (
     Match,
     PagesLike,
     page_bytes,
-    require_hashable,
     require_limit,
 )
 from minikv.prefix.eviction import LeastRecentlyUsed
+from minikv.prefix.namespaces import Roots
 from minikv.prefix.receipts import Receipts, told
-from minikv.prefix.roots import forget_root
 from minikv.tokens import TOKEN_BYTES, TokensLike, pack
 
 TrieKey = int | tuple[int, ...]  # a token, or the tokens of a page
@@ -90,6 +88,14 @@ class TrieRoot(TrieNode):
         super().__init__(0, (), -1, None, 0)
         self.namespace = namespace
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is cached in this namespace."""
+        return not self.children
+
+
+_NOTHING = TrieRoot(None)  # where an empty match ends; nothing is ever hung on it
+
 
 class TokenTrie:
     """A prefix cache in a trie of tokens; keeps all rules of `PrefixCache` but 14: it has no edges to join.
@@ -119,7 +125,7 @@ class TokenTrie:
         self._evictable = self._protected = self._clock = 0  # sizes in pages
         self._ring = LeastRecentlyUsed()
         self._next_id = 1
-        self._roots: dict[Hashable, TrieRoot] = {None: TrieRoot(None)}
+        self._roots = Roots(TrieRoot(None))
 
     # -- looking at it ----------------------------------------------------------------------------------------------
 
@@ -141,11 +147,11 @@ class TokenTrie:
     @property
     def roots(self) -> Mapping[Hashable, TrieNode]:
         """The root of every namespace that holds something, and the default one; read only."""
-        return MappingProxyType(self._roots)
+        return self._roots.by_name
 
     def nodes(self) -> Iterator[TrieNode]:
         """Every node but the roots, parents before children."""
-        stack = [child for root in self._roots.values() for child in root.children.values()][::-1]
+        stack = [child for root in self.roots.values() for child in root.children.values()][::-1]
         while stack:
             node = stack.pop()
             yield node
@@ -183,7 +189,7 @@ class TokenTrie:
         keys = self._keys(tokens, limit)
         path = _walk(self._root_of(namespace), keys)[::-1]
         self._use(path)
-        end = path[0] if path else self._roots[None]
+        end = path[0] if path else _NOTHING
         numbers = array("i", [node.page for node in reversed(path)])
         return Match(self._receipts.epoch, end, end.end, namespace, None, (numbers.tobytes(),)), path
 
@@ -196,8 +202,7 @@ class TokenTrie:
 
     def _root_of(self, namespace: Hashable) -> TrieRoot:
         """Where to begin; a namespace that holds nothing has a root that is not kept."""
-        require_hashable(namespace)
-        return self._roots.get(namespace) or TrieRoot(namespace)
+        return self._roots.find(namespace) or TrieRoot(namespace)
 
     def _use(self, path: list[TrieNode]) -> None:
         self._clock += 1
@@ -226,7 +231,7 @@ class TokenTrie:
         new = array("i", page_bytes(pages, len(packed), self.page_size, skip))
         found = _walk(top, keys[skip:])
         there = skip + len(found)
-        path = [*found, *self._grow(found[-1] if found else top, keys[there:], new[len(found) :], namespace)][::-1]
+        path = [*found, *self._grow(found[-1] if found else top, keys[there:], new[len(found) :])][::-1]
         self._use(path)
         self._ring.touch(_unlocked(path))
         end = path[0] if path else top
@@ -234,12 +239,12 @@ class TokenTrie:
             self._receipts.epoch, end, len(keys) * self.page_size, namespace, prefix_length=there * self.page_size
         )
 
-    def _grow(self, node: TrieNode, keys: list[TrieKey], pages: array[int], namespace: Hashable) -> list[TrieNode]:
+    def _grow(self, node: TrieNode, keys: list[TrieKey], pages: array[int]) -> list[TrieNode]:
         """Add a node below `node` for each of `keys`; they stand in the ring, in no order yet."""
         if not keys:
             return []
         if isinstance(node, TrieRoot):
-            self._roots[namespace] = node
+            self._roots.add(node)
         made = []
         for key, page in zip(keys, pages):
             child = TrieNode(self._next_id, key, page, node, node.end + self.page_size)
@@ -328,7 +333,7 @@ class TokenTrie:
         del parent.children[leaf.key]
         leaf.ref_count = _GONE
         if not parent.children and isinstance(parent, TrieRoot):
-            self._roots = forget_root(self._roots, parent)
+            self._roots.drop(parent)
 
     # -- the rest ---------------------------------------------------------------------------------------------------
 
