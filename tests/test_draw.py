@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from html import unescape
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -26,6 +27,7 @@ from minikv import (
     Picture,
     QueuePool,
     RadixCache,
+    SlidingWindowCache,
     beside,
     draw,
     play,
@@ -588,3 +590,22 @@ def test_a_mark_that_is_a_deep_list_is_one_clear_error():
         draw(FreeListPool(2), new=deep)
     with pytest.raises(TypeError, match=r"evicted has 1\.5: expected the numbers"):
         draw(FreeListPool(2), evicted=[1.5])
+
+
+def test_a_node_says_what_its_note_says():
+    cache = SlidingWindowCache(window=2)
+    cache.insert([1, 2, 3, 4, 5], range(5), window_start=3)
+    cache.insert([1, 2, 9, 9], [0, 1, 8, 9], window_start=2)
+    assert str(draw(cache)).splitlines() == [
+        "root",
+        "└─ [1 2] · slots 0-1 · no window",
+        "   ├─ [3 4 5] · slots 2-4 · window: the last 2",
+        "   └─ [9 9] · slots 8-9",
+    ]
+
+
+@pytest.mark.parametrize("note", [None, 7, "a\nb\x00" + "x" * 10**6])
+def test_any_note_of_a_learners_node_is_drawn(note):
+    root = SimpleNamespace(children=[SimpleNamespace(tokens=[1], children=[], note=note)])
+    assert len(str(draw(root)).splitlines()) == 2
+    assert len(str(draw(root))) < 100

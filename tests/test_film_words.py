@@ -19,6 +19,7 @@ from minikv import (
     QueuePool,
     RadixCache,
     Scheduler,
+    SlidingWindowCache,
     record,
 )
 from minikv.course.film.changes import Changes
@@ -130,3 +131,14 @@ def test_films_say_what_the_golden_file_says():
 
 if __name__ == "__main__":
     GOLDEN.write_text(told(), "utf-8")
+
+
+def test_windows_that_go_alone_leave_every_token_in_the_tree():
+    cache = SlidingWindowCache(window=1)
+    with record(cache) as film:
+        cache.insert([1, 2, 3], range(3))
+        cache.evict(0, window_tokens=2)
+        cache.evict(0, 1)
+    assert [str(line) for line in str(film).splitlines()[-2:]] == [
+        "2. evict 0 2: no token left the tree", "3. evict 0 1: 3 tokens left the tree, slots 0-2"
+    ]  # fmt: skip

@@ -40,6 +40,18 @@ class WindowNode(HashedNode):
         """Whether the windowed layers have nothing left of this edge."""
         return self.window.live_from >= self.end
 
+    @property
+    def note(self) -> str:
+        """What a picture says about the edge: nothing as long as its whole window is there.
+
+        >>> from minikv import SlidingWindowCache
+        >>> cache = SlidingWindowCache(window=2)
+        >>> cache.insert([1, 2, 3, 4], range(4), window_start=2).node.note
+        'window: the last 2'
+        """
+        live = self.end - self.window.live_from
+        return "" if live == self.end - self.start else f"window: the last {live}" if live > 0 else "no window"
+
 
 class WindowState:
     """What one node keeps for the windowed layers; positions are depths in tokens.

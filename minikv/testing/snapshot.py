@@ -1,7 +1,8 @@
 """What a picture of a tree is made from: a plain copy of its nodes, taken once.
 
 Works on anything that looks like a tree of prefixes: a node needs `children` (a dict or a sequence), and may have
-`tokens`, `slots` (or `slot`) and `ref_count` (or `locks`). So a learner's own nodes are drawn as ours are.
+`tokens`, `slots` (or `slot`), `ref_count` (or `locks`) and a `note` of its own, a few words. So a learner's own nodes
+are drawn as ours are.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ class NodeView:
     name: str = ""
     last_used: int | None = None
     more: int = 0
+    note: str = ""
 
     @property
     def notes(self) -> list[str]:
-        """The lines below the tokens: slots, locks, marks; what the picture and the text twin both say."""
+        """The lines below the tokens: slots, its note, locks, marks; what the picture and the text twin both say."""
         held = [f"slot{'s' if len(self.slots) > 1 else ''} {ranges(self.slots)}"] if self.slots else []
         notes = [" · ".join([self.name, *held])] if self.name else held
+        if self.note:
+            notes.append(self.note)
         if self.ref_count or "locked" in self.marks:
             notes.append(f"locked ×{self.ref_count}" if self.ref_count else "locked")
         return notes + [mark for mark in self.marks if mark != "locked"]
@@ -109,7 +113,11 @@ def _view(node: Any, key: Any, parent: int | None, label: Any, marks: list[str])
     locks = locks if isinstance(locks, int) and parent is not None else 0
     used = getattr(node, "last_used", None)
     used = used if isinstance(used, int) and parent is not None else None
-    return NodeView(text, parent, tokens, plain(slots), locks, marks, getattr(node, "id", None), last_used=used)
+    note = getattr(node, "note", "")
+    note = cut(legible(note), MOST_LETTERS) if isinstance(note, str) else ""
+    return NodeView(
+        text, parent, tokens, plain(slots), locks, marks, getattr(node, "id", None), last_used=used, note=note
+    )
 
 
 def label_of(tokens: list[Any], label: Callable[[list[Any]], str] | None = None) -> str:

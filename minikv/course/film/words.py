@@ -125,6 +125,8 @@ def _evict(call: Call, state: State, unit: str) -> str:
     if isinstance(pages, int):  # a learner's evict may count
         return f"{_count(pages)} left the tree"
     pages, size = plain(pages), getattr(call.thing, "page_size", 1)
+    if not pages and call.arguments.get("window_tokens"):
+        return "no token left the tree"
     if not pages:
         return "nothing can leave the tree" if wanted else "nothing was asked for"
     left = f"{_count(len(pages) * size)} left the tree, {_many(pages, 'page' if size > 1 else 'slot')}"

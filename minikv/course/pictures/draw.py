@@ -39,7 +39,7 @@ def draw(
     marked by themselves. In a pool, a page table or a store they take page or slot numbers, and so do `cached` and
     `owners` (`{"Anna": pages}`), which say whose the pages of a pool are. `label` turns the tokens of a node into what
     is written on it. Of a large tree, `depth` levels are drawn, and of each node's children the `top` largest. Your
-    own nodes need `children`, and may have `tokens`, `slots` and `ref_count` (or `locks`).
+    own nodes need `children`, and may have `tokens`, `slots`, `ref_count` (or `locks`), and words in `note`.
 
     A manager, an engine, or several things at once are drawn whole, without marks: tree, pool, and what runs. Raises
     `TypeError` for what is none of these.
