@@ -1,0 +1,355 @@
+"""The bugs of vLLM's block pool, and of nano-vllm after it: tests that pass on ours and fail on what they do.
+
+V1 to V8 are those of the first version, by the numbers under which they were found; the others have their threads. Not
+here, for what they broke is not: the offsets of images (vllm#11646), EAGLE's last block (vllm#32802), groups of layers
+(vllm#48489) and sparse retention (vllm#57610).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import pytest
+
+from minikv import CacheManager, HashBlockCache, QueuePool
+from minikv.course.pieces.piece import find_piece
+from minikv.course.pieces.trial import reference_world
+from minikv.prefix.block import Block
+from minikv.prefix.block_hash import PythonHash, extra_keys
+from minikv.prefix.block_queue import BlockQueue
+
+# -- the queue --------------------------------------------------------------------------------------------------------
+
+
+class SeedQueue:
+    """vLLM's first queue of free blocks, over numbers: whatever it is told, it believes."""
+
+    def __init__(self, size):
+        self.size, self.num_free = size, size
+        self.before, self.after = {i: i - 1 for i in range(size)}, {i: i + 1 for i in range(size)}
+        self.head, self.tail = range(size)[0], size - 1
+        self.before[self.head] = self.after[self.tail] = None
+
+    def occupy(self, page):
+        before, after = self.before[page], self.after[page]
+        if before is not None:
+            self.after[before] = after
+        if after is not None:
+            self.before[after] = before
+        self.head, self.tail = after if page == self.head else self.head, before if page == self.tail else self.tail
+        self.before[page] = self.after[page] = None
+        self.num_free -= 1
+
+    def alloc(self, count):
+        taken = []
+        for _ in range(count):
+            taken.append(self.head)
+            self.occupy(self.head)
+        return taken
+
+    def free(self, pages):
+        for page in pages:
+            self.after[self.tail], self.before[page], self.after[page] = page, self.tail, None
+            self.tail = page
+            self.num_free += 1
+
+    def __iter__(self):
+        page = self.head
+        while page is not None:
+            yield page
+            page = self.after[page]
+
+
+class EmptySeedQueue(SeedQueue):
+    def __init__(self):
+        super().__init__(0)
+
+
+def a_queue_may_be_empty(make):
+    """V1: the queue of no blocks is an IndexError."""
+    try:
+        assert list(make()) == []
+    except IndexError:
+        pytest.fail("an IndexError")
+
+
+def what_is_free_cannot_be_freed_again(make):
+    """V2: a block that is appended twice bends the links, and others are lost."""
+    pool = make(3)
+    with pytest.raises(ValueError, match="page 0"):
+        pool.free([0])
+    assert [*pool] == [0, 1, 2]
+
+
+def what_is_in_use_cannot_be_taken_out(make):
+    """V3: removing a block that is not in the queue counts it off all the same."""
+    pool = make(3)
+    pool.occupy(1)
+    with pytest.raises(ValueError, match="page 1"):
+        pool.occupy(1)
+    assert pool.num_free == len([*pool]) == 2
+
+
+# -- the block --------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class SeedBlock:
+    """vLLM's first block: a dataclass, and its neighbors are among its fields."""
+
+    block_id: int
+    block_hash: object = None
+    older: object = None
+    newer: object = None
+
+    def reset(self):
+        self.block_hash = None
+
+
+def ours_block(number, key=None):
+    return Block(number, key, b"", number, None, 0, 0)
+
+
+def equal_blocks_are_two_blocks(make):
+    """V3c: two blocks with equal fields are equal, so removing the one empties the list of the other."""
+    one, other = make(0), make(0)
+    assert one != other
+    assert len({one, other} if one.__hash__ else ()) == 2
+
+
+def a_block_in_a_long_queue_can_be_shown(make):
+    """V4: the repr of a block shows its neighbor, which shows its neighbor, until Python gives up (vllm#14081)."""
+    blocks = [make(i) for i in range(2000)]
+    for older, newer in itertools.pairwise(blocks):
+        older.newer, newer.older = newer, older
+    try:
+        assert len(repr(blocks[0])) < 200
+    except RecursionError:
+        pytest.fail("a RecursionError")
+
+
+def evicted():
+    cache = HashBlockCache()
+    block = cache.insert([1, 2, 3], [0, 1, 2]).node
+    cache.evict(1)
+    return block
+
+
+def reset_in_a_queue():
+    block = SeedBlock(0, 7, SeedBlock(1), SeedBlock(2))
+    block.reset()
+    return block
+
+
+def what_is_gone_links_to_nothing(make):
+    """V8: `reset` forgets the hash and keeps the links."""
+    block = make()
+    assert (block.older, block.newer) == (None, None)
+
+
+# -- the hash ---------------------------------------------------------------------------------------------------------
+
+# Two blocks of four tokens, and what a chain of Python's hash begins with; see the collision in test_block_hash.py.
+FORGED, CACHED = [78157, 24212, 98239, 105274], [13307, 73093, 106177, 5]
+
+
+class Unseeded(PythonHash):
+    """Each chain begins with the same number, as `hash(None)` is from Python 3.12 on (vllm#12621)."""
+
+    def begin(self, seed):
+        return 0
+
+
+class BelievesTheHash(HashBlockCache):
+    def __init__(self, page_size=4, seed=b""):
+        super().__init__(page_size, Unseeded, seed, verify=False)
+
+
+def a_collision_serves_nobody_elses_pages(make):
+    """V5d: two blocks of valid tokens with one hash were found in half a minute."""
+    cache = make(4)
+    cache.insert(CACHED, [66])
+    assert cache.match_prefix(FORGED).length == 0
+
+
+def what_was_prepared_elsewhere_hits_nothing(make):
+    """vllm#12621, CVE-2025-25183: the hash was the same in all processes, so a collision could be prepared."""
+    keys = []
+    for seed in ("this server", "another"):
+        cache = make(4, seed=seed)
+        keys.append(cache.insert(CACHED, [66]).node.key)
+    assert keys[0] != keys[1]
+
+
+class ForgetsTheNamespace(HashBlockCache):
+    """The extra keys are not part of the identity of a block."""
+
+    def __init__(self):
+        super().__init__(verify=False)
+
+    def _root_for(self, root_id, namespace):
+        root = super()._root_for(root_id, None)
+        root.namespace = namespace
+        return root
+
+
+def two_images_with_one_text_share_nothing(make):
+    """vllm#12603: extra keys were left out of what tells two blocks apart."""
+    cache, prompt = make(), [9, 9, 9, 4]
+    cache.insert(prompt, range(4), namespace=extra_keys(image="a cat"))
+    cache.insert([1], [7], namespace=extra_keys(image="a dog"))
+    assert cache.match_prefix(prompt, namespace=extra_keys(image="a dog")).length == 0
+
+
+def bare_keys(lora=None, salt=None):
+    return tuple(text for text in (lora, salt) if text is not None)
+
+
+def an_adapter_is_no_salt(keys):
+    """vllm#44701: the name of an adapter and a salt were bare texts in one tuple."""
+    assert keys(lora="x") != keys(salt="x")
+
+
+class WithoutSalts(HashBlockCache):
+    def match_prefix(self, tokens, *, limit=None, namespace=None):
+        return super().match_prefix(tokens, limit=limit)
+
+    def insert(self, tokens, pages, *, namespace=None, start=None):
+        return super().insert(tokens, pages, start=start)
+
+
+def a_stopwatch_tells_a_stranger_nothing(make):
+    """vllm#17045, CVE-2025-46570: a hit is fast, so it says who else has sent this prompt."""
+    cache, pin = make(), list(b"the pin is 7351")
+    cache.insert(pin, range(len(pin)), namespace=extra_keys(salt="Anna"))
+    tries = [list(f"the pin is {number}".encode()) for number in (1234, 7351)]
+    assert [cache.match_prefix(each, namespace=extra_keys(salt="Ben")).length for each in tries] == [0, 0]
+
+
+# -- the pool ---------------------------------------------------------------------------------------------------------
+
+
+def pool_with(give_back):
+    """The block pool of chapter 10, with this way to give blocks back, and the rest of the chapter."""
+    world = reference_world(find_piece("10.3"))
+    world["give_back"] = give_back or world["give_back"]
+    return world
+
+
+def all_to_the_end(pool, blocks):
+    """vLLM before #42656: a block without a hash waits like the others, and pushes them out."""
+    for block in reversed(blocks):
+        block.users -= 1
+        pool.queue.add_last(block)
+
+
+def head_first(pool, blocks):
+    """Without `reversed`: the beginning of a prompt goes before its end."""
+    for block in blocks:
+        block.users -= 1
+        pool.queue.add_last(block)
+
+
+def counts_below_zero(pool, blocks):
+    """vLLM's count of users: a block that is freed twice counts -1, and is never handed out again."""
+    for block in reversed(blocks):
+        block.users -= 1
+        if not block.users:
+            pool.queue.add_last(block)
+
+
+def hits_of(world, pool, tokens):
+    return len(world["longest_hit"](pool.table, world["block_keys"](tokens, 2, b"", world["sha_key"])))
+
+
+def what_can_never_hit_pushes_nothing_out(give_back):
+    """vllm#42656: half-full blocks, of which every request leaves one, drove out what was cached."""
+    world = pool_with(give_back)
+    pool = world["BlockPool"](4)
+    pool.give_back(world["open_request"](pool, [1, 2, 3, 4], 2)[0])
+    for token in range(8):
+        pool.give_back(world["open_request"](pool, [token], 2)[0])
+    assert hits_of(world, pool, [1, 2, 3, 4]) == 2
+
+
+def the_end_of_a_prompt_goes_first(give_back):
+    """Freed head first, a chain dies with the first block that is taken."""
+    world = pool_with(give_back)
+    pool = world["BlockPool"](3)
+    pool.give_back(world["open_request"](pool, [1, 2, 3, 4, 5, 6], 2)[0])
+    pool.take(1)
+    assert hits_of(world, pool, [1, 2, 3, 4, 5, 6]) == 2
+
+
+def a_block_is_given_back_once(give_back):
+    """A second free counts to -1 in silence."""
+    world = pool_with(give_back)
+    pool = world["BlockPool"](2)
+    blocks, _ = world["open_request"](pool, [1, 2], 2)
+    pool.give_back(blocks)
+    with pytest.raises(ValueError, match="block 0 is not in use"):
+        pool.give_back(blocks)
+    assert len(list(pool.queue)) == 2
+
+
+class KeepsOldNames(HashBlockCache):
+    def _forget(self, block):
+        index = dict(self._index)
+        super()._forget(block)
+        self._index.update(index)
+        block.parent, block.ref_count, block.older, block.newer = self.roots[None], 0, block, block
+
+
+def a_page_loses_its_old_name(make):
+    """nano-vllm#163: a block that was reused kept its old hash in the dictionary."""
+    cache = make()
+    cache.insert([1], [5])
+    cache.insert([2], [int(page) for page in cache.evict(1)])
+    assert cache.match_prefix([1]).length == 0
+
+
+class MatchesTheWholePrompt(CacheManager):
+    def start(self, tokens, **options):
+        return super().start(tokens, **{**options, "limit": len(tokens)})
+
+
+def one_token_is_left_to_compute(make):
+    """nano-vllm#144: with all blocks hit there was no token left, and no logits."""
+    manager = make(8, page_size=2, prefix_cache=HashBlockCache(2))
+    for _ in range(2):
+        with manager.request([1, 2, 3, 4]) as sequence:
+            assert len(sequence.to_compute) > 0
+            manager.advance(sequence)
+
+
+MUSEUM = {
+    a_queue_may_be_empty: (BlockQueue, EmptySeedQueue),
+    what_is_free_cannot_be_freed_again: (QueuePool, SeedQueue),
+    what_is_in_use_cannot_be_taken_out: (QueuePool, SeedQueue),
+    equal_blocks_are_two_blocks: (ours_block, SeedBlock),
+    a_block_in_a_long_queue_can_be_shown: (ours_block, SeedBlock),
+    what_is_gone_links_to_nothing: (evicted, reset_in_a_queue),
+    a_collision_serves_nobody_elses_pages: (HashBlockCache, BelievesTheHash),
+    what_was_prepared_elsewhere_hits_nothing: (HashBlockCache, BelievesTheHash),
+    two_images_with_one_text_share_nothing: (HashBlockCache, ForgetsTheNamespace),
+    an_adapter_is_no_salt: (extra_keys, bare_keys),
+    a_stopwatch_tells_a_stranger_nothing: (HashBlockCache, WithoutSalts),
+    what_can_never_hit_pushes_nothing_out: (None, all_to_the_end),
+    the_end_of_a_prompt_goes_first: (None, head_first),
+    a_block_is_given_back_once: (None, counts_below_zero),
+    a_page_loses_its_old_name: (HashBlockCache, KeepsOldNames),
+    one_token_is_left_to_compute: (CacheManager, MatchesTheWholePrompt),
+}
+
+
+@pytest.mark.parametrize("law", MUSEUM, ids=lambda law: law.__name__)
+def test_ours_holds(law):
+    law(MUSEUM[law][0])
+
+
+@pytest.mark.parametrize("law", MUSEUM, ids=lambda law: law.__name__)
+def test_the_original_does_not(law):
+    """By what the law says; never because the re-creation does not run."""
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        law(MUSEUM[law][1])
