@@ -49,6 +49,45 @@ class TakesAPageTooMuch(CacheManager):
             self.pool.alloc(1)
 
 
+class KeepsThePagesOfADraft(CacheManager):
+    """Rule 10: the tokens that were guessed wrong go, and their pages stay."""
+
+    def truncate(self, sequence, length):
+        pages = sequence._num_pages
+        super().truncate(sequence, length)
+        self.pool.alloc(pages - sequence._num_pages)
+
+
+class GivesBackHalfAPage(CacheManager):
+    """Rule 10: the page in which the draft begins goes back, with the tokens before it."""
+
+    def truncate(self, sequence, length):
+        super().truncate(sequence, length)
+        if length % self.page_size:
+            self.pool.free(sequence.pages[-1:])
+
+
+class PublishesADraft(CacheManager):
+    """Rule 6: what was computed for a draft counts as computed for what comes in its place."""
+
+    def truncate(self, sequence, length):
+        computed = sequence.computed
+        super().truncate(sequence, length)
+        self.drafted = {**getattr(self, "drafted", {}), sequence.number: computed}
+
+    def extend(self, sequence, tokens):
+        super().extend(sequence, tokens)
+        computed = getattr(self, "drafted", {}).pop(sequence.number, 0)
+        sequence.computed = max(sequence.computed, min(computed, sequence.length))
+
+
+class TruncatesWhatIsCached(CacheManager):
+    """Rule 12: a length that is in the cache's part is accepted, and nothing happens."""
+
+    def truncate(self, sequence, length):
+        super().truncate(sequence, max(length, sequence.shared, 1))
+
+
 class SharesNamespaces(CacheManager):
     """Rule 11: two adapters share keys and values."""
 
@@ -66,4 +105,5 @@ class TakesNoTokens(CacheManager):
 CARELESS_MANAGERS = {
     GivesAPageTwice: 1, ReadsBackwards: 2, UsesTheLastToken: 3, PublishesOnAbort: 8, TakesAPageTooMuch: 10,
     SharesNamespaces: 11, TakesNoTokens: 12,
+    KeepsThePagesOfADraft: 10, GivesBackHalfAPage: 10, PublishesADraft: 6, TruncatesWhatIsCached: 12,
 }  # fmt: skip

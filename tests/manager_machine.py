@@ -185,6 +185,20 @@ class ManagerAgainstModel(RuleBasedStateMachine):
             twin.tokens, twin.row = [*twin.tokens, *more], twin.row + pages
 
     @precondition(lambda self: self.twins)
+    @rule(pick=PICK, less=st.integers(-1, 6))
+    def truncate(self, pick, less):
+        """A draft was wrong: its tokens go, computed or not, but nothing that the cache has."""
+        sequence, twin = self.running(pick)
+        length = len(twin.tokens) - less
+        if less < 0 or length < max(1, twin.shared):
+            with pytest.raises(ValueError, match=f"length is {length}: sequence {sequence.number} "):
+                self.manager.truncate(sequence, length)
+            return
+        self.manager.truncate(sequence, length)
+        twin.tokens, twin.computed = twin.tokens[:length], min(twin.computed, length)
+        twin.row = -(-length // self.size)
+
+    @precondition(lambda self: self.twins)
     @rule(pick=PICK)
     def checkpoint(self, pick):
         sequence, _ = self.running(pick)

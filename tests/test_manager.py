@@ -596,3 +596,75 @@ class WithoutCache(ManagerAgainstModel):
 @pytest.mark.parametrize("machine", [ManagerAgainstModel, WithoutCache])
 def test_the_manager_against_the_model(machine):
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=40))
+
+
+# -- taking tokens back -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 4])
+@pytest.mark.parametrize("length", range(1, 10))
+def test_a_truncated_sequence_has_the_pages_that_its_tokens_need(page_size, length):
+    manager = CacheManager(12, page_size)
+    sequence = manager.start([1, 2, 3])
+    manager.extend(sequence, range(4, 10))
+    slots = sequence.slots.tolist()
+    manager.truncate(sequence, length)
+    manager.check()
+    assert sequence.tokens.tolist() == list(range(1, length + 1))
+    assert sequence.slots.tolist() == slots[:length]
+    assert manager.pool.num_free == 12 - -(-length // page_size)
+
+
+def test_what_comes_in_the_place_of_a_draft_is_what_counts():
+    """Four tokens again, but others: neither the old ones nor what was computed for them may come back."""
+    manager = CacheManager(8)
+    sequence = manager.start([1, 2])
+    manager.extend(sequence, [3, 4])
+    manager.advance(sequence)
+    assert sequence.tokens.tolist() == [1, 2, 3, 4]
+    manager.truncate(sequence, 3)
+    manager.extend(sequence, [9])
+    assert (sequence.tokens.tolist(), sequence.computed, sequence.to_compute.tolist()) == ([1, 2, 3, 9], 3, [9])
+    manager.finish(sequence)
+    assert manager.cache.match_prefix([1, 2, 3, 4]).length == manager.cache.total_size == 3
+    manager.check()
+
+
+def test_a_draft_is_not_published_before_it_is_said_to_be_computed():
+    manager = CacheManager(8)
+    sequence = manager.start([1, 2])
+    manager.advance(sequence)
+    manager.extend(sequence, [3, 4])
+    manager.checkpoint(sequence)
+    manager.truncate(sequence, 2)
+    manager.check()
+    assert (manager.cache.total_size, sequence.shared, manager.pool.num_free) == (2, 2, 6)
+
+
+@pytest.mark.parametrize("length", [3, 2, 0, -1, 8, 2**70, 4.0, None, True])
+def test_what_is_published_or_not_there_cannot_be_cut(length):
+    manager = CacheManager(8, page_size=2)
+    sequence = manager.start([1, 2, 3, 4, 5, 6, 7])
+    manager.advance(sequence, 4)
+    manager.checkpoint(sequence)
+    before = state(manager)
+    with pytest.raises((TypeError, ValueError), match=r"^length is "):
+        manager.truncate(sequence, length)
+    assert state(manager) == before
+    manager.truncate(sequence, 4)
+    manager.check()
+
+
+def test_a_pool_that_fails_to_take_a_draft_back_loses_nothing(monkeypatch):
+    manager = CacheManager(8)
+    sequence = manager.start([1, 2])
+    manager.extend(sequence, [3, 4])
+    with monkeypatch.context() as broken:
+        broken.setattr(manager.pool, "free", mock.Mock(side_effect=MemoryError))
+        with pytest.raises(MemoryError):
+            manager.truncate(sequence, 2)
+    manager.check()
+    assert (sequence.length, manager.available_size) == (2, 6)
+    manager.finish(sequence)
+    manager.check()
+    assert manager.pool.num_free == 8

@@ -1,8 +1,8 @@
 """The cache manager: a pool, a prefix cache and perhaps a store, and the life of a request through all three."""
 
-from minikv.manager.contract import Manager, RunningSequence
+from minikv.manager.contract import Manager, RunningSequence, TruncatingManager
 from minikv.manager.manager import CacheManager
 from minikv.manager.sequence import Sequence
 from minikv.manager.windowed import WindowedManager
 
-__all__ = ["CacheManager", "Manager", "RunningSequence", "Sequence", "WindowedManager"]
+__all__ = ["CacheManager", "Manager", "RunningSequence", "Sequence", "TruncatingManager", "WindowedManager"]

@@ -55,3 +55,11 @@ class Manager(Protocol):
 
     def abort(self, sequence: Any) -> None:
         """End the request badly."""
+
+
+@runtime_checkable
+class TruncatingManager(Manager, Protocol):
+    """A manager with a seventh verb, which takes tokens back: an engine that computes drafts needs it."""
+
+    def truncate(self, sequence: Any, length: int) -> None:
+        """Keep the first `length` tokens and give back the pages behind them."""

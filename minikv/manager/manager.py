@@ -3,6 +3,7 @@
     start        match all but the last token and lock it -> is there room? -> evict -> allocate
     advance      keys and values have been computed into the next tokens' slots
     extend       a token was generated: it needs a slot, and perhaps a page
+    truncate     the last tokens were only a draft: their pages go back
     checkpoint   publish what is computed while the request runs on; from now on it reads the tree's slots
     finish       publish what is computed; all else goes back
     abort        publish nothing; all goes back
@@ -176,6 +177,26 @@ class CacheManager(Exclusive):
             sequence._reserve(pages)
             self.pool.alloc_to(sequence._row_of(before, pages))
         sequence._append(more, pages)
+
+    @exclusive
+    def truncate(self, sequence: Sequence, length: int) -> None:
+        """Keep the first `length` tokens of the sequence and give back the pages behind them: `extend` undone.
+
+        A draft that was guessed wrong goes in this way, before it is said to be computed. What is published stays, so
+        the first `sequence.shared` tokens do, and at least 1. Raises `ValueError`, and nothing has changed, for any
+        other length.
+
+        >>> manager = CacheManager(num_pages=8)
+        >>> sequence = manager.start([1, 2]); manager.extend(sequence, [3, 4, 5])
+        >>> manager.truncate(sequence, 3); sequence.tokens.tolist(), manager.pool.num_free
+        ([1, 2, 3], 5)
+        """
+        self._require(sequence, "truncate")
+        rule = f"sequence {sequence.number} keeps at least 1 token, and the {sequence.shared} that the cache has"
+        length = whole_number("length", length, max(1, sequence.shared), rule)
+        if length > sequence.length:
+            raise ValueError(f"length is {bounded(length)}: sequence {sequence.number} has {sequence.length} tokens")
+        self._give_back(sequence._cut(length))
 
     @exclusive
     def checkpoint(self, sequence: Sequence) -> None:

@@ -109,6 +109,15 @@ class Sequence:
         self.length += len(tokens)
         self._num_pages = num_pages
 
+    def _cut(self, length: int) -> array[int]:
+        """Only the first `length` tokens stay; the pages behind them, which the row no longer has."""
+        keep = len(self._prompt) * TOKEN_BYTES
+        self._prompt = self._prompt[:length]
+        del self._behind[max(0, length * TOKEN_BYTES - keep) :]
+        self._tokens, self.length, self.computed = self._prompt, length, min(self.computed, length)
+        end, self._num_pages = self._num_pages, -(-length // self.page_size)
+        return self._row[self._num_pages : end]
+
     def _end(self, state: str) -> None:
         """Hold nothing from now on."""
         self._handle, self._row, self._num_pages, self.state = None, _NO_PAGES, 0, state

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from minikv.errors import InvariantError, OutOfPages
+from minikv.errors import InvariantError, OutOfPages, whole_number
 from minikv.interrupts import exclusive
 from minikv.manager.manager import CacheManager
 from minikv.manager.sequence import Sequence
@@ -68,6 +68,16 @@ class WindowedManager(CacheManager):
         if end > begin:
             self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
             self._live_from[sequence.number] = end
+
+    @exclusive
+    def truncate(self, sequence: Sequence, length: int) -> None:
+        """As `CacheManager.truncate`; `ValueError` as well where the window before `length` has been given back."""
+        self._require(sequence, "truncate")
+        length = whole_number("length", length, 0, "a sequence keeps 0 tokens or more")
+        whole = min(length, sequence.computed) // self.page_size * self.page_size
+        if self.live_from(sequence) > max(sequence.shared, whole - self.cache.windows.span):
+            raise ValueError(f"length is {length}: the window before it has been given back")
+        super().truncate(sequence, length)
 
     def live_from(self, sequence: Sequence) -> int:
         """The first token behind the shared ones whose window page the sequence still has."""

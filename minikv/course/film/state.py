@@ -21,7 +21,7 @@ VERBS = {
     "pool": ("alloc", "alloc_to", "free", "occupy", "take"),
     "table": ("open", "close", "append", "write"),
     "sequence": (),
-    "manager": ("start", "advance", "extend", "checkpoint", "finish", "abort"),
+    "manager": ("start", "advance", "extend", "truncate", "checkpoint", "finish", "abort"),
     "engine": ("submit", "step", "abort"),
 }
 _PARTS = {"manager": ("cache", "pool", "table"), "engine": ("manager",)}

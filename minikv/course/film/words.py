@@ -51,7 +51,8 @@ def asked(call: Call, label: Label | None, unit: str, name_of: Callable[[Any], s
     if kind == "engine" and verb == "abort":
         return f"abort r{first.number}"
     if kind == "manager" and hasattr(first, "number") and not isinstance(second, str):
-        by = "" if second is None else f" by {second if isinstance(second, int) else _tokens(second, label)}"
+        to = "to" if verb == "truncate" else "by"
+        by = "" if second is None else f" {to} {second if isinstance(second, int) else _tokens(second, label)}"
         return f"{verb} {name_of(first)}{by}"
     words = [_argument(value, label) for value in call.arguments.values()]
     return " ".join([verb.replace("_", " "), *words]).strip()
@@ -156,8 +157,8 @@ def _submit(call: Call, state: State, unit: str) -> str:
 def _step(call: Call, state: State, unit: str) -> str:
     """Which requests got a token, and which of them are over."""
     requests = [event.request for event in call.result]
-    over = [f"r{request.number} is over" for request in requests if request.is_over]
-    names = " ".join(f"r{request.number}" for request in requests)
+    over = [f"r{request.number} is over" for request in dict.fromkeys(requests) if request.is_over]
+    names = " ".join(f"r{request.number}" for request in dict.fromkeys(requests))
     return "; ".join([f"a token for {names}" if names else "no token yet", *over])
 
 

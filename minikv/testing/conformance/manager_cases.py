@@ -97,6 +97,43 @@ manager.extend(a, [6])
 manager.extend(a, [7])
 manager.advance(a)
 
+a = manager.start([1, 2])
+manager.extend(a, [3, 4, 5])
+manager.truncate(a, 3)
+b = manager.start([7, 8, 9])
+
+# pages of 2
+a = manager.start([1, 2, 3])
+manager.extend(a, [4, 5, 6, 7, 8])
+manager.truncate(a, 5)
+b = manager.start([7, 8, 9, 1, 1, 1])
+manager.extend(a, [4])
+manager.advance(a)
+
+a = manager.start([1, 2, 3])
+manager.extend(a, [4, 5])
+manager.advance(a)
+manager.truncate(a, 4)
+manager.extend(a, [6])
+manager.finish(a)
+b = manager.start([1, 2, 3, 4, 6, 7])
+
+a = manager.start([1, 2, 3])
+manager.advance(a, 2)
+manager.checkpoint(a)
+manager.truncate(a, 1)
+manager.truncate(a, 4)
+manager.truncate(a, 2)
+b = manager.start([1, 2, 3])
+
+a = manager.start([1, 2, 3])
+manager.truncate(a, 0)
+manager.truncate(a, -1)
+manager.truncate(a, 2)
+manager.advance(a)
+manager.finish(a)
+b = manager.start([1, 2, 3])
+
 a = manager.start([1, 2, 3])
 manager.advance(a, 4)
 manager.advance(a, 3)
@@ -111,7 +148,7 @@ c = manager.start([5, 6])
 _OVER = [
     scenario_of("a = manager.start([1, 2, 3])", f"manager.{end}(a)", "b = manager.start([1, 2, 3])", f"manager.{verb}")
     for end in ("finish", "abort")
-    for verb in ("finish(a)", "abort(a)", "checkpoint(a)", "advance(a)", "extend(a, [4])")
+    for verb in ("finish(a)", "abort(a)", "checkpoint(a)", "advance(a)", "extend(a, [4])", "truncate(a, 2)")
 ]
 
 _NAMESPACES = [

@@ -41,6 +41,7 @@ def manager_scenarios(subject: Subject, longest: int = 12) -> st.SearchStrategy[
         "finish": (_PICK,),
         "checkpoint": (_PICK,),
         "extend": (_PICK, st.lists(st.integers(1, 2), min_size=1, max_size=2)),
+        "truncate": (_PICK, st.integers(0, 9)),
         "abort": (_PICK,),
     }
     usable = [st.tuples(st.just(kind), *parts) for kind, parts in kinds.items() if kind not in subject.lacks]

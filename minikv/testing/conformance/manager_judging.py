@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from minikv.testing.conformance.manager_playing import ManagerRun
 
 MANAGER_RULE_OF = {"start": 5, "advance": 12, "extend": 10, "checkpoint": 9, "finish": 7, "abort": 7}
+OPTIONAL_RULE_OF = {"truncate": 10}  # verbs that a manager may lack
 
 
 def judge_manager(run: ManagerRun, reply: Reply, expected: Reply) -> Mismatch | None:
     """The rule that a reply breaks, or `None` if it is as `expected`."""
-    rule = MANAGER_RULE_OF.get(reply.verb, 12)
+    rule = (MANAGER_RULE_OF | OPTIONAL_RULE_OF).get(reply.verb, 12)
     if isinstance(reply.error, TooLong):
         return Mismatch(rule, reply.in_words, endless=True)
     if expected.error is not None:
@@ -152,5 +153,5 @@ def _room(run: ManagerRun, verb: str, refused: bool) -> Mismatch | None:
     if found.error is not None:
         return Mismatch(5, f"then available_size {found.in_words}")
     is_bare = verb == "start" and found.seen > right  # what it reads is not protected
-    rule = 5 if refused else 4 if is_bare else MANAGER_RULE_OF.get(verb, 5)
+    rule = 5 if refused else 4 if is_bare else (MANAGER_RULE_OF | OPTIONAL_RULE_OF).get(verb, 5)
     return Mismatch(rule, f"then available_size is {found.seen}, expected {right}")

@@ -10,7 +10,7 @@ from typing import Any
 from minikv.testing.conformance.judging import Mismatch
 from minikv.testing.conformance.manager_cases import MANAGER_CASES
 from minikv.testing.conformance.manager_generate import interleavings, manager_scenarios
-from minikv.testing.conformance.manager_judging import MANAGER_RULE_OF
+from minikv.testing.conformance.manager_judging import MANAGER_RULE_OF, OPTIONAL_RULE_OF
 from minikv.testing.conformance.manager_playing import NUM_PAGES, ManagerRun, play_manager
 from minikv.testing.conformance.playing import Breach
 from minikv.testing.conformance.rules import MANAGER_RULES
@@ -30,7 +30,7 @@ def manager_subject(made: Any, fixed: dict[str, Any] | None = None) -> Subject:
     ('CacheManager(page_size=2, num_pages=6)', True)
     """
     subject = subject_of(made, MANAGER_RULES, {"num_pages": NUM_PAGES, **(fixed or {})})
-    lacks = frozenset(verb for verb in MANAGER_RULE_OF if not callable(getattr(made, verb, None)))
+    lacks = frozenset(verb for verb in (*MANAGER_RULE_OF, *OPTIONAL_RULE_OF) if not callable(getattr(made, verb, None)))
     return dataclasses.replace(subject, lacks=lacks)
 
 
@@ -60,7 +60,7 @@ def examine_manager(
 
 def _missing(subject: Subject) -> Iterator[Breach]:
     """What the class lacks, each under the rule that needs it most."""
-    for verb in sorted(subject.lacks):
+    for verb in sorted(subject.lacks - OPTIONAL_RULE_OF.keys()):
         run = ManagerRun(subject, 1, {})
         run.lines = [f"manager.{verb}"]
         yield run.end(Mismatch(MANAGER_RULE_OF[verb], f"it has no method {verb}"))

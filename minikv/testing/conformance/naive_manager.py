@@ -115,6 +115,15 @@ class NaiveManager:
         self.take(row - request.row, set())
         request.tokens, request.row = longer, row
 
+    def truncate(self, request: NaiveRequest, length: int) -> None:
+        """The request goes on with its first `length` tokens; what it reads in the cache stays."""
+        self.require(request)
+        length = whole_number("length", length, max(1, request.shared), "what is published stays")
+        if length > len(request.tokens):
+            raise ValueError(f"length is {length}: the request has {len(request.tokens)} tokens")
+        request.tokens, request.computed = request.tokens[:length], min(request.computed, length)
+        request.row = -(-length // self.page_size)
+
     def checkpoint(self, request: NaiveRequest, rule: int = 9) -> None:
         """Publish the whole pages that are computed; the request reads them in the cache from now on."""
         self.require(request)
