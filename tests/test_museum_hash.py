@@ -295,9 +295,8 @@ def a_block_is_given_back_once(give_back):
 
 class KeepsOldNames(HashBlockCache):
     def _forget(self, block):
-        index = dict(self._index)
         super()._forget(block)
-        self._index.update(index)
+        self._index.add([block])
         block.parent, block.ref_count, block.older, block.newer = self.roots[None], 0, block, block
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 from minikv.pools.page_table import page_slots
@@ -11,7 +11,6 @@ from minikv.prefix.contract import brief
 from minikv.tokens import TOKEN_BYTES, PackedTokens
 
 GONE = -1  # the `ref_count` of a block that is no longer cached
-Index = dict[Hashable, "Block"]
 
 
 class Block:
@@ -47,7 +46,7 @@ class Block:
             root = root.parent
         if not isinstance(root, BlockRoot):
             return {}
-        return {block.key_run: block for block in every_block(root.index) if block.parent is self}
+        return {block.key_run: block for block in root.cached if block.parent is self}
 
     @property
     def key_bytes(self) -> bytes:
@@ -80,28 +79,22 @@ class Block:
 
 
 class BlockRoot(Block):
-    """Where the chains of one namespace begin: it holds no tokens, and the state of the hash that they start from."""
+    """Where the chains of one namespace begin: it holds no tokens, and the state of the hash that they start from.
 
-    __slots__ = ("index", "namespace", "num_children", "state")
+    `cached` is all blocks of its cache.
+    """
 
-    def __init__(self, root_id: int, namespace: Hashable, state: Any, index: Index):
+    __slots__ = ("cached", "namespace", "num_children", "state")
+
+    def __init__(self, root_id: int, namespace: Hashable, state: Any, cached: Iterable[Block]):
         super().__init__(root_id, None, b"", 0, None, 0, 0)
-        self.namespace, self.state, self.index = namespace, state, index
+        self.namespace, self.state, self.cached = namespace, state, cached
         self.num_children = 0
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is cached in this namespace."""
         return not self.num_children
-
-
-def every_block(index: Index) -> Iterator[Block]:
-    """All blocks of an index; those with the key of another one come right behind that."""
-    for first in index.values():
-        block: Block | None = first
-        while block is not None:
-            yield block
-            block = block.twin
 
 
 def path_of(block: Block, top: Block | None = None) -> list[Block]:

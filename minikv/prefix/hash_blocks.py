@@ -25,15 +25,16 @@ import numpy as np
 
 from minikv.errors import LockError, bounded, whole_number
 from minikv.pools.contract import Pages
-from minikv.prefix.block import GONE, Block, BlockRoot, every_block, path_of, unlocked
+from minikv.prefix.block import GONE, Block, BlockRoot, path_of, unlocked
 from minikv.prefix.block_hash import BlockHash, HashState, frame, hash_named
+from minikv.prefix.block_index import BlockIndex
 from minikv.prefix.block_queue import BlockQueue
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
 from minikv.prefix.namespaces import Roots
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 _PAGE_BYTES = 4  # of a page's number: an int32
-_NOTHING = BlockRoot(0, None, None, {})  # the root of every namespace that holds nothing; nothing is ever hung on it
+_NOTHING = BlockRoot(0, None, None, ())  # the root of every namespace that holds nothing; nothing is ever hung on it
 
 
 class HashBlockCache:
@@ -84,7 +85,7 @@ class HashBlockCache:
         self._states: dict[Handle, HashState] = {}  # of the hash, behind acquired matches: an insert goes on from there
         self._evictable = self._protected = self._clock = 0
         self._queue = BlockQueue()
-        self._index: dict[Hashable, Block] = {}
+        self._index = BlockIndex(self._hash, self._stride, self.verify)
         self._roots = Roots(self._root_for(0, None))
         self._next_id = 1
 
@@ -118,7 +119,7 @@ class HashBlockCache:
 
     def nodes(self) -> Iterator[Block]:
         """Every block, in the order in which they were cached: parents before children."""
-        return iter(sorted(every_block(self._index), key=attrgetter("id")))
+        return iter(sorted(self._index, key=attrgetter("id")))
 
     def queue(self) -> Iterator[Block]:
         """The unlocked blocks in the order in which they would be evicted: by last use, then the deepest first.
@@ -167,53 +168,11 @@ class HashBlockCache:
         most = require_limit(limit, len(data) // TOKEN_BYTES)
         root = self._roots.find(namespace) or _NOTHING
         whole = most // self.page_size * self._stride if root.num_children else 0
-        path, state = self._reach(root, root.state, data, 0, whole)
+        path, state = self._index.reach(root, root.state, data, 0, whole)
         pages = array("i", [block.page for block in reversed(path)])
         end = path[0] if path else root
         match = Match(self._epoch, end, len(path) * self.page_size, namespace, data, (pages.tobytes(),))
         return match, path, state
-
-    def _reach(self, top: Block, state: HashState, data: bytes, at: int, end: int) -> tuple[list[Block], HashState]:
-        """The cached blocks of `data[at:end]` behind `top`, deepest first, and the state of the hash behind them.
-
-        Cached prefixes have no holes, since the end of a prompt goes first: so the longest one is found by bisection,
-        and of a hundred keys seven are computed.
-        """
-        stride, view, index = self._stride, memoryview(data), self._index
-        after, key = self._hash.after, self._hash.key
-        low, high, block, there = 0, (end - at) // stride, top, state
-        while low < high:
-            middle = (low + high + 1) // 2 if low else 1
-            ahead = after(there, view[at + low * stride : at + middle * stride], stride)
-            found = index.get(key(ahead))
-            if found is None:
-                high = middle - 1
-            else:
-                low, block, there = middle, found, ahead
-        path = path_of(block, top)
-        if len(path) == low and (not self.verify or self._leads(top, path, data, at)):
-            return path, there
-        return self._walk(top, state, data, at, end)
-
-    def _leads(self, top: Block, path: list[Block], data: bytes, at: int) -> bool:
-        """Whether `path` starts right behind `top` and holds the tokens of `data` from byte `at` on."""
-        if not path:
-            return True
-        return path[-1].parent is top and data.startswith(b"".join([block.key_run for block in reversed(path)]), at)
-
-    def _walk(self, top: Block, state: HashState, data: bytes, at: int, end: int) -> tuple[list[Block], HashState]:
-        """What `_reach` finds, where two prefixes have one key: block by block, by their tokens too."""
-        path, view = list[Block](), memoryview(data)
-        while at < end:
-            ahead = self._hash.after(state, view[at : at + self._stride], self._stride)
-            block = self._index.get(self._hash.key(ahead))
-            while block is not None and not (block.parent is top and data.startswith(block.key_run, at)):
-                block = block.twin
-            if block is None:
-                break
-            path.append(block)
-            top, state, at = block, ahead, at + self._stride
-        return path[::-1], state
 
     # -- insert -----------------------------------------------------------------------------------------------------
 
@@ -241,7 +200,7 @@ class HashBlockCache:
         state = self._states.get(start) if start is not None and skip else root.state
         if state is None:
             state = self._hash.after(root.state, memoryview(data)[:skip], stride)
-        path, state = self._reach(top, state, data, skip, end)
+        path, state = self._index.reach(top, state, data, skip, end)
         at = skip + len(path) * stride
         keys, _ = self._hash.keys(state, memoryview(data)[at:end], stride)
         if keys and root.is_empty:
@@ -282,19 +241,18 @@ class HashBlockCache:
 
     def _make(self, parent: Block, keys: list[Hashable], data: bytes, pages: bytes) -> list[Block]:
         """A new block for each of `keys`, in the index and not yet in the queue; deepest first."""
-        index, stride, size, now = self._index, self._stride, self.page_size, self._clock + 1
+        stride, size, now = self._stride, self.page_size, self._clock + 1
         if keys and isinstance(parent, BlockRoot):
             parent.num_children += 1
         at, end, number, made = 0, parent.num_hashed_tokens, self._next_id, list[Block]()
         for key, page in zip(keys, memoryview(pages).cast("i")):
             end += size
-            parent = block = Block(number, key, data[at : at + stride], page, parent, end, now)
-            if (first := index.setdefault(key, block)) is not block:
-                block.twin, first.twin = first.twin, block
-            made.append(block)
+            parent = Block(number, key, data[at : at + stride], page, parent, end, now)
+            made.append(parent)
             at, number = at + stride, number + 1
         self._next_id = number
         self._evictable += len(keys) * size
+        self._index.add(made)
         made.reverse()
         return made
 
@@ -374,18 +332,17 @@ class HashBlockCache:
             num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
         victims = list(islice(self._queue, -(-num_tokens // self.page_size)))
         self._queue.remove(victims)
+        self._index.discard(victims)
         for block in victims:
             self._forget(block)
         self._evictable -= len(victims) * self.page_size
         return np.array([block.page for block in victims], np.int32)
 
     def _forget(self, block: Block) -> None:
-        """Take a block that nothing follows out of the index; handles that end in it go stale."""
-        first, parent = self._index.pop(block.key), block.parent
-        if first is not block or block.twin is not None:
-            self._index[block.key] = _without(first, block)
-        if parent.parent is None:  # type: ignore[union-attr]
-            self._close(parent)  # type: ignore[arg-type]
+        """Nothing leads to this block any more: handles that end in it go stale."""
+        parent: Block = block.parent  # type: ignore[assignment]
+        if isinstance(parent, BlockRoot):
+            self._close(parent)
         block.ref_count, block.parent, block.older, block.newer = GONE, None, None, None
 
     def _close(self, root: BlockRoot) -> None:
@@ -421,17 +378,6 @@ class HashBlockCache:
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, block_hash={self.block_hash!r}"
         return f"HashBlockCache({how}, evictable={self._evictable}, protected={self._protected})"
-
-
-def _without(first: Block, block: Block) -> Block:
-    """The blocks of one key, as `first` and its twins, less `block`; there are two or more."""
-    if first is block:
-        return block.twin  # type: ignore[return-value]
-    last = first
-    while last.twin is not block:
-        last = last.twin  # type: ignore[assignment]
-    last.twin = block.twin
-    return first
 
 
 def _told(handle: Handle) -> str:
