@@ -68,7 +68,7 @@ Hashing the whole prefix for every block would read the beginning again and agai
 
 #### 10.1 You write: `block_keys`
 
-Return a list with one key for each whole block of the prompt. `key_of(parent, tokens)` makes a key; the first block's parent is the seed. `sha_key` calls SHA-256, a hash for which nobody can find two inputs with one result.
+Return a list with one key for each whole block of the prompt. `key_of(parent, tokens)` makes a key; the first block's parent is the seed. `sha_key` calls SHA-256, a hash for which nobody knows how to find two inputs with one result.
 """
 
 
@@ -195,11 +195,13 @@ draw(pool, cached=[block.page for block in pool.table.values()])
 
 # %% [markdown]
 """
-Page 2 held the half-full block. It stood at the front of the queue and was the first to be taken. Pages 0 and 1 left the queue from its very end.
+Page 2 held the half-full block. It stood at the front of the queue and was the first to be taken. Pages 0 and 1 were hits, and left the queue from its end.
+
+Two requests may compute the same block at the same time. Then `publish` gives the key to the first one, and the other block stays without a key and is soon taken. In vLLM {{engines vllm-no-dedup}} cached.
 
 ### Step 4: whose prompt is it?
 
-Two customers of the same server send prompts. Ben cannot read Anna's prompts. But a hit is fast and a miss is slow, and Ben has a stopwatch. What one learns in this way is called a **side channel**.
+Two customers of the same server send prompts. Ben cannot read Anna's prompts. But a prompt that is a hit is answered sooner, and Ben has a stopwatch. A leak of this kind is called a **side channel**. In the next cell, `is_fast` stands for the stopwatch.
 """
 
 
@@ -216,7 +218,7 @@ print("fast:", [text for text in guesses if is_fast(pool, text)])
 
 # %% [markdown]
 """
-Ten thousand requests, and Ben has read Anna's PIN. (Reported for vLLM as {{engines vllm-17045}}.) The cure is a **salt**: a text that the customer sends along, and that goes into the seed of the chain. Without it, nobody can make a key that hits.
+After ten thousand requests, Ben knows Anna's PIN. The cure is a **salt**: a secret text that the customer sends along, and that goes into the seed of the chain. (vLLM has one since {{engines vllm-17045}}.) Without it, nobody can make a key that hits.
 
 An adapter changes the keys and values too (chapter 03), so it belongs in the seed as well. Careful: both are texts that somebody chooses, and an adapter called X must not pass for the salt X. (It did, in {{engines vllm-44701}}.)
 
@@ -264,7 +266,7 @@ print(f"equal in 1000 steps, with {blocks.total_size} tokens in both")
 
 # %% [markdown]
 """
-Its queue holds the cached blocks alone, since the pool is a part of its own. The order obeys a law that you can check: sort by the last use, and ties go to the block with more hashed tokens in front of its end.
+Its queue holds the cached blocks alone, since the pool is a part of its own. The order obeys a law that you can check: sort by the last use, and where that is equal, the block with more hashed tokens comes first. vLLM's queue promises the same, {{engines vllm-more-hashed}}; but it reads no such number, and relies on its callers to free blocks in reverse.
 """
 
 # %%
@@ -310,7 +312,7 @@ The first question is about the first block alone, for most misses end there. Ea
 
 ### When two blocks have one key
 
-A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash` ({{engines vllm-12621}}). Here are two blocks of four tokens, all of them in the vocabulary of Llama 3. To find them, we sorted 16 million half-finished hashes and took two that lay close together; the last token makes up for the rest.
+A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash` ({{engines vllm-12621}}). Here are two blocks of four tokens, all of them in the vocabulary of Llama 3. To find them, we computed the hash of 16 million beginnings of three tokens, sorted the results, and took two neighbors. The last token makes up for the difference.
 """
 
 
@@ -343,7 +345,7 @@ fold("10.d", hits, f"she reads pages {[block.page for block in pages[:hits]]}: B
 """
 <details><summary>Why</summary>
 
-Both of her full blocks. The first key is equal, so the chain goes on from an equal parent, and the second is equal as well. One collision poisons everything behind it. Anna gets an answer to a prompt that she never wrote.
+Both of her full blocks. The first key is equal, so the chain goes on from an equal parent, and the second is equal as well. One collision poisons everything behind it. Anna gets an answer to a prompt that she never sent.
 
 </details>
 
@@ -498,13 +500,13 @@ for size in (4, 16, 64):
 
 # %% [markdown]
 """
-And one invariant is at risk now that nobody checks: that the blocks in front of a cached block are cached too. The tree could not break it, because a child hangs on its parent. Here it rests on the order in which blocks are given back, and on every user of the queue keeping to it. In vLLM that order is the business of another class, which {{engines vllm-reverse}}.
+There is also a new invariant to lose: the blocks in front of a cached block must be cached too. The tree could not break it, because a child hangs on its parent. Here it rests on the order in which blocks are given back, and every user of the queue has to keep to it.
 
 ## In real engines
 
 {{engines 10}}
 
-vLLM {{engines vllm-last-token}}, which is the caller's `limit=` here, and it {{engines vllm-salt}}. Not everything that is written in a source is so. A docstring in vLLM {{engines vllm-lru-claim}}; there is no such cache, and each turn of a conversation is hashed from its beginning. Another says that {{engines vllm-no-objects}} when blocks move in the queue. That is true: the links are two fields of every block, and they cost memory even while a block is in use.
+vLLM {{engines vllm-last-token}}, which is the caller's `limit=` here, and it {{engines vllm-salt}}. Read docstrings with care. One in vLLM {{engines vllm-lru-claim}} for hashes that were computed before; there is none, and each turn of a conversation is hashed from its beginning. Another says that {{engines vllm-no-objects}} when blocks move in the queue. That is true: the links are two fields of every block, and they take memory even while the block is in use.
 
 ## Recap
 
