@@ -67,7 +67,11 @@ class RowNode:
 
 @dataclass(eq=False)
 class RowSequence:
-    """A running sequence: its row, how many positions of it were `found`, and whether they had to be `copied`."""
+    """A running sequence: its row, how many positions of it were `found`, and whether they had to be `copied`.
+
+    >>> RowCache(2).start([1, 2])
+    RowSequence(row=0, tokens=[1, 2], found=0, copied=False, is_over=False)
+    """
 
     row: int
     tokens: list[int]

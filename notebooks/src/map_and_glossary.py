@@ -17,7 +17,7 @@ Each chapter answers one question, and goes on with what you built in the chapte
 | [06 GPU KV copying](06_gpu_kv_copying.ipynb) | How do the bytes move? |
 | [07 cache manager](07_cache_manager.ipynb) | What happens in the life of a request? |
 | [08 serving engine](08_serving_engine.ipynb) | Does the cache change a single answer? |
-| 09 (to come) | the simplest index that works |
+| [09 token trie](09_token_trie.ipynb) | What is the simplest index that works? |
 | [10 hash blocks](10_hash_blocks.ipynb) | Can a dictionary replace the tree? |
 | 11, 12 (to come) | two more designs that people meet in the wild |
 | [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on which traffic? |
@@ -80,6 +80,9 @@ Each chapter answers one question, and goes on with what you built in the chapte
 | continuous batching | after any step a finished request leaves the batch and a waiting one joins it | 08 |
 | chunked prefill | reading a long prompt in pieces, while other requests decode | 08 |
 | preemption | a running request gives up its slots and waits again | 08 |
+| token trie | a prefix cache with one token on each edge, and so one node a token | 09 |
+| stale | what names memory that has been taken for something else since | 09 |
+| pin | lock the path of what a running request uses | 09 |
 | block hash | the name of a page of tokens: a hash of them and of the name in front | 10 |
 | collision | two different inputs with one hash | 10 |
 | salt | a secret text that goes into every hash of one customer | 10 |

@@ -1,0 +1,256 @@
+"""The pieces of chapter 09: finding a path of tokens, the version check, naming a row, and taking one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.observe import MOST, kinds, told, two
+from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.sections import World
+from minikv.errors import OutOfPages
+
+_PROMPT = st.lists(st.integers(0, 2), max_size=5)
+_ROWS = 3
+_FILLED = st.lists(st.tuples(_PROMPT, st.integers(0, _ROWS - 1)), max_size=5)
+_FORK = [([1, 2, 3], 0), ([1, 2, 4, 5], 1)]
+_RECYCLED = [([1, 2], 0), ([1, 2, 3], 1), ([7], 0)]  # the nodes 1 and 2 name row 0, which was taken since
+
+
+def trie_in_words(root: Any, pool: Any) -> str:
+    """A whole trie on one line; below a node stand its children, in order.
+
+    >>> from types import SimpleNamespace as Node
+    >>> leaf = Node(token=7, row=0, version=1, children={})
+    >>> trie_in_words(Node(children={7: leaf}), Node(version=lambda row: 2))
+    '7 in row 0, stale'
+    """
+    left = [MOST]
+
+    def below(node: Any) -> str:
+        parts = [part(child) for _, child in sorted(node.children.items(), key=lambda pair: repr(pair[0]))]
+        return parts[0] if len(parts) == 1 else f"({' | '.join(parts)})"
+
+    def part(node: Any) -> str:
+        left[0] -= 1
+        return one(node) + (f" > {below(node)}" if left[0] > 0 and node.children else "")
+
+    def one(node: Any) -> str:
+        if node.row is None:
+            return f"{node.token} in no row"
+        state = "" if node.version == pool.version(node.row) else ", stale"
+        return f"{node.token} in row {node.row}{state}"
+
+    return below(root) if root.children else "empty"
+
+
+def ties(root: Any) -> str:
+    """Whether each node knows the node above it; if not, the first that does not.
+
+    >>> from types import SimpleNamespace as Node
+    >>> root = Node(children={})
+    >>> root.children[1] = Node(token=1, parent=None, children={})
+    >>> ties(root)
+    'the parent of 1 is not the node above it'
+    """
+    stack, count = [root], 0
+    while stack and count < MOST:
+        node, count = stack.pop(), count + 1
+        for token, child in node.children.items():
+            if child.token != token:
+                return f"the node of {child.token} stands under the token {token}"
+            if child.parent is not node:
+                return f"the parent of {token} is not the node above it"
+            stack.append(child)
+    return "all right"
+
+
+def path_in_words(root: Any, path: Any) -> Any:
+    """The tokens of a list of nodes, if they lead down from the root one after the other.
+
+    >>> path_in_words(None, 7), path_in_words(None, [7])
+    ('one value, a number, and no list', 'a list with a number in it')
+    """
+    if not isinstance(path, (list, tuple)):
+        return path if path is None else f"{kinds(path)}, and no list"
+    above = root
+    for at, node in enumerate(path):
+        if node is root:
+            return "a list with the root in it"
+        if not hasattr(node, "children"):
+            return "a list with a number in it" if isinstance(node, int) else "a list with something else than nodes"
+        if above.children.get(node.token) is not node:
+            return f"the node at place {at} of the list is no child of the one before it"
+        above = node
+    return [node.token for node in path]
+
+
+def filled(world: World, steps: Sequence[Any]) -> tuple[Any, Any]:
+    """A trie and its pool, after requests that each took a given row anew, published their prompt, and left."""
+    root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
+    for prompt, row in steps:
+        pool.occupy(row, renew=True)
+        named(world, root, prompt, row, pool)
+        pool.free([row])
+    return root, pool
+
+
+def named(world: World, root: Any, prompt: Sequence[int], row: int, pool: Any) -> None:
+    """Let the nodes of `prompt` name `row` where they name no current one; independent of the pieces."""
+    node = root
+    for token in prompt:
+        node = node.children.setdefault(token, world["TokenNode"](token, node))
+        if node.row is None or pool.version(node.row) != node.version:
+            node.row, node.version = row, pool.version(row)
+
+
+def play_trie_find(world: World, case: Any) -> Iterator[Shot]:
+    """A trie with `prompts`, all in row 0; each of `queries` is looked up."""
+    prompts, queries = case
+    root, pool = world["TokenNode"](), world["BitmaskPool"](1)
+    pool.alloc(1)
+    for prompt in prompts:
+        named(world, root, prompt, 0, pool)
+    yield Shot("before", {"the trie": trie_in_words(root, pool)}, root)
+    for query in queries:
+        given = list(query)
+        path = world["trie_find"](root, given)
+        seen = {
+            "the tokens of the nodes": path_in_words(root, path), "the trie": trie_in_words(root, pool),
+            "the caller's prompt, which must not change": given,
+        }  # fmt: skip
+        yield Shot(f"find {told(query)}", seen, root)
+
+
+def play_is_current(world: World, case: Any) -> Iterator[Shot]:
+    """A row is given back and taken; before step `at` a new node names it."""
+    at, steps = case
+    pool, node = world["BitmaskPool"](2), world["TokenNode"](7, world["TokenNode"]())
+    pool.alloc(2)
+    row, before = 1, "a node that names no row yet"
+    for number, step in enumerate(["", *steps]):
+        if step == "free" and not pool.is_free(row):
+            pool.free([row])
+        elif step and step != "free" and pool.is_free(row):
+            pool.occupy(row, renew=step == "take")
+        elif step:
+            continue
+        if number == at:
+            node.row, node.version = row, pool.version(row)
+            before = f"the node names row {row} with version {node.version}"
+        state = "free" if pool.is_free(row) else "in use"
+        answer = world["is_current"](node, pool)
+        seen = {"is_current": None if answer is None else "yes" if answer else "no", "free rows": pool.num_free}
+        yield Shot(f"{before}; the row is {state} and has version {pool.version(row)}", seen)
+
+
+def play_trie_insert(world: World, case: Any) -> Iterator[Shot]:
+    """Requests come one after the other; each takes a given row anew, publishes its prompt, and leaves."""
+    root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
+    for prompt, row in case:
+        pool.occupy(row, renew=True)
+        yield Shot(f"row {row} is taken", {"the trie": trie_in_words(root, pool)}, root)
+        given = list(prompt)
+        path = world["trie_insert"](root, given, row, pool)
+        seen = {
+            "the tokens of the nodes that are returned": path_in_words(root, path),
+            "the trie": trie_in_words(root, pool), "the links": ties(root),
+            "the caller's prompt, which must not change": given, "free rows": pool.num_free,
+        }  # fmt: skip
+        yield Shot(f"insert {told(prompt)} in row {row}", seen, root)
+        pool.free([row])
+
+
+def cached_path(world: World, root: Any, query: Sequence[int], pool: Any) -> list[Any]:
+    """The nodes of `query` down to the deepest one that is current."""
+    path: list[Any] = world["trie_find"](root, query)
+    while path and not world["is_current"](path[-1], pool):
+        path.pop()
+    return path
+
+
+def play_take_row(world: World, case: Any) -> Iterator[Shot]:
+    """A trie whose rows were filled by `steps`; some rows run; a request comes that shares `query`."""
+    steps, running, query = case
+    root, pool = filled(world, steps)
+    for row in set(running):
+        pool.occupy(row)
+    path = cached_path(world, root, query, pool)
+    yield Shot(f"rows that run: {sorted(set(running)) or 'none'}", {"the trie": trie_in_words(root, pool)}, root)
+    found, given = [node.token for node in path], list(path)
+    try:
+        result = world["take_row"](pool, given)
+    except OutOfPages:
+        result = "OutOfPages"
+    row, is_copy = two(result)
+    is_pair = isinstance(result, (tuple, list))
+    seen = {
+        "what came of it": kinds((0, 0)).split(",")[0] if is_pair else str(result),
+        "the row": int(row) if hasattr(row, "__index__") and getattr(row, "ndim", 0) == 0 else f"{row!r:.40}",
+        "has to be copied": None if is_copy is None else "yes" if is_copy else "no",
+        "the versions of the rows": [pool.version(each) for each in range(_ROWS)],
+        "the rows that are free now": [each for each in range(_ROWS) if pool.is_free(each)],
+        "the trie": trie_in_words(root, pool), "the list of nodes, which must not change": len(given),
+    }  # fmt: skip
+    yield Shot(f"take a row for a request of which {found} is cached", seen, root)
+
+
+_STEPS = st.lists(st.sampled_from(["free", "take", "back"]), max_size=6)
+
+PIECES = (
+    Piece(
+        id="9.1", name="trie_find", play=play_trie_find,
+        cases=[([[1, 2, 3]], [[1, 2, 3]]), ([], [[1]]), ([[1, 2, 3]], [[9]]), ([[1, 2, 3]], [[]]),
+               ([[1, 2, 3]], [[1, 2, 9]]), ([[1, 2, 3]], [[1, 2]]), ([[1, 2, 3], [1, 2, 4]], [[1, 2, 4, 5]]),
+               ([[1, 2]], [[9, 1, 2]]), ([[1, 2]], [[1, 9, 2]]), ([[1, 1, 1]], [[1, 1, 1, 1]])],
+        strategy=st.tuples(st.lists(_PROMPT, max_size=4), st.lists(_PROMPT, min_size=1, max_size=2)),
+        hints=(
+            "Begin at the root with an empty list. Each token of the prompt leads one node further down.",
+            "`node.children` is a dictionary from a token to the child. If the token is not in it, the path ends.",
+            "Put each node that you reach into the list. The root has no token and is not in it.",
+        ),
+    ),
+    Piece(
+        id="9.2", name="is_current", play=play_is_current,
+        cases=[(0, []), (9, []), (0, ["free"]), (0, ["free", "back"]), (0, ["free", "take"]),
+               (0, ["free", "take", "free"]), (2, ["free", "take", "free"])],
+        strategy=st.tuples(st.integers(0, 4), _STEPS),
+        hints=(
+            "`pool.version(row)` says how often the row was handed out. The node remembers what it said then.",
+            "It does not matter whether the row is free: what is in a free row stays there until it is taken.",
+            "A new node has `row` None, and is not current. Otherwise compare the two versions.",
+        ),
+    ),
+    Piece(
+        id="9.3", name="trie_insert", play=play_trie_insert,
+        cases=[[([1, 2, 3], 0)], _FORK, [([1, 2], 0), ([1, 2, 3], 1)], [([1, 2, 3], 0), ([1, 2], 1)], [([], 0)],
+               [([1, 2], 0), ([1, 2], 0)], [([1, 2], 0), ([7], 0), ([1, 2, 3], 1)], [*_RECYCLED, ([1, 2, 3], 2)],
+               [([1], 0), ([2], 1), ([1, 2], 0)]],
+        strategy=_FILLED,
+        hints=(
+            "Walk down as in `trie_find`. Where the child is missing, make it: `TokenNode(token, node)`.",
+            "On each node of the way ask `is_current(node, pool)`. A new node is not current, and neither is a stale "
+            "one.",
+            "Where it is not, set both: `node.row = row` and `node.version = pool.version(row)`.",
+        ),
+    ),
+    Piece(
+        id="9.4", name="take_row", play=play_take_row,
+        cases=[([], [], [1]), (_FORK, [], [1, 2, 3]), (_FORK, [0], [1, 2, 3]), (_FORK, [], [1, 2]),
+               (_FORK, [], [1, 2, 4, 5]), (_FORK, [0, 1], [1, 2, 4]), (_FORK, [0, 1, 2], [1, 2, 4]),
+               (_FORK, [1], [9]), (_RECYCLED, [], [1, 2, 3]), (_RECYCLED, [1], [1, 2, 3]),
+               ([([1, 2, 3, 4], 0)], [], [1, 2])],
+        strategy=st.tuples(_FILLED, st.lists(st.integers(0, _ROWS - 1), max_size=2), _PROMPT),
+        hints=(
+            "The last node of `path` names the row with the whole prefix. If there is no such node, or somebody runs "
+            "in that row, take a fresh one: `pool.alloc(1)` gives a list of one row.",
+            "The prefix has to be copied if there is one and the row is a fresh one.",
+            "`pool.occupy(row, renew=True)` takes the free row and counts its version up, so every node that named it "
+            "is stale at once.",
+            "The nodes of `path` are still true. Give each of them that is not current now the row, with its new "
+            "version.",
+        ),
+    ),
+)  # fmt: skip
