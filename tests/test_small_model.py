@@ -11,7 +11,8 @@ from llamas import settings, store_for
 from nightly import NIGHTLY
 from train import CUT, END, OneStep, loss, main, rows, texts, train, turn
 
-from minikv import CacheManager, asset
+from minikv import CacheManager, NoCache, asset
+from minikv.prefix import INDEXES, index_named
 from minikv.serving import Engine
 from minikv.serving.chat_format import PlainFormat, Turn
 from minikv.serving.checkpoint import read_weights
@@ -190,6 +191,28 @@ def test_it_answers_at_the_help_desk_with_a_clock_in_its_instructions_or_without
             prompts.append([*f"{clock}{desk['system']}\n".encode(), *format.prompt(turns[:at], question)])
             answers.append(answer)
     assert answered(model, prompts) == answers
+
+
+def test_a_chat_at_the_desk_hears_the_same_words_over_every_index(model):
+    """One turn after the other, cold, then warm, then where the pool holds the longest turn and little more."""
+    desk, format = json.loads(asset("chats.json").read_text("utf-8")), PlainFormat(ByteTokenizer(), END)
+    prompts = []
+    for chat in desk["chats"][: 2 if NIGHTLY else 1]:
+        turns = [Turn(question, answer, [*f" {answer}".encode(), END]) for question, answer in chat]
+        for at, (question, _) in enumerate(chat):
+            prompts.append([*f"{desk['system']}\n".encode(), *format.prompt(turns[:at], question)])
+    tight = -(-max(map(len, prompts)) // 4) + 20
+    expected = None
+    for name in ("none", *INDEXES):
+        for pages, rounds in ((4000, 2), (tight, 1)):
+            cache = NoCache(4) if name == "none" else index_named(name, 4)
+            store = KVStore(model.shape, pages, 4, dtype=torch.float32)
+            engine = Engine(model, CacheManager(pages, 4, prefix_cache=cache, store=store))
+            for _ in range(rounds):
+                said = [engine.generate([prompt], 24)[0].tokens for prompt in prompts]
+                expected = said if expected is None else expected
+                assert said == expected, (name, pages)
+            assert (cache.total_size > 0) == (name != "none")
 
 
 def test_it_still_answers_when_much_has_been_said():
