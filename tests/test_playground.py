@@ -455,6 +455,16 @@ def test_the_bundle_has_the_widget_the_picture_and_the_text():
     assert not re.search(r"0x[0-9a-f]{6}", repr(room))
 
 
+def test_the_stored_picture_shows_requests_only_while_one_runs():
+    room = playground(requests=True)
+    assert "requests:" not in (room.picture.svg or "") + room.text + room.view.value
+    press(room, "start", "1 2")
+    assert "requests: 1 running" in room.text
+    assert all("requests: 1 running" in shown for shown in (room.view.value, room.picture.svg or room.text))
+    press(room, "abort")
+    assert "requests:" not in (room.picture.svg or "") + room.text + room.view.value
+
+
 def test_without_graphviz_the_text_tree_stands_in(monkeypatch):
     monkeypatch.setattr("minikv.course.pictures.tree.places", lambda *shape, **how: None)
     room = Playground()

@@ -37,8 +37,7 @@ class Camera:
 
     def look(self) -> Frame:
         """One frame of the things as they are now, without a word, and without watching."""
-        frame = self._frame("", "", None, [], self._looker.look())
-        return replace(frame, rows=tuple(rows for rows in frame.rows if not rows.is_empty))
+        return self._frame("", "", None, [], self._looker.look()).filled
 
     def start(self) -> None:
         """Take the first frame and begin to watch; `RuntimeError` if it began before."""

@@ -81,6 +81,11 @@ class Frame:
         return any(cell.state != "free" for _, cells in self.pools for cell in cells)
 
     @property
+    def filled(self) -> Frame:
+        """The same without rows that are empty: where no request runs or waits, nothing is said of requests."""
+        return replace(self, rows=tuple(rows for rows in self.rows if not rows.is_empty))
+
+    @property
     def shown_words(self) -> set[str]:
         """The states and events that its picture shows: what its legend explains."""
         nodes = [view for view in self.nodes if view.parent is not None]

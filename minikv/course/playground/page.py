@@ -45,8 +45,8 @@ def message_html(tone: str, words: str, role: str = "") -> str:
 
 
 def frame_of(history: History) -> Frame:
-    """What there is now, with what the last step did to it; the empty cache has a frame as well."""
-    return history.live.film.at(-1)
+    """What there is now, with what the last step did to it, and requests only while one runs."""
+    return history.live.film.at(-1).filled
 
 
 def text_of(history: History) -> str:
@@ -62,7 +62,7 @@ def text_of(history: History) -> str:
     """
     frame, live = frame_of(history), history.live
     shown = [tree_text(list(frame.nodes)), *(cells_text(title, list(cells)) for title, cells in frame.pools)]
-    shown += [rows.text for rows in frame.rows] if live.running else []
+    shown += [rows.text for rows in frame.rows]
     shown.append(" · ".join(size_words(name, value) for name, value in frame.sizes.items()))
     shown += [f"lock {number}: {what}" for number, (_, what) in live.locks.items()]
     steps = [": ".join(filter(None, (name, what))) + " (undone)" * undone for name, what, undone in _log(history)]
@@ -79,7 +79,7 @@ def page_html(history: History) -> str:
     tree, wide = _tree(frame)
     left = f'<div style="flex:1 1 {max(wide, 180):g}px;min-width:0;max-width:100%">{tree}</div>'
     rows = [_drawn(rows.paper(*rows.extent).svg(rows.parts(*rows.extent)), rows.text, "pool") for rows in frame.rows]
-    parts = [_tiles(history, frame), *_pools(frame), *(rows if history.live.running else [])]
+    parts = [_tiles(history, frame), *_pools(frame), *rows]
     right = "".join([*parts, legend_html(frame.shown_words), _locks(history), _history(history)])
     panel = f'<div style="{_PANEL}">{left}<div style="flex:1 1 430px;min-width:0;max-width:560px">{right}</div></div>'
     return f'<div style="{_NO_WIDER}">{panel}</div>'
