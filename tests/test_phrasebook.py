@@ -36,6 +36,18 @@ def test_a_question_about_many_means_the_one_about_one(asked):
     assert PHRASEBOOK.nearest(asked) == "What is a slot?"
 
 
+@pytest.mark.parametrize(("asked", "means"), [
+    ("How does a page get evicted?", "What does evict do?"),
+    ("Why do slots get evicted?", "What does evict do?"),
+    ("Which page is evicted first?", "What is evicted first?"),
+    ("Where do evicted pages go?", "How do keys and values move to the host?"),
+    ("What keeps a prefix from being evicted?", "What is a lock?"),
+])  # fmt: skip
+def test_a_question_about_evicting_something_means_what_is_asked_of_it(asked, means):
+    """By shared words alone, "how are pages evicted" is nearest to "where can evicted pages go"."""
+    assert HOME[PHRASEBOOK.nearest(asked)] == HOME[means]
+
+
 def test_what_is_held_out_is_not_in_the_corpus():
     known = {" ".join(question.lower().split()).rstrip("?!.") for question in HOME}
     assert not known & {question.lower().rstrip("?!.") for question in (*dict(PARAPHRASES), *OUTSIDE)}
