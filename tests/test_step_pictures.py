@@ -9,7 +9,7 @@ import pytest
 from minikv.course.pieces.piece import find_piece
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.step_pictures import attention_picture, schedule_picture
-from minikv.course.pieces.trial import judge, reference_world
+from minikv.course.pieces.trial import judge, parting, reference_world
 
 
 def test_a_share_is_the_darker_the_larger_it_is_and_none_is_out_of_range():
@@ -28,11 +28,21 @@ def test_a_bar_has_a_cell_for_each_token_left_and_those_computed_are_new():
 
 
 @pytest.mark.parametrize("returned", [None, 5, "ab", [1], {0: 9}, [[1], [2]], [None, None]])
-def test_an_answer_that_is_not_a_list_of_shares_is_judged_without_a_picture_of_it(returned):
+def test_an_answer_that_is_not_a_list_of_shares_is_said_not_to_be_drawn(returned):
     piece = find_piece("8.2")
     world = reference_world(piece)
     world["schedule"] = lambda left, budget: returned
-    found = judge(piece, world, thorough=False).parting
-    film = both_films(piece, world, found)
-    assert found is not None
-    assert all("yours:" not in picture.text for _, picture in film)
+    found = parting(piece, world, ([5, 1], 3))
+    ((_, picture),) = both_films(piece, world, found)
+    mine, expected = picture.text.split("expected:")
+    assert mine.split("\n")[:2] == ["yours:", "cannot be drawn:"]
+    assert "reads" in expected or "answers" in expected
+    assert "cannot be drawn" in picture.svg
+
+
+def test_an_answer_that_raises_is_said_to_have_ended():
+    piece = find_piece("8.2")
+    world = reference_world(piece)
+    world["schedule"] = lambda left, budget: 1 // 0
+    ((_, picture),) = both_films(piece, world, judge(piece, world, thorough=False).parting)
+    assert picture.text.startswith("yours:\nit ended in an error\nexpected:\n")

@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import Any
 
 from minikv.course.pictures import Picture, beside, draw
-from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size
+from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.course.pieces.sections import World, engine_files
 from minikv.course.pieces.trial import Parting, play, reference_world
@@ -26,6 +26,7 @@ _LOOKS = {
     "Literal.String": _INK.format("string"),
     "Comment": _PALE + ";font-style:italic",
 }
+CANNOT_BE_DRAWN, ENDED = "cannot be drawn:\nsee the message above", "it ended in an error"  # in place of a picture
 _BOX = "font-family:monospace;line-height:125%;white-space:pre;overflow-x:auto"  # lines are not broken
 
 
@@ -108,13 +109,18 @@ def both_films(piece: Piece, world: World, found: Parting) -> list[tuple[str, Pi
     if len(last) == 2 and None not in last and last[0].text == last[1].text:
         return steps
     for at in range(found.at + 1):
-        sides = [
-            (name, frames[at].thing) for name, frames in (("yours", yours), ("expected", theirs)) if at < len(frames)
-        ]
-        pictures = [_titled(name, picture) for name, picture in sides if picture is not None]
+        sides = {"yours": yours[at].thing if at < len(yours) else None, "expected": theirs[at].thing}
+        if sides["yours"] is None and sides["expected"] is not None:
+            sides["yours"] = _words_for(CANNOT_BE_DRAWN if at < len(yours) else ENDED)
+        pictures = [_titled(name, picture) for name, picture in sides.items() if picture is not None]
         if pictures:
             steps.append((theirs[at].caption, beside(*pictures)))
     return steps
+
+
+def _words_for(missing: str) -> Picture:
+    """Words in the place of a picture."""
+    return Picture(missing, lambda: words_svg(missing))
 
 
 def _drawn(frame: Shot) -> Shot:
