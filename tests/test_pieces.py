@@ -805,6 +805,43 @@ def test_a_number_is_right_in_whatever_form(said, notebook, capsys):
     assert "that is right" in repr(fold("3.z", 4))
 
 
+@pytest.mark.parametrize(
+    ("said", "answer", "is_right"),
+    [
+        ((16, 384), 16384, True),  # 16,384 without quotes
+        ((16, 0), 16000, True),  # 16,000
+        ((1, 250, 0), 1_250_000, True),
+        ((-1, 500), -1500.0, True),
+        ((16, 384), np.int64(16384), True),
+        ((16, 38), 1638, False),
+        ((16, 1384), 161384, False),
+        ((1600, 384), 1600384, False),
+        ((16, "384"), 16384, False),
+        ((16, 384), [16, 384], True),
+        ((16, 384), [16384], False),
+    ],
+)
+def test_a_number_with_commas_between_its_thousands_is_one_number(said, answer, is_right, notebook, capsys):
+    guess("3.z", "how many?", *said)
+    verdict = repr(fold("3.z", answer)).splitlines()[0]
+    assert verdict.endswith("and that is right.") == is_right
+    assert verdict.startswith("You said [") == (not is_right or isinstance(answer, list))
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("which pages?", "which pages? Put your answer in place of None,"),
+        ("which? [., .]", "which? Put your answer, in the form [., .], in place of None,"),
+        ("which slots? Write a list", "which slots? Write a list. Put your answer in place of None,"),
+        ("[1, 2] or [2, 1]?", "[1, 2] or [2, 1]? Put your answer in place of None,"),
+    ],
+)
+def test_a_question_and_what_to_do_are_sentences(question, said, notebook, capsys):
+    guess("3.z", question, None)
+    assert f"🔮 3.z {said} then run the next cell." in capsys.readouterr().out
+
+
 def test_a_prediction_counts_once_its_answer_is_seen_and_a_new_one_counts_anew(notebook, capsys):
     for value, seen in ((5, (1, 0)), (None, (0, 0)), (4, (1, 1))):
         guess("3.z", "how many?", value)

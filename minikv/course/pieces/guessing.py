@@ -21,6 +21,7 @@ MOST_LETTERS = 200  # of a prediction in which numbers are looked for
 _WORDS = {"none": 0, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.,])|(?<![\w.])-?\d+(?:\.\d+)?(?!\w*\d)")
 MOST_ASKED, MOST_SAID, MOST_BACK = 200, 60, 3  # letters of a question and of a guess; misses that come back at once
+_FORM = re.compile(r"\s*(\[[^\[\]]*\])$")  # behind a question: how its answer is written, as in [., .]
 _guesses: dict[str, Any] = {}
 _questions: dict[str, str] = {}  # of this session
 _missed: dict[str, dict[str, str]] = {}  # in this session: the question, and what was said
@@ -36,6 +37,8 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     🔮 3.9 how many nodes are there? Put your answer in place of None, then run the next cell.
     >>> guess("3.9", "how many nodes are there?", 4)
     🔮 3.9 noted: 4. Run the next cell.
+    >>> guess("3.9", "which pages? [., .]", None)
+    🔮 3.9 which pages? Put your answer, in the form [., .], in place of None, then run the next cell.
     >>> guess("3.9", "which pages? [., .]", 3, 1)
     🔮 3.9 noted: [3, 1]. Run the next cell.
     """
@@ -47,13 +50,22 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     value = list(answer) if len(answer) > 1 else answer[0] if answer else None
     if value is None or value is ... or (isinstance(value, str) and not value.strip()):
         where = "in place of None" if answer else 'after the question, as in guess("3.a", "how many?", 4)'
-        print(f"🔮 {name} {question} Put your answer {where}, then run the next cell.")
+        asked, form = _parts_of(str(question))
+        print(f"🔮 {name} {asked} Put your answer{form} {where}, then run the next cell.")
     elif not _is_plain(value):
         instead = 'Write a number, a list as in [1, 2], or words in "quotes".'
         print(f"🔮 {name} not noted: a {type(value).__name__} is no prediction. {instead}")
     else:
         _guesses[name] = value
         print(f"🔮 {name} noted: {shown(value)}. Run the next cell.")
+
+
+def _parts_of(question: str) -> tuple[str, str]:
+    """A question as a sentence, and in words the form of its answer where that is written behind it."""
+    found = _FORM.search(question)
+    asked = question[: found.start()] if found else question
+    ends = not asked or asked.endswith((".", "?", "!"))
+    return asked + "." * (not ends), f", in the form {found[1]}," if found else ""
 
 
 def _name(label: object) -> str:
@@ -100,12 +112,14 @@ def come_back(chapter: int) -> list[str]:
     found = [(label, miss) for label, miss in missed().items() if _chapter_of(label) < chapter]
     if not found:
         return []
-    lines = [
-        f"  {label} {miss['question']} You said {miss['said']}; chapter {_chapter_of(label):02d} shows the answer."
-        for label, miss in found[:MOST_BACK]
-    ]
+    lines = [_back(label, **miss) for label, miss in found[:MOST_BACK]]
     more = f" {len(found) - MOST_BACK} more are in progress()." if len(found) > MOST_BACK else ""
     return [f"🔮 You missed these predictions earlier. What would you say now?{more}", *lines]
+
+
+def _back(label: str, question: str, said: str) -> str:
+    asked, _ = _parts_of(question)
+    return f"  {label} {asked} You said {said}; chapter {_chapter_of(label):02d} shows the answer."
 
 
 def _chapter_of(label: str) -> int:
@@ -130,7 +144,7 @@ class Folded:
 
     def __init__(self, label: str, answer: Any, things: tuple[Any, ...]):
         self.label, self.answer, self.things = label, answer, things
-        guessed = _guesses.get(self.label)
+        guessed = _one_number(_guesses.get(self.label), answer)
         self.verdict = "" if guessed is None else self._compared(guessed)
 
     def _compared(self, guessed: Any) -> str:
@@ -157,6 +171,16 @@ class Folded:
         answer = f"<p>{escape(shown(self.answer))}</p>"
         head = f"<details{' open' if self.verdict else ''}><summary>{escape(summary)}</summary>"
         return {"text/plain": repr(self), "text/html": f"{head}{verdict}{answer}{body}</details>"}
+
+
+def _one_number(guessed: Any, answer: Any) -> Any:
+    """16384 for 16,384, which Python reads as two numbers, where the answer is one number; else the guess."""
+    if not isinstance(answer, (int, float, np.number)) or not isinstance(guessed, (list, tuple)) or len(guessed) < 2:
+        return guessed
+    parts = [str(part) if type(part) is int else "" for part in guessed]
+    parts[1:] = ["000" if part == "0" else part for part in parts[1:]]  # 16,000 is 16 and 0
+    is_grouped = 0 < len(parts[0].lstrip("-")) <= 3 and all(part.isdecimal() and len(part) == 3 for part in parts[1:])
+    return int("".join(parts)) if is_grouped else guessed
 
 
 def _as_value(guessed: Any) -> Any:
