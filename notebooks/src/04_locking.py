@@ -23,7 +23,7 @@ with record(cache, pool) as film:
     pool.free(cache.evict(12))
     cache.unlock(anna)
     pool.free(cache.evict(12))
-film.player()
+film.player(still=7)
 
 # %% [markdown]
 """

@@ -23,7 +23,7 @@ with minikv.record(cache, pool) as film:
     cache.lock(ben)
     for _ in range(3):
         pool.free(cache.evict(1))
-film.player()
+film.player(still=9)
 
 # %% [markdown]
 """

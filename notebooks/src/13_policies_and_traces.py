@@ -21,7 +21,7 @@ with record(cache, pool) as film:
             if pool.num_free < 2:
                 pool.free(cache.evict(2))
             cache.insert(prompt, pool.alloc(2))
-film.player()
+film.player(still=13)
 
 # %% [markdown]
 """
