@@ -23,6 +23,7 @@ def test_the_order_is_that_of_a_plain_list(moves):
         queue.remove([every[i] for i in move])
         model = [i for i in model if i not in move]
         assert [block.id for block in queue] == model
+        assert [block.id for block in queue.first(3)] == model[:3]
         queue.add([every[i] for i in move])
         model += move
         assert [block.id for block in queue] == model

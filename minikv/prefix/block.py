@@ -34,9 +34,9 @@ class Block:
     def __init__(
         self, block_id: int, key: Hashable, key_run: bytes, page: int, parent: Block | None, end: int, now: int
     ):
-        self.id, self.key, self.key_run, self.page = block_id, key, key_run, page
-        self.parent, self.num_hashed_tokens, self.last_used = parent, end, now
-        self.ref_count, self.twin = 0, None
+        self.id, self.key, self.key_run = block_id, key, key_run  # three at a time, which makes no tuple
+        self.page, self.parent, self.num_hashed_tokens = page, parent, end
+        self.last_used, self.ref_count, self.twin = now, 0, None
 
     @property
     def children(self) -> dict[bytes, Block]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
 from minikv.errors import bounded
@@ -39,8 +39,8 @@ class BlockHash(Protocol):
     def key(self, state: HashState) -> Hashable:
         """The key of the block that ends here."""
 
-    def keys(self, state: HashState, pages: memoryview, page_bytes: int) -> tuple[list[Hashable], HashState]:
-        """The key of each of some pages that follow each other, and the state behind the last."""
+    def keys(self, state: HashState, pages: Sequence[bytes]) -> list[Hashable]:
+        """The key of each of some pages that follow each other."""
 
 
 class OneByOne:
@@ -54,13 +54,13 @@ class OneByOne:
         """The key is the state itself."""
         return state
 
-    def keys(self, state: HashState, pages: memoryview, page_bytes: int) -> tuple[list[Hashable], HashState]:
+    def keys(self, state: HashState, pages: Sequence[bytes]) -> list[Hashable]:
         """The key of each page, one after the other."""
         found = list[Hashable]()
-        for at in range(0, len(pages), page_bytes):
-            state = self.after(state, pages[at : at + page_bytes], page_bytes)
+        for page in pages:
+            state = self.after(state, memoryview(page), len(page))
             found.append(self.key(state))
-        return found, state
+        return found
 
 
 class Sha256:
@@ -86,13 +86,14 @@ class Sha256:
         """The 32 bytes of the digest."""
         return state.digest()
 
-    def keys(self, state: HashState, pages: memoryview, page_bytes: int) -> tuple[list[Hashable], HashState]:
+    def keys(self, state: HashState, pages: Sequence[bytes]) -> list[Hashable]:
         """The digest read after each page: one copy for all of them."""
         running, found = state.copy(), list[Hashable]()
-        for at in range(0, len(pages), page_bytes):
-            running.update(pages[at : at + page_bytes])
-            found.append(running.digest())
-        return found, running
+        update, digest = running.update, running.digest
+        for page in pages:
+            update(page)
+            found.append(digest())
+        return found
 
 
 class Crc32(OneByOne):

@@ -52,6 +52,14 @@ class BlockQueue:
             last = block
         before.newer, last.newer.older = last.newer, before
 
+    def first(self, count: int) -> list[Block]:
+        """The `count` blocks at the head, or as many as there are: the next to go, in order."""
+        found, block = list[Block](), self.newer
+        while len(found) < count and block is not self:
+            found.append(block)
+            block = block.newer
+        return found
+
     def __iter__(self) -> Iterator[Block]:
         """The blocks in the order in which they would be evicted."""
         block = self.newer

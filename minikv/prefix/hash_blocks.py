@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from itertools import islice
 from operator import attrgetter
 from typing import Any, NoReturn
 
@@ -202,10 +201,11 @@ class HashBlockCache:
             state = self._hash.after(root.state, memoryview(data)[:skip], stride)
         path, state = self._index.reach(top, state, data, skip, end)
         at = skip + len(path) * stride
-        keys, _ = self._hash.keys(state, memoryview(data)[at:end], stride)
+        runs = [data[start : start + stride] for start in range(at, end, stride)]
+        keys = self._hash.keys(state, runs)
         if keys and root.is_empty:
             self._open(root)
-        fresh = self._make(path[0] if path else top, keys, data[at:end], new[len(path) * _PAGE_BYTES :])
+        fresh = self._make(path[0] if path else top, keys, runs, new[len(path) * _PAGE_BYTES :])
         self._use(fresh, path)
         last = (fresh or path or [top])[0]
         return Insertion(self._epoch, last, end // TOKEN_BYTES, namespace, data, at // TOKEN_BYTES)
@@ -239,17 +239,17 @@ class HashBlockCache:
             self._roots.add(root)
             self._next_id += root.id == self._next_id
 
-    def _make(self, parent: Block, keys: list[Hashable], data: bytes, pages: bytes) -> list[Block]:
+    def _make(self, parent: Block, keys: list[Hashable], runs: list[bytes], pages: bytes) -> list[Block]:
         """A new block for each of `keys`, in the index and not yet in the queue; deepest first."""
-        stride, size, now = self._stride, self.page_size, self._clock + 1
+        size, now, number, end = self.page_size, self._clock + 1, self._next_id, parent.num_hashed_tokens
         if keys and isinstance(parent, BlockRoot):
             parent.num_children += 1
-        at, end, number, made = 0, parent.num_hashed_tokens, self._next_id, list[Block]()
-        for key, page in zip(keys, memoryview(pages).cast("i")):
+        made = list[Block]()
+        for key, run, page in zip(keys, runs, memoryview(pages).cast("i")):
             end += size
-            parent = Block(number, key, data[at : at + stride], page, parent, end, now)
+            parent = Block(number, key, run, page, parent, end, now)
             made.append(parent)
-            at, number = at + stride, number + 1
+            number += 1
         self._next_id = number
         self._evictable += len(keys) * size
         self._index.add(made)
@@ -330,7 +330,7 @@ class HashBlockCache:
         """
         if type(num_tokens) is not int or num_tokens < 0:
             num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        victims = list(islice(self._queue, -(-num_tokens // self.page_size)))
+        victims = self._queue.first(-(-num_tokens // self.page_size))
         self._queue.remove(victims)
         self._index.discard(victims)
         for block in victims:
