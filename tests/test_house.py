@@ -452,6 +452,13 @@ def test_the_readme_names_the_chapters_that_need_no_pytorch():
     assert set(re.findall(r"\b\d\d\b", row)) == numbers - set(chapters_that_need_torch())
 
 
+@pytest.mark.parametrize("page", ["README.md", "notebooks/src/map_and_glossary.py"])
+def test_every_name_of_a_chapter_has_a_row_in_the_lists_of_chapters(page):
+    rows = [line for line in (ROOT / page).read_text("utf-8").splitlines() if line.startswith("| [")]
+    listed = re.findall(r"\((?:notebooks/)?(\d\d_\w+)\.ipynb\)", "\n".join(rows))
+    assert listed == sorted(path.stem for path in (ROOT / "notebooks" / "src").glob("[0-9]*.py"))
+
+
 def test_the_readme_is_true_about_the_command(capsys):
     from minikv import cli
 

@@ -2,7 +2,7 @@
 """
 # The map and the glossary
 
-Each chapter answers one question, and goes on with what you built in the chapters before it. Most words of the glossary are in **bold** where their chapter explains them.
+Each chapter answers one question, and names the chapters that it needs. Up to 08, each goes on with what you built before it. Most words of the glossary are in **bold** where their chapter explains them.
 
 ## The map
 
