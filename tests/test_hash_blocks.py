@@ -194,6 +194,12 @@ def test_a_collision_serves_another_prompts_pages_where_hits_are_not_verified():
     assert cache.match_prefix([7, 8, 9]).pages.tolist() == [10, 11]
 
 
+def test_tokens_are_compared_for_every_hash_but_sha256_unless_asked_otherwise():
+    made = [HashBlockCache(), HashBlockCache(block_hash="crc32"), HashBlockCache(block_hash=Same)]
+    asked = [HashBlockCache(verify=True), HashBlockCache(block_hash="python", verify=False)]
+    assert [cache.verify for cache in made + asked] == [False, True, True, True, False]
+
+
 def test_a_collision_costs_nothing_but_time_where_hits_are_verified():
     cache = HashBlockCache(block_hash=Same)
     cache.insert([1, 2], [10, 11])
@@ -273,11 +279,25 @@ def miscount(cache, block):
     cache._protected += 1
 
 
+def keep_another_path(cache, block):
+    handle = cache.acquire([1, 2, 3])
+    cache._paths[handle] = cache._paths[handle][1:]
+
+
 def drop_from_the_queue(cache, block):
     cache._queue.remove([block])
 
 
-SPOILT = [spoil_a_key, swap_in_the_queue, forget_a_link, make_it_older, lose_the_parent, miscount, drop_from_the_queue]
+SPOILT = [
+    spoil_a_key,
+    swap_in_the_queue,
+    forget_a_link,
+    make_it_older,
+    lose_the_parent,
+    miscount,
+    drop_from_the_queue,
+    keep_another_path,
+]
 
 
 @pytest.mark.parametrize("spoil", SPOILT, ids=lambda spoil: spoil.__name__)

@@ -25,7 +25,7 @@ import numpy as np
 from minikv.errors import LockError, bounded, whole_number
 from minikv.pools.contract import Pages
 from minikv.prefix.block import GONE, Block, BlockRoot, path_of, unlocked
-from minikv.prefix.block_hash import BlockHash, HashState, frame, hash_named
+from minikv.prefix.block_hash import BlockHash, HashState, Sha256, frame, hash_named
 from minikv.prefix.block_index import BlockIndex
 from minikv.prefix.block_queue import BlockQueue
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
@@ -41,8 +41,9 @@ class HashBlockCache:
 
     `page_size` is in tokens. `block_hash` is "sha256" (default), "crc32" (fast, for prompts that you trust), "python"
     (a warning) or a class of your own (`BlockHash`); `seed` goes into every key, so that two deployments share none.
-    With `verify` (default) the tokens of a hit are compared, and a collision costs time; without, as in vLLM, equal
-    keys are taken for equal tokens, and a collision serves another prompt's keys and values. A namespace is part of
+    With `verify` the tokens of a hit are compared, and a collision costs time; without, as in vLLM, equal keys are
+    taken for equal tokens, and a collision serves another prompt's keys and values. By default they are compared for
+    every hash but SHA-256, which nobody knows how to make collide. A namespace is part of
     the key (`extra_keys` makes one of an adapter, a salt or an image). Evicting frees single pages, never one more
     than asked.
 
@@ -68,19 +69,20 @@ class HashBlockCache:
         page_size: int = 1,
         block_hash: str | Callable[[], BlockHash] = "sha256",
         seed: str | bytes = b"",
-        verify: bool = True,
+        verify: bool | None = None,
     ):
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         self.block_hash, self._hash = hash_named(block_hash)
         if not isinstance(seed, (str, bytes)):
             raise TypeError(f"seed is {bounded(seed)} ({type(seed).__name__}): expected text or bytes")
-        self.seed, self.verify = seed, bool(verify)
+        self.seed, self.verify = seed, type(self._hash) is not Sha256 if verify is None else bool(verify)
         self._stride = TOKEN_BYTES * self.page_size  # the bytes of one page of tokens
         self._clear()
 
     def _clear(self) -> None:
         self._epoch = object()  # handles carry it: a reset, or another cache, has another one
         self._held: dict[Handle, int] = {}
+        self._paths: dict[Handle, list[Block]] = {}  # of what is locked, deepest first
         self._states: dict[Handle, HashState] = {}  # of the hash, behind acquired matches: an insert goes on from there
         self._evictable = self._protected = self._clock = 0
         self._queue = BlockQueue()
@@ -289,6 +291,7 @@ class HashBlockCache:
         for block in path:
             block.ref_count += 1
         self._held[handle] = self._held.get(handle, 0) + 1
+        self._paths[handle] = path
 
     def unlock(self, handle: Handle) -> None:
         """Give back one lock of this handle; what it frees goes to the end of the queue, the deepest block first.
@@ -301,18 +304,16 @@ class HashBlockCache:
         held = self._held.get(handle, 0)
         if not held:
             raise LockError(f"cannot unlock {_told(handle)}: it holds no lock")
+        path = self._paths[handle]
         if held > 1:
             self._held[handle] = held - 1
         else:
-            del self._held[handle]
+            del self._held[handle], self._paths[handle]
             self._states.pop(handle, None)
         self._clock = now = self._clock + 1
-        path, block = list[Block](), handle.node
-        while (parent := block.parent) is not None:
+        for block in path:
             block.ref_count -= 1
             block.last_used = now
-            path.append(block)
-            block = parent
         freed = unlocked(path)
         self._queue.add(freed)
         self._evictable += len(freed) * self.page_size

@@ -89,6 +89,8 @@ def _check_locks(cache: HashBlockCache, blocks: list[Block]) -> None:
         end = handle.node.num_hashed_tokens
         _require(count > 0, f"block {handle.node.id}: a handle is kept as holding {count} locks")
         _require(end == handle.length, f"block {handle.node.id}: ends at {end}, its locked handle at {handle.length}")
+        known = cache._paths.get(handle) == path_of(handle.node)
+        _require(known, f"block {handle.node.id}: the path that is kept of a locked handle is not its path")
         for block in path_of(handle.node):
             expected[block.id] = expected.get(block.id, 0) + count
     for block in blocks:

@@ -349,7 +349,7 @@ Both of her full blocks. The first key is equal, so the chain goes on from an eq
 
 </details>
 
-There are three ways to close this. Take a hash for which nobody can build a collision, such as SHA-256. Begin the chain with a secret seed, so that nobody can prepare one. Or compare the tokens of a hit, as nano-vllm does, and as `HashBlockCache` does unless you say `verify=False`. Here is a hash that gives *every* block of one depth the same key:
+There are three ways to close this. Take a hash for which nobody can build a collision, such as SHA-256. Begin the chain with a secret seed, so that nobody can prepare one. Or compare the tokens of a hit, as nano-vllm does, and as `HashBlockCache` does with any hash but SHA-256. You can ask for the one or the other. Here is a hash that gives *every* block of one depth the same key:
 """
 
 # %%
