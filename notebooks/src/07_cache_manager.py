@@ -392,7 +392,7 @@ minikv.playground(goal="publish, hit, and abort")
 """
 #### Plant your own mistake
 
-Here is another careless manager. Why does the canary see nothing? Then write a worse one, which loses its tail perhaps, and let the explorer find it.
+Here is another careless manager. Why does the canary see nothing? Then write a worse one, perhaps one that loses its tail, and let the explorer find it.
 """
 
 
