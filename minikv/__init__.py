@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         Generation,
         LongestPrefixFirst,
         Model,
+        PromptLookup,
         Request,
         Sampler,
         SamplingParams,
@@ -109,8 +110,8 @@ _HOMES = {
     "minikv.serving.model": "Llama",
     "minikv.serving.tokenizer": "ByteTokenizer",
     "minikv.serving.windowed": "WindowedStore windowed_llama",
-    "minikv.serving": "Chunk Engine FirstComeFirstServed Generation LongestPrefixFirst Model Request Sampler "
-    "SamplingParams Scheduler",
+    "minikv.serving": "Chunk Engine FirstComeFirstServed Generation LongestPrefixFirst Model PromptLookup Request "
+    "Sampler SamplingParams Scheduler",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",
     "minikv.store": "HostCopy KVStore Slots",

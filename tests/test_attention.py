@@ -161,6 +161,9 @@ def test_logits_are_those_of_each_sequence_alone_however_slots_are_shared(data):
     assert (got - expected).abs().max() < close
     assert got.argmax(-1).equal(expected.argmax(-1))
     assert (model.forward(chunks, store) - torch.stack([alone[i][-1] for i in kept])).abs().max() < close
+    looked_at = [chunk._replace(num_logits=chance.randint(1, len(chunk.tokens))) for chunk in chunks]
+    expected = torch.cat([alone[i][-chunk.num_logits :] for i, chunk in zip(kept, looked_at)])
+    assert (model.forward(looked_at, store) - expected).abs().max() < close
 
 
 def seen_by_others(rows, mine):

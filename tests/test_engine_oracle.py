@@ -21,7 +21,7 @@ from chats import VOCAB, Tally, Workload, assert_nothing_leaked, engine_for, ser
 from nightly import NIGHTLY
 from test_manager_mutants import MUTANTS
 
-from minikv import CacheManager, Canary, CanaryError, CanaryModel, InvariantError, Ledger, LockError
+from minikv import CacheManager, Canary, CanaryError, CanaryModel, InvariantError, Ledger, LockError, PromptLookup
 from minikv.prefix import INDEXES
 
 WORKLOADS = range(200) if NIGHTLY else range(100, 150)  # fifty that find every mistake planted here
@@ -211,6 +211,28 @@ def test_greedy_tokens_are_the_same_in_every_way_over_every_index(llamas):
             assert_nothing_leaked(engine.manager)
     for tally in tallies.values():
         assert_it_tried_what_it_says(tally)
+
+
+def test_a_draft_changes_no_greedy_token(llamas):
+    """What follows the same token the last time is guessed, often wrongly: a chunk of guesses is computed and cut."""
+
+    class Counts(PromptLookup):
+        drafted = 0
+
+        def draft(self, tokens, most):
+            found = super().draft(tokens, most)
+            self.drafted += len(found)
+            return found
+
+    tally, lookup = Tally(), Counts(length=1, most=3)
+    for work, expected in itertools.islice(clear_workloads(llamas), 25):
+        for kind in ("wide", "tight"):
+            engine = engine_for(work, kind, lambda m, w=work: llamas.model_for(m, w))
+            engine.drafts = lookup
+            assert serve(engine, work, tally, random.Random(work.seed)) == expected, f"workload {work.seed}, {kind}"
+            assert_nothing_leaked(engine.manager)
+    assert min(tally.evictions, tally.preemptions) > 5
+    assert lookup.drafted > 100
 
 
 def test_real_attention_would_notice_one_wrong_slot(llamas):

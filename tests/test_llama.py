@@ -75,6 +75,15 @@ def test_without_all_positions_it_answers_for_the_last_token_of_each_chunk_in_th
     assert close(EXACT.forward([shorter, longer], store), expected.flip(0))
 
 
+def test_a_chunk_has_as_many_logits_as_it_asks_for():
+    """The next token and a draft of three in one chunk, beside a prompt of which the last token alone is asked for."""
+    store, expected = store_for(EXACT), whole(EXACT, TOKENS)
+    EXACT.forward([Chunk(TOKENS[:20], 0, range(20))], store)
+    drafted, prompt = Chunk(TOKENS[20:24], 20, range(24), num_logits=4), Chunk(TOKENS[:9], 0, range(40, 49))
+    assert close(EXACT.forward([drafted, prompt], store), expected[[20, 21, 22, 23, 8]])
+    assert close(EXACT.forward([prompt, drafted._replace(num_logits=2)], store), expected[[8, 22, 23]])
+
+
 @pytest.mark.parametrize("all_positions", [False, True])
 def test_gradients_reach_every_weight_and_are_right(all_positions):
     """By the difference quotient along a direction drawn at random for each weight; chunks of several lengths."""
@@ -189,6 +198,8 @@ def test_the_same_seed_draws_the_same_model():
 # -- what a step refuses --------------------------------------------------------------------------------------------
 
 WRONG = {
+    r"chunks\[0\]\.num_logits is 3: it computes 2 tokens": [Chunk([1, 2], 0, [0, 1], num_logits=3)],
+    r"chunks\[0\]\.num_logits is 0: the last token's logits are always wanted": [Chunk([1], 0, [0], num_logits=0)],
     "there are no chunks: a forward step computes at least 1": [],
     r"chunks\[0\] has no tokens: a chunk computes at least 1": [Chunk([], 0, [])],
     r"chunks\[1\] has 2 slots: it needs one for each of 2 \+ 1 tokens": [Chunk([1], 0, [9]), Chunk([1], 2, [0, 1])],

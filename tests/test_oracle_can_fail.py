@@ -95,7 +95,7 @@ def gives_tokens_by_arrival(original):
     """As long as chunks are in order of arrival, which a cold first-come run keeps, this is right."""
 
     def update_from_output(self, chunks, tokens):
-        sampling = [place for place, token in enumerate(tokens) if token is not None]
+        sampling = [place for place, token in enumerate(tokens) if token]
         tokens, by_arrival = list(tokens), sorted(sampling, key=lambda place: chunks[place].request.number)
         sampled = [tokens[place] for place in sampling]
         for place, token in zip(by_arrival, sampled):
@@ -106,8 +106,8 @@ def gives_tokens_by_arrival(original):
 
 
 def mixes_up_a_larger_batch(original):
-    def sample(work, logits):
-        return original(work, np.ascontiguousarray(logits[::-1]) if len(work) > 3 else logits)
+    def sample(work, counts, logits):
+        return original(work, counts, np.ascontiguousarray(logits[::-1]) if len(work) > 3 else logits)
 
     return engine, "_sample", sample
 

@@ -1,6 +1,7 @@
 """Serving: a model that reads and writes keys and values through slots, and what drives it."""
 
 from minikv.serving.contract import Chunk, Model
+from minikv.serving.drafts import Drafter, PromptLookup
 from minikv.serving.engine import Engine
 from minikv.serving.generation import Event, Generation
 from minikv.serving.order import FirstComeFirstServed, LongestPrefixFirst
@@ -10,6 +11,6 @@ from minikv.serving.scheduled import ScheduledChunk
 from minikv.serving.scheduler import Scheduler
 
 __all__ = [
-    "Chunk", "Engine", "Event", "FirstComeFirstServed", "Generation", "LongestPrefixFirst", "Model", "Request",
-    "Sampler", "SamplingParams", "ScheduledChunk", "Scheduler",
+    "Chunk", "Drafter", "Engine", "Event", "FirstComeFirstServed", "Generation", "LongestPrefixFirst", "Model",
+    "PromptLookup", "Request", "Sampler", "SamplingParams", "ScheduledChunk", "Scheduler",
 ]  # fmt: skip

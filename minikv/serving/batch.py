@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 import torch
 
-from minikv.errors import whole_number
+from minikv.errors import bounded, whole_number
 from minikv.serving.contract import Chunk
 from minikv.serving.sharing import WORTH, shared_prefixes
 from minikv.tokens import PackedTokens, integers
@@ -59,10 +59,11 @@ class Padded(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """One chunk: its new tokens, all slots of its sequence, and where the part begins that no other chunk reads."""
+    """One chunk: new tokens, all slots of its sequence, how many logits, and from where on no other chunk reads it."""
 
     tokens: Any
     slots: Any
+    num_logits: int = 1
     own: int = 0
 
     @property
@@ -80,8 +81,9 @@ class Batch:
     """What one forward step needs to know about its chunks, once for all layers.
 
     The packed row has chunks of one kind side by side. `tokens` and `positions` are int64 tensors, one number for each
-    new token, and `slots`, a numpy array, is where their K and V go. `last` is the row of each chunk's last token,
-    `order` the rows of all tokens, both in the order in which the chunks were given, and so are `rows`: for each chunk
+    new token, and `slots`, a numpy array, is where their K and V go. `last` are the rows behind which logits are
+    wanted, of each chunk its last token's at least, and `order` the rows of all tokens, both in the order in which the
+    chunks were given, and so are `rows`: for each chunk
     the rows of its new tokens, and all slots of its sequence. `parts` are what the tokens attend
     to, the own parts first and in the order of their rows; `reads` are the slots that they read. A prefix is shared
     where that saves reading `worth` slots. `TypeError` and `ValueError` name the chunk and what is wrong with it.
@@ -108,7 +110,8 @@ class Batch:
         self._pack(packed)
         ends = dict(zip(order, np.cumsum([len(row.tokens) for row in packed]).tolist()))
         spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
-        self.last, self.order = self._ids([span[-1] for span in spans]), self._ids(np.concatenate(spans))
+        self.last = self._ids(np.concatenate([span[-row.num_logits :] for span, row in zip(spans, given)]))
+        self.order = self._ids(np.concatenate(spans))
         self.rows = [(slice(span.start, span.stop), row.slots) for span, row in zip(spans, given)]
         self.parts = list[Causal | Padded | SharedPrefix]()
         self._add_own(packed)
@@ -120,13 +123,17 @@ class Batch:
         self.reads = np.concatenate([np.empty(0, np.int32), *self._reads])
 
     def ends(self) -> Batch:
-        """The last token of each chunk as a batch of its own, for when all the others have keys and values already.
+        """The tokens behind which logits are wanted as a batch of their own: all others have keys and values by then.
 
         >>> import torch
         >>> Batch([Chunk([1, 2], 0, [8, 9])], vocab_size=10, like=torch.zeros(1)).ends().parts
         [Padded(rows=slice(0, 1, None), size=1, length=2, slots=slice(0, 2, None), mask=None)]
         """
-        chunks = [Chunk(row.tokens[-1:], len(row.slots) - 1, row.slots) for row in self._given]
+        counts = [row.num_logits for row in self._given]
+        chunks = [
+            Chunk(row.tokens[-count:], len(row.slots) - count, row.slots, num_logits=count)
+            for row, count in zip(self._given, counts)
+        ]
         return Batch(chunks, self._vocab_size, self._like, self._worth)
 
     def _ids(self, ids: Any) -> torch.Tensor:
@@ -205,7 +212,10 @@ def _checked(index: int, chunk: Chunk) -> _Row:
         raise ValueError(f"{name} has no tokens: a chunk computes at least 1")
     if len(slots) != start + len(tokens):
         raise ValueError(f"{name} has {len(slots)} slots: it needs one for each of {start} + {len(tokens)} tokens")
-    return _Row(tokens, slots)
+    num_logits = whole_number(f"{name}.num_logits", chunk.num_logits, 1, "the last token's logits are always wanted")
+    if num_logits > len(tokens):
+        raise ValueError(f"{name}.num_logits is {bounded(num_logits)}: it computes {len(tokens)} tokens")
+    return _Row(tokens, slots, num_logits)
 
 
 def _check_tokens(rows: list[_Row], vocab_size: int) -> None:

@@ -20,7 +20,8 @@ class Chunk(NamedTuple):
 
     `tokens` are the ids to compute now, at least one; `start` is how many tokens of the sequence come before them;
     `slots` is the row of the whole sequence so far, `start + len(tokens)` slots, one for each token in order.
-    `namespace` is the request's: what else its keys and values depend on (a LoRA, an image), if anything.
+    `namespace` is the request's: what else its keys and values depend on (a LoRA, an image), if anything. Logits are
+    wanted behind the last `num_logits` tokens: one, or more where some of them are only guessed.
 
     >>> chunk = Chunk(tokens=[7, 8], start=1, slots=[40, 12, 13])
     >>> chunk.slots[chunk.start:]
@@ -31,6 +32,7 @@ class Chunk(NamedTuple):
     start: int
     slots: Any
     namespace: Hashable = None
+    num_logits: int = 1
 
 
 @runtime_checkable
@@ -56,8 +58,9 @@ class Model(Protocol):
         ...
 
     def forward(self, chunks: Sequence[Chunk], store: Any) -> Any:
-        """Compute all chunks; the logits, (len(chunks), vocab_size), for the token that follows each of them.
+        """Compute all chunks; the logits, (rows, vocab_size), for the token that follows each of them.
 
+        A chunk has as many rows as its `num_logits`, chunk after chunk, in the order of the tokens: 1 by default.
         For every layer K and V of the new tokens are written to their slots of `store`, and those of the tokens
         before them are read from their slots. `store` is a `KVStore`, or has its `dtype`, `slots`, `write`, `rows` and
         `view`. No slot that one chunk writes may be in another chunk's row.

@@ -1,11 +1,12 @@
 """The engine: a model, a manager and a scheduler, and the loop that joins them.
 
     schedule    the scheduler says which tokens of which requests are computed next, and they have slots
+    draft       if there is somebody to guess how a request goes on, the guess is computed along with it
     forward     the model computes them all in one batch, keys and values through the slots
-    sample      each request that is computed to its end gets its next token
+    sample      each request that is computed to its end gets its next token, or several if its draft was right
     update      what is computed is published, and requests that are over leave
 
-The whole engine is these four lines; the cache is under it, and changes which tokens are computed, never which come
+The whole engine is these five lines; the cache is under it, and changes which tokens are computed, never which come
 out. After mini-sglang and nano-vllm.
 
 An engine may be called from several threads: a lock around each act lets one of them in at a time, the forward step
@@ -15,6 +16,7 @@ included. Its scheduler has no lock of its own.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
@@ -24,12 +26,13 @@ import numpy.typing as npt
 
 from minikv.errors import bounded
 from minikv.interrupts import uninterrupted
-from minikv.manager import Manager
+from minikv.manager import Manager, TruncatingManager
 from minikv.serving.contract import Chunk, Model
+from minikv.serving.drafts import Drafter, require_drafter, with_drafts
 from minikv.serving.generation import Event, Generation, generation
 from minikv.serving.request import Request
 from minikv.serving.sampling import Params, as_array, require_choice
-from minikv.serving.scheduled import ScheduledChunk
+from minikv.serving.scheduled import Sampled, ScheduledChunk
 from minikv.serving.scheduler import Scheduler
 from minikv.tokens import TokensLike, integers, pack
 
@@ -39,8 +42,9 @@ class Engine:
 
     `manager` is a `CacheManager`, or anything with its verbs; `manager.store` is what the model writes to. `scheduler`
     decides what is computed when (default `Scheduler(manager)`). With `NoCache` in the manager it is the same engine
-    without a prefix cache. Several threads may use it. Everywhere `SamplingParams` say how to sample; a plain number
-    stands for the most new tokens.
+    without a prefix cache. `drafts`, for example `PromptLookup()`, guesses tokens for requests that sample greedily:
+    the same tokens come out, in fewer steps where it guesses well. Several threads may use the engine. Everywhere
+    `SamplingParams` say how to sample; a plain number stands for the most new tokens.
 
     >>> from minikv import CacheManager, CanaryModel, SamplingParams
     >>> engine = Engine(CanaryModel(vocab_size=50), CacheManager(num_pages=64))
@@ -51,7 +55,9 @@ class Engine:
     Engine(CanaryModel, 0 running, 0 waiting, 8 steps)
     """
 
-    def __init__(self, model: Model, manager: Manager, scheduler: Scheduler | None = None):
+    def __init__(
+        self, model: Model, manager: Manager, scheduler: Scheduler | None = None, drafts: Drafter | None = None
+    ):
         for name, part, kind in (("model", model, Model), ("manager", manager, Manager)):
             if not isinstance(part, kind):
                 raise TypeError(f"{name} is {bounded(part)}: expected a {kind.__name__}")
@@ -64,6 +70,9 @@ class Engine:
         shape = getattr(manager.store, "shape", model.shape)
         if shape != model.shape:
             raise ValueError(f"the model needs a store of shape {model.shape}, the manager's has {shape}")
+        self.drafts = None if drafts is None else require_drafter(drafts)
+        if drafts is not None and not isinstance(manager, TruncatingManager):
+            raise TypeError(f"manager is {bounded(manager)}: with drafts, expected one with the verb truncate")
         self._lock = threading.RLock()  # around each act
 
     # -- one by one -------------------------------------------------------------------------------------------------
@@ -94,18 +103,26 @@ class Engine:
         when there is nothing to choose from in the logits of a request; it is named, and can be aborted.
         """
         with self._lock:
-            chunks = self.scheduler.schedule()
+            chunks = self._with_drafts(self.scheduler.schedule())
             if not chunks:
                 return []
-            logits = as_array(self.model.forward([_as_chunk(chunk) for chunk in chunks], self.manager.store))
-            return self._update(chunks, logits)
+            given = [_as_chunk(chunk) for chunk in chunks]
+            logits = as_array(self.model.forward(given, self.manager.store))
+            return self._update(chunks, [chunk.num_logits for chunk in given], logits)
+
+    def _with_drafts(self, chunks: list[ScheduledChunk]) -> list[ScheduledChunk]:
+        """`chunks`, with drafts behind them if somebody makes them."""
+        if self.drafts is None or not isinstance(self.manager, TruncatingManager):
+            return chunks
+        return with_drafts(chunks, self.drafts, self.manager, self.scheduler.token_budget, self.model.vocab_size)
 
     @uninterrupted
-    def _update(self, chunks: list[ScheduledChunk], logits: npt.NDArray[Any]) -> list[Event]:
+    def _update(self, chunks: list[ScheduledChunk], counts: list[int], logits: npt.NDArray[Any]) -> list[Event]:
         """Sample and update in one act, so that no number is drawn for a token that does not come out."""
-        tokens = _sample(chunks, logits)
+        tokens, requests = _sample(chunks, counts, logits), [chunk.request for chunk in chunks]
+        known = [request.generated_tokens for request in requests]
         self.scheduler.update_from_output(chunks, tokens)
-        return [Event(chunk.request, token) for chunk, token in zip(chunks, tokens) if token is not None]
+        return [Event(request, token) for request, told in zip(requests, known) for token in request.output[told:]]
 
     def abort(self, request: Request) -> None:
         """End `request` now; all that it holds goes back. `ValueError` if it is over."""
@@ -188,15 +205,20 @@ def _as_chunk(chunk: ScheduledChunk) -> Chunk:
     sequence = chunk.request.sequence
     assert sequence is not None
     start, end = sequence.computed, sequence.computed + chunk.num_tokens
-    return Chunk(sequence.tokens[start:end], start, sequence.slots[:end], chunk.request.namespace)
+    return Chunk(sequence.tokens[start:end], start, sequence.slots[:end], chunk.request.namespace, chunk.num_logits)
 
 
-def _sample(chunks: list[ScheduledChunk], logits: npt.NDArray[Any]) -> list[int | None]:
-    """The next token behind each chunk that reaches its end; none is drawn unless all can be chosen."""
-    if len(logits) != len(chunks):
-        raise ValueError(f"the model gave {len(logits)} rows of logits for {len(chunks)} chunks")
-    rows = [row if chunk.samples else None for chunk, row in zip(chunks, logits)]
-    for chunk, row in zip(chunks, rows):
-        if row is not None:
+def _sample(chunks: list[ScheduledChunk], counts: list[int], logits: npt.NDArray[Any]) -> list[Sampled]:
+    """What comes behind each chunk that reaches its end, by so many of the rows of `logits` as `counts` says.
+
+    None is drawn unless all can be chosen.
+    """
+    if len(logits) != sum(counts):
+        drafted = f" with {sum(counts) - len(chunks)} drafted tokens" if sum(counts) > len(chunks) else ""
+        raise ValueError(f"the model gave {len(logits)} rows of logits for {len(chunks)} chunks{drafted}")
+    ends = itertools.accumulate(counts)
+    rows = [[*logits[end - count : end]] if chunk.samples else [] for chunk, count, end in zip(chunks, counts, ends)]
+    for chunk, own in zip(chunks, rows):
+        for row in own:
             require_choice(row, f"request {chunk.request.number}: ")
-    return [None if row is None else chunk.request.sampler(row) for chunk, row in zip(chunks, rows)]
+    return [[chunk.request.sampler(row) for row in own] for chunk, own in zip(chunks, rows)]

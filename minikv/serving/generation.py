@@ -21,7 +21,7 @@ class Generation:
 
     `tokens` are the generated ones, the end token among them if `reason` is "stop". `cached` tokens of the prompt were
     found in the cache at first, `computed` were put through the model, again after a preemption. Without one,
-    `cached + computed` is `prompt + generated - 1`: the last token is never computed.
+    and without drafts, `cached + computed` is `prompt + generated - 1`: the last token is never computed.
 
     >>> from minikv import CacheManager, CanaryModel, Engine, SamplingParams
     >>> (found,) = Engine(CanaryModel(10), CacheManager(8)).generate([[1, 2, 3]], SamplingParams(max_new_tokens=2))

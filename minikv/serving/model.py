@@ -112,7 +112,8 @@ class Llama:
     def forward(self, chunks: Sequence[Chunk], store: Any, all_positions: bool = False) -> torch.Tensor:
         """The logits of the token behind each chunk, (len(chunks), vocab_size); all chunks are computed in one step.
 
-        With `all_positions` those behind every new token, (number of new tokens, vocab_size), chunk after chunk.
+        A chunk with more `num_logits` has as many rows, in the order of its tokens. With `all_positions` there is a row
+        for every new token, chunk after chunk.
         """
         return self.logits(chunks, store, all_positions)
 
@@ -128,7 +129,7 @@ class Llama:
         x, last = functional.embedding(batch.tokens, embedding), self.shape.num_layers - 1
         for layer in range(last):
             x = self._layer(x, layer, attention, angles)
-        if all_positions or len(batch.tokens) == len(chunks):
+        if all_positions or len(batch.tokens) == len(batch.last):
             x = self._layer(x, last, attention, angles)[batch.order]
         elif torch.is_grad_enabled():
             x = self._layer(x, last, attention, angles)[batch.last]
@@ -165,7 +166,7 @@ class Llama:
         attention.write(layer, k, v)
         if ends is not None:
             rows, attention = ends
-            x, h, angles = x[rows], h[rows], (angles[0][rows], angles[1][rows])
+            x, h, k, v, angles = x[rows], h[rows], k[rows], v[rows], (angles[0][rows], angles[1][rows])
         q = apply_rotary(self._linear(h, f"{name}.self_attn.q_proj").view(len(h), -1, head), *angles)
         x = x + self._linear(attention(layer, q, k, v).flatten(1), f"{name}.self_attn.o_proj")
         return x + self._mlp(self._norm(x, f"{name}.post_attention_layernorm"), f"{name}.mlp")

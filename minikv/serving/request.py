@@ -22,7 +22,8 @@ class Request:
 
     `output` are the generated tokens, with the end token if there was one. `reason` is `None` until it is over, then
     "stop", "length" or "aborted". Of the tokens of the prompt `cached_tokens` were found in the cache at first;
-    `computed_tokens` counts every token put through the model, again after a preemption. `first_token_steps` is how
+    `computed_tokens` counts every token put through the model, again after a preemption. Of those `drafted_tokens` were
+    guessed, and `accepted_tokens` of the guesses were right. `first_token_steps` is how
     many steps it took to the first token, from 1; `None` before.
 
     >>> Request([1, 2, 3], SamplingParams(max_new_tokens=2))
@@ -48,6 +49,7 @@ class Request:
         self.number = 0  # in order of arrival, from 1; the scheduler gives it
         self.sequence: RunningSequence | None = None  # while it runs
         self.cached_tokens = self.computed_tokens = self.preemptions = 0
+        self.drafted_tokens = self.accepted_tokens = 0
         self.submitted_at = 0
         self.first_token_steps: int | None = None
         self.overtaken = 0  # by how many that came later and were admitted before it

@@ -9,6 +9,8 @@ from minikv.errors import bounded, whole_number
 from minikv.manager.sequence import RUNNING
 from minikv.serving.request import Request, token_id
 
+Sampled = int | Sequence[int] | None  # behind a chunk; nothing in the middle of a prompt, several with a draft
+
 
 class ScheduledChunk(NamedTuple):
     """The next `num_tokens` of `request`, to be computed in one step.
@@ -26,21 +28,33 @@ class ScheduledChunk(NamedTuple):
         sequence = self.request.sequence
         return sequence is not None and sequence.computed + self.num_tokens == len(sequence.tokens)
 
+    @property
+    def num_logits(self) -> int:
+        """Behind how many of its tokens logits are looked at: the last one, and before it those of a draft."""
+        return 1 + len(draft_of(self.request))
+
+
+def draft_of(request: Request) -> Sequence[int]:
+    """The tokens in its sequence that nobody has generated: a draft, for the time of one step."""
+    known = request.prompt_tokens + request.generated_tokens
+    sequence = request.sequence
+    return sequence.tokens[known:] if sequence is not None and len(sequence.tokens) > known else ()
+
 
 def rest_of(request: Request) -> ScheduledChunk:
     """All that a running request has left to compute: its last sampled token, or what is missing of its prompt."""
     assert request.sequence is not None
-    count = len(request.sequence.tokens) - request.sequence.computed
+    count = len(request.sequence.tokens) - len(draft_of(request)) - request.sequence.computed
     return ScheduledChunk(request, count, prefill=count > 1 or not request.output)
 
 
 def paired(
-    chunks: Sequence[ScheduledChunk], tokens: Sequence[int | None], running: Collection[Request]
-) -> list[tuple[ScheduledChunk, int | None]]:
+    chunks: Sequence[ScheduledChunk], tokens: Sequence[Sampled], running: Collection[Request]
+) -> list[tuple[ScheduledChunk, list[int]]]:
     """Each chunk whose request still has its sequence, with what was sampled behind it.
 
     `ValueError` unless each is the chunk of another of the `running` requests, has tokens that are left to compute,
-    and has a token exactly where it reaches their end.
+    has a token exactly where it reaches their end, and where it has a draft, one for each of its tokens.
 
     >>> paired([], [7], running=[])
     Traceback (most recent call last):
@@ -48,17 +62,21 @@ def paired(
     """
     if len(chunks) != len(tokens):
         raise ValueError(f"{len(tokens)} tokens for {len(chunks)} chunks: each has one, or None")
-    entries = [(chunk, token) for chunk, token in zip(chunks, tokens) if _is_held(chunk.request)]
+    entries = [(chunk, _listed(token)) for chunk, token in zip(chunks, tokens) if _is_held(chunk.request)]
     runs, seen = {*running}, set[Request]()
-    for chunk, token in entries:
+    for chunk, sampled in entries:
         name = f"request {chunk.request.number}"
         if chunk.request not in runs:
             raise ValueError(f"{name} does not run here: a chunk is of a request of this scheduler")
         if chunk.request in seen:
             raise ValueError(f"{name} has two chunks: a step computes 1 of each request")
         seen.add(chunk.request)
-        _require_entry(name, chunk, token)
+        _require_entry(name, chunk, sampled)
     return entries
+
+
+def _listed(token: Sampled) -> list[int]:
+    return [] if token is None else [*token] if isinstance(token, Sequence) else [token]
 
 
 def _is_held(request: Request) -> bool:
@@ -66,13 +84,22 @@ def _is_held(request: Request) -> bool:
     return request.sequence is not None and request.sequence.state == RUNNING
 
 
-def _require_entry(name: str, chunk: ScheduledChunk, token: int | None) -> None:
-    left = rest_of(chunk.request).num_tokens
+def _require_entry(name: str, chunk: ScheduledChunk, sampled: list[int]) -> None:
+    drafted = len(draft_of(chunk.request))
+    left = rest_of(chunk.request).num_tokens + drafted
     count = whole_number(f"num_tokens of {name}", chunk.num_tokens, 1, "a chunk has at least 1 token")
     if count > left:
         raise ValueError(f"num_tokens of {name} is {bounded(count)}: {left} are left to compute")
-    if chunk.samples != (token is not None):
+    if drafted and (count, len(sampled)) != (left, 1 + drafted):
+        rule = f"expected {left}, and {1 + drafted} sampled: it has a draft of {drafted}"
+        raise ValueError(f"num_tokens of {name} is {bounded(count)}, and {len(sampled)} are sampled: {rule}")
+    if not drafted and chunk.samples != (len(sampled) == 1):
         where = "at the end of its tokens" if chunk.samples else "in the middle of them"
-        raise ValueError(f"{name} is computed to a point {where}: its token is {bounded(token)}")
-    if token is not None:
+        raise ValueError(f"{name} is computed to a point {where}: its token is {bounded(_told(sampled))}")
+    for token in sampled:
         token_id(token)
+
+
+def _told(sampled: list[int]) -> Sampled:
+    """What was sampled, as it was given."""
+    return sampled if len(sampled) > 1 else sampled[0] if sampled else None

@@ -20,9 +20,10 @@ from minikv.interrupts import uninterrupted
 from minikv.manager import Manager, RunningSequence
 from minikv.manager.sequence import RUNNING
 from minikv.prefix import NoCache
+from minikv.serving.drafts import drop_draft, settle
 from minikv.serving.order import FirstComeFirstServed, Order, require_order
 from minikv.serving.request import ABORTED, Request
-from minikv.serving.scheduled import ScheduledChunk, paired, rest_of
+from minikv.serving.scheduled import Sampled, ScheduledChunk, paired, rest_of
 from minikv.tokens import common_prefix
 
 LOOK_AHEAD = 128  # waiting requests that one step looks at
@@ -132,21 +133,19 @@ class Scheduler:
         return counts
 
     @uninterrupted
-    def update_from_output(self, chunks: Sequence[ScheduledChunk], tokens: Iterable[int | None]) -> None:
+    def update_from_output(self, chunks: Sequence[ScheduledChunk], tokens: Iterable[Sampled]) -> None:
         """`chunks` are computed, and `tokens` were sampled behind them (`None` behind a chunk in the middle).
 
+        Behind a chunk with a draft there are several, one for each of its tokens: as many of them are entered as the
+        draft was right, and one more; the rest of the draft is taken back.
         A request that was aborted in the meantime is passed over. `TypeError` or `ValueError`, and nothing is entered,
         when a token is missing, left over or invalid, and when a chunk is there twice, of another scheduler, or longer
         than what its request has left to compute.
         """
         entries = paired(chunks, list(tokens), self.running)
         self.step += 1
-        for (request, count, _), token in entries:
-            assert request.sequence is not None
-            self.manager.advance(request.sequence, count)
-            request.computed_tokens += count
-            if token is not None:
-                request.take(token, self.step)
+        for chunk, sampled in entries:
+            settle(self.manager, chunk, sampled, self.step)
         for (request, _, prefill), _ in entries:  # all is entered before anything is published, which might fail
             if request.is_over:
                 self._leave(request)
@@ -155,12 +154,14 @@ class Scheduler:
 
     @uninterrupted
     def sweep(self) -> None:
-        """Repair what a failure left behind: finished requests leave, and one without a sequence starts again."""
+        """Repair what a failure left: finished requests leave, one without a sequence starts again, drafts go."""
         for request in list(self.running):
             if request.is_over:
                 self._leave(request)
             elif request.sequence is None or request.sequence.state != RUNNING:
                 self._wait_again(request)
+            else:
+                drop_draft(self.manager, request)
 
     def _leave(self, request: Request) -> None:
         """`request` is over: it publishes what it computed, unless it was aborted, and holds nothing any more."""

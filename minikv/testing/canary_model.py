@@ -49,11 +49,12 @@ class CanaryModel:
         self.canary = Canary() if canary is None else canary
 
     def forward(self, chunks: Sequence[Any], store: Any) -> npt.NDArray[np.float32]:
-        """The logits behind each chunk, (len(chunks), vocab_size); `store` is not looked at."""
+        """The logits behind each chunk, a row for each of its `num_logits`; `store` is not looked at."""
         rows = [self._compute(chunk) for chunk in chunks]
         for chunk, tokens in zip(chunks, rows):  # as attention does: all has been written when somebody reads
             self.canary.read(tokens, chunk.slots, chunk.namespace)
-        return np.stack([self._logits(tokens) for tokens in rows])
+        found = [self._logits(tokens, chunk.num_logits) for chunk, tokens in zip(chunks, rows)]
+        return np.concatenate(found)
 
     def _compute(self, chunk: Any) -> list[int]:
         """Read what is before the chunk, write the chunk; the tokens of it all."""
@@ -70,9 +71,10 @@ class CanaryModel:
             raise CanaryError(f"slot {slot} is read for position {place}, but nothing was ever computed into it")
         return mark.token
 
-    def _logits(self, tokens: list[int]) -> npt.NDArray[np.float32]:
-        seed = int.from_bytes(fingerprints(tokens)[-1], "little")
-        return np.random.default_rng(seed).random(self.vocab_size, np.float32)
+    def _logits(self, tokens: list[int], count: int) -> npt.NDArray[np.float32]:
+        """Behind the last `count` of `tokens`."""
+        seeds = [int.from_bytes(print_, "little") for print_ in fingerprints(tokens)[-count:]]
+        return np.stack([np.random.default_rng(seed).random(self.vocab_size, np.float32) for seed in seeds])
 
     def __repr__(self) -> str:
         return f"CanaryModel(vocab_size={self.vocab_size})"

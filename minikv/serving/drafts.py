@@ -1,0 +1,151 @@
+"""Drafts: guessed tokens that a step computes behind the next one, and what happens to the wrong ones.
+
+    sequence   [0, known)            the prompt and what has been generated behind it
+               [known, known + k)    a draft, in the sequence for one step only
+
+The draft is computed in one chunk with the last known token, and the logits behind each of them are looked at: as long
+as the likeliest token is the drafted one, what is behind it was computed for the right tokens. The first that differs
+comes out as well. All else is taken back before anything is said to be computed, so it is never published.
+
+After "Fast inference from transformers via speculative decoding" (Leviathan et al., 2023), here for greedy sampling
+alone, and Saxena's prompt lookup decoding, which vLLM calls n-gram speculation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from minikv.errors import OutOfPages, bounded, whole_number
+from minikv.manager import TruncatingManager
+from minikv.serving.request import Request
+from minikv.serving.scheduled import ScheduledChunk, draft_of
+from minikv.tokens import TOKEN_BYTES, TokensLike, integers, pack
+
+
+class Drafter(Protocol):
+    """Guesses how a sequence goes on; a wrong guess costs time, and never changes what comes out."""
+
+    def draft(self, tokens: TokensLike, most: int) -> Sequence[int]:
+        """At most `most` tokens that may come behind `tokens`, best the same ones every time; `[]` for no guess."""
+
+
+class PromptLookup:
+    """Guesses that a sequence goes on as it did the last time its newest `length` tokens stood in it.
+
+    At most `most` tokens are guessed. Where the last time was only a moment ago, the guess repeats what came since.
+    There is no model in it: quoting, code and lists repeat themselves. After prompt lookup decoding (Saxena, 2023).
+
+    >>> lookup = PromptLookup(length=2, most=4)
+    >>> lookup.draft([1, 2, 3, 4, 5, 1, 2], 8), lookup.draft([1, 2, 3, 4], 8), lookup.draft([8, 9, 8, 9], 3)
+    ([3, 4, 5, 1], [], [8, 9, 8])
+    """
+
+    def __init__(self, length: int = 3, most: int = 8):
+        self.length = whole_number("length", length, 1, "at least 1 token is looked up")
+        self.most = whole_number("most", most, 1, "at least 1 token is guessed")
+
+    def draft(self, tokens: TokensLike, most: int) -> list[int]:
+        """What came behind the newest tokens the last time, at most `most` of it."""
+        packed, count = pack(tokens), min(most, self.most)
+        if len(packed) <= self.length or count < 1:
+            return []
+        data, width = packed.data, self.length * TOKEN_BYTES
+        at = data.rfind(data[-width:], 0, -1)
+        while at % TOKEN_BYTES and at > 0:  # bytes may be found in the middle of a token, too
+            at = data.rfind(data[-width:], 0, at + width - 1)
+        if at < 0:
+            return []
+        start = at // TOKEN_BYTES + self.length
+        behind = packed[start : start + count].tolist()
+        return (behind * -(-count // len(behind)))[:count]
+
+    def __repr__(self) -> str:
+        return f"PromptLookup(length={self.length}, most={self.most})"
+
+
+def require_drafter(drafts: Drafter) -> Drafter:
+    """`drafts` itself; `TypeError` if it cannot draft.
+
+    >>> require_drafter(5)
+    Traceback (most recent call last):
+    TypeError: drafts is 5: expected a PromptLookup, or what has its method draft
+    """
+    if isinstance(drafts, type) or not callable(getattr(drafts, "draft", None)):
+        raise TypeError(f"drafts is {bounded(drafts)}: expected a PromptLookup, or what has its method draft")
+    return drafts
+
+
+def with_drafts(
+    chunks: list[ScheduledChunk], drafts: Drafter, manager: TruncatingManager, budget: int, vocab_size: int
+) -> list[ScheduledChunk]:
+    """`chunks`, the decoding ones longer by their drafts, which have slots: drafts get what is left of the `budget`.
+
+    A request has no draft where it does not sample greedily, where no token can come behind its next one, and where
+    there is no room: nobody is preempted for a guess, but a cached page that nobody reads may be evicted. `ValueError`
+    or `TypeError` when a draft is too long, or not made of the model's tokens.
+    """
+    left, longer = budget - sum(chunk.num_tokens for chunk in chunks), []
+    for chunk in chunks:
+        most = _most(chunk, left)
+        draft = _checked(drafts.draft(chunk.request.tokens, most), most, vocab_size) if most > 0 else []
+        try:
+            if draft:
+                manager.extend(chunk.request.sequence, draft)
+        except OutOfPages:
+            draft = []
+        left -= len(draft)
+        longer.append(chunk._replace(num_tokens=chunk.num_tokens + len(draft)))
+    return longer
+
+
+def _most(chunk: ScheduledChunk, left: int) -> int:
+    """The most tokens that may be drafted behind a chunk: the one that comes out besides needs no slot."""
+    request = chunk.request
+    if chunk.prefill or not chunk.samples or request.params.temperature:
+        return 0
+    return min(left, request.max_new_tokens - request.generated_tokens - 1)
+
+
+def _checked(draft: Sequence[int], most: int, vocab_size: int) -> list[int]:
+    found: list[int] = integers(draft, "draft", f"the model's tokens are 0 to {vocab_size - 1}", vocab_size).tolist()
+    if len(found) > most:
+        raise ValueError(f"draft has {len(found)} tokens: at most {most} were asked for")
+    return found
+
+
+def drop_draft(manager: object, request: Request) -> None:
+    """Take back a draft that a failed step has left behind, if there is one."""
+    if draft_of(request):
+        known = request.prompt_tokens + request.generated_tokens
+        cast("TruncatingManager", manager).truncate(request.sequence, known)
+
+
+def settle(manager: object, chunk: ScheduledChunk, sampled: list[int], step: int) -> None:
+    """Enter a computed `chunk`, and of what was `sampled` behind its tokens as much as is right.
+
+    That is one token more than the longest right beginning of the draft, or fewer if one of them ends the request. All
+    others are taken back before anything counts as computed.
+    """
+    request, draft = chunk.request, draft_of(chunk.request)
+    came = _right(request, draft, sampled)
+    accepted = max(0, len(came) - 1)
+    managed = cast("TruncatingManager", manager)
+    if draft:
+        managed.truncate(request.sequence, request.prompt_tokens + request.generated_tokens + accepted)
+    managed.advance(request.sequence, chunk.num_tokens - len(draft) + accepted)
+    request.computed_tokens += chunk.num_tokens
+    request.drafted_tokens += len(draft)
+    request.accepted_tokens += accepted
+    for token in came:
+        request.take(token, step)
+
+
+def _right(request: Request, draft: Sequence[int], sampled: list[int]) -> list[int]:
+    """The tokens that come out: sampled ones as long as what is before them was drafted rightly, up to an end token."""
+    came = sampled[:1]
+    for drafted, token in zip(draft, sampled[1:]):
+        if drafted != came[-1] or came[-1] in request.eos:
+            break
+        came.append(token)
+    return came

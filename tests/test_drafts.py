@@ -1,0 +1,443 @@
+"""Drafts: guessed tokens are computed along with the next one, and change how many steps it takes, and nothing else."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import random
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+import pytest
+from chats import VOCAB, Tally, assert_nothing_leaked, engine_for, serve, workload
+from hypothesis import given
+from hypothesis import strategies as st
+from nightly import NIGHTLY
+from test_conformance_managers import Bare
+from test_windowed_manager import plain_engine, windowed_engine
+
+from minikv import (
+    CacheManager,
+    Canary,
+    CanaryModel,
+    Engine,
+    InvariantError,
+    OutOfPages,
+    PromptLookup,
+    Request,
+    SamplingParams,
+    Scheduler,
+    pack,
+)
+from minikv.prefix import INDEXES
+from minikv.serving import drafts, scheduler
+
+# -- the lookup -------------------------------------------------------------------------------------------------------
+
+
+def naive_lookup(tokens, length, most):
+    """Token by token, the last place first; a guess that reaches the end goes on in itself."""
+    for at in reversed(range(len(tokens) - length)):
+        if tokens[at : at + length] == tokens[-length:]:
+            text = list(tokens)
+            for i in range(most):
+                text.append(text[at + length + i])
+            return text[len(tokens) :]
+    return []
+
+
+@given(st.lists(st.integers(0, 2), max_size=30), st.integers(1, 3), st.integers(1, 9), st.integers(0, 12))
+def test_the_lookup_is_the_naive_one(tokens, length, most, asked):
+    assert PromptLookup(length, most).draft(tokens, asked) == naive_lookup(tokens, length, min(most, asked))
+
+
+@given(st.lists(st.sampled_from([0, 1, 256, 2**16, 2**24, 257 * 2**16]), max_size=20))
+def test_bytes_in_the_middle_of_a_token_are_no_place(tokens):
+    assert PromptLookup(1, 4).draft(pack(tokens), 9) == naive_lookup(tokens, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"length": 0}, "length is 0: at least 1 token is"), ({"most": 0}, "most is 0: at least 1 token is guessed")],
+)
+def test_a_lookup_that_finds_nothing_is_refused(options, message):
+    with pytest.raises(ValueError, match=f"^{message}"):
+        PromptLookup(**options)
+
+
+# -- fewer steps ------------------------------------------------------------------------------------------------------
+
+
+class CountsUp(CanaryModel):
+    """Behind each token comes the next number, and behind `period - 1` comes 0: a text that repeats itself."""
+
+    def __init__(self, period, **options):
+        super().__init__(**options)
+        self.period = period
+
+    def forward(self, chunks, store):
+        super().forward(chunks, store)  # reads and writes the marks of every slot
+        looked_at = [token for chunk in chunks for token in list(chunk.tokens)[-chunk.num_logits :]]
+        return np.eye(self.vocab_size)[[(token + 1) % self.period for token in looked_at]]
+
+
+def steps_of(engine, prompts, new):
+    answers = [found.tokens for found in engine.generate(prompts, new)]
+    assert_nothing_leaked(engine.manager)
+    return answers, engine.scheduler.step
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_a_text_that_repeats_itself_takes_far_fewer_steps(page_size):
+    """100 tokens with a period of 7: once it has been said, 8 of the 9 tokens of a step are drafted."""
+    prompts = [[0, 1, 2], [3, 4]]
+    plain = steps_of(Engine(CountsUp(7), CacheManager(256, page_size)), prompts, 100)
+    drafted = steps_of(Engine(CountsUp(7), CacheManager(256, page_size), drafts=PromptLookup()), prompts, 100)
+    assert drafted[0] == plain[0]
+    assert (plain[1], drafted[1]) == (100, 19)
+
+
+def test_every_right_token_of_a_draft_comes_out_in_the_step_that_computes_it():
+    engine = Engine(CountsUp(5), CacheManager(64), drafts=PromptLookup(length=2, most=4))
+    request = engine.submit([0, 1, 2, 3, 4, 0, 1], 7)
+    assert [event.token for event in engine.step()] == [2]
+    assert [event.token for event in engine.step()] == [3, 4, 0, 1, 2]
+    assert [event.token for event in engine.step()] == [3]
+    assert (request.reason, request.drafted_tokens, request.accepted_tokens) == ("length", 4, 4)
+
+
+def test_the_small_model_repeats_an_answer_in_far_fewer_steps():
+    """Asked the same again, it says the same again, and finds it in what was said before."""
+    pytest.importorskip("torch")
+    from minikv import ByteTokenizer, Chat, KVStore, Llama, asset
+    from minikv.serving.chat_format import PlainFormat
+
+    model, tokenizer = Llama.from_folder(asset("model")), ByteTokenizer()
+
+    def said(**options):
+        manager = CacheManager(1024, store=KVStore(model.shape, 1024, dtype=model.dtype))
+        engine, said, steps = Engine(model, manager, **options), [], []
+        chat = Chat(engine, tokenizer, PlainFormat(tokenizer))
+        for _ in range(2):
+            said.append("".join(chat.ask("What is a KV cache?")))
+            steps.append(engine.scheduler.step - sum(steps))
+        assert_nothing_leaked(manager)
+        return said, steps
+
+    (plain, many), (drafted, few) = said(), said(drafts=PromptLookup())
+    assert drafted == plain
+    assert many[1] > 100
+    assert few[1] * 5 < many[1]
+    assert few[0] < many[0]
+
+
+# -- the same tokens --------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(2**16)
+def says_next(tokens):
+    return int(CanaryModel(VOCAB)._logits(tokens, 1).argmax())
+
+
+class Foresight:
+    """Knows what a `CanaryModel` will say, and says it: each token with a chance of `right`, and else a wrong one."""
+
+    def __init__(self, right=0.7, most=5):
+        self.right, self.most = right, most
+
+    def draft(self, tokens, most):
+        said, dice = list(tokens), random.Random(str([*tokens]))
+        for _ in range(min(most, dice.randint(0, self.most))):
+            true = says_next(tuple(said))
+            said.append(true if dice.random() < self.right else (true + 1) % VOCAB)
+        return said[len(tokens) :]
+
+
+def canary_model(manager):
+    return CanaryModel(VOCAB, canary=Canary(manager.cache, writes=False))
+
+
+def auditor(engine, heard):
+    """After each step: the manager's audit, and no sequence has a token or a page that it would not have otherwise."""
+
+    def audit():
+        engine.manager.check()
+        assert not engine.manager.sequences or engine.scheduler.running
+        for request in engine.scheduler.running:
+            sequence = request.sequence
+            assert sequence.tokens.tolist() == request.tokens.tolist()[: len(sequence.tokens)]
+            assert len(sequence.pages) == -(-len(sequence.tokens) // engine.manager.page_size)
+            heard.add((request.drafted_tokens, request.accepted_tokens))
+
+    return audit
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_the_same_tokens_come_out_whatever_is_guessed(index):
+    """Random workloads, cold and warm, in a wide pool and in one so small that pages are evicted and requests wait."""
+    tally, steps, heard = Tally(), [0, 0], set()
+    for seed in range(200) if NIGHTLY else range(100, 112):
+        work = replace(workload(seed), index=index)
+        expected = serve(engine_for(work, "off", canary_model), work, Tally())
+        for kind, shuffled in itertools.product(("wide", "tight"), (False, True)):
+            plain = engine_for(work, kind, canary_model)
+            serve(plain, work, Tally(), random.Random(seed) if shuffled else None)
+            engine = engine_for(work, kind, canary_model)
+            engine.drafts = Foresight()
+            audit = auditor(engine, heard)
+            assert serve(engine, work, tally, random.Random(seed) if shuffled else None, audit) == expected, seed
+            assert_nothing_leaked(engine.manager)
+            steps = [steps[0] + plain.scheduler.step, steps[1] + engine.scheduler.step]
+    assert min(tally.evictions, tally.preemptions, tally.cached, tally.aborted) > 3
+    assert len(heard) > 10
+    assert steps[1] < 0.9 * steps[0]
+
+
+def test_the_same_tokens_come_out_with_windows():
+    tally, seen = Tally(), 0
+    for seed in range(200) if NIGHTLY else range(100, 110):
+        work, draw = workload(seed), random.Random(f"drafts {seed}")
+        expected = serve(plain_engine(work), work, Tally())
+        for tight in (False, True):
+            engine = windowed_engine(work, tight, draw)
+            engine.drafts = mock.Mock(wraps=Foresight())
+            for shuffle in (None, random.Random(seed)):
+                assert serve(engine, work, tally, shuffle, auditor(engine, set())) == expected, seed
+            seen += engine.drafts.draft.call_count
+    assert seen > 100
+    assert tally.preemptions
+
+
+def accepts_what_is_wrong(patch):
+    """One token of a draft more than is right."""
+    right = drafts._right
+
+    def generous(request, draft, sampled):
+        came = right(request, draft, sampled)
+        return came + sampled[len(came) : len(came) + 1]
+
+    patch.setattr(drafts, "_right", generous)
+
+
+def publishes_what_is_wrong(patch):
+    """All that was put through the model counts as computed, and is published before the wrong part is taken back."""
+
+    def settle(manager, chunk, sampled, step):
+        if drafts.draft_of(chunk.request):
+            manager.advance(chunk.request.sequence)
+            manager.checkpoint(chunk.request.sequence)
+            chunk = chunk._replace(num_tokens=0)
+        return right(manager, chunk, sampled, step)
+
+    right = drafts.settle
+    patch.setattr(scheduler, "settle", settle)
+
+
+def keeps_slots_in_place(patch):
+    """The pages of a wrong draft go back, and the row keeps their numbers for the tokens that come in its place."""
+
+    def truncate(self, sequence, length):
+        pages, many = sequence._row[:], sequence._num_pages
+        right(self, sequence, length)
+        sequence._row[:], sequence._num_pages = pages, max(sequence._num_pages, many - 1)
+
+    right = CacheManager.truncate
+    patch.setattr(CacheManager, "truncate", truncate)
+
+
+PLANTED = [accepts_what_is_wrong, publishes_what_is_wrong, keeps_slots_in_place]
+
+
+@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__)
+def test_these_workloads_find(plant, monkeypatch):
+    expected = [serve(engine_for(workload(seed), "off", canary_model), workload(seed), Tally()) for seed in range(9)]
+    engines = [engine_for(workload(seed), "wide", canary_model) for seed in range(9)]
+    plant(monkeypatch)
+
+    def serve_all():
+        for seed, engine in enumerate(engines):
+            engine.drafts = Foresight()
+            assert serve(engine, workload(seed), Tally()) == expected[seed]
+
+    with pytest.raises((AssertionError, InvariantError, ValueError)):
+        serve_all()
+
+
+# -- what a draft may not do ------------------------------------------------------------------------------------------
+
+
+class Says:
+    """Drafts the same tokens each time, no more than are asked for."""
+
+    def __init__(self, *tokens):
+        self.tokens, self.asked = tokens, []
+
+    def draft(self, tokens, most):
+        self.asked.append(most)
+        return self.tokens[:most]
+
+
+def test_nothing_is_drafted_where_tokens_are_drawn():
+    says, params = Says(1, 2, 3), SamplingParams(max_new_tokens=8, temperature=0.9, seed=4)
+    warm, plain = (Engine(CanaryModel(9), CacheManager(64), drafts=drafter) for drafter in (says, None))
+    assert warm.generate([[1, 2]], params) == plain.generate([[1, 2]], params)
+    assert not says.asked
+
+
+def test_nothing_is_drafted_behind_the_end():
+    """Of 4 tokens one comes with the prompt; behind the second 2 more can come, but the last needs no slot."""
+    says = Says(*range(9))
+    engine = Engine(CanaryModel(9), CacheManager(16), drafts=says)
+    engine.generate([[1, 2]], 4)
+    assert says.asked[0] == 2
+    assert max(says.asked) == 2
+
+
+@pytest.mark.parametrize("tokens", [[2, 3, 4, 5], [2, 3]])
+def test_an_end_token_ends_a_draft_too(tokens):
+    plain = Engine(CountsUp(9, eos=[4]), CacheManager(16)).generate([[0, 1]], 8)
+    engine = Engine(CountsUp(9, eos=[4]), CacheManager(16), drafts=Says(3, 4, 5, 6))
+    (found,) = engine.generate([[0, 1]], 8)
+    assert (found.tokens, found.reason) == (plain[0].tokens, "stop") == ([2, 3, 4], "stop")
+    assert engine.manager.cache.match_prefix([0, 1, 2, 3, 4, 5]).length == 4
+    assert_nothing_leaked(engine.manager)
+
+
+def test_drafts_get_what_is_left_of_a_step():
+    """Two requests decode with 5 tokens a step: 3 are left for drafts, and the older request is first."""
+    says = Says(*[8] * 9)
+    manager = CacheManager(64)
+    engine = Engine(CountsUp(9), manager, Scheduler(manager, token_budget=5, max_running=2), drafts=says)
+    engine.submit([1], 9), engine.submit([5], 9)
+    engine.step()
+    engine.step()
+    assert says.asked == [3]
+
+
+def test_nobody_is_preempted_for_a_guess():
+    manager = CacheManager(8)
+    engine = Engine(CountsUp(9), manager, drafts=Says(8, 8, 8, 8))
+    older, younger = engine.submit([1, 2], 4), engine.submit([5, 6], 3)
+    while not younger.is_over:
+        engine.step()
+        manager.check()
+    assert (older.preemptions, younger.preemptions) == (0, 0)
+    assert younger.output == [7, 8, 0]
+
+
+def test_what_was_computed_is_counted():
+    """Each token that was put through the model counts; but for the wrong ones, as many as without drafts."""
+    engine = Engine(CanaryModel(VOCAB), CacheManager(64), drafts=Foresight())
+    request = engine.submit([1, 2, 3], 20)
+    while not request.is_over:
+        engine.step()
+    wrong = request.drafted_tokens - request.accepted_tokens
+    assert request.cached_tokens + request.computed_tokens == 3 + 20 - 1 + wrong
+    assert 0 < request.accepted_tokens < request.drafted_tokens
+
+
+def test_a_step_that_fails_leaves_no_draft_behind():
+    """The model fails every other time, and once the request that is left has waited, another one is aborted."""
+    expected = Engine(CanaryModel(VOCAB), CacheManager(64)).generate([[1, 2, 3]], 20)[0].tokens
+    manager = CacheManager(64)
+    model = canary_model(manager)
+    engine, forward, calls = Engine(model, manager, drafts=Foresight(1.0)), model.forward, itertools.count()
+
+    def fails(chunks, store):
+        if next(calls) % 2:
+            raise MemoryError
+        return forward(chunks, store)
+
+    model.forward = fails
+    request, leaver = engine.submit([1, 2, 3], 20), engine.submit([7, 8], 20)
+    for step in range(100):
+        try:
+            engine.step()
+        except MemoryError:
+            if step > 4 and not leaver.is_over:
+                engine.abort(leaver)
+        manager.check()
+        if request.is_over:
+            break
+    assert request.output == expected
+    assert_nothing_leaked(manager)
+
+
+def test_a_draft_that_is_left_is_dropped_at_the_next_step():
+    manager = CacheManager(64)
+    engine = Engine(CountsUp(9), manager, drafts=Says(8, 8))
+    request = engine.submit([1, 2], 9)
+    engine.step()
+    with mock.patch.object(engine.model, "forward", side_effect=MemoryError), pytest.raises(MemoryError):
+        engine.step()
+    assert (len(request.sequence.tokens), drafts.draft_of(request).tolist()) == (5, [8, 8])
+    assert [chunk.num_tokens for chunk in engine.scheduler.schedule()] == [1]
+    assert len(request.sequence.tokens) == 3
+
+
+@pytest.mark.parametrize(
+    ("draft", "error", "message"),
+    [
+        ([1, 2, 99], ValueError, r"draft\[2\] is 99: the model's tokens are 0 to 8"),
+        ([1.5], TypeError, "draft"),
+        (None, TypeError, "draft"),
+        ([1] * 9, ValueError, "draft has 9 tokens: at most 7 were asked for"),
+    ],
+)
+def test_a_bad_draft_is_refused_and_nothing_is_lost(draft, error, message):
+    class Drafts:
+        def draft(self, tokens, most):
+            return draft
+
+    engine = Engine(CountsUp(9, vocab_size=9), CacheManager(64), drafts=Drafts())
+    request = engine.submit([1, 2], 9)
+    engine.step()
+    with pytest.raises(error, match=f"^{message}"):
+        engine.step()
+    engine.drafts = None
+    while not request.is_over:
+        engine.step()
+    assert request.output == [3, 4, 5, 6, 7, 8, 0, 1, 2]
+
+
+@pytest.mark.parametrize("given", [5, PromptLookup, len])
+def test_what_cannot_draft_is_refused(given):
+    with pytest.raises(TypeError, match="expected a PromptLookup, or what has its method draft"):
+        Engine(CountsUp(9), CacheManager(8), drafts=given)
+
+
+def test_a_manager_that_cannot_truncate_serves_without_drafts_alone():
+    manager = Bare(64)
+    manager.page_size, manager.num_pages, manager.store, manager.cache = 1, 64, None, manager._inner.cache
+    manager.start = lambda tokens, namespace, spare: Bare.start(manager, tokens, namespace=namespace)
+    assert Engine(CountsUp(9), manager).generate([[1]], 2)[0].tokens == [2, 3]
+    with pytest.raises(TypeError, match="with drafts, expected one with the verb truncate"):
+        Engine(CountsUp(9), manager, drafts=PromptLookup())
+
+
+@pytest.mark.parametrize(
+    ("num_tokens", "sampled"), [(1, None), (3, 7), (3, [7, 7]), (3, [7, 7, 7, 7]), (2, [7, 7]), (4, [7, 7, 7])]
+)
+def test_the_scheduler_takes_a_token_for_each_that_was_drafted(num_tokens, sampled):
+    manager = CacheManager(64)
+    plan = Scheduler(manager)
+    request = Request([1, 2], 9)
+    plan.submit(request)
+    plan.update_from_output(plan.schedule(), [3])
+    (chunk,) = drafts.with_drafts(plan.schedule(), Says(7, 7), manager, 99, 10)
+    with pytest.raises(ValueError, match=r"^num_tokens of request 1 is "):
+        plan.update_from_output([chunk._replace(num_tokens=num_tokens)], [sampled])
+    assert (plan.step, request.output) == (1, [3])
+    plan.update_from_output([chunk], [[7, 7, 5]])
+    assert request.output == [3, 7, 7, 5]
+
+
+def test_a_draft_for_which_there_is_no_room_is_left_out():
+    manager = CacheManager(64)
+    plan = Scheduler(manager)
+    plan.submit(Request([1, 2], 9))
+    plan.update_from_output(plan.schedule(), [3])
+    chunks = plan.schedule()
+    with mock.patch.object(manager, "extend", side_effect=OutOfPages(2, 1)):
+        assert drafts.with_drafts(chunks, Says(7, 7), manager, 99, 10) == chunks
