@@ -64,7 +64,7 @@ def classes_in(module: ModuleType, name: str = "") -> dict[str, tuple[str, Any]]
 
     >>> import minikv.prefix
     >>> sorted(classes_in(minikv.prefix))
-    ['HashBlockCache', 'NoCache', 'RadixCache', 'TokenTrie']
+    ['HashBlockCache', 'NoCache', 'RadixCache', 'RowCache', 'SlidingWindowCache', 'TokenTrie']
     """
     if name:
         if not hasattr(module, name):
