@@ -251,6 +251,15 @@ class CopyOnWrite:
         sequence = self._sequence(name)
         return self.values.read(sequence.pages, len(sequence.tokens))
 
+    def names(self) -> list[Hashable]:
+        """The names of all sequences, the one that was begun first in front."""
+        return list(self._sequences)
+
+    def draft_length(self, name: Hashable) -> int:
+        """How many of the last tokens of a sequence are a draft."""
+        sequence = self._sequence(name)
+        return 0 if sequence.draft_from is None else len(sequence.tokens) - sequence.draft_from
+
     def tokens(self, name: Hashable) -> list[int]:
         """The tokens of a sequence, those of a draft among them."""
         return list(self._sequence(name).tokens)

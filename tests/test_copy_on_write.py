@@ -250,3 +250,15 @@ def test_a_store_of_another_size_is_refused():
     store = KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=2), num_pages=4, page_size=2, dtype="fp32")
     with pytest.raises(ValueError, match="the store has 4 pages of 2 tokens: expected 4 of 1"):
         CopyOnWrite(4, 1, store)
+
+
+def test_sequences_and_drafts_can_be_asked_for():
+    cache = CopyOnWrite(8, 2)
+    for name in ("b", "a"):
+        cache.attach(name, [1, 2, 3], "ABC")
+    cache.draft("a", [4, 5], "DE")
+    assert cache.names() == ["b", "a"]
+    assert [cache.draft_length(name) for name in cache.names()] == [0, 2]
+    cache.settle("a", 1)
+    cache.detach("b")
+    assert (cache.names(), cache.draft_length("a")) == (["a"], 0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from minikv.course.pictures.branches import is_shared_pages, shared_pages_picture
 from minikv.course.pictures.cells import MOST_CELLS, Cell, cells_text, pool_paper, pool_parts, words_of
 from minikv.course.pictures.grid import MOST_COLUMNS, Table, marks_of
 from minikv.course.pictures.legend import legend_svg
@@ -33,7 +34,7 @@ def draw(
     depth: int | None = None,
     top: int | None = None,
 ) -> Picture:
-    """Draw a prefix cache, a tree of your own nodes, a pool, a page table or a store, as it is now.
+    """Draw a prefix cache, a tree of your own nodes, a pool, a page table, a store or shared pages, as it is now.
 
     In a tree, the marks take nodes, or a match, an insertion or a handle for the whole path to it; locked nodes are
     marked by themselves. In a pool, a page table or a store they take page or slot numbers, and so do `cached` and
@@ -53,6 +54,8 @@ def draw(
        └─ [3] · slot 2
     """
     marked = {"matched": matched, "locked": locked, "new": new, "evicted": evicted}
+    if len(things) == 1 and is_shared_pages(things[0]) and all(mark is None for mark in (*marked.values(), owners)):
+        return shared_pages_picture(things[0])
     if len(things) != 1 or hasattr(things[0], "finish") or hasattr(things[0], "scheduler"):
         return _draw_all(things, label, {**marked, "cached": cached, "owners": owners})
     (thing,) = things
