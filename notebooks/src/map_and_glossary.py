@@ -19,7 +19,8 @@ Each chapter answers one question, and names the chapters that it needs. Up to 0
 | [08 serving engine](08_serving_engine.ipynb) | Does the cache change a single answer? |
 | [09 token trie](09_token_trie.ipynb) | What is the simplest index that works? |
 | [10 hash blocks](10_hash_blocks.ipynb) | Can a dictionary replace the tree? |
-| 11, 12 (to come) | two more designs that people meet in the wild |
+| [11 copy on write](11_copy_on_write.ipynb) | What if two answers begin alike and then part? |
+| 12 (to come) | one more design that people meet in the wild |
 | [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on which traffic? |
 | 16 (to come) | a museum of real bugs |
 
@@ -87,6 +88,11 @@ Each chapter answers one question, and names the chapters that it needs. Up to 0
 | collision | two different inputs with one hash | 10 |
 | salt | a secret text that goes into every hash of one customer | 10 |
 | side channel | what can be learned from how long something takes, or from another trace that it leaves | 10 |
+| fork | making two sequences of one, without a copy of its pages | 11 |
+| copy on write | pages are shared until somebody writes to one, who then copies it first | 11 |
+| alias | a second name for the same thing in memory | 11 |
+| beam search | following the best few sequences at the same time, of which one may become two | 11 |
+| draft | guessed tokens behind a sequence, of which the wrong ones are taken back | 11 |
 | policy | a rule that says which leaf is evicted first | 13 |
 | LFU | least frequently used: what was used least often goes first | 13 |
 | FIFO | first in, first out: what was cached first goes first, however much it is used | 13 |

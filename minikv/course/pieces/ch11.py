@@ -1,0 +1,276 @@
+"""The pieces of chapter 11: forking a branch, dropping pages, the copy before the first write, and settling a draft."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.observe import kinds, told
+from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.sections import World, engine_world
+from minikv.testing.snapshot import shorten
+
+_PAGES = 7
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_STEP = st.tuples(
+    st.sampled_from(["append", "append", "fork", "attach", "detach"]), st.integers(0, 3), st.integers(0, 3)
+)
+_BUILT = st.tuples(st.integers(1, 3), st.lists(_STEP, max_size=5))
+_THREE = 2, [("append", 0, 3)]  # a: [A B] [C .]
+_FORKED = 2, [("append", 0, 3), ("fork", 0, 0)]  # b has the same
+_PARTED = 2, [("append", 0, 3), ("fork", 0, 0), ("append", 1, 2)]  # b: the first page of a, and two of its own
+_FULL = 2, [("append", 0, 4), ("fork", 0, 0)]  # as _FORKED, but the last page is full
+_THREE_HAVE_IT = 2, [("append", 0, 3), ("fork", 0, 0), ("fork", 0, 0)]
+
+
+@lru_cache
+def _ours() -> World:
+    return engine_world(2, 11)
+
+
+def built(case: tuple[int, Sequence[Any]]) -> Any:
+    """Shared pages after some steps, made by our own pieces; tokens count from 1, and their values are letters.
+
+    A step for which there is no room is left out.
+    """
+    size, steps = case
+    cache, count = _ours()["SharedPages"](_PAGES, size), 0
+    cache.attach("a", [])
+    for verb, which, number in steps:
+        name, new = branch_name(cache, which), next(letter for letter in "abcdefghi" if letter not in cache.branches)
+        try:
+            if verb == "append":
+                numbers = list(range(count + 1, count + number + 1))
+                cache.append(name, numbers, values_of(numbers))
+                count += number
+            elif verb == "fork":
+                cache.fork(name, new)
+            elif verb == "attach":
+                cache.attach(new, list(cache.branches[name].tokens))
+            elif len(cache.branches) > 1:
+                cache.detach(name)
+        except MemoryError:
+            continue
+    return cache
+
+
+def branch_name(cache: Any, which: int) -> str:
+    """The name of the `which`-th branch, counted around."""
+    names = list(cache.branches)
+    found: str = names[which % len(names)]
+    return found
+
+
+def values_of(tokens: Sequence[int]) -> str:
+    """A letter for each token, of which there may be many.
+
+    >>> values_of([1, 2, 27])
+    'ABA'
+    """
+    return "".join(_LETTERS[(token - 1) % 26] for token in tokens)
+
+
+def contents(cache: Any, branch: Any) -> Any:
+    """What a branch reads, page by page, in words.
+
+    >>> contents(cache := built((2, [("append", 0, 3)])), cache.branches["a"])
+    '[A B] [C]'
+    """
+    if not hasattr(branch, "pages") or not isinstance(branch.pages, list):
+        return "no pages" if branch is not None else None
+    if any(not isinstance(page, int) or not 0 <= page < len(cache.values) for page in branch.pages):
+        return f"pages {shorten(branch.pages)}"
+    values = [value for page in branch.pages for value in cache.values[page]][: len(branch.tokens)]
+    size = cache.size
+    parts = (" ".join(map(str, values[i * size : (i + 1) * size])) for i in range(len(branch.pages)))
+    return " ".join(f"[{part}]" for part in parts) or "nothing"
+
+
+def seen_of(cache: Any) -> dict[str, Any]:
+    """What can be seen of shared pages: what each branch reads, whose each page is, what is free and what is found.
+
+    Pages have numbers in the order in which they are met, since it does not matter which one the pool gives.
+    """
+    met: dict[Any, int] = {}
+    for branch in cache.branches.values():
+        for page in branch.pages if isinstance(getattr(branch, "pages", None), list) else ():
+            met.setdefault(page, len(met) + 1)
+    valid = [page for page in met if isinstance(page, int) and 0 <= page < len(cache.refs)]
+    others = sum(1 for page, refs in enumerate(cache.refs) if refs and page not in met)
+    found = {name: contents(cache, branch) for name, branch in cache.branches.items()}
+    return {
+        **{f"what {name} reads": words for name, words in found.items()},
+        "the references of the pages in use": [cache.refs[page] for page in valid],
+        "pages with references that no branch has": others,
+        "how many pages are free": cache.pool.num_free,
+        "free pages with references, or that can be found": sum(
+            1
+            for page in range(cache.pool.size)
+            if cache.pool.is_free(page) and (cache.refs[page] or page in cache.names)
+        ),
+        "how many pages can be found": len(cache.known),
+    }
+
+
+def copied_lists(branch: Any, old: Any) -> str:
+    """Whether a forked branch has lists of its own."""
+    if branch is old:
+        return "it is the old branch itself"
+    one = [name for name in ("tokens", "pages") if getattr(branch, name, None) is getattr(old, name)]
+    if one:
+        return f"both branches have one list of {' and one of '.join(one)}: what one adds to it, the other has too"
+    return "all right"
+
+
+def play_fork_branch(world: World, case: Any) -> Iterator[Shot]:
+    """One of the branches is forked."""
+    made, which = case
+    cache = built(made)
+    name = branch_name(cache, which)
+    old = cache.branches[name]
+    yield Shot("before", seen_of(cache), cache)
+    new = world["fork_branch"](cache, old)
+    is_branch = hasattr(new, "pages") and hasattr(new, "tokens")
+    if is_branch:
+        cache.branches["the new one"] = new
+    seen = {
+        "what is returned": "a branch" if is_branch else None if new is None else kinds(new),
+        "the new branch": copied_lists(new, old), **seen_of(cache),
+        "the tokens of the new branch": getattr(new, "tokens", None), "its draft": getattr(new, "draft_from", "none"),
+    }  # fmt: skip
+    yield Shot(f"fork {name}", seen, cache)
+
+
+def play_drop_pages(world: World, case: Any) -> Iterator[Shot]:
+    """Branches let go of their pages from number `start` on, one after the other."""
+    made, leaving = case
+    cache = built(made)
+    yield Shot("before", seen_of(cache), cache)
+    for which, start in leaving:
+        name = branch_name(cache, which)
+        branch = cache.branches[name]
+        pages, start = branch.pages, min(start, len(branch.pages))
+        branch.tokens, branch.pages = branch.tokens[: start * cache.size], pages[:start]
+        given = pages[start:]
+        world["drop_pages"](cache, given)
+        seen = {**seen_of(cache), "the list of pages, which must not change": given == pages[start:]}
+        what = "all its pages" if not start else f"its pages behind the first {start}"
+        yield Shot(f"{name} lets go of {what}", seen, cache)
+
+
+def own_values(cache: Any) -> str:
+    """Whether each page has a list of values of its own."""
+    if len({id(values) for values in cache.values}) < len(cache.values):
+        return "two pages have one list of values: what is written to one, the other has too"
+    return "all right"
+
+
+def written(cache: Any, branch: Any, numbers: Sequence[int]) -> None:
+    """Put tokens into the pages that a branch has, with themselves for values."""
+    for number in numbers:
+        index, at = divmod(len(branch.tokens), cache.size)
+        cache.values[branch.pages[index]][at] = number
+        branch.tokens.append(number)
+
+
+def play_own_pages(world: World, case: Any) -> Iterator[Shot]:
+    """A branch is to have `count` more tokens; then they are written."""
+    made, which, count = case
+    cache = built(made)
+    name = branch_name(cache, which)
+    branch = cache.branches[name]
+    last = branch.pages[-1] if branch.pages else None
+    at = len(branch.pages) - 1
+    yield Shot("before", seen_of(cache), cache)
+    try:
+        world["own_pages"](cache, branch, count)
+        told_error = "no error"
+    except MemoryError:
+        told_error = "MemoryError"
+    numbers = list(range(101, 101 + count))
+    is_kept = last is None or branch.pages[at : at + 1] == [last]
+    seen = {
+        "what came of it": told_error, "the last page that it had": "kept" if is_kept else "replaced",
+        **seen_of(cache), "the values of the pages": own_values(cache),
+        "the tokens, which come later": told(branch.tokens), "how many pages it has now": len(branch.pages),
+    }  # fmt: skip
+    yield Shot(f"{name} is to have {count} more token{'s' * (count != 1)}", seen, cache)
+    if told_error == "no error":
+        written(cache, branch, numbers)
+        yield Shot(f"then {name} writes {told(numbers)}", seen_of(cache), cache)
+
+
+def play_settle_draft(world: World, case: Any) -> Iterator[Shot]:
+    """A branch has a draft, of which the first `right` tokens are right."""
+    made, which, drafted, right = case
+    cache = built(made)
+    name, numbers = branch_name(cache, which), list(range(101, 101 + drafted))
+    branch, right = cache.branches[name], min(right, drafted)
+    try:
+        cache.draft(name, numbers, numbers)
+    except MemoryError:
+        return
+    yield Shot(f"{name} drafts {told(numbers)}", seen_of(cache), cache)
+    world["settle_draft"](cache, branch, right)
+    begin = branch.draft_from
+    seen = {
+        **seen_of(cache), "its tokens": told(branch.tokens), "how many pages it has": len(branch.pages),
+        "draft_from": "None" if begin is None else begin,
+    }  # fmt: skip
+    yield Shot(f"{right} of the {drafted} are right", seen, cache)
+
+
+PIECES = (
+    Piece(
+        id="11.1", name="fork_branch", play=play_fork_branch,
+        cases=[(_THREE, 0), (_FORKED, 0), (_FORKED, 1), (_PARTED, 1), (_FULL, 0), ((2, []), 0)],
+        strategy=st.tuples(_BUILT, st.integers(0, 3)),
+        hints=(
+            "Nothing is copied but two lists of numbers: the tokens, and the pages.",
+            "Each of its pages is in one more branch now: `cache.refs[page]` says in how many.",
+            "Return `Branch(tokens, pages)`, with a new list for each: `list(branch.pages)` makes one.",
+        ),
+    ),
+    Piece(
+        id="11.2", name="drop_pages", play=play_drop_pages,
+        cases=[(_THREE, [(0, 0)]), (_FORKED, [(0, 0)]), (_FORKED, [(0, 0), (1, 0)]), (_PARTED, [(1, 0)]),
+               (_PARTED, [(0, 0)]), (_PARTED, [(1, 1)]), (_THREE_HAVE_IT, [(0, 0), (1, 1), (2, 0)]),
+               (_THREE, [(0, 2)]), (_FULL, [(0, 0), (1, 0)])],
+        strategy=st.tuples(_BUILT, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=3)),
+        hints=(
+            "Take one reference from each page. Is any left? Then somebody still reads it.",
+            "A page in the pool will hold something else soon: with `cache.forget(page)` nobody finds it any more.",
+            "Collect the pages that have no reference left, and give them back in one call: `cache.pool.free(unused)`.",
+        ),
+    ),
+    Piece(
+        id="11.3", name="own_pages", play=play_own_pages,
+        cases=[((2, []), 0, 3), (_THREE, 0, 1), (_THREE, 0, 2), (_FORKED, 1, 1), (_FORKED, 0, 2), (_FULL, 1, 1),
+               (_FORKED, 1, 0), (_PARTED, 1, 1), (_THREE_HAVE_IT, 2, 4), (_FORKED, 1, 12), (_FORKED, 1, 11),
+               ((2, [("append", 0, 3), ("fork", 0, 0), ("detach", 0, 0)]), 0, 1), ((2, [("append", 0, 13)]), 0, 1)],
+        strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 9)),
+        hints=(
+            "Two questions: how many pages are missing behind the last one, and must the last one be copied?",
+            "It must be copied if three things hold: there is something to write, the last page is not full, and it "
+            "has more than one reference.",
+            "Take all pages that you need in one `alloc`, before you change anything: it takes all or none.",
+            "A new page has one reference. The copy stands in the place of the old page, which has one reference "
+            "less; `list(...)` makes a copy of the values.",
+        ),
+    ),
+    Piece(
+        id="11.4", name="settle_draft", play=play_settle_draft,
+        cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_FORKED, 1, 4, 0),
+               (_FULL, 1, 3, 0), (_FULL, 1, 3, 2), (_PARTED, 1, 0, 0), (_PARTED, 0, 3, 1), ((2, []), 0, 3, 0)],
+        strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 5), st.integers(0, 5)),
+        hints=(
+            "The branch ends behind the right tokens: at `branch.draft_from + num_right`.",
+            "Round up: a page of which one token is kept is kept.",
+            "Cut both lists there, and let `drop_pages` see to the pages that are behind. Then there is no draft any "
+            "more: `draft_from` is None.",
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,658 @@
+# %% [markdown]
+"""
+# 11 · What if two answers begin alike and then part?
+
+By the end of this chapter you will have written **copy on write** in four functions, about thirty lines in all. With it, one prompt gets eight answers, a search follows several branches at once, and a guess is taken back, and almost nothing is ever copied.
+
+**After this chapter you will be able to** *share* pages that are still being written, *say* which write needs a copy and which does not, and *take back* tokens without losing a page.
+
+{{time}} **Needs** chapter 02. **New words** fork, copy on write, alias, beam search, draft.
+
+Here is where we are going. Each row is a sequence, and each box is a page of two tokens. A square page is shared; a round one has one owner. Step through it, and watch page 1.
+"""
+
+# %%
+from minikv import CopyOnWrite, draw, play
+
+cache, steps = CopyOnWrite(num_pages=6, page_size=2), []
+cache.attach("a", [1, 2, 3], "ABC")
+steps.append(("one sequence of three tokens", draw(cache)))
+cache.fork("a", "b")
+steps.append(("b is forked from a: nothing is copied", draw(cache)))
+cache.append("b", [4], "D")
+steps.append(("b writes: page 1 is copied first", draw(cache)))
+cache.append("a", [5, 6], "EF")
+steps.append(("a writes: page 1 is its own by now", draw(cache)))
+play(steps, at=2)
+
+# %% [markdown]
+"""
+## The problem
+
+"Give me four versions of this email." One prompt, four answers. The prompt's keys and values should be computed once and kept once. Your tree of chapter 04 does that for pages that are full, and shares nothing else: a page that is still being written belongs to one request.
+
+Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them go on from *the same* beam, which must become two. If they shared nothing, the whole sequence would have to be copied each time. Let's count.
+"""
+
+# %%
+import random
+
+
+def parents_of_beams(steps, width):
+    """For each step, which beam each of the best ones goes on from."""
+    chance = random.Random(11)
+    return [[chance.randrange(width) for _ in range(width)] for _ in range(steps)]
+
+
+copied = 0
+for step, parents in enumerate(parents_of_beams(100, 4)):
+    copied += (len(parents) - len(set(parents))) * (1000 + step)
+print(f"{copied:,} tokens are copied for 4 beams of 100 tokens behind 1,000")
+
+# %% [markdown]
+"""
+The beams write 400 new tokens in all, and for each of them hundreds are copied. We want to make two sequences of one in no time. And they must be able to part *inside* a page, wherever they happen to be.
+
+## Build it
+
+### Step 1: count who has a page
+
+In chapter 02 a page had one owner, who wrote to it and gave it back. Now let several sequences have it, and count them: `refs[page]` says how many. Here is the whole class that you will make run. A `Branch` is one sequence. The four functions that it calls and does not define are yours.
+"""
+
+# %%
+source(Branch, SharedPages)
+
+# %% [markdown]
+"""
+To **fork** a branch is to make two of it. Both have the same tokens and the same pages, and no value is copied. But each goes its own way from now on, so what one adds to its lists must not show up in the other's.
+
+#### 11.1 You write: `fork_branch`
+
+Return the new branch. Each of its pages is in one more branch than before.
+"""
+
+
+# %%
+def fork_branch(cache, branch):
+    """A new branch with the tokens and the pages of `branch`; nothing is copied."""
+    raise NotImplementedError  # delete this line; about 3 lines to write
+
+
+fork_branch = check("11.1 fork_branch", fork_branch)
+
+# %% [markdown]
+"""
+Take six pages of two tokens. Branch `a` has three tokens, and is forked twice.
+"""
+
+# %%
+# put your number in place of None, then run the next cell
+guess("11.a", "how many of the 6 pages are free then?", None)
+
+# %%
+cache = SharedPages(6, 2)
+cache.attach("a", [])
+cache.append("a", [1, 2, 3], "ABC")
+for name in ("b", "c"):
+    cache.fork("a", name)
+fold("11.a", cache.pool.num_free, draw(cache))
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+Four. Three tokens need two pages, and a fork takes none. The last page is shared too, although half of it is empty. That is what the tree could not do.
+
+</details>
+
+### Step 2: the last one gives it back
+
+When `b` ends, its pages must not go to the pool, because `a` and `c` still read them. Each branch that lets go of a page takes one reference away, and the page goes back with the last of them.
+
+One more thing happens then. The class remembers the pages that are full, so that `attach` can find them by their tokens, as in chapter 10. A page in the pool will hold something else soon. Nobody may find it any more.
+
+#### 11.2 You write: `drop_pages`
+
+A branch lets go of `pages`. Those that no branch has now are forgotten (`cache.forget(page)`) and go back to the pool. The others stay as they are: they can still be found.
+"""
+
+
+# %%
+def drop_pages(cache, pages):
+    """A branch lets go of `pages`; those that no branch has now go to the pool."""
+    raise NotImplementedError  # delete this line; about 7 lines to write
+
+
+drop_pages = check("11.2 drop_pages", drop_pages)
+
+# %% [markdown]
+"""
+### Step 3: copy before the first write
+
+Now `b` gets a fourth token. Its place is the second half of page 1, and page 1 is also in `a`. If `b` wrote there, it might overwrite what `a` wrote a moment ago. So `b` first takes a page of its own, copies what is in the shared one, and writes to the copy. This is **copy on write**: copy as late as possible, and only what is about to be changed.
+
+Which pages can that be? A full page is never written again. So it is the last page at most, and only if it is not full.
+
+#### 11.3 You write: `own_pages`
+
+Branch `branch` is about to get `count` more tokens. Make sure that every page they will be written to is there, and is in this branch alone. If there is no room for all of it, raise a `MemoryError`, and change nothing. The tokens and their values are written later, by somebody else.
+
+And copy the values into a list of their own. Two names for one list are an **alias**: what is written through one of them is seen through the other, and then the copy is none.
+"""
+
+
+# %%
+def own_pages(cache, branch, count):
+    """Give `branch` its own pages for `count` more tokens, or raise a MemoryError."""
+    raise NotImplementedError  # delete this line; about 12 lines to write
+
+
+own_pages = check("11.3 own_pages", own_pages)
+
+# %% [markdown]
+"""
+Three branches share two pages, as above. First `b` appends a token, then `c`, and then `a`. That is three writes to one page.
+"""
+
+# %%
+guess("11.b", "how many copies are made for the three writes?", None)
+
+# %%
+cache = SharedPages(8, 2)
+cache.attach("a", [])
+cache.append("a", [1, 2, 3], "ABC")
+for name in ("b", "c"):
+    cache.fork("a", name)
+left = cache.pool.num_free
+for name, token, value in (("b", 4, "D"), ("c", 5, "E"), ("a", 6, "F")):
+    cache.append(name, [token], value)
+fold("11.b", left - cache.pool.num_free, draw(cache))
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+Two. When `b` has its copy, and `c` has one, nobody but `a` is left on page 1. It has one reference, so `a` may write to it at once. The last one keeps the original.
+
+</details>
+
+### Step 4: a beam search
+
+That is all that beam search needs. At each step, fork the beam that each winner goes on from, end the old ones, and append a token to each. Two beams, three steps:
+"""
+
+
+# %%
+def next_beams(cache, beams, parents, step):
+    new = [f"{step}{letter}" for letter in "xyzw"[: len(parents)]]
+    for name, parent in zip(new, parents):
+        cache.fork(beams[parent], name)
+    for old in beams:
+        cache.detach(old)
+    for i, name in enumerate(new):
+        cache.append(name, [100 * step + i], [name])
+    return new
+
+
+# %%
+cache, beams, steps = SharedPages(12, 2), ["a"], []
+cache.attach("a", [])
+cache.append("a", [1, 2, 3], "ABC")
+for step, parents in enumerate([[0, 0], [1, 1], [0, 1], [1, 1]]):
+    beams = next_beams(cache, beams, parents, step)
+    steps.append((f"step {step}: the best go on from {parents}", draw(cache)))
+play(steps, at=1)
+
+# %% [markdown]
+"""
+In step 1 both beams go on from `0y`, and `0x` dies with its page. Nobody said which pages to keep. The references did.
+
+### Step 5: take a guess back
+
+A model computes ten tokens in one step almost as fast as one. So guess the next few tokens, let the model check all of them in one step, and keep those that it would have written anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but nobody else may find them yet. Then the draft is settled: the first few are right, and everything behind them goes.
+
+#### 11.4 You write: `settle_draft`
+
+Keep the first `num_right` tokens of the draft of `branch`. The draft begins at token number `branch.draft_from`. Afterwards there is no draft.
+"""
+
+
+# %%
+def settle_draft(cache, branch, num_right):
+    """Keep the first `num_right` tokens of the draft of `branch`; the others go."""
+    raise NotImplementedError  # delete this line; about 6 lines to write
+
+
+settle_draft = check("11.4 settle_draft", settle_draft)
+
+# %% [markdown]
+"""
+Pages have two tokens. Branch `a` has three tokens; `b` is forked from it and drafts four more, of which one is right.
+"""
+
+# %%
+guess("11.c", "how many pages does settling give back to the pool?", None)
+
+# %%
+cache = SharedPages(8, 2)
+cache.attach("a", [])
+cache.append("a", [1, 2, 3], "ABC")
+cache.fork("a", "b")
+cache.draft("b", [4, 5, 6, 7], "DEFG")
+before, left = draw(cache), cache.pool.num_free
+cache.settle("b", 1)
+fold("11.c", cache.pool.num_free - left, before, draw(cache))
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+Two. With the draft, `b` has seven tokens in four pages. It keeps four tokens in two pages. The copy of page 1 stays, because the right token is in it, and page 0 was never touched.
+
+</details>
+
+Where do guesses come from? The simplest source is the text itself: look for the last two tokens further up, and guess that they go on as they did there. This is called prompt lookup. Our "model" knows the whole text and writes one token in each step, and besides it keeps what was guessed right.
+"""
+
+
+# %%
+def looked_up(tokens, most):
+    """What came behind the last two tokens when they were last seen."""
+    for at in range(len(tokens) - 3, -1, -1):
+        if tokens[at : at + 2] == tokens[-2:]:
+            return tokens[at + 2 : at + 2 + most]
+    return []
+
+
+# %%
+def steps_to_write(text, begin, most):
+    cache, steps = SharedPages(40, 4), 0
+    cache.attach("a", [])
+    cache.append("a", text[:begin], text[:begin])
+    while (at := len(cache.get("a"))) < len(text):
+        guessed = looked_up(cache.get("a"), most)
+        cache.draft("a", guessed, guessed)
+        cache.settle("a", common(guessed, text[at:]))
+        at = len(cache.get("a"))
+        cache.append("a", text[at : at + 1], text[at : at + 1])
+        steps += 1
+    return steps, "".join(cache.get("a")) == "".join(text)
+
+
+# %%
+TEXT = list("she sells sea shells on the sea shore, and the shells she sells are sea")
+for most in (0, 2, 4, 8):
+    print(f"{most} guessed at a time:", *steps_to_write(TEXT, 10, most))
+
+# %% [markdown]
+"""
+The text comes out the same, in fewer steps. A wrong guess costs nothing but the work that was done on it.
+
+## The same in `minikv`
+
+`CopyOnWrite` is this class with names, errors and a `check()`. Its values may be anything, or rows of tensors in a `KVStore`. On a thousand random steps, yours and ours have the same values in every sequence, and as many free pages.
+"""
+
+
+# %%
+def both_do(chance, own, theirs, names, step):
+    name, verb = chance.choice(names), chance.choice(["append", "fork", "draft", "end"])
+    tokens = [chance.randrange(9) for _ in range(chance.randrange(1, 6))]
+    for cache in (own, theirs):
+        if verb == "fork" and len(names) < 9:
+            cache.fork(name, step)
+        elif verb in ("append", "draft"):
+            getattr(cache, verb)(name, tokens, tokens)
+            if verb == "draft":
+                cache.settle(name, tokens[0] % len(tokens))
+        elif verb == "end" and len(names) > 1:
+            cache.detach(name)
+
+
+# %%
+chance, own, theirs = random.Random(11), SharedPages(3000, 4), CopyOnWrite(3000, 4)
+own.attach("first", []), theirs.attach("first", [], [])
+for step in range(1000):
+    both_do(chance, own, theirs, theirs.names(), step)
+    assert all(own.get(name) == theirs.get(name) for name in theirs.names())
+    assert own.pool.num_free == theirs.pool.num_free
+theirs.check()
+print(f"equal in 1000 steps, with {len(theirs.names())} sequences in the end")
+
+# %% [markdown]
+"""
+Three things are new. `write` changes tokens in the *middle* of a sequence, and copies exactly the shared pages that it touches. What lies behind them was computed for other tokens, so nobody finds it from then on.
+"""
+
+# %%
+cache = CopyOnWrite(num_pages=8, page_size=2)
+cache.attach("a", [1, 2, 3, 4, 5, 6], "ABCDEF")
+cache.fork("a", "b")
+cache.write("b", 2, [9], "Z")
+draw(cache)
+
+# %% [markdown]
+"""
+`get` returns a copy. Why not the values themselves, which would be faster? Because a slice of a tensor is a view, and a view is an alias: somebody who writes to it writes to a shared page behind the back of all references.
+"""
+
+# %%
+import numpy as np
+
+page = np.zeros(4)
+view, copy = page[:2], page[:2].copy()
+view[0], copy[1] = 7, 9
+print("the page holds", page)
+
+# %% [markdown]
+"""
+And `attach` finds pages in two ways. What a caller *declares* to be a prefix (`prefix_length=`) is shared. Or sharing is *discovered*: all full pages are open to everybody. Each can be switched off. Pages have four tokens here, and both sequences begin with the same eight.
+"""
+
+# %%
+guess(
+    "11.d", "the first 6 of 9 tokens are declared a prefix: how many are found?", None
+)
+
+# %%
+cache = CopyOnWrite(num_pages=8, page_size=4, discovered=False)
+cache.attach("a", [1, 2, 3, 4, 5, 6, 7, 8], "ABCDEFGH", prefix_length=6)
+found = cache.attach("b", [1, 2, 3, 4, 5, 6, 7, 8, 9], "ABCDEFGHI", prefix_length=6)
+fold("11.d", found, draw(cache))
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+Four. Only whole pages are found, and the second page has two tokens that nobody declared. They may be private, so the page is not shared.
+
+</details>
+
+### What went wrong elsewhere
+
+{{engines llm-rag-ds-optimizer}} This chapter is made after it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}:
+"""
+
+# %%
+import hashlib
+
+
+def name_of(prefix):
+    return hashlib.sha256(",".join(map(str, prefix[:100])).encode()).hexdigest()
+
+
+one, other = list(range(128)), [*range(100), *range(500, 528)]
+print("two prompts, one name:", name_of(one) == name_of(other))
+
+# %% [markdown]
+"""
+Its `attach` takes pages for the whole sequence, then finds the shared ones, and drops the fresh ones on the floor ({{engines llmds-leak}}). And it keeps {{engines llmds-map}}. Both take a few lines to show:
+"""
+
+
+# %%
+class Careless:
+    def __init__(self, num_pages):
+        self.free, self.map, self.pages = list(range(num_pages)), {}, {}
+
+    def attach(self, name, count, prefix):
+        fresh = [self.free.pop(0) for _ in range(count)]
+        shared = self.map.setdefault(prefix, fresh)
+        self.pages[name] = shared + fresh[len(shared) :]
+
+    def detach(self, name):
+        self.free += self.pages.pop(name)
+
+
+# %%
+cache = Careless(8)
+for name in ("a", "b", "c"):
+    cache.attach(name, 2, "You are a helpful assistant.")
+print("8 pages,", len(cache.free), "free; in use:", cache.pages)
+cache = Careless(4)
+cache.attach("Anna", 2, "Anna's secret")
+cache.detach("Anna")
+cache.attach("x", 2, "x"), cache.attach("Ben", 2, "Ben's secret"), cache.detach("x")
+cache.attach("new", 2, "Anna's secret")
+print("Ben has pages", cache.pages["Ben"], "and the new one", cache.pages["new"])
+
+# %% [markdown]
+"""
+Two pages are in use and two are free. The other four are lost. And the new sequence is given the pages of Ben, because Anna's were never taken off the map. What saves the original from handing out Ben's values is that {{engines llmds-compare}} with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
+
+Its pool has a {{engines llmds-defragment}}. It marks the *first* pages as in use, as many as there are, and all behind them as free. Nothing is moved, and no sequence is told:
+"""
+
+# %%
+pages, values = {"Anna": [1, 2], "Ben": [3]}, {1: "a", 2: "b", 3: "c"}
+in_use = sum(map(len, pages.values()))
+free_pages = list(range(in_use, 5))  # "defragmented"
+pages["Carl"] = [free_pages.pop(0)]
+values[pages["Carl"][0]] = "x"
+print("Ben reads", [values[page] for page in pages["Ben"]], "which Carl wrote")
+
+# %% [markdown]
+"""
+To move a page you must change every reference to it, and copy on write knows how many there are, but not whose. So our pages never move. They need not: where all pages have one size, any free page will do.
+
+Ask the original for a sequence that is not there, and it {{engines llmds-none}}. Ours says so:
+"""
+
+# %%
+cache = CopyOnWrite(num_pages=4)
+for act in (cache.get, cache.detach):
+    try:
+        act("nobody")
+    except KeyError as error:
+        print(error)
+
+# %% [markdown]
+"""
+Its hook for speculative decoding is {{engines llmds-hook}}; yours has six lines. And it has no way to append or to write, so there is no first write: {{engines llmds-cow}} runs while a sequence is attached, and at no other time.
+
+Finally, the original {{engines llmds-cite}}. That paper is about chunks of text that stand in many prompts, *in different places*. It uses a chunk's keys and values again although other text stands in front, and computes a part of them anew to make up for that. What we share is a prefix: the same place, the same tokens in front, the same values. Neither the original nor ours does what the paper does.
+
+## Play
+
+Three answers to one prompt. Step through the film. Before each step, say how many pages will be free, and which page is the next to become somebody's own.
+"""
+
+# %%
+cache, steps = CopyOnWrite(num_pages=10, page_size=4), []
+cache.attach("a", [1, 2, 3, 4, 5, 6], "please")
+acts = [("fork", "a", "b"), ("fork", "a", "c"), ("append", "b", [7, 8], "no"),
+        ("append", "c", [7, 8, 9], "yes"), ("draft", "a", [7, 8, 9, 10, 11], "maybe"),
+        ("detach", "c"), ("settle", "a", 1), ("fork", "b", "d"), ("detach", "a"),
+        ("append", "d", [9], "!")]  # fmt: skip
+for verb, *given in acts:
+    getattr(cache, verb)(*given)
+    steps.append((f"{verb} {' '.join(map(str, given))}", draw(cache)))
+play(steps)
+
+# %% [markdown]
+"""
+## More to try
+
+#### 11.5 Design: room for several answers
+
+A prompt gets several answers, of which you know the lengths. Some may be empty. Write `pages_of_answers(prompt, answers, size)`: how many pages do they have in the end, if `prompt` is the length of the prompt? With it an engine can say *before* it forks whether there is room. And when would you check, if nobody knows how long an answer gets?
+"""
+
+
+# %%
+def pages_of_answers(prompt, answers, size):
+    raise NotImplementedError  # delete this line; about 3 lines to write
+
+
+check("11.5 pages_of_answers", pages_of_answers)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+The full pages of the prompt count once. Behind them each answer has pages of its own, for the rest of the prompt and what it wrote. And where is the rest of the prompt for an answer that is empty?
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def pages_of_answers(prompt, answers, size):
+    full, rest = divmod(prompt, size)
+    own = sum(-(-(rest + length) // size) for length in answers if length)
+    return full + own + bool(rest and not all(answers))
+```
+
+</details>
+
+#### 11.6 Bug hunt: a map of what is gone
+
+`TinyPages` is right, and `CarelessPages` differs from it in one method, as the original does. Find a script on which a sequence is told that its pages hold something that nobody gave it.
+"""
+
+# %%
+from minikv.course.exercises.ch11 import CarelessPages, TinyPages
+from minikv.course.exercises.judge import Script
+
+source(TinyPages, CarelessPages)
+
+
+# %%
+def script_that_breaks_it():
+    raise NotImplementedError  # delete this line, and add operations to the next
+    return Script((2,), (("attach", ("a", [1, 2])), ("detach", ("a",))))
+
+
+check("11.6 CarelessPages", script_that_breaks_it)
+
+# %% [markdown]
+"""
+<details><summary>Hint</summary>
+
+A page is freed, another sequence writes to it, and then somebody asks for what was in it at first.
+
+</details>
+
+<details><summary>Solution</summary>
+
+```python
+def script_that_breaks_it():
+    both = ("attach", ("a", [1, 2])), ("attach", ("b", [3, 4]))
+    again = ("attach", ("c", [1, 2]))
+    return Script((1,), (both[0], ("detach", ("a",)), both[1], ("detach", ("b",)), again))
+```
+
+</details>
+
+## What it cost
+
+First the beams from the beginning of this chapter, with your functions. We count the tokens that are copied.
+"""
+
+
+# %%
+class Counting(SharedPages):
+    copied = 0
+
+    def put(self, branch, tokens, values):
+        length, pages = len(branch.tokens), list(branch.pages)
+        super().put(branch, tokens, values)
+        if branch.pages[: len(pages)] != pages:
+            self.copied += length % self.size
+
+
+# %%
+cache, beams = Counting(400, 16), ["a", "b", "c", "d"]
+cache.attach("a", [])
+cache.append("a", list(range(1000)), [0] * 1000)
+for name in beams[1:]:
+    cache.fork("a", name)
+for step, parents in enumerate(parents_of_beams(100, 4)):
+    beams = next_beams(cache, beams, parents, step)
+print(f"{cache.copied:,} tokens are copied, in place of {copied:,}")
+
+# %% [markdown]
+"""
+A fork copies no values, however long the sequence is, and an append copies one page at most. Copy on write itself keeps one number for each page. `CopyOnWrite` also keeps a key of 32 bytes for each full page that can be found, as in chapter 10.
+
+But what is it worth as a *prefix cache*? Two hundred prompts of the help desk come one after the other. Some run at the same time; the oldest one ends when a new one comes.
+"""
+
+# %%
+import json
+from collections import deque
+
+from minikv import RadixCache, asset
+
+DESK = json.loads(asset("chats.json").read_text("utf-8"))
+SYSTEM = list(DESK["system"].encode())
+questions = [question for chat in DESK["chats"] for question, _ in chat]
+prompts = [
+    SYSTEM + list(f"{i}: {questions[i % len(questions)]}".encode()) for i in range(200)
+]
+
+
+# %%
+def found_tokens(at_once):
+    cache, running, found = CopyOnWrite(4000, 16), deque(), 0
+    for name, prompt in enumerate(prompts):
+        while len(running) >= at_once:
+            cache.detach(running.popleft())
+        found += cache.attach(name, prompt, prompt)
+        running.append(name)
+    return found
+
+
+# %%
+guess(
+    "11.e",
+    "each prompt ends before the next one comes: how many tokens are found?",
+    None,
+)
+
+# %%
+tree, hits = RadixCache(page_size=16), 0
+for prompt in prompts:
+    hits += tree.match_prefix(prompt).length
+    first = tree.total_size // 16
+    tree.insert(prompt, range(first, first + len(prompt) // 16))
+counts = [f"{n:3} at once: {found_tokens(n):7,} tokens" for n in (1, 2, 8)]
+fold("11.e", found_tokens(1), *counts, f"the radix tree: {hits:7,} tokens")
+
+# %% [markdown]
+"""
+<details><summary>Why</summary>
+
+None. A page can be found as long as some sequence has it, and no longer. With two at a time, the instructions are always in somebody's hands, and everything is found that the tree finds. A tree, or a queue of unused blocks, also keeps pages that *nobody* has, until their room is needed. That is the difference between sharing and caching, and an engine wants both.
+
+</details>
+
+## In real engines
+
+{{engines 11}}
+
+The paper that introduced vLLM's pages (below) uses copy on write for parallel answers and for beams. Today vLLM's beam search is {{engines vllm-beam}}, and prefix caching finds what they share, in full blocks. It copies before a write only where a cache hit ends inside a block. SGLang's beams are rows of slots: where a page is one token, no page is ever half full.
+
+## Recap
+
+Count who has a page, and a sequence can be forked without a copy. The last one to let go gives the page back, and makes sure that nobody finds it any more. Only a page that is not full and that others have is copied, before the first write to it, and everything that may fail comes before anything that changes. A draft is written like any tokens, is found by nobody, and is cut off where it is wrong.
+
+**Check yourself**
+
+1. Four branches share a page that is half full, and each appends one token. How many copies are made?
+2. Why must `drop_pages` forget a page *before* another sequence gets it?
+3. A branch of 16 tokens, in pages of 16, is forked and appends one token. What is copied?
+4. From chapter 10: why is a block's key made from the key in front of it?
+
+<details><summary>Answers</summary>
+
+1. Three. The last branch has the page to itself.
+2. Otherwise a third one finds it by its old tokens, and reads what the other wrote.
+3. Nothing. The page is full, and the new token goes to a new page.
+4. Its keys and values depend on all tokens in front, so its name must too.
+
+</details>
+
+**Read on**: [PagedAttention, the paper](https://arxiv.org/abs/2309.06180), section 4.4 · [Cache-Craft](https://arxiv.org/abs/2502.15734) · [vLLM takes beam search out of its core](https://github.com/vllm-project/vllm/pull/8726)
+"""
