@@ -509,8 +509,8 @@ def test_every_writer_leaves_the_old_file_on_a_full_disk(save, tmp_path, monkeyp
 
 # What writes, renames or truncates a file, whoever has it; `open` is looked at by its mode.
 WRITERS = (
-    r"os\.replace|shutil\.(copy.*|move)|"
-    r".*\.(write_text|write_bytes|savefig|savez?|save_file|tofile|dump|truncate|renames?)"
+    r"os\.(replace|truncate)|shutil\.(copy.*|move)|file\.truncate|"
+    r"(?!ast\.).*\.(write_text|write_bytes|savefig|savez?|save_file|tofile|dump|renames?)"
 )
 IN_MEMORY = "small[0].save(out, "
 SOURCES = [*(ROOT / "minikv").rglob("*.py"), ROOT / "notebooks" / "build.py", *(ROOT / "assets").rglob("*.py")]
@@ -542,6 +542,10 @@ def writes(call):
         ("open(path, 'rb')", False),
         ("table.open()", False),
         ("text.replace(one, two)", False),
+        ("file.truncate(0)", True),
+        ("manager.truncate(sequence, 3)", False),
+        ("json.dump(found, file)", True),
+        ("ast.dump(tree)", False),
         ("json.dumps(found)", False),
     ],
 )

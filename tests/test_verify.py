@@ -121,5 +121,6 @@ def test_without_hypothesis_it_says_what_to_install(verify, monkeypatch):
 
 
 def test_a_package_is_looked_through_for_what_it_imports():
-    assert sorted(classes_in(load("minikv.prefix"))) == ["HashBlockCache", "NoCache", "RadixCache", "TokenTrie"]
+    indexes = ["HashBlockCache", "NoCache", "RadixCache", "SlidingWindowCache", "TokenTrie"]
+    assert sorted(classes_in(load("minikv.prefix"))) == indexes
     assert sorted(classes_in(load("minikv.prefix.no_cache"))) == ["NoCache"]

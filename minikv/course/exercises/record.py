@@ -16,31 +16,32 @@ from minikv.files import destination, locked, read_object, replace, set_aside
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
 
 
-def recall() -> dict[str, str]:
-    """The marks of the record, by exercise; an unreadable record is reported, and has none.
+def recall(aloud: bool = True) -> dict[str, str]:
+    """The marks of the record, by exercise; an unreadable record is reported, unless not `aloud`, and has none.
 
     >>> sorted(set(recall().values()) - {RIGHT, WRONG})
     []
     """
-    return _marks(_recalled())
+    return _marks(_recalled(aloud))
 
 
-def recall_missed() -> dict[str, dict[str, str]]:
+def recall_missed(aloud: bool = True) -> dict[str, dict[str, str]]:
     """What was asked and said, of each prediction that was missed and not made right since, by its label.
 
     >>> remember("0.0", {"question": "how many?", "said": "4"}); recall_missed()["0.0"]["said"]
     '4'
     >>> remember("0.0", RIGHT); recall_missed().get("0.0")
     """
-    return _missed(_recalled())
+    return _missed(_recalled(aloud))
 
 
-def _recalled() -> dict[str, Any]:
+def _recalled(aloud: bool) -> dict[str, Any]:
     try:
         record = _record()
         return {} if record is None else _entries(record)
     except (OSError, ValueError, RuntimeError) as error:
-        print(f"{WRONG} the record of your marks cannot be read: {error}")
+        if aloud:
+            print(f"{WRONG} the record of your marks cannot be read: {error}")
         return {}
 
 

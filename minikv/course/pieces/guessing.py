@@ -88,7 +88,7 @@ def forget_guesses() -> None:
 
 def missed() -> dict[str, dict[str, str]]:
     """The question and what was said, of each prediction that was missed, in this session or before it, by label."""
-    known = {label: miss for label, miss in recall_missed().items() if label not in _questions}
+    known = {label: miss for label, miss in recall_missed(aloud=False).items() if label not in _questions}
     return dict(sorted({**known, **_missed}.items()))
 
 
@@ -98,7 +98,7 @@ def predictions() -> tuple[int, int]:
     >>> forget_guesses(); made, right = predictions(); made >= right
     True
     """
-    marks = {label for label, mark in recall().items() if mark == RIGHT and label[-1:].isalpha()}
+    marks = {label for label, mark in recall(aloud=False).items() if mark == RIGHT and label[-1:].isalpha()}
     right = _met | {label for label in marks if label not in _questions}
     return len(right) + len(missed()), len(right)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from minikv.errors import bounded
 
-_VERBS = {"cache": ("match_prefix", "insert"), "manager": ("start", "finish", "abort")}
+_VERBS = {"cache": ("match_prefix", "insert"), "manager": ("start", "advance", "finish", "abort")}
 
 
 def kind_of(found: Any) -> str | None:
@@ -64,7 +64,7 @@ def classes_in(module: ModuleType, name: str = "") -> dict[str, tuple[str, Any]]
 
     >>> import minikv.prefix
     >>> sorted(classes_in(minikv.prefix))
-    ['HashBlockCache', 'NoCache', 'RadixCache', 'RowCache', 'SlidingWindowCache', 'TokenTrie']
+    ['HashBlockCache', 'NoCache', 'RadixCache', 'SlidingWindowCache', 'TokenTrie']
     """
     if name:
         if not hasattr(module, name):
