@@ -328,6 +328,23 @@ class RowCache:
             RUNNING if row in self._running else CACHED if self._named[row] else FREE for row in range(self.pool.size)
         ]
 
+    @property
+    def rows(self) -> list[list[int]]:
+        """The tokens of what runs in each row, or else of the longest cached prefix in it, or else none.
+
+        >>> cache = RowCache(2)
+        >>> cache.finish(cache.start([1, 2])); cache.rows
+        [[1, 2], []]
+        """
+        ends: dict[int, RowNode] = {}
+        for node in self.nodes():
+            if self.is_current(node) and (node.row not in ends or node.depth > ends[node.row].depth):
+                ends[node.row] = node
+        found = [_tokens_to(ends.get(row)) for row in range(self.pool.size)]
+        for row, sequence in self._running.items():
+            found[row] = list(sequence.tokens)
+        return found
+
     def nodes(self) -> Iterator[RowNode]:
         """Every node but the root, parents before children."""
         stack = list(self.root.children.values())[::-1]
@@ -346,3 +363,12 @@ class RowCache:
         states = self.states()
         counts = ", ".join(f"{states.count(state)} {state}" for state in (RUNNING, CACHED, FREE))
         return f"RowCache({self.pool.size} rows: {counts}; {self.num_nodes} of {self.max_nodes} nodes)"
+
+
+def _tokens_to(node: RowNode | None) -> list[int]:
+    """The tokens from the root to `node`."""
+    found: list[int] = []
+    while node is not None and node.parent is not None:
+        found.append(node.token)
+        node = node.parent
+    return found[::-1]

@@ -8,47 +8,18 @@ Your radix tree took four chapters. By the end of this one you will have a secon
 
 {{time}} **Needs** chapters 02 to 05. **New words** token trie, stale, pin.
 
-Here is where we are going. Each node is one token and names a row, which the pictures call a slot. Beside the trie you see what is in each row. Anna is running in row 0. Ben has finished in row 1, and what he left there can still be used.
+Here is where we are going. Each node is one token and names a row. Beside the trie you see what is in each row. Anna is running in row 0. Ben has finished in row 1, and what he left there can still be used.
 """
 
 # %%
 from minikv import draw
-from minikv.course.pictures import beside
-from minikv.course.pictures.boxes import BoxRow, rows_picture
-from minikv.course.pieces.observe import preorder
 
-
-# %%
-from types import SimpleNamespace
-
-
-def visible(node, pool):
-    """A copy for a picture, in which only a node that is current has a slot."""
-    below = {token: visible(child, pool) for token, child in node.children.items()}
-    slots = node.slots if is_current(node, pool) else []
-    return SimpleNamespace(
-        tokens=node.tokens, slots=slots, locks=node.locks, children=below
-    )
-
-
-# %%
-def picture(trie):
-    named = {n.row for n in preorder(trie.root) if is_current(n, trie.pool)}
-    boxes = []
-    for row, content in enumerate(trie.rows):
-        state = "free, cached" if row in named else "free"
-        state = state if trie.pool.is_free(row) else "running"
-        boxes.append(BoxRow(f"row {row}, {state}", [str(token) for token in content]))
-    return beside(draw(visible(trie.root, trie.pool)), rows_picture(boxes))
-
-
-# %%
 trie = RowTrie(3)
 trie.finish(trie.start([1, 2, 3, 4]))
 anna = trie.start([1, 2, 3, 4, 5])
 ben = trie.start([1, 2, 3, 7])
 trie.finish(ben)
-picture(trie)
+draw(trie)
 
 # %% [markdown]
 """
@@ -174,13 +145,13 @@ guess("9.a", "how many tokens does find([1, 2, 7, 9]) still find?", None)
 
 # %%
 trie = after_a_stranger()
-fold("9.a", len(trie.find([1, 2, 7, 9])), picture(trie))
+fold("9.a", len(trie.find([1, 2, 7, 9])), draw(trie))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-All three of `1 2 7`. The nodes `1` and `2` name row 0 and are stale, so they are drawn without a slot. But the deepest node on the path decides. Node `7` names row 1, and row 1 holds the *whole* prefix `1 2 7`. For `[1, 2, 9]` the deepest node is a stale one, so your `find` returns nothing, although row 1 begins with `1 2`.
+All three of `1 2 7`. The nodes `1` and `2` name row 0 and are stale. But the deepest node on the path decides. Node `7` names row 1, and row 1 holds the *whole* prefix `1 2 7`. For `[1, 2, 9]` the deepest node is a stale one, so your `find` returns nothing, although row 1 begins with `1 2`.
 
 </details>
 
@@ -207,7 +178,7 @@ trie = RowTrie(1)
 trie.finish(trie.start([1, 2, 3, 4, 5]))
 trie.pool.occupy(0)  # Ben takes row 0, which keeps its version
 trie.rows[0] = [1, 2, 8, 9]
-fold("9.b", len(trie.find([1, 2, 3, 4, 5])), picture(trie))
+fold("9.b", len(trie.find([1, 2, 3, 4, 5])), draw(trie))
 
 # %% [markdown]
 """
@@ -248,7 +219,7 @@ guess("9.c", "in which rows do Ben and Cleo run? [., .]", None)
 trie = RowTrie(3)
 trie.finish(trie.start([1, 2, 3, 4]))
 ben, cleo = trie.start([1, 2, 7, 7]), trie.start([1, 2, 8, 8])
-fold("9.c", [ben.row, cleo.row], f"Ben: {ben}. Cleo: {cleo}", picture(trie))
+fold("9.c", [ben.row, cleo.row], f"Ben: {ben}. Cleo: {cleo}", draw(trie))
 
 # %% [markdown]
 """
@@ -406,6 +377,8 @@ The husks are a leak, too. Fifty prompts of two tokens go into each trie, with r
 """
 
 # %%
+from minikv.course.pieces.observe import preorder
+
 ordered, yours = OrderedTrie(capacity=10), RowTrie(2, max_nodes=10)
 for number in range(50):
     prompt = [number, 100 + number]

@@ -14,10 +14,11 @@ _HIGH, _LETTER, _JOINT = 30, 8, 24
 
 
 class BoxRow(NamedTuple):
-    """A row: its name, and the word in each of its boxes; a box without a word is empty."""
+    """A row: its name, and the word in each of its boxes; a box without a word is empty, another one has a state."""
 
     name: str
     words: Sequence[str]
+    state: str = "cached"
 
 
 def rows_picture(rows: Sequence[BoxRow], heads: Sequence[str] = (), joint: str = "") -> Picture:
@@ -54,18 +55,18 @@ def _svg(rows: Sequence[BoxRow], heads: Sequence[str], joint: str) -> str:
         top += 0 if not parts else _HIGH + 6
         parts.append(Part(len(parts), _words(row.name), 4, top))
         for x, word in enumerate(row.words):
-            parts.append(Part(len(parts), _box(word, wide), left + x * step, top))
+            parts.append(Part(len(parts), _box(word, wide, row.state), left + x * step, top))
             if joint and x:
                 parts.append(Part(len(parts), _words(joint, -_JOINT / 2), left + x * step, top))
     broad = max(len(heads), *(len(row.words) for row in rows))
     return Paper(left + broad * step + 4, top + _HIGH + 4).svg(parts)
 
 
-def _box(word: str, wide: int) -> Drawing:
-    look = style("cached" if word else "free")
+def _box(word: str, wide: int, state: str) -> Drawing:
+    look, ink = style(state if word else "free"), "" if state == "free" else f' fill="{INK}"'
     return Drawing(
         f'<path {look} d="M0 2h{wide}v{_HIGH - 4}h-{wide}z"/>'
-        f'<text x="{wide / 2:g}" y="{_HIGH // 2 + 5}" fill="{INK}">{markup(word)}</text>'
+        f'<text x="{wide / 2:g}" y="{_HIGH // 2 + 5}"{ink}>{markup(word)}</text>'
     )
 
 

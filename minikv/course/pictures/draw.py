@@ -17,6 +17,7 @@ from minikv.course.pictures.looks import STATES
 from minikv.course.pictures.memory import MOST, memory_svg, memory_text
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.prune import MOST_NODES, pruned, readable
+from minikv.course.pictures.rowed import draw_rows, has_rows
 from minikv.course.pictures.tree import tree_picture
 from minikv.errors import whole_number
 from minikv.testing.snapshot import legible, plain, snapshot, tree_text
@@ -42,8 +43,8 @@ def draw(
     is written on it. Of a large tree, `depth` levels are drawn, and of each node's children the `top` largest. Your
     own nodes need `children`, and may have `tokens`, `slots`, `ref_count` (or `locks`), and words in `note`.
 
-    A manager, an engine, or several things at once are drawn whole, without marks: tree, pool, and what runs. Raises
-    `TypeError` for what is none of these.
+    A cache of rows is drawn with what is in them. A manager, an engine, or several things at once are drawn whole,
+    without marks: tree, pool, and what runs. Raises `TypeError` for what is none of these.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()
@@ -54,8 +55,8 @@ def draw(
        └─ [3] · slot 2
     """
     marked = {"matched": matched, "locked": locked, "new": new, "evicted": evicted}
-    if len(things) == 1 and is_shared_pages(things[0]) and all(mark is None for mark in (*marked.values(), owners)):
-        return shared_pages_picture(things[0])
+    if len(things) == 1 and (found := _own_picture(things[0], marked, label, owners)) is not None:
+        return found
     if len(things) != 1 or hasattr(things[0], "finish") or hasattr(things[0], "scheduler"):
         return _draw_all(things, label, {**marked, "cached": cached, "owners": owners})
     (thing,) = things
@@ -66,6 +67,13 @@ def draw(
     if hasattr(thing, "pieces") and hasattr(thing, "layout"):
         return _draw_store(thing, marked)
     return _draw_tree(thing, marked, label, depth, top)
+
+
+def _own_picture(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any) -> Picture | None:
+    """The picture of what has one of its own kind, or `None`."""
+    if is_shared_pages(thing) and all(mark is None for mark in (*marked.values(), owners)):
+        return shared_pages_picture(thing)
+    return draw_rows(thing, marked, label) if has_rows(thing) else None
 
 
 def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) -> Picture:

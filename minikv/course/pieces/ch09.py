@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -97,6 +98,11 @@ def filled(world: World, steps: Sequence[Any]) -> tuple[Any, Any]:
     return root, pool
 
 
+def seen_with(root: Any, pool: Any) -> Any:
+    """What a picture is made of: the trie, and the rows, of which only the states are known."""
+    return SimpleNamespace(root=root, pool=pool, rows=[[] for _ in range(pool.size)])
+
+
 def named(world: World, root: Any, prompt: Sequence[int], row: int, pool: Any) -> None:
     """Let the nodes of `prompt` name `row` where they name no current one; independent of the pieces."""
     node = root
@@ -113,7 +119,7 @@ def play_trie_find(world: World, case: Any) -> Iterator[Shot]:
     pool.alloc(1)
     for prompt in prompts:
         named(world, root, prompt, 0, pool)
-    yield Shot("before", {"the trie": trie_in_words(root, pool)}, root)
+    yield Shot("before", {"the trie": trie_in_words(root, pool)}, seen_with(root, pool))
     for query in queries:
         given = list(query)
         path = world["trie_find"](root, given)
@@ -121,7 +127,7 @@ def play_trie_find(world: World, case: Any) -> Iterator[Shot]:
             "the tokens of the nodes": path_in_words(root, path), "the trie": trie_in_words(root, pool),
             "the caller's prompt, which must not change": given,
         }  # fmt: skip
-        yield Shot(f"find {told(query)}", seen, root)
+        yield Shot(f"find {told(query)}", seen, seen_with(root, pool))
 
 
 def play_is_current(world: World, case: Any) -> Iterator[Shot]:
@@ -151,7 +157,7 @@ def play_trie_insert(world: World, case: Any) -> Iterator[Shot]:
     root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
     for prompt, row in case:
         pool.occupy(row, renew=True)
-        yield Shot(f"row {row} is taken", {"the trie": trie_in_words(root, pool)}, root)
+        yield Shot(f"row {row} is taken", {"the trie": trie_in_words(root, pool)}, seen_with(root, pool))
         given = list(prompt)
         path = world["trie_insert"](root, given, row, pool)
         seen = {
@@ -159,7 +165,7 @@ def play_trie_insert(world: World, case: Any) -> Iterator[Shot]:
             "the trie": trie_in_words(root, pool), "the links": ties(root),
             "the caller's prompt, which must not change": given, "free rows": pool.num_free,
         }  # fmt: skip
-        yield Shot(f"insert {told(prompt)} in row {row}", seen, root)
+        yield Shot(f"insert {told(prompt)} in row {row}", seen, seen_with(root, pool))
         pool.free([row])
 
 
@@ -171,6 +177,16 @@ def cached_path(world: World, root: Any, query: Sequence[int], pool: Any) -> lis
     return path
 
 
+def taken(world: World, pool: Any, path: list[Any]) -> tuple[str, Any, Any]:
+    """What came of a call, in words, and both parts of it."""
+    try:
+        result = world["take_row"](pool, path)
+    except OutOfPages:
+        return "OutOfPages", None, None
+    is_pair = isinstance(result, (tuple, list)) and len(result) == 2
+    return "two values" if is_pair else f"it returned {kinds(result)}", *two(result)
+
+
 def play_take_row(world: World, case: Any) -> Iterator[Shot]:
     """A trie whose rows were filled by `steps`; some rows run; a request comes that shares `query`."""
     steps, running, query = case
@@ -178,23 +194,22 @@ def play_take_row(world: World, case: Any) -> Iterator[Shot]:
     for row in set(running):
         pool.occupy(row)
     path = cached_path(world, root, query, pool)
-    yield Shot(f"rows that run: {sorted(set(running)) or 'none'}", {"the trie": trie_in_words(root, pool)}, root)
+    yield Shot(
+        f"rows that run: {sorted(set(running)) or 'none'}",
+        {"the trie": trie_in_words(root, pool)},
+        seen_with(root, pool),
+    )
     found, given = [node.token for node in path], list(path)
-    try:
-        result = world["take_row"](pool, given)
-    except OutOfPages:
-        result = "OutOfPages"
-    row, is_copy = two(result)
-    is_pair = isinstance(result, (tuple, list))
+    result, row, is_copy = taken(world, pool, given)
     seen = {
-        "what came of it": kinds((0, 0)).split(",")[0] if is_pair else str(result),
+        "what came of it": result,
         "the row": int(row) if hasattr(row, "__index__") and getattr(row, "ndim", 0) == 0 else f"{row!r:.40}",
         "has to be copied": None if is_copy is None else "yes" if is_copy else "no",
         "the versions of the rows": [pool.version(each) for each in range(_ROWS)],
         "the rows that are free now": [each for each in range(_ROWS) if pool.is_free(each)],
         "the trie": trie_in_words(root, pool), "the list of nodes, which must not change": len(given),
     }  # fmt: skip
-    yield Shot(f"take a row for a request of which {found} is cached", seen, root)
+    yield Shot(f"take a row for a request of which {found} is cached", seen, seen_with(root, pool))
 
 
 _STEPS = st.lists(st.sampled_from(["free", "take", "back"]), max_size=6)
