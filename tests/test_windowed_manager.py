@@ -120,10 +120,20 @@ def test_window_pages_come_back_as_a_request_advances():
         manager.advance(sequence, 2)
         manager.check()
         free.append(manager.pool.windows.num_free)
-    assert free == [2, 2, 4, 6, 8]
+    assert free == [2, 2, 3, 5, 7]
     manager.finish(sequence)
     manager.check()
-    assert (manager.cache.total_size, manager.cache.window_evictable_size, manager.pool.windows.num_free) == (8, 2, 8)
+    assert (manager.cache.total_size, manager.cache.window_evictable_size, manager.pool.windows.num_free) == (8, 3, 7)
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 4])
+def test_the_same_prompt_is_found_again_up_to_its_last_page(page_size):
+    manager = WindowedManager(WindowedPool(40, num_window_pages=20), window=3, page_size=page_size)
+    for found in (0, (17 - 1) // page_size * page_size):
+        with manager.request(range(17)) as sequence:
+            manager.advance(sequence)
+        assert sequence.cached_length == found
+    manager.check()
 
 
 def test_a_checkpoint_publishes_what_still_has_its_window():
@@ -140,8 +150,8 @@ def test_a_checkpoint_publishes_what_still_has_its_window():
 
 
 def test_room_is_made_for_windows_without_losing_full_pages():
-    """Forty tokens of ten prompts stay cached, with window pages for fourteen."""
-    manager = WindowedManager(WindowedPool(64, num_window_pages=14), window=1)
+    """Forty tokens of ten prompts stay cached, with window pages for twenty-four."""
+    manager = WindowedManager(WindowedPool(64, num_window_pages=24), window=1)
     for name in range(10):
         with manager.request([name] * 4) as sequence:
             manager.advance(sequence)

@@ -32,11 +32,11 @@ class WindowedManager(CacheManager):
     >>> pool = WindowedPool(16, num_window_pages=8)
     >>> manager = WindowedManager(pool, window=2)
     >>> sequence = manager.start([1, 2, 3, 4, 5, 6])
-    >>> manager.advance(sequence, 5); pool                       # tokens 1 to 3 are out of sight
-    WindowedPool(10 of 16 full pages free, 5 of 8 window pages free)
+    >>> manager.advance(sequence, 5); pool                       # tokens 1 and 2 are out of sight
+    WindowedPool(10 of 16 full pages free, 4 of 8 window pages free)
     >>> manager.finish(sequence)
-    >>> manager.start([1, 2, 3, 4, 5, 9]).cached_length, manager.start([1, 2, 9]).cached_length
-    (5, 0)
+    >>> [manager.start([*tokens, 9]).cached_length for tokens in ([1, 2, 3, 4, 5], [1, 2, 3, 4], [1, 2])]
+    [5, 4, 0]
     """
 
     cache: SlidingWindowCache
@@ -61,10 +61,12 @@ class WindowedManager(CacheManager):
     def advance(self, sequence: Sequence, num_tokens: int | None = None) -> None:
         """Say that the next `num_tokens` tokens are computed, and give back the window pages that nobody will read.
 
-        What a checkpoint or the end publishes keeps its last window.
+        What a checkpoint or the end publishes keeps its last window, and a page more: the same prompt, asked again,
+        computes its last token again, so it needs the window before that one.
         """
         super().advance(sequence, num_tokens)
-        begin, end = self.live_from(sequence), sequence.publishable - self.cache.windows.span
+        kept = self.cache.windows.span + self.page_size
+        begin, end = self.live_from(sequence), sequence.publishable - kept
         if end > begin:
             self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
             self._live_from[sequence.number] = end

@@ -156,7 +156,7 @@ def windowed_llama(model: Llama, window: int) -> Llama:
     >>> engine = Engine(model, WindowedManager(pool, window=16, store=store))
     >>> cold, warm = (engine.generate([[*b"The sliding window moves on, and"]], 8)[0] for _ in range(2))
     >>> cold.tokens == warm.tokens, engine.manager.cache.total_size, engine.manager.cache.window_evictable_size
-    (True, 39, 23)
+    (True, 39, 24)
     """
     seen = whole_number("window", window, 1, "a windowed layer sees at least 1 token")
     return Llama(model.config, model.weights, partial(WindowedAttention, window=seen))
