@@ -20,7 +20,7 @@ Each chapter answers one question, and names the chapters that it needs. Up to 0
 | [09 token trie](09_token_trie.ipynb) | What is the simplest index that works? |
 | [10 hash blocks](10_hash_blocks.ipynb) | Can a dictionary replace the tree? |
 | [11 copy on write](11_copy_on_write.ipynb) | What if two answers begin alike and then part? |
-| 12 (to come) | one more design that people meet in the wild |
+| [12 sliding window](12_sliding_window.ipynb) | What if a layer forgets? |
 | [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on which traffic? |
 | 16 (to come) | a museum of real bugs |
 
@@ -93,6 +93,9 @@ Each chapter answers one question, and names the chapters that it needs. Up to 0
 | alias | a second name for the same thing in memory | 11 |
 | beam search | following the best few sequences at the same time, of which one may become two | 11 |
 | draft | guessed tokens behind a sequence, of which the wrong ones are taken back | 11 |
+| sliding window | the last tokens before a token, when a layer attends to no others | 12 |
+| tombstone | a cached token whose windowed layers have lost its keys and values | 12 |
+| window slot | the place where a token's keys and values for the windowed layers lie | 12 |
 | policy | a rule that says which leaf is evicted first | 13 |
 | LFU | least frequently used: what was used least often goes first | 13 |
 | FIFO | first in, first out: what was cached first goes first, however much it is used | 13 |

@@ -1,0 +1,193 @@
+"""The pieces of chapter 12: the valid length, the pins of a window, what can be spared, and healing a tombstone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.piece import Cost, Piece, Shot
+from minikv.course.pieces.sections import World
+
+_LIVE = st.lists(st.booleans(), max_size=9)
+_WINDOW = st.integers(1, 4)
+_EDGE = st.tuples(st.lists(st.sampled_from(["live", "live", "dead", "pinned"]), min_size=1, max_size=5), st.booleans())
+_HELD = st.lists(st.lists(st.integers(0, 7), unique=True, max_size=6), min_size=1, max_size=4)
+_PAIR = st.tuples(st.booleans(), st.booleans())
+
+
+def mapped(slots: list[int], live: list[bool]) -> dict[int, int]:
+    """A map with a window slot for each slot that is live: 100 more than the slot.
+
+    >>> mapped([5, 6, 7], [True, False, True])
+    {5: 105, 7: 107}
+    """
+    return {slot: 100 + slot for slot, has in zip(slots, live) if has}
+
+
+def drawn(live: list[bool]) -> str:
+    """A path in a caption: x for a token with a window, a dot for one without.
+
+    >>> drawn([True, False])
+    'x.'
+    """
+    return "".join("x" if has else "." for has in live) or "nothing"
+
+
+def listed(result: Any) -> Any:
+    """A list of slots as it is, or what was returned instead.
+
+    >>> listed([3]), listed(None)
+    ([3], 'no list: None')
+    """
+    return list(result) if isinstance(result, (list, tuple)) else f"no list: {result!r:.60}"
+
+
+def play_valid_length(world: World, case: Any) -> Iterator[Shot]:
+    """A path of slots, some of which have a window."""
+    live, window = list(case[0]), case[1]
+    slots = [10 + at for at in range(len(live))]
+    window_of, given = mapped(slots, live), list(slots)
+    result = world["valid_length"](given, window_of, window)
+    seen = {
+        "what is returned": result, "the caller's slots, which must not change": given,
+        "the map, which must not change": dict(window_of),
+    }  # fmt: skip
+    yield Shot(f"the path {drawn(live)} with a window of {window} (x: has a window slot, a dot: has none)", seen)
+
+
+def play_hold(world: World, case: Any) -> Iterator[Shot]:
+    """Several requests hold the windows of their paths, and then leave in order."""
+    window, paths = case
+    pins: dict[int, int] = {}
+    receipts = []
+    for path in paths:
+        given = list(path)
+        receipt = world["hold"](pins, given, window)
+        receipts.append(receipt)
+        seen = {
+            "the receipt": sorted(receipt) if isinstance(receipt, (list, tuple)) else f"no list: {receipt!r:.60}",
+            "the pins": dict(sorted(pins.items())), "the caller's slots, which must not change": given,
+        }  # fmt: skip
+        yield Shot(f"hold the last {window} of the slots {given}", seen)
+    for receipt in receipts:
+        for slot in receipt:
+            pins[slot] -= 1
+            if not pins[slot]:
+                del pins[slot]
+    yield Shot("all leave", {"the pins": dict(sorted(pins.items()))})
+
+
+def play_spare(world: World, case: Any) -> Iterator[Shot]:
+    """Edges, oldest first, each a list of states of its slots and whether it is a leaf."""
+    states, window = case
+    edges: list[tuple[list[int], bool]] = []
+    window_of: dict[int, int] = {}
+    pins: dict[int, int] = {}
+    for number, (kinds, is_leaf) in enumerate(states):
+        slots = [10 * (number + 1) + at for at in range(len(kinds))]
+        edges.append((slots, is_leaf))
+        window_of.update(mapped(slots, [kind != "dead" for kind in kinds]))
+        pins.update({slot: 1 for slot, kind in zip(slots, kinds) if kind == "pinned"})
+    given = [(list(slots), is_leaf) for slots, is_leaf in edges]
+    result = world["spare"](given, window_of, pins, window)
+    seen = {"what is returned": listed(result), "the edges, which must not change": given == edges}
+    told = ", ".join(f"{'leaf' if leaf else 'inner'} {' '.join(kinds)}" for kinds, leaf in states) or "no edges"
+    yield Shot(f"a window of {window}, and from the oldest on: {told}", seen)
+
+
+def play_heal(world: World, case: Any) -> Iterator[Shot]:
+    """Slots of the tree, and as many duplicates; for each pair, which of them have a window."""
+    pairs = list(case)
+    kept, twice = [10 + at for at in range(len(pairs))], [50 + at for at in range(len(pairs))]
+    window_of = {**mapped(kept, [a for a, _ in pairs]), **mapped(twice, [b for _, b in pairs])}
+    given = [list(kept), list(twice)]
+    before = dict(window_of)
+    result = world["heal"](window_of, *given)
+    seen = {
+        "what is returned": result, "the map": dict(sorted(window_of.items())),
+        "the caller's lists, which must not change": given == [kept, twice],
+    }  # fmt: skip
+    yield Shot(f"the tree keeps {kept}, computed twice: {twice}, the map is {before}", seen)
+
+
+class _Counting(dict[Any, Any]):
+    """A map that counts how often somebody looks into it."""
+
+    looks = 0
+
+    def __contains__(self, key: Any) -> bool:
+        self.looks += 1
+        return super().__contains__(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """A window slot, or the default."""
+        self.looks += 1
+        return super().get(key, default)
+
+
+def looks(world: World) -> int:
+    """How often the map is looked into for a path of a thousand slots that all have a window."""
+    window_of = _Counting((slot, slot) for slot in range(1000))
+    world["valid_length"](list(range(1000)), window_of, 4)
+    return window_of.looks
+
+
+_T, _F = True, False
+PIECES = (
+    Piece(
+        id="12.1", name="valid_length", play=play_valid_length,
+        cases=[([_T, _T, _T, _T], 2), ([_F, _F, _T, _T], 2), ([_F, _F, _F, _T], 2), ([_T, _T, _F, _F], 2),
+               ([_T, _F, _T, _F], 2), ([_T], 3), ([], 2), ([_T, _T, _F, _T, _T], 3), ([_F, _T, _T, _T, _F, _T], 2),
+               ([_F, _F], 1), ([_T, _T, _T, _F, _T], 2)],
+        strategy=st.tuples(_LIVE, _WINDOW),
+        hints=(
+            "Go from the last slot to the first, and count how many slots in a row have a window.",
+            "A slot without a window sets the count back to 0. When the count is `window`, you know where the run "
+            "ends.",
+            "If you come to the beginning first, the run that you are in begins at the root: it is valid however "
+            "short it is, and its length is the count.",
+        ),
+        cost=Cost("looks into the map", looks, 3,
+                  "begin at the end of the path: if its last slots have windows, the others do not matter"),
+    ),
+    Piece(
+        id="12.2", name="hold", play=play_hold,
+        cases=[(2, [[0, 1, 2, 3]]), (2, [[0, 1, 2], [0, 1, 5]]), (3, [[4]]), (2, [[]]), (2, [[0, 1, 2], [0, 1, 2]]),
+               (1, [[0, 1], [1, 0]])],
+        strategy=st.tuples(_WINDOW, _HELD),
+        hints=(
+            "`slots[-window:]` are the last `window` slots, or all of them if there are fewer.",
+            "A slot may be pinned by several requests: count them. `pins.get(slot, 0)` is its count so far.",
+            "Return the list of the slots that you pinned.",
+        ),
+    ),
+    Piece(
+        id="12.3", name="spare", play=play_spare,
+        cases=[([(["live"] * 3, _F)], 1), ([(["live"] * 4, _T)], 2), ([(["live"] * 2, _T)], 3),
+               ([(["live", "dead", "pinned", "live"], _F)], 1), ([(["live"] * 2, _F), (["live"] * 3, _T)], 1),
+               ([(["live"] * 3, _T), (["live"] * 2, _F)], 2), ([], 2), ([(["dead", "live", "live"], _T)], 1)],
+        strategy=st.tuples(st.lists(_EDGE, max_size=4), _WINDOW),
+        hints=(
+            "Go through the edges in their order, and through the slots of each edge in theirs.",
+            "A slot counts if it has a window and no pin.",
+            "The last `window` slots of a leaf stay: without them nobody can go on behind it. `slots[:-window]` are "
+            "the others.",
+        ),
+    ),
+    Piece(
+        id="12.4", name="heal", play=play_heal,
+        cases=[[(_F, _T)], [(_T, _T)], [(_F, _F)], [(_T, _F)], [], [(_F, _T), (_T, _T), (_F, _F), (_F, _T)]],
+        strategy=st.lists(_PAIR, max_size=5),
+        hints=(
+            "Go through both lists side by side: `zip(kept, twice)`.",
+            "A window moves if the tree's slot has none and the duplicate has one.",
+            "It moves: the duplicate is not in the map any more. `window_of.pop(own)` takes it out and gives it.",
+        ),
+    ),
+)  # fmt: skip
