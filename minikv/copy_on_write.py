@@ -72,6 +72,7 @@ class CopyOnWrite:
         self.declared, self.discovered = declared, discovered
         self._sequences: dict[Hashable, PagedSequence] = {}
         self._refs = [0] * num_pages
+        self._num_refs = self._num_shared = 0  # all references, and the pages that have more than one
         self._known: dict[bytes, int] = {}  # the page for a chain of pages of tokens
         self._names: dict[int, bytes] = {}  # and the chain under which a page is known
         self._shares = 0
@@ -180,8 +181,7 @@ class CopyOnWrite:
         shared = [i for i in touched if i < len(sequence.pages) and self._refs[sequence.pages[i]] > 1]
         more = max(0, -(-end // size) - len(sequence.pages))
         pages = self.pool.alloc(len(shared) + more).tolist()  # all or none
-        for page in pages:
-            self._refs[page] = 1
+        self._hold(pages)
         for i, page in zip(shared, pages):
             self.values.copy(sequence.pages[i], page)
             self._let_go([sequence.pages[i]])
@@ -286,8 +286,8 @@ class CopyOnWrite:
             "free_pages": self.pool.num_free,
             "prefix_shares": self._shares,
             "prefix_map_size": len(self._known),
-            "shared_pages_count": sum(refs > 1 for refs in self._refs),
-            "total_page_refs": sum(self._refs),
+            "shared_pages_count": self._num_shared,
+            "total_page_refs": self._num_refs,
         }
 
     def check(self) -> None:
@@ -305,6 +305,9 @@ class CopyOnWrite:
                 raise InvariantError(f"page {page} counts {refs} references: {found} sequences have it")
             if self.pool.is_free(page) != (not refs):
                 raise InvariantError(f"page {page} has {refs} references: in the pool it is the other way around")
+        counted, there = (self._num_refs, self._num_shared), (sum(expected), sum(refs > 1 for refs in expected))
+        if counted != there:
+            raise InvariantError(f"(references, shared pages) are counted as {counted}: there are {there}")
         if {page: key for key, page in self._known.items()} != self._names:
             raise InvariantError(f"{len(self._known)} pages can be found, {len(self._names)} know by what")
         if wrong := [page for page in self._names if not self._refs[page]]:
@@ -347,13 +350,18 @@ class CopyOnWrite:
             del self._known[key]
 
     def _hold(self, pages: Sequence[int]) -> None:
+        """Count one reference more to each of `pages`."""
         for page in pages:
             self._refs[page] += 1
+            self._num_shared += self._refs[page] == 2
+        self._num_refs += len(pages)
 
     def _let_go(self, pages: Sequence[int]) -> None:
         """Take a reference from each of `pages`; those with none left go back to the pool."""
         for page in pages:
             self._refs[page] -= 1
+            self._num_shared -= self._refs[page] == 1
+        self._num_refs -= len(pages)
         free = [page for page in pages if not self._refs[page]]
         for page in free:
             self._forget(page)
