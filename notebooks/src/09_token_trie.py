@@ -229,7 +229,7 @@ Ben takes over row 0 and copies nothing. For Cleo the prefix is in row 0 too, bu
 
 </details>
 
-A copy must look at the version too, just before it is made. AstrAI's first one did not: {{engines astrai-copy}}. Here `find` never returns a stale node as the last one, and nothing comes between it and the copy.
+A copy must look at the version too, just before it is made. AstrAI's first one did not; see {{engines astrai-copy}}. Here the last node of what `find` returns is never stale, and nothing comes between it and the copy.
 
 Now the help desk again, with four rows and one request at a time.
 """
@@ -434,7 +434,7 @@ print(f"found in 1000 requests: yours {found[0]}, minikv {found[1]}; {ours.state
 
 # %% [markdown]
 """
-The `assert` in the loop is a canary: each request's row holds its own tokens, found or computed.
+A quarter more tokens are found, for a look at each row. `states()` names the three states. The `assert` in the loop is a canary: each request's row holds its own tokens, found or computed.
 
 ## Play
 
@@ -577,7 +577,7 @@ The invariant that is at risk now: *a version that is equal means content that i
 
 {{engines 09}}
 
-None of these four has rows, or one node a token. AstrAI had both for two days in May 2026; today it has {{engines astrai-now}}. Two things in its source are only promises. Every node has a {{engines astrai-last-access}} "for LRU ordering", which is written and never read, and {{engines astrai-stop}} is not used at all. Its release keeps {{engines astrai-preserved}}: the third state, free and cached. And its copy takes the number of layers from the caller, which may be fewer than the array has; `RowCache` does the same with `num_layers=`.
+None of these four has one node a token, or gives a request one piece of memory. AstrAI did both for two days in May 2026; today it has {{engines astrai-now}}. Two things in its source are only promises. Every node has a {{engines astrai-last-access}} "for LRU ordering", which is written and never read, and {{engines astrai-stop}} is not used at all. Its release keeps {{engines astrai-preserved}}: the third state, free and cached. And its copy takes the number of layers from the caller, which may be fewer than the array has; `RowCache` does the same with `num_layers=`.
 
 ## Recap
 
