@@ -2,7 +2,7 @@
 """
 # 12 · What if a layer forgets?
 
-Some layers of a model look at a few hundred tokens and no further. Their keys and values are useless soon after they were computed, while those of the other layers are needed to the end. By the end of this chapter your cache will free the ones and keep the others. You will write four functions, about twenty lines.
+Some layers of a model look at a few hundred tokens and no further. Their keys and values are useless soon after they were computed, while those of the other layers are needed to the end. By the end of this chapter your cache will free the first kind and keep the second. You will write four functions, about twenty lines.
 
 **After this chapter you will be able to** *decide* where a prompt may go on when part of it has been forgotten, *protect* only what will be read, and *bring back* what another request has computed again.
 
@@ -29,9 +29,9 @@ film.player(still=9)
 """
 ## The problem
 
-In a **full layer**, each token attends to every token before it. In a layer with a **sliding window**, it attends to the last few only. A model may mix both kinds, for most of what a layer looks for is near.
+In a **full layer**, each token attends to every token before it. In a layer with a **sliding window**, it attends to the last few only. A model may have layers of both kinds.
 
-Take a model with 32 layers, 24 of which have a window of 1,024 tokens. A prompt has 32,000 tokens, and we keep the keys and values of each layer only as long as somebody will read them.
+Take a model with 32 layers, 24 of which have a window of 1,024 tokens. A prompt has 32,000 tokens, and each layer keeps only the keys and values that a later token will read.
 """
 
 # %%
@@ -52,11 +52,11 @@ fold("12.a", round(100 * needed / everything))
 """
 <details><summary>Why</summary>
 
-The eight full layers need all of their keys and values, a quarter of everything. The 24 others need 1,024 tokens out of 32,000, which is hardly more than nothing.
+The eight full layers need all of their keys and values, a quarter of everything. The 24 others need 1,024 tokens out of 32,000, about three in a hundred.
 
 </details>
 
-Three quarters of the memory could serve other requests. But your tree has *one* slot for a token, for all layers together, and a cached prefix that has lost a part of its keys and values looks like any other. Suppose that we free them all the same. A request matches 30,000 tokens, and its windowed layers look for the last 1,024 of them. They find the keys and values of somebody else.
+Three quarters of the memory could serve other requests. But your tree has *one* slot for a token, for all layers together, and a cached prefix that has lost a part of its keys and values looks like any other. Suppose we free that part anyway. A request matches 30,000 tokens, and its windowed layers look for the last 1,024 of them. They find the keys and values of somebody else.
 
 ## Build it
 
@@ -66,7 +66,7 @@ We give each token two slots. One is its slot in the tree, as before, for the fu
 
     window_of = {slot: window slot}
 
-To free a token's window, take it out of the dictionary and give the window slot back to its pool. The token stays in the tree, with its slot, as a **tombstone**: its full layers are there, and its windowed layers have forgotten it.
+A token with a window slot is *live*. To free its window, take it out of the dictionary and give the window slot back to its pool. The token is *dead* then, and stays in the tree as a **tombstone**: the full layers still have its keys and values, and the windowed layers have none.
 
 Where may a request go on? A prompt of ten tokens is cached. The first six are tombstones, and the window is 3.
 """
@@ -160,7 +160,7 @@ Why keep a receipt instead of looking again? Between lock and unlock, windows co
 
 Room is needed for window slots. The edges come in the order of chapter 05, the one that was used longest ago first. Within an edge, which end goes first? The *beginning*: it is the furthest from the next token. (For the tree it was the other way around. There the end of a path had to go first.)
 
-And a leaf must keep its last window. Without it nobody could go on behind it, and all its slots in the tree would be lost with so few window slots.
+And a leaf must keep its last window. Without it no request could go on behind the leaf, and its slots in the tree would be wasted.
 
 #### 12.3 You write: `spare`
 
@@ -259,7 +259,7 @@ There are 400 window slots, and each belongs to one token. About half of the tok
 
 ## The same in `minikv`
 
-`SlidingWindowCache` keeps no flag and no dictionary. Look at an edge from the root: dead tokens come first, live ones behind them, and what locks need is at the end. So two positions say everything, `live_from` and `pinned_from`, and neither a lock nor a freed window ever cuts an edge. The state of the windowed layers is a component beside the tree:
+`SlidingWindowCache` keeps no flag and no dictionary. Look at an edge from the root: dead tokens come first, live ones behind them, and what locks need is at the end. So two positions are enough, `live_from` and `pinned_from`, and neither a lock nor a freed window ever cuts an edge. The state of the windowed layers is a component beside the tree:
 """
 
 # %%
@@ -290,7 +290,7 @@ print("equal in 1000 rounds")
 
 # %% [markdown]
 """
-A manager that knows both kinds of slots takes window slots when a request starts, and gives them back as the request advances. Are they read by anybody after that? A canary watches both stores.
+A manager that knows both kinds of slots takes window slots when a request starts, and gives them back as the request advances. Does anybody read them after that? A canary watches both stores.
 """
 
 # %%
@@ -446,7 +446,7 @@ def script_that_breaks_it():
 
 ## What it cost
 
-A node of the tree carries one small object more, a lock walks once more over the nodes of its window, and a match in a tree with tombstones walks down twice: first to see where it is valid, then to take it. And a new question is open that a plain tree never had: which windows go first? Last, here are all designs of these chapters on the same prompts, in pages of 4 where a design has pages.
+A node of the tree carries one small object more, a lock walks once more over the nodes of its window, and a match in a tree with tombstones walks down twice: first to see where it is valid, then to take it. And a new question is open that a plain tree never had: which windows go first? Finally, here are all the designs of chapters 03 to 12 on the same prompts, in pages of 4 tokens.
 """
 
 # %%
