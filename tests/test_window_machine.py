@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule, run_state_machine_as_test
 from machine import LIMITS, NAMESPACES, PAGES, TOKENS, IndexAgainstModel
@@ -12,6 +13,7 @@ from window_pool import WindowLedger
 
 from minikv import FreeListPool, LockError, RadixCache, SlidingWindowCache
 from minikv.prefix.eviction import POLICIES
+from minikv.prefix.windows import Windows
 from minikv.testing.canary import Canary
 from minikv.testing.ledger import Ledger
 
@@ -131,3 +133,78 @@ def test_as_long_as_no_window_has_gone_it_is_the_radix_tree_too(operations, page
         assert anatomy(index) == anatomy(radix)
         assert index.window_evictable_size + index.window_protected_size == index.total_size
         index.check()
+
+
+def a_lock_pins_a_token_less(patch):
+    """The window that a lock holds begins too late."""
+    original = Windows.lock
+    patch.setattr(Windows, "lock", lambda self, node, end: original(self, node, end + 1 if end > 1 else end))
+    original_unlock = Windows.unlock
+    patch.setattr(Windows, "unlock", lambda self, node, end: original_unlock(self, node, end + 1 if end > 1 else end))
+
+
+def a_split_gives_the_live_part_to_the_upper_half(patch):
+    """pymllm's Mamba split."""
+    original = Windows.split
+
+    def broken(self, upper, node):
+        live_from = node.window.live_from
+        original(self, upper, node)
+        if upper.start < live_from < upper.end:
+            upper.window.live_from = upper.start
+
+    patch.setattr(Windows, "split", broken)
+
+
+def a_leaf_loses_its_last_window(patch):
+    """Its pages stay in the tree, and no match can ever end there."""
+    patch.setattr(SlidingWindowCache, "_spare", lambda self, state: state.num_free)
+
+
+def a_match_does_not_refresh_windows(patch):
+    """What everybody reads loses its window first."""
+    patch.setattr(Windows, "touch", lambda self, path, now: None)
+
+
+def what_comes_in_is_taken_for_live(patch):
+    """pymllm, where the offset equals the length; here wherever it is given."""
+    original = SlidingWindowCache._insert_live_from
+    patch.setattr(SlidingWindowCache, "_insert_live_from", lambda self, live_from, *args: original(self, 0, *args))
+
+
+def the_counter_begins_at_zero(patch):
+    """A short path is taken for invalid, though nothing on it is dead."""
+    original = SlidingWindowCache._valid_length
+
+    def broken(self, node, data, end_byte):
+        found = original(self, node, data, end_byte)
+        return found if found >= self.windows.span else 0
+
+    patch.setattr(SlidingWindowCache, "_valid_length", broken)
+
+
+def healing_forgets_the_pool(patch):
+    """The tree takes a window that the pool still gives to the duplicate."""
+    original = SlidingWindowCache._heal
+
+    def broken(self, *args):
+        pool, self.pool = self.pool, None
+        original(self, *args)
+        self.pool = pool
+
+    patch.setattr(SlidingWindowCache, "_heal", broken)
+
+
+MUTANTS = [
+    a_lock_pins_a_token_less, a_split_gives_the_live_part_to_the_upper_half, a_leaf_loses_its_last_window,
+    a_match_does_not_refresh_windows, what_comes_in_is_taken_for_live, the_counter_begins_at_zero,
+    healing_forgets_the_pool,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("plant", MUTANTS, ids=lambda plant: plant.__name__)
+def test_the_window_machine_catches(plant, monkeypatch):
+    plant(monkeypatch)
+    hunt = settings(max_examples=400, stateful_step_count=30, phases=[Phase.generate])
+    with pytest.raises((AssertionError, LockError, ValueError, KeyError)):
+        run_state_machine_as_test(WindowIndexAgainstModel, settings=hunt)
