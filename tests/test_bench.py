@@ -108,6 +108,16 @@ def test_the_command_prints_json_and_races_a_guest(capsys, tmp_path, monkeypatch
     assert len(found["races"][0]["results"][0]["p50"]) == 1
 
 
+def test_the_command_races_the_other_designs(capsys):
+    command = ["bench", "--quick", "--rounds", "1", "--only", "w4", "--json", "--index", "hash", "--index", "window"]
+    assert cli.main([*command, "--index", "radix"]) == 0
+    for race in json.loads(capsys.readouterr().out)["races"]:
+        found = {result["name"]: result["hit_rate"] for result in race["results"]}
+        assert [*found][-4:] == ["hash, pages of 16", "bare hash, pages of 16", "window", "bare window"]
+        assert abs(found["hash, pages of 16"] - found["minikv, pages of 16"]) < 0.05
+        assert abs(found["bare window"] - found["bare index"]) < 0.05
+
+
 GUEST = """
 from minikv.measure.textbook import TextbookCache
 
@@ -147,6 +157,7 @@ def test_a_guest_that_fails_is_named(name, status, says, tmp_path, monkeypatch, 
         (["--race", "nowhere:Thing"], "'nowhere:Thing' cannot be raced: No module named 'nowhere'"),
         (["--race", "json:JSONDecoder"], "cannot be raced: it has no match_prefix"),
         (["--rounds", "0"], "0 is less than 1"),
+        (["--index", "btree"], "argument --index: invalid choice: 'btree'"),
     ],
 )
 def test_a_wrong_call_is_one_clear_line(wrong, says, capsys):

@@ -39,6 +39,12 @@ def test_with_it_the_instructions_are_computed_once(figures):
     assert len(INSTRUCTIONS) < figures.computed_with < len(INSTRUCTIONS) + 6 * 90
 
 
+def test_every_design_saves_as_much(small, figures):
+    for index in ("trie", "hash", "window"):
+        found = bench_engine(small, rounds=1, quick=True, index=index)
+        assert (found.computed_without, found.computed_with) == (figures.computed_without, figures.computed_with)
+
+
 def test_a_whole_bench_would_save_four_fifths(small, monkeypatch):
     """The counts of the full workload do not depend on the machine: the first promise can be kept here."""
     monkeypatch.setattr(chatting, "NEW_TOKENS", 2)
@@ -170,6 +176,7 @@ def test_the_bench_runs_on_a_gpu():
     [
         (["--copy"], "--copy and --engine are two benches"),
         (["--only", "W1"], "do not go with --engine"),
+        (["--index", "hash", "--index", "trie"], "--engine serves with one --index"),
     ],
 )
 def test_options_that_do_not_go_with_it(arguments, message, capsys):

@@ -19,6 +19,7 @@ from minikv.course.playground.page import message_html, page_html, text_of
 from minikv.course.playground.scenes import SCENES
 from minikv.course.playground.steps import MOST_PAGES, Settings, Step, label_text, prompt_step
 from minikv.errors import LockError, OutOfPages
+from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
 
 # -- the core ---------------------------------------------------------------------------------------------------------
@@ -39,9 +40,11 @@ STEPS = st.one_of(
     ),
     st.just(Step("reset")),
 )  # fmt: skip
-SETTINGS = st.builds(
+RADIX_SETTINGS = st.builds(
     Settings, st.integers(1, 4), st.integers(1, 12), st.sampled_from(list(POLICIES)), st.sampled_from(["node", "page"])
 )
+OTHER_SETTINGS = st.builds(Settings, st.integers(1, 4), st.integers(1, 12), index=st.sampled_from(list(INDEXES)))
+SETTINGS = st.one_of(RADIX_SETTINGS, OTHER_SETTINGS)
 DOINGS = st.lists(st.one_of(STEPS, STEPS, STEPS, SETTINGS, st.sampled_from(list(SCENES.values()))), max_size=14)
 
 
@@ -258,6 +261,9 @@ BAD_SETTINGS = {
     "capacity is 257: a playground draws at most 256 pages": {"capacity": MOST_PAGES + 1},
     "policy is 'best': expected one of": {"policy": "best"},
     "evict_by is 'tree': expected one of node, page": {"evict_by": "tree"},
+    "index is 'btree': expected one of radix, trie, hash, window": {"index": "btree"},
+    "policy is 'fifo': index 'hash' has one order of eviction, its own": {"index": "hash", "policy": "fifo"},
+    "evict_by is 'page': index 'trie' has one order of eviction, its own": {"index": "trie", "evict_by": "page"},
 }
 
 
@@ -406,6 +412,27 @@ def test_settings_are_chosen_undone_and_follow_the_scene():
     press(room, "undo")
     press(room, "undo")
     assert (room.settings["page_size"].value, room.settings["evict_by"].value) == (4, "node")
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_the_same_steps_are_replayed_in_another_design(index):
+    room = playground(scene="split under a lock")
+    room.settings["index"].value = index
+    live = room.history.live
+    assert type(live.cache) is type(INDEXES[index](1))
+    assert (live.cache.protected_size, live.cache.evictable_size) == (6, 1)
+    assert room.text.startswith("Playground(page_size=1, capacity=32, " + ("policy" if index == "radix" else "index"))
+    press(room, "insert", "1 2 3 4 5 6 7")
+    assert "6 of 7 cached, 1 new in slot 7" in room.said
+    press(room, "evict")
+    assert "1 asked for, 1 freed" in room.said
+
+
+def test_another_design_has_no_policy_to_choose():
+    room = playground(capacity=8, index="hash")
+    room.settings["policy"].value = "mru"
+    assert room.said == "policy: policy is 'mru': index 'hash' has one order of eviction, its own"
+    assert room.settings["policy"].value == "lru"
 
 
 def test_a_scene_is_history_and_what_was_before_is_not_lost():

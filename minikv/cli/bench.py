@@ -16,13 +16,14 @@ from minikv.cli.console import complain, lacking, positive, say, shown
 from minikv.cli.importing import importing
 from minikv.cli.replay import open_trace
 from minikv.errors import bounded
-from minikv.measure.bench import SHARES, bench
+from minikv.measure.bench import SHARES, bench, designs
 from minikv.measure.device_figures import save, saved
 from minikv.measure.lap import Contender
 from minikv.measure.progress import Progress, Tick
 from minikv.measure.race import ROUNDS
 from minikv.measure.report import report
 from minikv.measure.traces import TraceError, TraceRequest, read_trace
+from minikv.prefix.indexes import INDEXES
 from minikv.untrusted import refusal
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """examples:
   minikv bench --quick                                a first look
   minikv bench --trace day.jsonl --only W6            a trace of yours, without the made-up workloads
+  minikv bench --index hash --index trie --only W1    the other designs of ours beside the radix tree
   minikv bench --race my_index:MyIndex --only W1      an index of your own, in my_index.py in this folder
   minikv bench --copy --save copy.json                copies of keys and values, on the GPU where there is one"""
 
@@ -52,6 +54,8 @@ def add_bench(commands: Any) -> None:
     bench.add_argument("--quick", action="store_true", help="small workloads: under a minute, for a first look")
     bench.add_argument("--race", type=guest, action="append", default=[], metavar="MODULE:CLASS",
                        help="an index of your own: a class with the five verbs that takes lists of tokens")  # fmt: skip
+    bench.add_argument("--index", choices=INDEXES, action="append", default=[],
+                       help="race this design of ours too; with --engine, serve with it (default radix)")  # fmt: skip
     bench.add_argument("--copy", action="store_true", help="measure copies of keys and values instead, to a memcpy")
     bench.add_argument("--engine", action="store_true", help="serve chats instead, and race transformers")
     bench.add_argument("--device", choices=("cpu", "cuda"),
@@ -79,9 +83,10 @@ def run_bench(options: argparse.Namespace) -> int:
         return complain(f"cannot read {shown(options.trace)}: {error.strerror}", 2)
     except TraceError as error:
         return complain(str(error), 1)
+    guests = [*designs(options.index), *options.race]
     try:
         with Progress() as tick:
-            figures = bench(trace, options.only, options.rounds, options.quick, options.race, tick, tick.expect)
+            figures = bench(trace, options.only, options.rounds, options.quick, guests, tick, tick.expect)
     except ValueError as error:
         return complain(str(error), 1)
     say(json.dumps(dataclasses.asdict(figures)) if options.json else report(figures))
@@ -97,6 +102,8 @@ def _trace_of(path: str) -> list[TraceRequest]:
 def _run_copy(options: argparse.Namespace) -> int:
     if refused := _refused(options, "--copy", "torch"):
         return refused
+    if options.index:
+        return complain("--index does not go with --copy", 2)
     with importing():
         from minikv.measure.copy_report import copy_report
         from minikv.measure.copying import bench_copy
@@ -110,13 +117,16 @@ def _run_copy(options: argparse.Namespace) -> int:
 def _run_engine(options: argparse.Namespace) -> int:
     if refused := _refused(options, "--engine", "torch", "safetensors"):
         return refused
+    if len(options.index) > 1:
+        return complain("--engine serves with one --index: name one of them", 2)
     with importing():
         from minikv.measure.chat_report import chat_report
         from minikv.measure.chatting import bench_engine, small_model
 
     def measure(tick: Tick) -> EngineFigures:
         device = options.device or "cpu"
-        figures = bench_engine(small_model(device), options.rounds, options.quick, tick)
+        index = (options.index or ["radix"])[0]
+        figures = bench_engine(small_model(device), options.rounds, options.quick, tick, index)
         if device == "cpu" and importlib.util.find_spec("transformers") is not None:
             with importing():
                 from minikv.measure.generating import race_transformers

@@ -29,6 +29,7 @@ from minikv.measure.textbook import TextbookCache, ZippedTextbookCache
 from minikv.measure.traces import TraceRequest
 from minikv.measure.workloads import WORKLOADS, Workload, mooncake
 from minikv.prefix import RadixCache
+from minikv.prefix.indexes import index_named
 from minikv.tokens import pack
 
 SHARES = {"W1": (10, 50), "W2": (10, 50), "W3": (10,), "W4": (10, 50), "W5": (100,), "W6": (10, 50)}
@@ -120,6 +121,27 @@ def bench(
                 found.races.append(race(workload, contenders, share, publish, rounds, tick))
     if scales:
         grow(found, scales, tick)
+    return found
+
+
+def designs(names: Sequence[str]) -> list[Contender]:
+    """The other designs of `INDEXES` by their `names`, each in the manager and bare, to race beside the radix tree.
+
+    They have pages of one token, but hashed blocks have pages of 16, as in vLLM: each page costs them a hash. "radix"
+    races anyway. `ValueError` names an unknown one.
+
+    >>> [contender.name for contender in designs(["radix", "trie", "hash", "hash"])]
+    ['trie', 'bare trie', 'hash, pages of 16', 'bare hash, pages of 16']
+    """
+    found = []
+    for name in dict.fromkeys(names):
+        if name == "radix":
+            continue
+        size, pages = (16, ", pages of 16") if name == "hash" else (1, "")
+        make = partial(index_named, name, size)
+        make()  # says what is wrong with the name
+        found.append(Contender(f"{name}{pages}", make, ManagerLife, pack))
+        found.append(Contender(f"bare {name}{pages}", make, IndexLife, pack))
     return found
 
 

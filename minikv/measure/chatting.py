@@ -1,8 +1,8 @@
 """`minikv bench --engine`: the same chats served with and without the prefix cache, side by side in one process.
 
 A few users talk to one assistant: all prompts begin with its instructions, and every turn of a user begins with all
-that was said before. Two engines differ in one object, `RadixCache` or `NoCache`, and take turns request by request, so
-that whatever else the machine does falls on both. What comes out must be the same, token by token. On a CPU both
+that was said before. Two engines differ in one object, a prefix cache or `NoCache`, and take turns request by request,
+so that whatever else the machine does falls on both. What comes out must be the same, token by token. On a CPU both
 compute on one thread: steps as small as these gain nothing from more, and lose much where the cores are busy.
 
 It imports torch, with the model, and `minikv.measure` does not import it.
@@ -25,7 +25,8 @@ from minikv.measure.copying import device_here, one_thread, where
 from minikv.measure.progress import Tick
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Spread
-from minikv.prefix import NoCache, RadixCache
+from minikv.prefix import NoCache, PrefixCache
+from minikv.prefix.indexes import index_named
 from minikv.serving import Engine, Request
 from minikv.serving.model import Llama
 from minikv.store import KVStore
@@ -99,11 +100,12 @@ class EngineFigures:
 
 
 def bench_engine(
-    model: Any = None, rounds: int = ROUNDS, quick: bool = False, tick: Tick = lambda what: None
+    model: Any = None, rounds: int = ROUNDS, quick: bool = False, tick: Tick = lambda what: None, index: str = "radix"
 ) -> EngineFigures:
     """Serve the chats with and without the cache, `rounds` times from a cold start, with `model` where it lies.
 
-    By default it is our own, on the CPU. `InvariantError` when one token differs.
+    By default it is our own, on the CPU; the cache is the design `index` of `INDEXES`. `InvariantError` when one token
+    differs.
     """
     rounds = whole_number("rounds", rounds, 1, "at least 1 round is measured")
     model = small_model("cpu") if model is None else model
@@ -113,7 +115,7 @@ def bench_engine(
     laps: list[tuple[Side, Side]] = []  # without the cache, and with it
     for lap in range(rounds):
         tick(f"round {lap + 1}")
-        talk = _Talk(model, users, turns, new, swap=bool(lap % 2))
+        talk = _Talk(model, index, users, turns, new, swap=bool(lap % 2))
         with one_thread():
             laps.append(talk.run())
         found.prompt_tokens = talk.prompt_tokens
@@ -138,10 +140,10 @@ def small_model(device: str) -> Llama:
 class _Talk:
     """One round: every user's turns, each request to both engines, one right after the other."""
 
-    def __init__(self, model: Any, users: int, turns: int, new: int, swap: bool):
+    def __init__(self, model: Any, index: str, users: int, turns: int, new: int, swap: bool):
         self.new, self.turns, self.swap = new, turns, swap
         self.said = [list(INSTRUCTIONS.encode()) for _ in range(users)]
-        self.engines = [_engine(model, cached) for cached in (False, True)]
+        self.engines = [_engine(model, cache) for cache in (NoCache(PAGE), index_named(index, PAGE))]
         self.sides = Side(), Side()
         self.prompt_tokens = 0
 
@@ -163,10 +165,9 @@ class _Talk:
         return answers[0]
 
 
-def _engine(model: Any, cached: bool) -> Engine:
+def _engine(model: Any, cache: PrefixCache) -> Engine:
     pages = NUM_SLOTS // PAGE
     store = KVStore(model.shape, pages, PAGE, dtype=model.dtype, device=model.device)
-    cache = RadixCache(PAGE) if cached else NoCache(PAGE)
     return Engine(model, CacheManager(pages, PAGE, prefix_cache=cache, store=store))
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from minikv.manager import CacheManager, Sequence
 from minikv.measure.workloads import Exchange
 from minikv.pools import FreeListPool
-from minikv.prefix import Handle, RadixCache
+from minikv.prefix import Handle, PrefixCache
 from minikv.tokens import PackedTokens
 
 _ONE_PAGE = array("i", [0])
@@ -41,6 +41,7 @@ class Life(Protocol):
 class ManagerLife:
     """A request as the engine serves it: start, perhaps checkpoint, extend by the answer, advance, finish.
 
+    >>> from minikv import RadixCache
     >>> from minikv.measure.workloads import chat
     >>> life = ManagerLife(RadixCache(), capacity=10_000, publish=False)
     >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], lambda tokens: tokens))
@@ -48,7 +49,7 @@ class ManagerLife:
     (0, 1582)
     """
 
-    def __init__(self, cache: RadixCache, capacity: int, publish: bool):
+    def __init__(self, cache: PrefixCache, capacity: int, publish: bool):
         self.manager, self.publish = CacheManager(-(-capacity // cache.page_size), cache.page_size, cache), publish
 
     def prepare(self, exchange: Exchange, tokens: ToTokens) -> Any:
@@ -76,6 +77,7 @@ class IndexLife:
 
     Its rows are those of a page table, as in SGLang: the memory of a request that is over serves the next.
 
+    >>> from minikv import RadixCache
     >>> from minikv.measure.workloads import chat
     >>> life = IndexLife(RadixCache(16), capacity=10_000, publish=True)
     >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], lambda tokens: tokens))
@@ -83,7 +85,7 @@ class IndexLife:
     (0, 1568, 527)
     """
 
-    def __init__(self, cache: RadixCache, capacity: int, publish: bool):
+    def __init__(self, cache: PrefixCache, capacity: int, publish: bool):
         self.cache, self.page_size, self.publish = cache, cache.page_size, publish
         self.pool = FreeListPool(-(-capacity // cache.page_size))
         self.rows: list[memoryview] = []  # free ones

@@ -15,7 +15,7 @@ from minikv.course.playground.steps import Settings, Step, label_text
 from minikv.errors import InvariantError, LockError
 from minikv.manager import CacheManager, Sequence
 from minikv.pools import page_slots, slot_pages
-from minikv.prefix import Handle, Match, RadixCache
+from minikv.prefix import Handle, Match
 from minikv.testing.snapshot import ranges, shorten
 
 
@@ -39,7 +39,7 @@ class LiveCache:
 
     def __init__(self, settings: Settings):
         self.settings = settings
-        self.cache = RadixCache(settings.page_size, settings.policy, settings.evict_by)
+        self.cache: Any = settings.make()  # of whatever design, it lists its nodes
         self.manager = CacheManager(settings.capacity, settings.page_size, self.cache)
         self.pool = self.manager.pool
         self.locks: dict[int, tuple[Handle, str]] = {}

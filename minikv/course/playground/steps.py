@@ -6,18 +6,23 @@ import re
 from dataclasses import dataclass, fields
 
 from minikv.errors import whole_number
-from minikv.prefix import RadixCache
+from minikv.prefix import PrefixCache, index_named
 from minikv.testing.snapshot import cut, ends, shorten
 from minikv.tokens import pack
 
 MOST_PAGES = 256  # so that every page can be drawn, and read, on one screen
 MOST_TOKENS_A_PAGE = 64
-NAMES = {"page_size": "page size", "capacity": "capacity", "policy": "policy", "evict_by": "evict by"}
+NAMES = {
+    "page_size": "page size", "capacity": "capacity", "policy": "policy", "evict_by": "evict by", "index": "index"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Settings:
     """The cache and the pool of a playground; `capacity` is in pages, the rest as in `RadixCache`.
+
+    `index` is the design of the cache, by its name in `INDEXES`. But for the radix tree each has an order of eviction
+    of its own, so `policy` and `evict_by` are what they are by default.
 
     >>> Settings(page_size=4, capacity=0)
     Traceback (most recent call last):
@@ -28,16 +33,28 @@ class Settings:
     capacity: int = 32
     policy: str = "lru"
     evict_by: str = "node"
+    index: str = "radix"
 
     def __post_init__(self) -> None:
-        RadixCache(self.page_size, self.policy, self.evict_by)
+        self.make()
         whole_number("capacity", self.capacity, 1, "a pool holds at least 1 page")
         for name, most, unit in (("page_size", MOST_TOKENS_A_PAGE, "tokens"), ("capacity", MOST_PAGES, "pages")):
             if (value := getattr(self, name)) > most:
                 raise ValueError(f"{name} is {value}: a playground draws at most {most} {unit}")
 
+    def make(self) -> PrefixCache:
+        """An empty cache with these settings.
+
+        >>> type(Settings(index="hash").make()).__name__
+        'HashBlockCache'
+        """
+        policy = None if self.policy == "lru" else self.policy
+        evict_by = None if self.evict_by == "node" else self.evict_by
+        return index_named(self.index, self.page_size, policy, evict_by)
+
     def __str__(self) -> str:
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in NAMES)
+        shown = ("page_size", "capacity", *(("policy", "evict_by") if self.index == "radix" else ("index",)))
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
 
     def changes(self, other: Settings) -> str:
         """What is different in `other`, in words.

@@ -24,6 +24,7 @@ from minikv.course.playground.page import frame_of, message_html, page_html, tex
 from minikv.course.playground.scenes import SCENES, Scene
 from minikv.course.playground.steps import NAMES, Settings, Step, prompt_step
 from minikv.errors import LockError, OutOfPages
+from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
 
@@ -132,7 +133,7 @@ class Playground:
             field.observe(lambda _: self._speak_for_all(), "value")
 
     def _make_settings(self) -> None:
-        choices = {"policy": list(POLICIES), "evict_by": list(EVICT_BY)}
+        choices = {"policy": list(POLICIES), "evict_by": list(EVICT_BY), "index": list(INDEXES)}
         self.settings: dict[str, Any] = {}
         for name, label in NAMES.items():
             what = {"value": getattr(self.history.settings, name), "description": label, "style": LABEL}
@@ -267,14 +268,15 @@ class Playground:
 
 def playground(
     page_size: int = 1, capacity: int = 32, policy: str = "lru", scene: str | None = None, *, evict_by: str = "node",
-    goal: str | Goal | None = None, requests: bool = False,
+    goal: str | Goal | None = None, requests: bool = False, index: str = "radix",
 ) -> Playground:  # fmt: skip
     """A live cache over a pool of `capacity` pages, with buttons, undo and scenes; `scene` is loaded at once.
 
     With a `goal` (one of `GOALS`, by its name) it begins with the goal's scene and says whether the goal is reached;
-    `requests` adds buttons for requests that run on. A scene brings its own settings; without any it begins with the
-    first scene. Raises `ValueError` or `TypeError` for settings that no cache can have and for an unknown scene or
-    goal. Where widgets do not run, the stored picture and text show what was there.
+    `requests` adds buttons for requests that run on, and `index` names another design of the cache (one of `INDEXES`).
+    A scene brings its own settings; without any it begins with the first scene. Raises `ValueError` or `TypeError` for
+    settings that no cache can have and for an unknown scene or goal. Where widgets do not run, the stored picture and
+    text show what was there.
 
     >>> playground(capacity=8, scene="evict the tail first").history.steps[-1].verb
     'evict'
@@ -290,7 +292,7 @@ def playground(
     1. scene 'cut': begins with an empty cache
     2. insert [1 2 3 4 5 6]: 0 of 6 cached, 6 new in slots 0-5
     """
-    settings = Settings(page_size, capacity, policy, evict_by)
+    settings = Settings(page_size, capacity, policy, evict_by, index)
     if scene is None and settings == Settings() and not requests:
         scene = next(iter(SCENES))
     return Playground(settings, scene, goal, requests)
