@@ -69,7 +69,7 @@ To **fork** a branch is to make two of it. Both have the same tokens and the sam
 
 #### 11.1 You write: `fork_branch`
 
-Return the new branch. Each of its pages is in one more branch than before.
+Return the new branch. Each of its pages is in one more branch than before, and `cache.refs` must say so.
 """
 
 
@@ -110,7 +110,7 @@ Four. Three tokens need two pages, and a fork takes none. The last page is share
 
 When `b` ends, its pages must not go to the pool, because `a` and `c` still read them. Each branch that lets go of a page takes one reference away, and the page goes back with the last of them.
 
-One more thing happens then. The class remembers the pages that are full, so that `attach` can find them by their tokens, as in chapter 10. A page in the pool will hold something else soon. Nobody may find it any more.
+One more thing happens then. The class remembers the pages that are full, so that `attach` can find them by their tokens, as in chapter 10. A page in the pool will hold something else soon, so from then on nobody may find it.
 
 #### 11.2 You write: `drop_pages`
 
@@ -136,7 +136,7 @@ Which pages can that be? A full page is never written again. So it is the last p
 
 #### 11.3 You write: `own_pages`
 
-Branch `branch` is about to get `count` more tokens. Make sure that every page they will be written to is there, and is in this branch alone. If there is no room for all of it, raise a `MemoryError`, and change nothing. The tokens and their values are written later, by somebody else.
+Branch `branch` is about to get `count` more tokens. Make sure that every page they will be written to is there, and is in this branch alone. If there is no room for all of it, raise a `MemoryError`, and change nothing. The tokens and their values are written afterwards, by `put`.
 
 And copy the values into a list of their own. Two names for one list are an **alias**: what is written through one of them is seen through the other, and then the copy is none.
 """
@@ -179,7 +179,7 @@ Two. When `b` has its copy, and `c` has one, nobody but `a` is left on page 1. I
 
 ### Step 4: a beam search
 
-That is all that beam search needs. At each step, fork the beam that each winner goes on from, end the old ones, and append a token to each. Two beams, three steps:
+That is all that beam search needs. At each step, fork the beam that each winner goes on from, end the old ones, and append a token to each. Two beams, four steps:
 """
 
 
@@ -206,7 +206,7 @@ play(steps, at=1)
 
 # %% [markdown]
 """
-In step 1 both beams go on from `0y`, and `0x` dies with its page. Nobody said which pages to keep. The references did.
+In step 1 both beams go on from `0y`, so `0x` ends, and its page goes back. Nobody had to say which pages to keep. The references knew.
 
 ### Step 5: take a guess back
 
@@ -252,7 +252,7 @@ Two. With the draft, `b` has seven tokens in four pages. It keeps four tokens in
 
 </details>
 
-Where do guesses come from? The simplest source is the text itself: look for the last two tokens further up, and guess that they go on as they did there. This is called prompt lookup. Our "model" knows the whole text and writes one token in each step, and besides it keeps what was guessed right.
+Where do guesses come from? The simplest source is the text itself: find the last two tokens further up, and guess that the text goes on as it did there. This is called prompt lookup. Our "model" knows the whole text and writes one token in each step, and besides it keeps what was guessed right.
 """
 
 
@@ -369,9 +369,36 @@ Four. Only whole pages are found, and the second page has two tokens that nobody
 
 </details>
 
+### Drafts in the engine
+
+The serving engine of chapter 08 can guess too: `drafts=PromptLookup()`. A draft is computed in one step with the next token, and `truncate` of the manager takes the wrong end back. This model counts to 19 again and again, and like `CanaryModel` it complains if a slot holds anything but what belongs there.
+"""
+
+# %%
+from minikv import CacheManager, CanaryModel, Engine, PromptLookup
+
+
+class Counts(CanaryModel):
+    def forward(self, chunks, store):
+        super().forward(chunks, store)
+        seen = [
+            token for chunk in chunks for token in chunk.tokens[-chunk.num_logits :]
+        ]
+        return np.eye(20)[[(token + 1) % 20 for token in seen]]
+
+
+# %%
+for drafts in (None, PromptLookup()):
+    engine = Engine(Counts(20), CacheManager(256), drafts=drafts)
+    (answer,) = engine.generate([[0, 1, 2]], 100)
+    right = list(answer.tokens) == [(3 + i) % 20 for i in range(100)]
+    print(f"{engine.scheduler.step:3} steps for 100 tokens, all of them right: {right}")
+
+# %% [markdown]
+"""
 ### What went wrong elsewhere
 
-{{engines llm-rag-ds-optimizer}} This chapter is made after it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}:
+{{engines llm-rag-ds-optimizer}} This chapter is made after it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have one name:
 """
 
 # %%
@@ -387,7 +414,7 @@ print("two prompts, one name:", name_of(one) == name_of(other))
 
 # %% [markdown]
 """
-Its `attach` takes pages for the whole sequence, then finds the shared ones, and drops the fresh ones on the floor ({{engines llmds-leak}}). And it keeps {{engines llmds-map}}. Both take a few lines to show:
+Its `attach` takes fresh pages for the whole sequence, and then finds that some can be shared. The fresh ones in their place are never given back: {{engines llmds-leak}}. And when a page is freed, it stays in the map of prefixes: {{engines llmds-map}}. A few lines show both:
 """
 
 
@@ -419,7 +446,7 @@ print("Ben has pages", cache.pages["Ben"], "and the new one", cache.pages["new"]
 
 # %% [markdown]
 """
-Two pages are in use and two are free. The other four are lost. And the new sequence is given the pages of Ben, because Anna's were never taken off the map. What saves the original from handing out Ben's values is that {{engines llmds-compare}} with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
+Two pages are in use and two are free. The other four are lost. And the new sequence is given the pages of Ben, because Anna's were never taken off the map. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
 
 Its pool has a {{engines llmds-defragment}}. It marks the *first* pages as in use, as many as there are, and all behind them as free. Nothing is moved, and no sequence is told:
 """

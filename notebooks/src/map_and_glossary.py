@@ -92,6 +92,7 @@ Each chapter answers one question, and names the chapters that it needs. Up to 0
 | copy on write | pages are shared until somebody writes to one, who then copies it first | 11 |
 | alias | a second name for the same thing in memory | 11 |
 | beam search | following the best few sequences at the same time, of which one may become two | 11 |
+| speculative decoding | guessing several tokens, and letting the model check all of them in one step | 11 |
 | draft | guessed tokens behind a sequence, of which the wrong ones are taken back | 11 |
 | sliding window | the last tokens before a token, when a layer attends to no others | 12 |
 | tombstone | a cached token whose windowed layers have lost its keys and values | 12 |
