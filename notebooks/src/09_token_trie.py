@@ -282,17 +282,17 @@ Row 0 is in use and cannot be recycled, so what names it is safe. Newest wins mo
 
 A trie of one node a token grows fast, so it has a capacity in nodes. A running request must **pin** its path: it locks it, so that no node of it is evicted. Look at `start` and `finish` once more: they call `lock`, `unlock`, `touch` and `evict`. These are *your functions of chapters 04 and 05*. They ask for a parent, a count and a place in the ring, and it is all the same to them what a node stands for.
 
-AstrAI wrote its own. `OrderedTrie` behaves as that cache did.
+AstrAI wrote its own. `OrderedTrie` behaves as that cache did. Its `order` holds all nodes.
 """
 
 # %%
 from minikv.course.exercises.ch09 import OrderedTrie
 
-source(OrderedTrie)
+source(OrderedTrie.insert, OrderedTrie.find, OrderedTrie.release)
 
 # %% [markdown]
 """
-All nodes stand in one ordered dictionary. You know what that means from chapter 05. Here it happens in a trie with room for three nodes, which holds `1 2 3`. Nobody has pinned it. Then `9` is inserted.
+All nodes stand in one ordered dictionary, a leaf like any other. You know what that means from chapter 05. Here it happens in a trie with room for three nodes, which holds `1 2 3`. Nobody has pinned it. Then `9` is inserted.
 """
 
 # %%
@@ -493,14 +493,14 @@ def pick_row(used, named):
 
 #### 9.6 Bug hunt: a row that keeps its version
 
-`SharedRows` keeps a dictionary of prefixes in place of a trie, and is right. `CarelessRows` differs from it in one method. Find a script of starts and finishes on which a request reads what another one wrote.
+`SharedRows` keeps a dictionary of prefixes in place of a trie, and is right; you see its main methods. Its `start` returns what the row holds of the prefix that was found. `CarelessRows` differs from it in one method. Find a script of starts and finishes on which a request reads what another one wrote.
 """
 
 # %%
 from minikv.course.exercises.ch09 import CarelessRows, SharedRows
 from minikv.course.exercises.judge import Script
 
-source(SharedRows, CarelessRows)
+source(SharedRows.start, SharedRows.take, SharedRows.finish, CarelessRows)
 
 
 # %%

@@ -148,7 +148,7 @@ def play_is_current(world: World, case: Any) -> Iterator[Shot]:
             before = f"the node names row {row} with version {node.version}"
         state = "free" if pool.is_free(row) else "in use"
         answer = world["is_current"](node, pool)
-        seen = {"is_current": None if answer is None else "yes" if answer else "no", "free rows": pool.num_free}
+        seen = {"is it current": None if answer is None else "yes" if answer else "no", "free rows": pool.num_free}
         yield Shot(f"{before}; the row is {state} and has version {pool.version(row)}", seen)
 
 
