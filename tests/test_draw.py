@@ -40,6 +40,7 @@ from minikv.course.pictures.picture import MOST_WIDE
 from minikv.course.pictures.prune import READABLE
 from minikv.course.pictures.svg import markup, svg_size
 from minikv.course.pictures.tree import BROAD, tree_parts
+from minikv.prefix import INDEXES
 from minikv.testing.snapshot import MARKS, legible, snapshot
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
@@ -505,6 +506,30 @@ def test_of_a_large_tree_as_much_is_drawn_as_one_can_read():
     for wrong in ({"depth": 0}, {"top": -1}):
         with pytest.raises(ValueError, match="a picture has at least 1 level"):
             draw(cache, **wrong)
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_nodes_say_when_they_were_used_and_how_they_are_locked_if_that_is_asked_for(index):
+    """In words and in lines; what was used later has a later time, and the whole path to it as well."""
+    cache = INDEXES[index](1)
+    cache.insert([1, 2], [0, 1])
+    cache.insert([1, 3], [0, 2])
+    cache.lock(cache.match_prefix([1, 2]).handle)
+    lines = draw(cache, recency=True).text.splitlines()
+    used = {tokens: int(re.search(rf"\[{tokens}\].* · used at ([0-9]+)", "\n".join(lines))[1]) for tokens in (1, 2, 3)}
+    assert used[3] < used[2] <= used[1]
+    assert ["locked ×1" in line for line in lines] == [False, True, True, False]
+    unlocked = draw(cache, recency=True, locks=False)
+    assert unlocked.text == draw(cache, recency=True).text.replace(" · locked ×1", "")
+    assert all(f"used at {moment}" in unlocked.svg for moment in used.values())
+    assert "locked" not in unlocked.svg
+    assert "used at" not in draw(cache).text
+
+
+def test_nodes_of_ones_own_may_say_when_they_were_used():
+    leaf = SimpleNamespace(tokens=[7], children=[], last_used=3, note="mine")
+    root = SimpleNamespace(children=[leaf, SimpleNamespace(tokens=[8], children=[])])
+    assert draw(root, recency=True).text.splitlines()[1:] == ["├─ [7] · mine · used at 3", "└─ [8]"]
 
 
 @needs_graphviz

@@ -7,6 +7,7 @@ colour, letter and word means is said in one place, `looks.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from minikv.course.pictures.branches import is_shared_pages, shared_pages_picture
@@ -20,28 +21,23 @@ from minikv.course.pictures.prune import MOST_NODES, pruned, readable
 from minikv.course.pictures.rowed import draw_rows, has_rows
 from minikv.course.pictures.tree import tree_picture
 from minikv.errors import whole_number
-from minikv.testing.snapshot import legible, plain, snapshot, tree_text
+from minikv.testing.snapshot import NodeView, legible, plain, snapshot, tree_text
 
 
 def draw(
-    *things: Any,
-    matched: Any = None,
-    locked: Any = None,
-    new: Any = None,
-    evicted: Any = None,
-    cached: Any = None,
-    owners: Mapping[str, Any] | None = None,
-    label: Callable[[list[Any]], str] | None = None,
-    depth: int | None = None,
-    top: int | None = None,
-) -> Picture:
+    *things: Any, matched: Any = None, locked: Any = None, new: Any = None, evicted: Any = None, cached: Any = None,
+    owners: Mapping[str, Any] | None = None, label: Callable[[list[Any]], str] | None = None,
+    depth: int | None = None, top: int | None = None, recency: bool = False, locks: bool = True,
+) -> Picture:  # fmt: skip
     """Draw a prefix cache, a tree of your own nodes, a pool, a page table, a store or shared pages, as it is now.
 
     In a tree, the marks take nodes, or a match, an insertion or a handle for the whole path to it; locked nodes are
     marked by themselves. In a pool, a page table or a store they take page or slot numbers, and so do `cached` and
     `owners` (`{"Anna": pages}`), which say whose the pages of a pool are. `label` turns the tokens of a node into what
-    is written on it. Of a large tree, `depth` levels are drawn, and of each node's children the `top` largest. Your
-    own nodes need `children`, and may have `tokens`, `slots`, `ref_count` (or `locks`), and words in `note`.
+    is written on it. Of a large tree, `depth` levels are drawn, and of each node's children the `top` largest. With
+    `recency` each node says when it was used last, by the cache's clock; with `locks=False` none says that it is
+    locked. Your own nodes need `children`, and may have `tokens`, `slots`, `ref_count` (or `locks`), `last_used`, and
+    words in `note`.
 
     A cache of rows is drawn with what is in them. A manager, an engine, or several things at once are drawn whole,
     without marks: tree, pool, and what runs. Raises `TypeError` for what is none of these.
@@ -53,6 +49,10 @@ def draw(
     root
     └─ [1 2] · slots 0-1 · matched
        └─ [3] · slot 2
+    >>> draw(cache, recency=True)
+    root
+    └─ [1 2] · slots 0-1 · used at 2
+       └─ [3] · slot 2 · used at 1
     """
     marked = {"matched": matched, "locked": locked, "new": new, "evicted": evicted}
     if len(things) == 1 and (found := _own_picture(things[0], marked, label, owners)) is not None:
@@ -66,7 +66,8 @@ def draw(
         return _draw_table(thing, marked)
     if hasattr(thing, "pieces") and hasattr(thing, "layout"):
         return _draw_store(thing, marked)
-    return _draw_tree(thing, marked, label, depth, top)
+    views = [_told(view, recency, locks) for view in snapshot(thing, marked, label)]
+    return _draw_tree(views, depth, top)
 
 
 def _own_picture(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any) -> Picture | None:
@@ -87,11 +88,17 @@ def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) ->
     return Camera(things, label, None).look().picture
 
 
-def _draw_tree(tree: Any, marked: Mapping[str, Any], label: Any, depth: int | None, top: int | None) -> Picture:
+def _told(view: NodeView, recency: bool, locks: bool) -> NodeView:
+    """A node that says when it was used and how it is locked, or does not."""
+    used = f"used at {view.last_used}" if recency and view.last_used is not None else ""
+    note = " · ".join(filter(None, (view.note, used)))
+    return replace(view, note=note, ref_count=view.ref_count if locks else 0)
+
+
+def _draw_tree(views: list[NodeView], depth: int | None, top: int | None) -> Picture:
     for name, value in (("depth", depth), ("top", top)):
         if value is not None:
             whole_number(name, value, 1, "a picture has at least 1 level, and 1 child of a node")
-    views = snapshot(tree, marked, label)
     shown = readable(views) if depth is None and top is None else pruned(views, depth, top)
     text = tree_text(shown)
     if len(shown) > 2 * MOST_NODES:  # Graphviz would take minutes, and nobody could read it
