@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.observe import kinds, told
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.course.pieces.sections import World, engine_world
+from minikv.course.pieces.trial import ALL_RIGHT
 from minikv.testing.snapshot import shorten
 
 _PAGES = 7
@@ -119,10 +120,13 @@ def copied_lists(branch: Any, old: Any) -> str:
     """Whether a forked branch has lists of its own."""
     if branch is old:
         return "it is the old branch itself"
+    for name in ("tokens", "pages"):
+        if not isinstance(value := getattr(branch, name, None), list | None):
+            return f"its {name} are a {type(value).__name__}; make a list, which can grow"
     one = [name for name in ("tokens", "pages") if getattr(branch, name, None) is getattr(old, name)]
     if one:
         return f"both branches have one list of {' and one of '.join(one)}: what one adds to it, the other has too"
-    return "all right"
+    return ALL_RIGHT
 
 
 def play_fork_branch(world: World, case: Any) -> Iterator[Shot]:
@@ -133,12 +137,13 @@ def play_fork_branch(world: World, case: Any) -> Iterator[Shot]:
     old = cache.branches[name]
     yield Shot("before", seen_of(cache), cache)
     new = world["fork_branch"](cache, old)
+    names = ", ".join(map(str, cache.branches))
     is_branch = hasattr(new, "pages") and hasattr(new, "tokens")
     if is_branch:
         cache.branches["the new one"] = new
     seen = {
         "what is returned": "a branch" if is_branch else None if new is None else kinds(new),
-        "the new branch": copied_lists(new, old), **seen_of(cache),
+        "the new branch": copied_lists(new, old), **seen_of(cache), "the names in `cache.branches`": names,
         "the tokens of the new branch": getattr(new, "tokens", None), "its draft": getattr(new, "draft_from", "none"),
     }  # fmt: skip
     yield Shot(f"fork {name}", seen, cache)
@@ -156,7 +161,8 @@ def play_drop_pages(world: World, case: Any) -> Iterator[Shot]:
         branch.tokens, branch.pages = branch.tokens[: start * cache.size], pages[:start]
         given = pages[start:]
         world["drop_pages"](cache, given)
-        seen = {**seen_of(cache), "the list of pages, which must not change": given == pages[start:]}
+        told_given = ALL_RIGHT if given == pages[start:] else "the list `pages` has changed; leave it as it was"
+        seen = {**seen_of(cache), "the list of pages that was given": told_given}
         what = "all its pages" if not start else f"its pages behind the first {start}"
         yield Shot(f"{name} lets go of {what}", seen, cache)
 
@@ -165,7 +171,7 @@ def own_values(cache: Any) -> str:
     """Whether each page has a list of values of its own."""
     if len({id(values) for values in cache.values}) < len(cache.values):
         return "two pages have one list of values: what is written to one, the other has too"
-    return "all right"
+    return ALL_RIGHT
 
 
 def written(cache: Any, branch: Any, numbers: Sequence[int]) -> None:
@@ -193,11 +199,12 @@ def play_own_pages(world: World, case: Any) -> Iterator[Shot]:
     numbers = list(range(101, 101 + count))
     is_kept = last is None or branch.pages[at : at + 1] == [last]
     seen = {
-        "what came of it": told_error, "the last page that it had": "kept" if is_kept else "replaced",
-        **seen_of(cache), "the values of the pages": own_values(cache),
-        "the tokens, which come later": told(branch.tokens), "how many pages it has now": len(branch.pages),
+        "what came of it": told_error, "the tokens, which `put` appends afterwards": told(branch.tokens),
+        "the last page that it had": "kept" if is_kept else "replaced", **seen_of(cache),
+        "the values of the pages": own_values(cache), "how many pages it has now": len(branch.pages),
     }  # fmt: skip
-    yield Shot(f"{name} is to have {count} more token{'s' * (count != 1)}", seen, cache)
+    empty = ", which has no page yet," if last is None else ""
+    yield Shot(f"{name}{empty} is to have {count} more token{'s' * (count != 1)}", seen, cache)
     if told_error == "no error":
         written(cache, branch, numbers)
         yield Shot(f"then {name} writes {told(numbers)}", seen_of(cache), cache)
@@ -220,7 +227,7 @@ def play_settle_draft(world: World, case: Any) -> Iterator[Shot]:
         "its tokens": told(branch.tokens), "how many pages it has": len(branch.pages), **seen_of(cache),
         "draft_from": "None" if begin is None else begin,
     }  # fmt: skip
-    yield Shot(f"{right} of the {drafted} are right", seen, cache)
+    yield Shot(f"{right} of the {drafted} {'is' if right == 1 else 'are'} right", seen, cache)
 
 
 PIECES = (
