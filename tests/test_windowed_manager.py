@@ -188,18 +188,18 @@ def test_a_request_that_its_window_pages_can_never_hold_is_refused_at_once():
 
 
 def test_tokens_are_taken_back_where_their_window_is_still_there():
-    """With 6 of 8 tokens computed, the windows of the first 4 are gone: a sequence of 5 tokens would need one."""
+    """With 6 of 8 tokens computed, the windows of the first 3 are gone: a sequence of 4 tokens would need one."""
     manager = WindowedManager(WindowedPool(20, num_window_pages=10), window=2)
     sequence = manager.start(range(10))
     manager.advance(sequence, 6)
     manager.truncate(sequence, 8)
-    assert manager.pool.windows.num_free == 6
-    with pytest.raises(ValueError, match=r"^length is 5: the window before it has been given back"):
-        manager.truncate(sequence, 5)
+    assert manager.pool.windows.num_free == 5
+    with pytest.raises(ValueError, match=r"^length is 4: the window before it has been given back"):
+        manager.truncate(sequence, 4)
     manager.check()
     manager.truncate(sequence, 6)
     manager.check()
-    assert (manager.pool.full.num_free, manager.pool.windows.num_free) == (14, 8)
+    assert (manager.pool.full.num_free, manager.pool.windows.num_free) == (14, 7)
     manager.extend(sequence, [99])
     manager.advance(sequence)
     manager.finish(sequence)

@@ -113,7 +113,7 @@ class SlidingWindowCache(RadixCache):
     @property
     def has_tombstones(self) -> bool:
         """Whether any cached token has lost its window."""
-        return self.window is not None and self.windows.evictable + self.windows.protected < self.total_size
+        return self.windows.dead > 0
 
     def hashes_of(self, node: RadixNode) -> list[str]:
         """A name for each page of `node`, which no other tokens, position or namespace has: see `page_hashes`."""

@@ -76,6 +76,8 @@ def _check_sizes(cache: SlidingWindowCache, nodes: list[WindowNode]) -> None:
     pinned = sum(node.end - max(node.window.pinned_from, node.window.live_from) for node in nodes)
     size = f"window_evictable_size is {cache.window_evictable_size}"
     _require(cache.window_evictable_size == free, f"{size}, the nodes have {free} live tokens that no lock needs")
+    dead = sum(node.window.live_from - node.start for node in nodes)
+    _require(cache.windows.dead == dead, f"{cache.windows.dead} tokens are counted as dead, the nodes have {dead}")
     size = f"window_protected_size is {cache.window_protected_size}"
     _require(cache.window_protected_size == pinned, f"{size}, the locks need {pinned} tokens")
 

@@ -108,7 +108,8 @@ class Windows:
 
     def __init__(self, span: int):
         self.span = span
-        self.evictable = self.protected = 0
+        self.evictable = self.protected = 0  # live tokens
+        self.dead = 0
         self.ring = WindowRing()
 
     # -- the tree changes -------------------------------------------------------------------------------------------
@@ -118,6 +119,7 @@ class Windows:
         state = leaf.window
         state.live_from = live_from
         self.evictable += leaf.end - live_from
+        self.dead += live_from - leaf.start
         self.ring.add((state,))
 
     def drop(self, leaf: WindowNode) -> int:
@@ -127,6 +129,7 @@ class Windows:
         if state.older is not None:
             self.ring.remove((state,))
         self.evictable -= count
+        self.dead -= state.live_from - leaf.start
         return count
 
     def split(self, upper: WindowNode, node: WindowNode) -> None:
@@ -178,33 +181,38 @@ class Windows:
     def lock(self, node: RadixNode, end: int) -> None:
         """A lock that ends at depth `end`, in `node`, holds the window before it, and nothing above that."""
         begin = end - self.span
-        while isinstance(node, WindowNode) and node.end > begin:
-            state, before = node.window, node.window.pinned_from
-            state.pins = [*state.pins, begin]
-            self._move(state, before)
-            node = node.parent  # type: ignore[assignment]
+        while (parent := node.parent) is not None and node.end > begin:
+            state: WindowState = node.window  # type: ignore[attr-defined]
+            pins = state.pins
+            before = max(parent.end, min(pins)) if pins else node.end
+            state.pins = [*pins, begin]
+            now = max(parent.end, begin)
+            if now < before:
+                self._move(before - now)
+                if state.live_from >= now and state.older is not None:
+                    self.ring.remove((state,))
+            node = parent
 
     def unlock(self, node: RadixNode, end: int) -> None:
         """Give back what `lock` took for the same `end`; it asks for no more than where the lock ended."""
         begin = end - self.span
-        while isinstance(node, WindowNode) and node.end > begin:
-            state, before = node.window, node.window.pinned_from
+        while (parent := node.parent) is not None and node.end > begin:
+            state: WindowState = node.window  # type: ignore[attr-defined]
             pins = [*state.pins]
+            before = max(parent.end, min(pins))
             pins.remove(begin)
             state.pins = pins or ()
-            self._move(state, before)
-            node = node.parent  # type: ignore[assignment]
+            now = max(parent.end, min(pins)) if pins else node.end
+            if now > before:
+                self._move(before - now)
+                if state.older is None and state.live_from < now:
+                    self.ring.add((state,))
+            node = parent
 
-    def _move(self, state: WindowState, before: int) -> None:
-        """The pinned part of `state` began at `before`: count again; it is in the ring exactly if some is free."""
-        moved = before - state.pinned_from
-        self.evictable -= moved
-        self.protected += moved
-        if state.num_free:
-            if state.older is None:
-                self.ring.add((state,))
-        elif state.older is not None:
-            self.ring.remove((state,))
+    def _move(self, count: int) -> None:
+        """So many more tokens are pinned now."""
+        self.evictable -= count
+        self.protected += count
 
     # -- its windows go and come back -------------------------------------------------------------------------------
 
@@ -212,12 +220,15 @@ class Windows:
         """The first `num_tokens` live tokens of an edge are dead from now on."""
         state.live_from += num_tokens
         self.evictable -= num_tokens
+        self.dead += num_tokens
         if not state.num_free:
             self.ring.remove((state,))
 
     def heal(self, state: WindowState, live_from: int) -> None:
         """The edge is live from `live_from` on again, where that is earlier than before."""
-        self.evictable += state.live_from - live_from
+        count = state.live_from - live_from
+        self.evictable += count
+        self.dead -= count
         state.live_from = live_from
         if state.older is None and state.num_free:
             self.ring.add((state,))
