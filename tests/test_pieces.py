@@ -491,6 +491,14 @@ def test_what_is_right_is_kept_with_all_that_it_needs(file, notebook):
     assert names["insert"](names["Node"]([], []), [1, 2], [0, 1])[1] == 0
 
 
+@pytest.mark.parametrize("number", ["9.3", "11.1"])
+def test_a_class_that_the_chapter_gives_is_not_kept_with_a_piece(number, file, tmp_path):
+    piece = find_piece(number)
+    Notebook(tmp_path, chapter=piece.chapter).answer(piece, piece.solution)
+    kept = ast.parse(kept_sections(file.read_text("utf-8"))[number]).body
+    assert [statement.name for statement in kept] == [piece.name]
+
+
 def test_the_next_session_runs_what_is_in_the_file(file, notebook, tmp_path, capsys):
     notebook.answer(find_piece("3.1"), MY_SPLIT)
     fresh = Notebook(tmp_path, chapter=3)

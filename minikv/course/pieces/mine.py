@@ -81,7 +81,7 @@ def keep(piece: Piece, answer: Any, world: World) -> str:
     if path is None:
         return ""
     try:
-        texts = gather(piece.name, answer, world)
+        texts = gather(piece.name, answer, world, piece.chapter)
         with locked(path):
             old = path.read_text("utf-8-sig") if path.exists() else ""
             new = _with(piece, texts, old)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
-from minikv.course.pieces.sections import World, engine_sections, engine_world
+from minikv.course.pieces.sections import World, classes_for, engine_sections, given
 
 VERBS = {"check", "guess", "hint", "solution", "mine", "progress"}  # statements about a piece, not a part of it
 PLAIN = (int, float, str, bytes, bool, type(None))
@@ -111,9 +111,15 @@ def text_of(source: str, statement: ast.stmt) -> str:
     return "\n".join(lines[first : statement.end_lineno])
 
 
-def provided() -> set[str]:
-    """The names that every learner's file has anyway: the pieces, and what the chapters show."""
-    return {section.name for section in engine_sections() if section.id != "given"} | set(engine_world())
+def provided(chapter: int) -> set[str]:
+    """The names that a learner's file has anyway for a chapter: the pieces, and the classes that it works with.
+
+    >>> "RowTrie" in provided(9), "RowTrie" in provided(3)
+    (True, False)
+    """
+    shown: World = {}
+    given(shown, *classes_for(chapter))
+    return {section.name for section in engine_sections() if section.id != "given"} | set(shown)
 
 
 @dataclass
@@ -121,6 +127,7 @@ class Gathered:
     """What the file must keep of a piece: the text of each definition by name, helpers first."""
 
     world: World
+    provided: set[str]
     texts: dict[str, str] = field(default_factory=dict)
 
     def take(self, name: str, source: str) -> None:
@@ -136,7 +143,7 @@ class Gathered:
         if text in self.texts.values():
             return
         self.texts[name] = ""  # so that a circle of helpers ends
-        for other in sorted(used - {name} - provided()):
+        for other in sorted(used - {name} - self.provided):
             if other not in self.texts:
                 if other in local:
                     self.take(other, source)
@@ -173,9 +180,9 @@ def _is_plain(value: Any) -> bool:
     return type(value) in PLAIN and (type(value) is not float or math.isfinite(value))
 
 
-def gather(name: str, answer: Any, world: World) -> dict[str, str]:
+def gather(name: str, answer: Any, world: World, chapter: int) -> dict[str, str]:
     """What the file must keep of an answer, by name, in the order in which it is to stand there."""
-    found, own = Gathered(world), getattr(answer, "__name__", name)
+    found, own = Gathered(world, provided(chapter)), getattr(answer, "__name__", name)
     if own != name and own.isidentifier() and world.get(own) is answer:
         found.take(own, cell_of(answer, own))
         found.texts[name] = f"{name} = {own}"
