@@ -80,6 +80,8 @@ def path_in_words(root: Any, path: Any) -> Any:
     for at, node in enumerate(path):
         if node is root:
             return "a list with the root in it"
+        if node is None:
+            return "a list with None in it"
         if not hasattr(node, "children"):
             return "a list with a number in it" if isinstance(node, int) else "a list with something else than nodes"
         if above.children.get(node.token) is not node:
@@ -132,10 +134,10 @@ def play_trie_find(world: World, case: Any) -> Iterator[Shot]:
 
 def play_is_current(world: World, case: Any) -> Iterator[Shot]:
     """A row is given back and taken; before step `at` a new node names it."""
-    at, steps = case
+    row, at, steps = case
     pool, node = world["BitmaskPool"](2), world["TokenNode"](7, world["TokenNode"]())
     pool.alloc(2)
-    row, before = 1, "a node that names no row yet"
+    before = "a node that names no row yet"
     for number, step in enumerate(["", *steps]):
         if step == "free" and not pool.is_free(row):
             pool.free([row])
@@ -229,9 +231,9 @@ PIECES = (
     ),
     Piece(
         id="9.2", name="is_current", play=play_is_current,
-        cases=[(0, []), (9, []), (0, ["free"]), (0, ["free", "back"]), (0, ["free", "take"]),
-               (0, ["free", "take", "free"]), (2, ["free", "take", "free"])],
-        strategy=st.tuples(st.integers(0, 4), _STEPS),
+        cases=[(1, 0, []), (1, 9, []), (1, 0, ["free"]), (1, 0, ["free", "back"]), (1, 0, ["free", "take"]),
+               (1, 0, ["free", "take", "free"]), (1, 2, ["free", "take", "free"]), (0, 0, ["free"])],
+        strategy=st.tuples(st.integers(0, 1), st.integers(0, 4), _STEPS),
         hints=(
             "`pool.version(row)` says how often the row was handed out. The node remembers what it said then.",
             "It does not matter whether the row is free: what is in a free row stays there until it is taken.",
@@ -260,7 +262,7 @@ PIECES = (
         strategy=st.tuples(_FILLED, st.lists(st.integers(0, _ROWS - 1), max_size=2), _PROMPT),
         hints=(
             "The last node of `path` names the row with the whole prefix. If there is no such node, or somebody runs "
-            "in that row, take a fresh one: `pool.alloc(1)` gives a list of one row.",
+            "in that row, take a fresh one: `pool.alloc(1)[0]`.",
             "The prefix has to be copied if there is one and the row is a fresh one.",
             "`pool.occupy(row, renew=True)` takes the free row and counts its version up, so every node that named it "
             "is stale at once.",
