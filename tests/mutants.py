@@ -51,7 +51,7 @@ JUDGES = {
     "prefix/radix": "radix eviction contract machine::test_radix",
     "prefix/radix_check": "radix eviction contract",
     "prefix/receipts": "contract",
-    "prefix/row_cache": "row_cache",
+    "prefix/row_cache": "row_cache rowed museum_astrai",
     "prefix/row_check": "row_cache",
     "prefix/sliding_window": "sliding_window window_machine contract",
     "prefix/token_trie": "contract machine::test_another_design",

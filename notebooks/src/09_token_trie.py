@@ -315,18 +315,20 @@ The walk touches `1` first, so `1` is the oldest: the *parent* goes first. Its c
 
 </details>
 
-What comes of it? We try four things that an engine does every day. A stopwatch ends what does not end by itself.
+What comes of it? We try four things that an engine does every day, each in a new trie with room for three nodes. A stopwatch ends what does not end by itself.
 """
 
 # %%
 from minikv.testing.time_limit import TimeLimit, TooLong
 
 
-def outcome(act):
-    limit = TimeLimit(1.0)
+def outcome(*steps):
+    trie, limit = OrderedTrie(capacity=3), TimeLimit(1.0)
     try:
         limit.start()
-        return act()
+        for verb, tokens in steps:
+            result = getattr(trie, verb)(tokens)
+        return f"found {result}"
     except (KeyError, TooLong) as error:
         return type(error).__name__
     finally:
@@ -334,35 +336,15 @@ def outcome(act):
 
 
 # %%
-def find_again(trie):
-    for number, prompt in enumerate(([1, 2, 3], [9])):
-        trie.insert(prompt, number)
-        trie.release(prompt)
-    return f"found {trie.find([1, 2, 3])} tokens"
+def served(*tokens):
+    return ("insert", tokens), ("release", tokens)
 
 
-def too_long(trie):
-    trie.insert([1, 2, 3, 4, 5], 0)
-    trie.release([1, 2, 3, 4, 5])
-    return f"found {trie.find([1, 2, 3, 4, 5])} tokens"
-
-
-# %%
-def all_pinned(trie):
-    for number in range(4):
-        trie.insert([number], number)
-    return f"found {trie.find([0])} token"
-
-
-def pinned_prefix(trie):
-    trie.insert([1, 2], 0)  # and it stays pinned
-    trie.insert([8], 1)
-    trie.insert([9], 1)
-    return f"found {trie.find([1, 2])} of the 2 pinned tokens"
-
-
-for act in (find_again, too_long, all_pinned, pinned_prefix):
-    print(f"{act.__name__:14}", outcome(lambda act=act: act(OrderedTrie(capacity=3))))
+pinned = [("insert", (token,)) for token in (6, 7, 8, 9)]
+print("find again:   ", outcome(*served(1, 2, 3), *served(9), ("find", (1, 2, 3))))
+print("too long:     ", outcome(*served(1, 2, 3, 4, 5), ("find", (1, 2, 3))))
+print("all pinned:   ", outcome(*pinned))
+print("pinned prefix:", outcome(("insert", (1, 2)), *pinned[:2], ("find", (1, 2))))
 
 # %% [markdown]
 """

@@ -37,7 +37,7 @@ class OrderedTrie:
         self.root, self.capacity = OrderedNode(), capacity
         self.order: OrderedDict[OrderedNode, None] = OrderedDict()
 
-    def insert(self, tokens: Sequence[int], row: int) -> None:
+    def insert(self, tokens: Sequence[int], row: int = 0) -> None:
         """Let every node of `tokens` name `row`, and pin the last one."""
         node = self.root
         for token in tokens:
