@@ -224,7 +224,7 @@ def publishes_what_is_wrong(patch):
     """All that was put through the model counts as computed, and is published before the wrong part is taken back."""
 
     def settle(manager, chunk, sampled, step):
-        if drafts.draft_of(chunk.request):
+        if drafts.num_drafted(chunk.request):
             manager.advance(chunk.request.sequence)
             manager.checkpoint(chunk.request.sequence)
             chunk = chunk._replace(num_tokens=0)
@@ -371,7 +371,7 @@ def test_a_draft_that_is_left_is_dropped_at_the_next_step():
     engine.step()
     with mock.patch.object(engine.model, "forward", side_effect=MemoryError), pytest.raises(MemoryError):
         engine.step()
-    assert (len(request.sequence.tokens), drafts.draft_of(request).tolist()) == (5, [8, 8])
+    assert (request.sequence.tokens.tolist(), drafts.num_drafted(request)) == ([1, 2, 3, 8, 8], 2)
     assert [chunk.num_tokens for chunk in engine.scheduler.schedule()] == [1]
     assert len(request.sequence.tokens) == 3
 

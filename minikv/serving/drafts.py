@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from typing import Protocol, cast
 
 from minikv.errors import OutOfPages, bounded, whole_number
-from minikv.manager import TruncatingManager
+from minikv.manager import Manager, TruncatingManager
 from minikv.serving.request import Request
-from minikv.serving.scheduled import ScheduledChunk, draft_of
+from minikv.serving.scheduled import ScheduledChunk, num_drafted
 from minikv.tokens import TOKEN_BYTES, TokensLike, integers, pack
 
 
@@ -116,27 +116,29 @@ def _checked(draft: Sequence[int], most: int, vocab_size: int) -> list[int]:
 
 def drop_draft(manager: object, request: Request) -> None:
     """Take back a draft that a failed step has left behind, if there is one."""
-    if draft_of(request):
+    if num_drafted(request):
         known = request.prompt_tokens + request.generated_tokens
         cast("TruncatingManager", manager).truncate(request.sequence, known)
 
 
-def settle(manager: object, chunk: ScheduledChunk, sampled: list[int], step: int) -> None:
+def settle(manager: Manager, chunk: ScheduledChunk, sampled: list[int], step: int) -> None:
     """Enter a computed `chunk`, and of what was `sampled` behind its tokens as much as is right.
 
     That is one token more than the longest right beginning of the draft, or fewer if one of them ends the request. All
     others are taken back before anything counts as computed.
     """
-    request, draft = chunk.request, draft_of(chunk.request)
-    came = _right(request, draft, sampled)
-    accepted = max(0, len(came) - 1)
-    managed = cast("TruncatingManager", manager)
-    if draft:
-        managed.truncate(request.sequence, request.prompt_tokens + request.generated_tokens + accepted)
-    managed.advance(request.sequence, chunk.num_tokens - len(draft) + accepted)
+    request, count, came = chunk.request, chunk.num_tokens, sampled
+    if drafted := num_drafted(request):
+        known = request.prompt_tokens + request.generated_tokens
+        assert request.sequence is not None
+        came = _right(request, request.sequence.tokens[known:], sampled)
+        accepted = len(came) - 1
+        cast("TruncatingManager", manager).truncate(request.sequence, known + accepted)
+        count -= drafted - accepted
+        request.drafted_tokens += drafted
+        request.accepted_tokens += accepted
+    manager.advance(request.sequence, count)
     request.computed_tokens += chunk.num_tokens
-    request.drafted_tokens += len(draft)
-    request.accepted_tokens += accepted
     for token in came:
         request.take(token, step)
 

@@ -31,20 +31,20 @@ class ScheduledChunk(NamedTuple):
     @property
     def num_logits(self) -> int:
         """Behind how many of its tokens logits are looked at: the last one, and before it those of a draft."""
-        return 1 + len(draft_of(self.request))
+        return 1 + num_drafted(self.request)
 
 
-def draft_of(request: Request) -> Sequence[int]:
-    """The tokens in its sequence that nobody has generated: a draft, for the time of one step."""
-    known = request.prompt_tokens + request.generated_tokens
-    sequence = request.sequence
-    return sequence.tokens[known:] if sequence is not None and len(sequence.tokens) > known else ()
+def num_drafted(request: Request) -> int:
+    """How many tokens of its sequence nobody has generated: a draft, for the time of one step."""
+    if request.sequence is None:
+        return 0
+    return max(0, len(request.sequence.tokens) - len(request.prompt) - len(request.output))
 
 
 def rest_of(request: Request) -> ScheduledChunk:
     """All that a running request has left to compute: its last sampled token, or what is missing of its prompt."""
     assert request.sequence is not None
-    count = len(request.sequence.tokens) - len(draft_of(request)) - request.sequence.computed
+    count = len(request.sequence.tokens) - num_drafted(request) - request.sequence.computed
     return ScheduledChunk(request, count, prefill=count > 1 or not request.output)
 
 
@@ -85,16 +85,17 @@ def _is_held(request: Request) -> bool:
 
 
 def _require_entry(name: str, chunk: ScheduledChunk, sampled: list[int]) -> None:
-    drafted = len(draft_of(chunk.request))
-    left = rest_of(chunk.request).num_tokens + drafted
+    sequence, drafted = chunk.request.sequence, num_drafted(chunk.request)
+    assert sequence is not None
+    left = len(sequence.tokens) - sequence.computed
     count = whole_number(f"num_tokens of {name}", chunk.num_tokens, 1, "a chunk has at least 1 token")
     if count > left:
         raise ValueError(f"num_tokens of {name} is {bounded(count)}: {left} are left to compute")
     if drafted and (count, len(sampled)) != (left, 1 + drafted):
         rule = f"expected {left}, and {1 + drafted} sampled: it has a draft of {drafted}"
         raise ValueError(f"num_tokens of {name} is {bounded(count)}, and {len(sampled)} are sampled: {rule}")
-    if not drafted and chunk.samples != (len(sampled) == 1):
-        where = "at the end of its tokens" if chunk.samples else "in the middle of them"
+    if not drafted and (count == left) != (len(sampled) == 1):
+        where = "at the end of its tokens" if count == left else "in the middle of them"
         raise ValueError(f"{name} is computed to a point {where}: its token is {bounded(_told(sampled))}")
     for token in sampled:
         token_id(token)
