@@ -85,7 +85,7 @@ class BitmaskPool:
         return bool(self._levels[0][word] >> bit & 1)
 
     def version(self, page: int) -> int:
-        """How often `page` has been handed out by `alloc`."""
+        """How often `page` has been handed out anew: by `alloc`, or by `occupy` with `renew`."""
         return self._versions[page_id(page, self.size)]
 
     def check(self) -> None:

@@ -2,7 +2,7 @@
 """
 # 09 · What is the simplest index that works?
 
-Your radix tree took four chapters. By the end of this one you will have a second index, in four functions and about twenty-five lines: a **token trie**, with one token on each edge and nothing to split. You will use it in an engine without pages, where each request has one *row* of memory, and you will see where the first cache of AstrAI went wrong.
+Your radix tree took three chapters. By the end of this one you will have a second index, in four new functions of about twenty-five lines: a **token trie**, with one token on each edge and nothing to split. You will use it in an engine without pages, where each request has one *row* of memory, and you will see where the first cache of AstrAI went wrong.
 
 **After this chapter you will be able to** *build* an index that fits on one screen, *tell* by a version whether memory still holds what it held, and *say* what the radix tree buys.
 
@@ -91,11 +91,11 @@ In chapter 03, `walk` had to compare runs of tokens and split an edge wherever a
 
 A node names the row that holds the prefix ending at it. But rows are given back and taken again. When a stranger takes the row and overwrites it, hundreds of nodes may still name it. Who tells them?
 
-Nobody. Count instead how often each row is handed out. That count is its *version* (chapter 02). A node remembers row *and* version. When the row is taken anew, its version goes up, and all nodes that remember an older one are **stale** at once, without a search.
+Nobody. Count instead how often each row is handed out. That count is its *version*, and the `BitmaskPool` of chapter 02 keeps it. (The pool calls a row a page.) A node remembers row *and* version. When the row is taken anew, its version goes up, and all nodes that remember an older one are **stale** at once, without a search.
 
 #### 9.2 You write: `is_current`
 
-Is what the node says still true? `pool.version(row)` tells the version of a row now. A new node has the row `None` and is not current. Think about a row that is *free*: has anybody overwritten it?
+Is what the node says still true? `pool.version(row)` is the version of the row now. A new node has the row `None` and is not current. Think about a row that is *free*: has anybody overwritten it?
 """
 
 
@@ -109,11 +109,11 @@ is_current = check("9.2 is_current", is_current)
 
 # %% [markdown]
 """
-So a row has three states, not two: a request runs in it, or it is free, or it is **free and cached**: it belongs to nobody, and yet it is worth keeping. In chapter 02 every slot had exactly one owner, and the ledger of chapter 04 checked that. This third state needs a word of its own.
+So a row has three states, not two: a request runs in it, or it is free, or it is **free and cached**: it belongs to nobody, and yet it is worth keeping. The third state is new. In chapter 02 every slot had exactly one owner, and the ledger of chapter 04 checked that.
 
 #### 9.3 You write: `trie_insert`
 
-A request has computed `tokens` in `row`. Make the nodes that are missing, and return all nodes of the prompt in a list. Every new node names the row and its version. So does every stale node, because it has just become true again. A node that is current keeps the row that it has.
+A request has computed `tokens` in `row`. Make the nodes that are missing, and return all nodes of the prompt in a list. Every new node names the row and its version. Every stale node names them too, and is current again. A node that is current already keeps the row that it has.
 """
 
 
@@ -127,7 +127,7 @@ trie_insert = check("9.3 trie_insert", trie_insert)
 
 # %% [markdown]
 """
-Anna's prompt is in row 0, and Ben's, which begins like hers, in row 1. Then a stranger takes row 0.
+Anna and Ben run at the same time: her prompt is in row 0, and his, which begins like hers, in row 1. She finishes first, then he does. Then a stranger takes row 0. To find a prefix, walk down with your `trie_find`, then go back up to the deepest node that is current.
 """
 
 
@@ -136,7 +136,7 @@ def after_a_stranger():
     trie = RowTrie(2)
     anna, ben = trie.start([1, 2, 3]), trie.start([1, 2, 7])
     trie.finish(anna), trie.finish(ben)
-    trie.pool.occupy(0, renew=True)  # the stranger
+    trie.pool.occupy(0, renew=True)  # a stranger: row 0 has version 2 now
     trie.rows[0] = [8, 8, 8]
     return trie
 
@@ -151,7 +151,7 @@ fold("9.a", len(trie.find([1, 2, 7, 9])), draw(trie))
 """
 <details><summary>Why</summary>
 
-All three of `1 2 7`. The nodes `1` and `2` name row 0 and are stale. But the deepest node on the path decides. Node `7` names row 1, and row 1 holds the *whole* prefix `1 2 7`. For `[1, 2, 9]` the deepest node is a stale one, so your `find` returns nothing, although row 1 begins with `1 2`.
+All three of `1 2 7`. The nodes `1` and `2` name row 0 and are stale. But the deepest node on the path decides. Node `7` names row 1, and row 1 holds the *whole* prefix `1 2 7`. For `[1, 2, 9]` the deepest node is a stale one, and there is no current node above it. So `find` returns nothing, although row 1 begins with `1 2`.
 
 </details>
 
@@ -171,7 +171,7 @@ The second case costs time. The first is dangerous. Anna's prompt `1 2 3 4 5` is
 """
 
 # %%
-guess("9.b", "how many of Anna's five tokens are said to be in row 0 now?", None)
+guess("9.b", "how many of Anna's five tokens does the trie still find?", None)
 
 # %%
 trie = RowTrie(1)
@@ -192,7 +192,7 @@ All five. The nodes `3`, `4` and `5` remember row 0 with version 1, and row 0 *h
 
 `path` is the list of nodes that `find` returned; its last node names the row with the prefix. Return two things: the row to run in, and whether the prefix has to be copied there.
 
-A fresh row comes from `pool.alloc(1)`, which raises `OutOfPages` if there is none. The free row of the prefix is taken with `pool.occupy(row, renew=True)`, which counts its version up *always*. So everything that named the row becomes stale, and the prefix too. But the prefix is still there. Each node of `path` that is not current now gets the row with its new version.
+`pool.is_free(row)` tells whether nobody runs in a row. A fresh row comes from `pool.alloc(1)`, which raises `OutOfPages` if there is none. To take over a free row, call `pool.occupy(row, renew=True)`, which *always* counts its version up. Now all nodes that named the row are stale, those of the prefix too. But the prefix is still in the row. Give each node of `path` that is not current the row and its new version.
 """
 
 
@@ -247,7 +247,7 @@ print(f"{found:,} of {everything:,} tokens found: {found / everything:.0%}")
 """
 ### Step 4: should the newest row win?
 
-When a prompt is inserted again, your `trie_insert` leaves current nodes alone. AstrAI {{engines astrai-newest}}. That has one advantage: a node whose row was recycled gets a good row again. Yours heals such nodes, too. And it has a price. Anna runs in row 0, in the second turn of a long conversation. Ben shares three tokens with her, and finishes in row 1. A stranger takes row 1.
+When a prompt is inserted again, your `trie_insert` leaves current nodes alone. AstrAI {{engines astrai-newest}}. One advantage is that a node whose row was recycled gets a good row again; yours heals such nodes, too. But newest wins has a price. Anna runs in row 0, in the second turn of a long conversation. Ben shares three tokens with her, and finishes in row 1. A stranger takes the lowest free row, which is row 1.
 """
 
 
@@ -265,22 +265,22 @@ def shared_tokens_left(newest_wins):
 
 
 # %%
-guess("9.e", "how many of the 3 shared tokens are found? [yours, newest wins]", None)
+guess("9.d", "how many of the 3 shared tokens are found? [yours, newest wins]", None)
 
 # %%
-fold("9.e", [shared_tokens_left(False), shared_tokens_left(True)])
+fold("9.d", [shared_tokens_left(False), shared_tokens_left(True)])
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Row 0 is in use and cannot be recycled, so what names it is safe. Newest wins moved the three nodes to row 1, which was free a moment later and went to the stranger. The keys and values are still in row 0. Nobody knows.
+Row 0 is in use and cannot be recycled, so the nodes that name it are safe. Newest wins moved the three nodes to row 1, which was free by then and went to the stranger. Their keys and values are still in row 0, but no node says so.
 
 </details>
 
 ### Step 5: pin the path, evict the leaf
 
-A trie of one node a token grows fast, so it has a capacity in nodes. A running request must **pin** its path: it locks it, so that no node of it is evicted. Look at `start` and `finish` once more: they call `lock`, `unlock`, `touch` and `evict`. These are *your functions of chapters 04 and 05*. They ask for a parent, a count and a place in the ring, and it is all the same to them what a node stands for.
+A trie of one node a token grows fast, so it has a capacity in nodes. A running request must **pin** its path: it locks it, so that no node of it is evicted. Look at `start` and `finish` once more: they call `lock`, `unlock`, `touch` and `evict`. These are *your functions of chapters 04 and 05*. They need a parent, a count of locks and a place in the ring, whatever a node stands for.
 
 AstrAI wrote its own. `OrderedTrie` behaves as that cache did. Its `order` holds all nodes.
 """
@@ -296,7 +296,7 @@ All nodes stand in one ordered dictionary, a leaf like any other. You know what 
 """
 
 # %%
-guess("9.d", 'which token\'s node is evicted: "1", "2", "3" or "9"?', None)
+guess("9.e", 'which token\'s node is evicted: "1", "2", "3" or "9"?', None)
 
 # %%
 trie = OrderedTrie(capacity=3)
@@ -305,17 +305,17 @@ trie.release([1, 2, 3])
 path = trie.path([1, 2, 3])
 trie.insert([9], row=1)
 gone = [token for token, node in zip("123", path) if node not in trie.order]
-fold("9.d", gone[0], draw(trie.root))
+fold("9.e", gone[0], draw(trie.root))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-The walk touches `1` first, so `1` is the oldest: the *parent* goes first. Its children are cut off, but stay in the dictionary. And the husk of `1` itself still hangs on the root.
+The insert reaches `1` first, so `1` is the oldest: the *parent* goes first. Its children are cut off, but stay in the dictionary. And the husk of `1` itself still hangs on the root.
 
 </details>
 
-What comes of it? We try four things that an engine does every day, each in a new trie with room for three nodes. A stopwatch ends what does not end by itself.
+What follows from that? Let's try four everyday things, each in a new trie with room for three nodes. A time limit stops whatever doesn't end by itself.
 """
 
 # %%
@@ -350,10 +350,10 @@ print("pinned prefix:", outcome(("insert", (1, 2)), *pinned[:2], ("find", (1, 2)
 """
 In order:
 
-- A look-up meets the husk and moves a node that is no longer in the dictionary: {{engines astrai-keyerror}}.
-- A prompt longer than the capacity evicts its own beginning.
-- When everything is pinned, the search for a victim goes around forever: {{engines astrai-endless}}. It does not take much, because `insert` {{engines astrai-insert-pins}}. Only a caller that releases once for each insert is balanced.
-- And {{engines astrai-pin}} counts the last node alone. Its parent may go, and the pinned prefix with it.
+- A look-up meets the husk and moves a node that is no longer in the dictionary. The same happened in {{engines astrai-keyerror}}.
+- A prompt longer than the capacity evicts its own beginning, and its next look-up meets that husk.
+- When everything is pinned, the search for a victim never ends. The same happened in {{engines astrai-endless}}. It takes little to get there, because `insert` {{engines astrai-insert-pins}}: the caller has to release once for each insert.
+- AstrAI's {{engines astrai-pin}} counts on the last node alone. Its parent may be evicted, and then no walk reaches the pinned node.
 
 The husks are a leak, too. Fifty prompts of two tokens go into each trie, with room for ten nodes.
 """
@@ -373,7 +373,7 @@ for name, root in (("OrderedTrie", ordered.root), ("yours", yours.root)):
 
 # %% [markdown]
 """
-Yours keeps its capacity. The newest path stands at the young end of the ring, its end first, so a prompt that is too long loses its tail, and a prefix remains.
+Yours stays within its capacity. `touch` puts the newest path at the young end of the ring, and the last token of the path is the oldest there. So a prompt that is too long loses its tail, and a prefix remains.
 
 ## The same in `minikv`
 
@@ -410,13 +410,14 @@ for _ in range(1000):
     assert yours.rows[pair[0].row] == tokens
     found = [found[0] + len(pair[0].path), found[1] + pair[1].found]
     running.append(pair)
-    for one, other in [running.pop(0)] if len(running) > 2 else []:
+    if len(running) > 2:
+        one, other = running.pop(0)
         yours.finish(one), ours.finish(other)
 print(f"found in 1000 requests: yours {found[0]}, minikv {found[1]}; {ours.states()}")
 
 # %% [markdown]
 """
-A quarter more tokens are found, for a look at each row. `states()` names the three states. The `assert` in the loop is a canary: each request's row holds its own tokens, found or computed.
+`RowCache` finds a quarter more tokens, for a look at each row. `states()` tells the state of each row. The `assert` in the loop is a canary: each request's row in your `RowTrie` holds its own tokens, found or computed.
 
 ## Play
 
@@ -447,7 +448,7 @@ Then think further: a row with a thousand cached tokens, and one with ten, were 
 
 # %%
 def pick_row(used, named):
-    raise NotImplementedError  # delete this line; about 4 lines to write
+    raise NotImplementedError  # delete this line; about 5 lines to write
 
 
 check("9.5 pick_row", pick_row)
@@ -456,7 +457,7 @@ check("9.5 pick_row", pick_row)
 """
 <details><summary>Hint</summary>
 
-Make a list of the free rows first. Then `min` with a key: a pair says first whether the row is named, then when it was given back.
+Make a list of the free rows first. If there are some that no node names, take the first of those. Otherwise use `min` with a key: the time at which the row was given back.
 
 </details>
 
@@ -551,31 +552,31 @@ for make in (minikv.RadixCache, minikv.TokenTrie):
 
 # %% [markdown]
 """
-The rows have a price of their own. Each is as long as the longest conversation may become, whether it is used or not. Nothing is shared while two requests run: a prefix is copied. And there are as many cached conversations as rows. Pages (chapter 01) have none of these problems, which is why the big engines have pages.
+The rows have a price of their own. Each is as long as the longest conversation may become, whether it is used or not. Nothing is shared while two requests run: a prefix is copied. And there are never more cached conversations than rows. Pages (chapter 01) have none of these problems, which is why the big engines have pages.
 
-The invariant that is at risk now: *a version that is equal means content that is equal*. It holds only if every single way to take a row counts up.
+The invariant that is at risk now is *an equal version means equal content*. It holds only if every way to take a row counts its version up.
 
 ## In real engines
 
 {{engines 09}}
 
-None of these four has one node a token, or gives a request one piece of memory. AstrAI did both for two days in May 2026; today it has {{engines astrai-now}}. Two things in its source are only promises. Every node has a {{engines astrai-last-access}} "for LRU ordering", which is written and never read, and {{engines astrai-stop}} is not used at all. Its release keeps {{engines astrai-preserved}}: the third state, free and cached. And its copy takes the number of layers from the caller, which may be fewer than the array has; `RowCache` does the same with `num_layers=`.
+None of these four has one node a token, or gives a request one piece of memory. AstrAI did both for two days in May 2026; today it has {{engines astrai-now}}. Two things in its source are only promises. Every node stores the {{engines astrai-last-access}} "for LRU ordering", which is written and never read, and {{engines astrai-stop}} is not used at all. Its release keeps {{engines astrai-preserved}}: the third state, free and cached. And its copy takes the number of layers from the caller, which may be fewer than the array has; `RowCache` does the same with `num_layers=`.
 
 ## Recap
 
-A token trie needs no splits, because prompts can only part at a node; it pays with a node for each token. A row with a version tells whether a node is still true, and it does so only if every taking of a row counts up. Locks on whole paths and eviction from the leaves are the same here as in the radix tree, and leaving them out goes wrong in the same ways.
+A token trie needs no splits, because prompts can only part at a node; it pays with a node for each token. A version tells whether what a node says about a row is still true, but only if every way to take a row counts it up. Locks on whole paths and eviction from the leaves are the same here as in the radix tree, and without them the same things go wrong.
 
 **Check yourself**
 
-1. A node is stale, and the node below it is current. How many tokens can a prompt that ends at the lower one reuse?
+1. A node is stale, and the node below it is current. How many tokens can a prompt that goes on behind the lower one reuse?
 2. Why must the version go up even when a row is taken over by a request that begins with what is in it?
 3. From chapter 05: a path is touched from its end to its beginning. What goes wrong the other way around?
 4. From chapter 04: why is it not enough to lock the last node of a prefix?
 
 <details><summary>Answers</summary>
 
-1. All of them: the lower node's row holds the whole prefix.
-2. The request overwrites what stood behind the prefix, and other nodes may still name that.
+1. All tokens down to the lower node: its row holds the whole prefix.
+2. The request overwrites what was behind the prefix in that row, and other nodes may still name it.
 3. The oldest node is then a parent, and its children are lost.
 4. A node above it can be evicted, and then no walk reaches the prefix.
 
