@@ -288,21 +288,25 @@ The text comes out in fewer steps, and a wrong guess costs nothing but the work 
 `CopyOnWrite` is this class with names, errors and a `check()`. Its values may be anything, or rows of tensors in a `KVStore`. On a thousand random steps, yours and ours have the same values in every sequence, and as many free pages.
 """
 
+
+# %%
+def some_acts(chance, names, step):
+    tokens = [chance.randrange(9) for _ in range(5)]
+    fork_or_end = ("fork", step) if len(names) < 9 else ("detach",)
+    guessed = ("draft", tokens, tokens), ("settle", tokens[0] % 6)
+    return chance.choice([[("append", tokens, tokens)], guessed, [fork_or_end]])
+
+
 # %%
 own, theirs, chance = SharedPages(3000, 4), CopyOnWrite(3000, 4), random.Random(11)
 own.attach("first", []), theirs.attach("first", [])
 for step in range(1000):
-    names, tokens = theirs.names(), [chance.randrange(9) for _ in range(5)]
-    fork_or_end = ("fork", step) if len(names) < 9 else ("detach",)
-    guessed = ("draft", tokens, tokens), ("settle", tokens[0] % 6)
-    acts = chance.choice([[("append", tokens, tokens)], guessed, [fork_or_end]])
-    name = chance.choice(names)
-    for verb, *given in acts:
+    name = chance.choice(theirs.names())
+    for verb, *given in some_acts(chance, theirs.names(), step):
         getattr(own, verb)(name, *given), getattr(theirs, verb)(name, *given)
     assert all(own.get(each) == theirs.get(each) for each in theirs.names())
-print(
-    f"equal in 1000 steps; free: {own.pool.num_free} and {theirs.pool.num_free} pages"
-)
+free_pages = [cache.pool.num_free for cache in (own, theirs)]
+print(f"equal in 1000 steps, with {free_pages} free pages")
 
 # %% [markdown]
 """
