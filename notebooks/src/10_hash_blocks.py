@@ -2,13 +2,13 @@
 """
 # 10 · Can a dictionary replace the tree?
 
-By the end of this chapter you will have written the prefix cache of vLLM in four functions, about thirty lines in all: a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which of them goes next. There is no tree in it. You will also build the attack that its hash has to withstand.
+By the end of this chapter you will have written the prefix cache of vLLM in four functions, about twenty lines in all: a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which of them goes next. You will also build the attack that its hash has to withstand.
 
 **After this chapter you will be able to** *build* a prefix cache from hashes and a queue, *explain* why a hash must be a chain, and *defend* it against collisions and against a neighbor with a stopwatch.
 
 {{time}} **Needs** chapters 02 to 05. **New words** block hash, collision, salt, side channel.
 
-Here is where we are going. Three prompts come in, in blocks of two tokens. Each box is one block. Step through it, and watch what is evicted at the end.
+Here is where we are going. Three prompts come in, in blocks of two tokens. Each box is one block, and a line leads up to the block in front of it. The lines are only drawn for you: nothing in this cache is a tree. Step through the film, and watch what is evicted at the end.
 """
 
 # %%
@@ -27,7 +27,7 @@ film.player()
 """
 ## The problem
 
-Your radix tree of chapters 03 to 05 finds any prefix. Look at what that takes. Each time a prompt ends or leaves the tree in the middle of an edge, an edge is cut, and its locks, its age and its handles have to come out right. We let the help desk of chapter 03 ask two hundred questions and count how often merely *looking up* a prompt changes the shape of the tree.
+Your radix tree of chapters 03 to 05 finds any prefix. Look at what that takes. Each time a prompt ends or leaves the tree in the middle of an edge, an edge is cut, and its locks, its age and its handles have to come out right. Let us put two hundred questions to the help desk of chapter 03, and count how often merely *looking up* a prompt changes the shape of the tree.
 """
 
 # %%
@@ -54,7 +54,7 @@ print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
 
 # %% [markdown]
 """
-One lookup in ten cut an edge, although a lookup only asks. Several of the bugs that you hunted in chapters 03 to 05 sat in just such a change. And there is a second problem. Ten servers each have a tree of their own. Which of them has the prefix of the next prompt? A node is an object in one process. It has no name that means anything to another.
+One lookup in ten cut an edge, although a lookup should only read. Several of the bugs that you hunted in chapters 03 to 05 sat in just such a change. And there is a second problem. Ten servers each have a tree of their own. Which of them has the prefix of the next prompt? A node is an object in one process. It has no name that means anything to another.
 
 vLLM does without the tree. {{engines vllm}} Could that be as simple as it sounds?
 
@@ -64,11 +64,18 @@ vLLM does without the tree. {{engines vllm}} Could that be as simple as it sound
 
 Cut the prompt into **blocks** of a fixed number of tokens: pages, as in chapter 02. A block that is full never changes again, so we can name it once. The name should say which keys and values are in the block. These depend on the block's tokens, and, because attention looks back, on *all tokens in front of it*. So the name must cover the whole prefix.
 
-Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of the name in front of it and of its own tokens. That is the **block hash**, and we call it the block's *key*.
+Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of the name in front of it and of its own tokens. That is the **block hash**, and we call it the block's *key*. (Attention has keys as well. Where we mean those, we write *keys and values*.) This function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with one result:
+"""
+
+# %%
+source(sha_key)
+
+# %% [markdown]
+"""
 
 #### 10.1 You write: `block_keys`
 
-Return a list with one key for each whole block of the prompt. `key_of(parent, tokens)` makes a key; the first block's parent is the seed. `sha_key` calls SHA-256, a hash for which nobody knows how to find two inputs with one result.
+Return a list with one key for each whole block of the prompt. `key_of(parent, tokens)` makes a key, as `sha_key` does. The first block has no block in front of it: its parent is the `seed`, with which every chain begins.
 """
 
 
@@ -101,7 +108,7 @@ fold("10.a", sum(x == y for x, y in zip(a, b)), draw(cache))
 """
 <details><summary>Why</summary>
 
-None. The first keys differ, so every later key is made from different parents. That is right: token 8 attends to token 1, so its keys and values differ as well. The picture shows the cache of the film. It looks like a tree because each block remembers the one in front of it, but no lookup ever walks there.
+None. The first keys differ, so every later key is made from different parents. That is right: token 8 attends to token 1, so its keys and values differ as well. The picture shows the cache of the film. It looks like a tree because each block remembers the one in front of it, but no lookup walks along these lines.
 
 </details>
 
@@ -111,7 +118,7 @@ Keep all cached blocks in one dictionary, from key to block. To look a prompt up
 
 #### 10.2 You write: `longest_hit`
 
-Return the blocks of the first keys, up to the first key that is not in the table. Why stop there, even if a later key is in it? Attention needs *all* tokens in front. Blocks behind a hole are of no use.
+Return a list of the blocks of the first keys, up to the first key that is not in the table. Why stop there, even if a later key is in it? Attention needs *all* tokens in front. Blocks behind a hole are of no use.
 """
 
 
@@ -172,13 +179,13 @@ A is taken, and without A nobody can use B and C. They stay in memory, and no lo
 
 #### 10.3 You write: `give_back`
 
-A request is over. Each of its blocks has one user less. A block that has no user left joins the queue: at the front if it has no key, at the end if it has one, and the *last* block of the request before the others. Blocks without a key may stand in any order. If one of the blocks is not in use at all, raise a `ValueError` and change nothing.
+A request is over. Each of its blocks has one user fewer. A block that has no user left joins the queue: at the front if it has no key, at the end if it has one, and the *last* block of the request before the others. Blocks without a key may stand in any order. If one of the blocks is not in use at all, raise a `ValueError` and change nothing.
 """
 
 
 # %%
 def give_back(pool, blocks):
-    """A request is over: one user less for its blocks; the unused go to the queue."""
+    """A request is over: its blocks lose a user; the unused ones go to the queue."""
     raise NotImplementedError  # delete this line; about 9 lines to write
 
 
@@ -218,9 +225,9 @@ print("fast:", [text for text in guesses if is_fast(pool, text)])
 
 # %% [markdown]
 """
-After ten thousand requests, Ben knows Anna's PIN. The cure is a **salt**: a secret text that the customer sends along, and that goes into the seed of the chain. (vLLM has one since {{engines vllm-17045}}.) Without it, nobody can make a key that hits.
+After ten thousand requests, Ben knows Anna's PIN. The cure is a **salt**: a secret text that the customer sends along, and that goes into the seed of the chain. Without it, nobody can make a key that hits. vLLM has had salts since {{engines vllm-17045}}.
 
-An adapter changes the keys and values too (chapter 03), so it belongs in the seed as well. Careful: both are texts that somebody chooses, and an adapter called X must not pass for the salt X. (It did, in {{engines vllm-44701}}.)
+An adapter changes the keys and values too (chapter 03), so it belongs in the seed as well. Careful: both are texts that somebody chooses, and an adapter called X must not pass for the salt X. In vLLM it did: {{engines vllm-44701}}.
 
 #### 10.4 You write: `seed_of`
 
@@ -247,7 +254,7 @@ for name, seed in (("Anna", anna), ("Ben", ben), ("no salt", b"")):
 """
 ## The same in `minikv`
 
-`HashBlockCache` is this design behind the contract of chapter 07: `match_prefix`, `insert`, `lock`, `evict`. A namespace takes the place of the seed, and `extra_keys(lora=..., salt=...)` makes one with domains. Nothing is ever split, so nobody has to join anything. On a thousand random prompts it finds the same pages as the radix tree.
+`HashBlockCache` is this design behind the contract of chapter 07: `match_prefix`, `insert`, `lock`, `evict`. A namespace takes the place of the seed, and `extra_keys(lora=..., salt=...)` makes one with domains. No block is ever split, so none has to be joined again. On a thousand random prompts it finds the same pages as the radix tree.
 """
 
 # %%
@@ -266,7 +273,7 @@ print(f"equal in 1000 steps, with {blocks.total_size} tokens in both")
 
 # %% [markdown]
 """
-Its queue holds the cached blocks alone, since the pool is a part of its own. The order obeys a law that you can check: sort by the last use, and where that is equal, the block with more hashed tokens comes first. vLLM's queue promises the same, {{engines vllm-more-hashed}}; but it reads no such number, and relies on its callers to free blocks in reverse.
+Its queue holds the cached blocks alone, since the pool of pages is separate. The order obeys a law that you can check: the block whose last use is oldest comes first, and of those with the same last use, the block with more hashed tokens, which is the one deeper in its prompt. vLLM's queue promises the same, {{engines vllm-more-hashed}}; but it reads no such number, and relies on its callers to free blocks in reverse.
 """
 
 # %%
@@ -277,7 +284,7 @@ print("the next to go ends at token", queue[0].num_hashed_tokens)
 
 # %% [markdown]
 """
-The law has a pleasant consequence. The end of a prompt goes first, so cached prefixes have no holes. If the key of block 50 is in the dictionary, those of blocks 1 to 49 are too. So we need not ask for every key: a binary search will do. `HashBlockCache` lets SHA-256 read the prompt as one long chain, asks in the middle, and goes on in one half.
+The law has a pleasant consequence. The end of a prompt goes first, so cached prefixes have no holes. If the key of block 50 is in the dictionary, those of blocks 1 to 49 are too. So we need not ask for every key: a binary search will do. `HashBlockCache` lets SHA-256 read the prompt as one long chain, looks up a key in the middle, and goes on in one half.
 """
 
 # %%
@@ -306,13 +313,13 @@ fold("10.c", Counting.asked)
 """
 <details><summary>Why</summary>
 
-The first question is about the first block alone, for most misses end there. Each further one halves what is left, so 1000 blocks would take just one more. Your `longest_hit` asks for every key up to the first miss, and so does vLLM. The tokens still have to be hashed, each about once.
+The first lookup is for the first block alone, where most misses end. Each further one halves what is left, so 1000 blocks would take just one more. Your `longest_hit` asks for every key up to the first miss, and so does vLLM. The tokens still have to be hashed, each about once.
 
 </details>
 
 ### When two blocks have one key
 
-A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash` ({{engines vllm-12621}}). Here are two blocks of four tokens, all of them in the vocabulary of Llama 3. To find them, we computed the hash of 16 million beginnings of three tokens, sorted the results, and took two neighbors. The last token makes up for the difference.
+A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash` ({{engines vllm-12621}}). Here are two blocks of four tokens, all from the vocabulary of Llama 3, that have one hash. To find them, we hashed 16 million blocks up to their third token, sorted the results, and took two that were close. The fourth token makes up for the difference.
 """
 
 
@@ -349,7 +356,7 @@ Both of her full blocks. The first key is equal, so the chain goes on from an eq
 
 </details>
 
-There are three ways to close this. Take a hash for which nobody can build a collision, such as SHA-256. Begin the chain with a secret seed, so that nobody can prepare one. Or compare the tokens of a hit, as nano-vllm does, and as `HashBlockCache` does with any hash but SHA-256. You can ask for the one or the other. Here is a hash that gives *every* block of one depth the same key:
+There are three ways to prevent this. Take a hash for which nobody can build a collision, such as SHA-256. Begin the chain with a secret seed, so that nobody can prepare one. Or compare the tokens of a hit, as nano-vllm does, and as `HashBlockCache` does with any hash but SHA-256. `verify=` turns the comparison on or off. Here is a hash that gives *every* block at the same depth the same key:
 """
 
 # %%
@@ -374,15 +381,16 @@ for verify in (False, True):
 """
 ## Play
 
-Five prompts, and room for six blocks of two tokens. Step through the film. Before prompts 4 and 5 begin, point at the blocks that will go: which have waited longest, and of those, which one is deepest?
+Here are five prompts, and room for six blocks of two tokens. Step through the film. Before prompts 4 and 5 begin, point at the blocks that will go: which have waited longest, and of those, which one is deepest?
 """
 
 # %%
 from minikv import CacheManager
 
 manager = CacheManager(6, page_size=2, prefix_cache=HashBlockCache(page_size=2))
+five = [1, 2, 3, 4, 5, 6], [7, 8, 9, 1], [1, 2, 3, 4, 7, 7], [5, 5, 5, 5], [6, 6]
 with record(manager) as film:
-    for prompt in ([1, 2, 3, 4, 5, 6], [7, 8, 9, 1], [1, 2, 3, 4, 7, 7], [5, 5, 5, 5]):
+    for prompt in five:
         with manager.request(prompt) as sequence:
             manager.advance(sequence)
 film.player()
@@ -393,7 +401,7 @@ film.player()
 
 #### 10.5 Design: how large is a block?
 
-Large blocks mean fewer keys, and fewer tokens that can be shared. Write `hit_tokens(prompts, size)`: how many prompt tokens are hits in all when the prompts come one after the other, nothing is evicted, and at least the last token of each prompt is computed? Then try sizes from 4 to 256 on the prompts of the help desk. Which one would you choose, and what else would you have to know?
+Large blocks mean fewer keys, and fewer tokens that can be shared. Write `hit_tokens(prompts, size)`: how many prompt tokens are hits in all, when the prompts come one after the other, nothing is evicted, and at least the last token of each prompt is computed? Then try sizes from 4 to 256 on the prompts of the help desk. Which one would you choose, and what else would you have to know?
 """
 
 
@@ -506,22 +514,22 @@ There is also a new invariant to lose: the blocks in front of a cached block mus
 
 {{engines 10}}
 
-vLLM {{engines vllm-last-token}}, which is the caller's `limit=` here, and it {{engines vllm-salt}}. Read docstrings with care. One in vLLM {{engines vllm-lru-claim}} for hashes that were computed before; there is none, and each turn of a conversation is hashed from its beginning. Another says that {{engines vllm-no-objects}} when blocks move in the queue. That is true: the links are two fields of every block, and they take memory even while the block is in use.
+vLLM {{engines vllm-last-token}}, which is the caller's `limit=` here, and it takes the salt and {{engines vllm-salt}}. Read docstrings with care. One in vLLM {{engines vllm-lru-claim}} for hashes that were computed before; there is none, and each turn of a conversation is hashed from its beginning. Another says that {{engines vllm-no-objects}} when blocks move in the queue. That one is true: the links are two fields of every block, and they take memory even while the block is in use.
 
 ## Recap
 
-A block's key is a hash of its tokens and of the key in front, so one dictionary finds any prefix and the key means the same on every machine. The queue of unused blocks is the order of eviction, and it stays right only if the end of a prompt is given back first. A key that can be forged, or that everybody can make, gives away keys and values, or at least who has asked before: so the hash must be strong, and the seed must say whose it is.
+A block's key is a hash of its tokens and of the key in front, so one dictionary finds any prefix and the key means the same on every machine. The queue of unused blocks is the order of eviction, and it stays right only if the end of a prompt is given back first. A key that can be forged, or that everybody can make, gives away keys and values, or at least what others have asked. So the hash must be strong, and the seed must say whose it is.
 
 **Check yourself**
 
-1. Two prompts differ in their first token only. With blocks of 16, how many keys do they share?
+1. From chapter 02: a prompt of 35 tokens lies in pages of 16. How many pages does it take, and how many of them have a key?
 2. Why does a block without a key go to the front of the queue?
 3. A salt goes into the first block's key alone. Why does that protect the others?
 4. From chapter 04: a request looks for room before it locks what it has matched. What can happen?
 
 <details><summary>Answers</summary>
 
-1. None: every key is made from the one in front.
+1. It takes three pages. Two of them are full and have a key.
 2. It can never be hit, so nothing is lost when it is taken.
 3. Each key is made from its parent's, so the salt is in all of them.
 4. The room may be found in the match itself, which is then evicted.

@@ -36,6 +36,15 @@ def _whole_prompts_too(prompts: Prompts, size: int) -> int:
     return hits
 
 
+def _ends_in_front(prompts: Prompts, size: int) -> int:
+    seen, hits = set[tuple[int, ...]](), 0
+    for prompt in prompts:
+        prefixes = [tuple(prompt[:end]) for end in range(size, len(prompt), size)]
+        hits += size * sum(prefix in seen for prefix in prefixes)
+        seen.update(prefixes)
+    return hits
+
+
 def _without_the_chain(prompts: Prompts, size: int) -> int:
     seen, hits = set[tuple[int, ...]](), 0
     for prompt in prompts:
@@ -129,6 +138,7 @@ EXERCISES = (
         hint="keep a set of all prefixes that end at the end of a block, and count those of the next prompt in it",
         wrong=(
             Wrong(_whole_prompts_too, "the last token is always computed: a block that ends with the prompt is no hit"),
+            Wrong(_ends_in_front, "a block that ends with its own prompt is cached too: a longer prompt can hit it"),
             Wrong(_without_the_chain, "equal blocks behind different beginnings are different blocks"),
             Wrong(_token_by_token, "only whole blocks can be found"),
             Wrong(_blocks, "count tokens: each block that is found is worth `size` of them"),

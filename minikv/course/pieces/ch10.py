@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,10 +11,11 @@ from hypothesis import strategies as st
 from minikv.course.pieces.observe import MOST, told
 from minikv.course.pieces.piece import Cost, Piece, Shot
 from minikv.course.pieces.sections import World
+from minikv.course.pieces.trial import ALL_RIGHT
 
 _TOKENS = st.lists(st.integers(0, 2), max_size=13)
 _KEYS = st.lists(st.integers(0, 5), max_size=6)
-_LETTERS = st.text("a,:|/= None12'\\", max_size=4)
+_LETTERS = st.text("a,:|/= None12'\\\0\1", max_size=4)
 _PAIR = st.tuples(st.none() | _LETTERS, st.none() | _LETTERS)
 _REQUEST = st.lists(st.tuples(st.integers(1, 2), st.booleans()), max_size=5)
 
@@ -21,21 +23,30 @@ _REQUEST = st.lists(st.tuples(st.integers(1, 2), st.booleans()), max_size=5)
 def short(keys: Any) -> Any:
     """Keys in a form that can be read: the first of their 64 hexadecimal digits.
 
-    >>> short([bytes(32)]), short(None)
-    (['00000000'], 'no list: None')
+    >>> short([bytes(32)]), short(3)
+    (['00000000'], 'no list, but of type int')
     """
     if not isinstance(keys, (list, tuple)):
-        return f"no list: {keys!r:.60}"
+        return no_list(keys)
     return [key.hex()[:8] if isinstance(key, bytes) else f"no bytes: {key!r:.60}" for key in keys]
+
+
+def no_list(found: Any) -> str | None:
+    """What was returned in place of a list, in words; `None` if nothing was.
+
+    >>> no_list(range(3)), no_list(None)
+    ('no list, but of type range', None)
+    """
+    return None if found is None else f"no list, but of type {type(found).__name__}"
 
 
 def play_block_keys(world: World, case: Any) -> Iterator[Shot]:
     """The keys of a prompt, with blocks of `size` tokens behind `seed`."""
     tokens, size, seed = list(case[0]), case[1], case[2]
     keys = world["block_keys"](tokens, size, seed, world["sha_key"])
-    listed = list(keys) if isinstance(keys, (list, tuple)) else []
+    count = len(keys) if isinstance(keys, (list, tuple)) else no_list(keys)
     seen = {
-        "how many keys": len(listed), "the keys": short(keys), "the caller's tokens, which must not change": tokens,
+        "how many keys": count, "the keys": short(keys), "the caller's tokens, which must not change": tokens,
     }  # fmt: skip
     yield Shot(f"the keys of {told(case[0])} in blocks of {size}, with the seed {seed!r}", seen)
     weak = world["block_keys"](tokens, size, 0, lambda parent, block: (parent, tuple(block)))
@@ -59,10 +70,10 @@ def pages(blocks: Any) -> Any:
     """Blocks by their pages, or what they are instead.
 
     >>> pages([]), pages(3)
-    ([], 'no list: 3')
+    ([], 'no list, but of type int')
     """
     if not isinstance(blocks, (list, tuple)):
-        return f"no list: {blocks!r:.60}"
+        return no_list(blocks)
     return [f"page {block.page}" if hasattr(block, "page") else f"no block: {block!r:.60}" for block in blocks]
 
 
@@ -76,19 +87,21 @@ def play_give_back(world: World, case: Any) -> Iterator[Shot]:
         if has_key:
             block.key, pool.table[f"key {block.page}"] = f"key {block.page}", block
     yield Shot(f"the request's blocks: {in_words(blocks)}", queue_of(pool))
-    for _ in range(1 + again):
-        given = list(blocks)
+    for verb in ["give back", "give back once more"][: 1 + again]:
+        given, caption = list(blocks), f"{verb}: {in_words(blocks)}"
         try:
             world["give_back"](pool, given)
             raised = "no error"
         except ValueError:
             raised = "a ValueError"
+        except AssertionError:
+            raised = "an AssertionError"
         seen = {
             "raised": raised, "the blocks": in_words(blocks), **queue_of(pool),
             "the table": [key for key, _ in sorted(pool.table.items())],
             "the caller's list, which must not change": pages(given),
         }  # fmt: skip
-        yield Shot("give them back", seen)
+        yield Shot(caption, seen)
 
 
 def in_words(blocks: Sequence[Any]) -> str:
@@ -114,8 +127,8 @@ def queue_of(pool: Any) -> Mapping[str, Any]:
         block = block.before
     count = next((at for at, block in enumerate(found) if block.key is not None), len(found))
     return {
-        "at the front, without a key": sorted(block.page for block in found[:count]),
-        "the queue behind that": [block.page for block in found[count:]],
+        "at the front of the queue, without a key": sorted(block.page for block in found[:count]),
+        "the rest of the queue, in order": [block.page for block in found[count:]],
         "the queue, walked backward, agrees": backward == [block.page for block in found[::-1]],
     }
 
@@ -128,6 +141,36 @@ def play_seed_of(world: World, case: Any) -> Iterator[Shot]:
         same = [case[i] for i in range(at) if seeds[i] == seeds[at]]
         seen = {"the type": kinds, "equal to the seed of": same[0] if same else "none before it"}
         yield Shot(f"seed_of(lora={pair[0]!r}, salt={pair[1]!r})", seen)
+    if not case:
+        one, other = (world["seed_of"](*pair) for pair in forged(world["seed_of"]))
+        said = (
+            "seed_of('Q7' + between + 'Z9', 'Z9') equals seed_of('Q7', 'Z9' + between + 'Z9'), where `between` "
+            "is what you put between the two texts"
+        )
+        yield Shot("a text that holds your separator", {"the seeds": ALL_RIGHT if one != other else said})
+
+
+def forged(seed_of: Callable[[str, str], Any]) -> list[tuple[str, str]]:
+    """Two pairs with equal seeds, if nothing but a fixed text keeps the adapter and the salt apart.
+
+    >>> forged(lambda lora, salt: f"{lora}, {salt}".encode())
+    [('Q7, Z9', 'Z9'), ('Q7', 'Z9, Z9')]
+    """
+    text = str(seed_of("Q7", "Z9"), "utf-8", "replace") if isinstance(seed_of("Q7", "Z9"), bytes) else ""
+    found = re.search("Q7(.*)Z9", text, re.DOTALL)
+    between = found[1] if found else ", "
+    return [(f"Q7{between}Z9", "Z9"), ("Q7", f"Z9{between}Z9")]
+
+
+class OneHash(str):
+    """A text whose `hash` is that of all others of its kind, as with a hash that somebody has forged.
+
+    >>> hash(OneHash("a")) == hash(OneHash("b")), OneHash("a") == "a"
+    (True, True)
+    """
+
+    def __hash__(self) -> int:
+        return 0
 
 
 class _Counting(dict[Any, Any]):
@@ -193,7 +236,7 @@ PIECES = (
         strategy=st.tuples(st.integers(0, 2), _REQUEST, st.booleans()),
         hints=(
             "Look at all blocks first: if one of them has no users, raise the ValueError before you change anything.",
-            "Go through the request from its last block to its first. Each has one user less now.",
+            "Go through the request from its last block to its first. Each has one user fewer now.",
             "A block without users goes to the queue: `pool.queue.add_last` if it has a key, `add_first` if it has "
             "none.",
         ),
@@ -203,7 +246,8 @@ PIECES = (
         cases=[[("x", None), (None, "x")], [(None, None), ("x", None), ("x", None)], [("ab", "c"), ("a", "bc")],
                [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")],
                [("a,b", "c"), ("a", "b,c")], [("a", "b"), ("b", "a")], [("a", "b"), ("a", "c")],
-               [("a', 'b", "c"), ("a", "b', 'c")], [("1", "2"), ("12", "")], [("é", None), (None, None)]],
+               [("a', 'b", "c"), ("a", "b', 'c")], [("1", "2"), ("12", "")], [("é", None), (None, None)],
+               [(OneHash("a"), None), (OneHash("b"), None)], []],
         strategy=st.lists(_PAIR, max_size=5),
         hints=(
             "Each part needs its domain: an adapter named x is not a salt x, and no adapter is not one named None.",

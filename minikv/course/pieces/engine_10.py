@@ -121,7 +121,7 @@ def longest_hit(table, keys):
 
 # %% 10.3 give_back
 def give_back(pool, blocks):
-    """A request is over: one user less for its blocks; the unused go to the queue."""
+    """A request is over: its blocks lose a user; the unused ones go to the queue."""
     for block in blocks:
         if not block.users:
             raise ValueError(f"block {block.page} is not in use")
