@@ -2,11 +2,11 @@
 """
 # 11 · What if two answers begin alike and then part?
 
-By the end of this chapter you will have written **copy on write** in four functions, about thirty lines in all. With it, one prompt gets eight answers, a search follows several branches at once, and a guess is taken back, and almost nothing is ever copied.
+By the end of this chapter you will have written **copy on write** in four functions, about thirty lines in all. With it, one prompt gets four answers, a search follows several branches at once, a guess is taken back, and almost nothing is ever copied.
 
 **After this chapter you will be able to** *share* pages that are still being written, *say* which write needs a copy and which does not, and *take back* tokens without losing a page.
 
-{{time}} **Needs** chapter 02. **New words** fork, copy on write, alias, beam search, draft.
+{{time}} **Needs** chapters 02 to 04, and the key of a block from 10. **New words** fork, copy on write, alias, beam search, draft.
 
 Here is where we are going. Each row is a sequence, and each box is a page of two tokens. A square page is shared; a round one has one owner. Step through it, and watch page 1.
 """
@@ -51,13 +51,13 @@ print(f"{copied:,} tokens are copied for 4 beams of 100 tokens behind 1,000")
 
 # %% [markdown]
 """
-The beams write 400 new tokens in all, and for each of them hundreds are copied. We want to make two sequences of one in no time. And they must be able to part *inside* a page, wherever they happen to be.
+The beams write 400 new tokens in all, and for each of them more than 350 are copied. We want to turn one sequence into two without a copy. And the two must be able to part *inside* a page, wherever they happen to be.
 
 ## Build it
 
 ### Step 1: count who has a page
 
-In chapter 02 a page had one owner, who wrote to it and gave it back. Now let several sequences have it, and count them: `refs[page]` says how many. Here is the whole class that you will make run. A `Branch` is one sequence. The four functions that it calls and does not define are yours.
+In chapter 02 a page had one owner, who wrote to it and gave it back. Now let several sequences have it, and count them: `refs[page]` says how many. Here is the whole class that your functions complete. A `Branch` is one sequence. The four functions that it calls and does not define are yours.
 """
 
 # %%
@@ -65,7 +65,7 @@ source(Branch, SharedPages)
 
 # %% [markdown]
 """
-To **fork** a branch is to make two of it. Both have the same tokens and the same pages, and no value is copied. But each goes its own way from now on, so what one adds to its lists must not show up in the other's.
+When you **fork** a branch, you get a second one with the same tokens and the same pages, and no value is copied. From then on each goes its own way, so what one adds to its lists must not show up in the other's.
 
 #### 11.1 You write: `fork_branch`
 
@@ -117,11 +117,11 @@ Four. Three tokens need two pages, and a fork takes none. The last page is share
 
 When `b` ends, its pages must not go to the pool, because `a` and `c` still read them. Each branch that lets go of a page takes one reference away, and the page goes back with the last of them.
 
-One more thing happens then. The class remembers the pages that are full, so that `attach` can find them by their tokens, as in chapter 10. A page in the pool will hold something else soon, so from then on nobody may find it.
+One more thing happens then. The class remembers the pages that are full, so that `attach` can find them by their tokens, as in chapter 10. A page in the pool will soon hold something else, so `attach` must no longer find it.
 
 #### 11.2 You write: `drop_pages`
 
-A branch lets go of `pages`. Those that no branch has now are forgotten (`cache.forget(page)`) and go back to the pool. The others stay as they are: they can still be found.
+A branch lets go of `pages`. The ones that are in no other branch are forgotten (`cache.forget(page)`) and go back to the pool. The others can still be found. The list itself stays as it is.
 """
 
 
@@ -137,7 +137,7 @@ drop_pages = check("11.2 drop_pages", drop_pages)
 """
 ### Step 3: copy before the first write
 
-Now `b` gets a fourth token. Its place is the second half of page 1, and page 1 is also in `a`. If `b` wrote there, it might overwrite what `a` wrote a moment ago. So `b` first takes a page of its own, copies what is in the shared one, and writes to the copy. This is **copy on write**: copy as late as possible, and only what is about to be changed.
+Now `b` gets a fourth token. Its place is the second half of page 1, and page 1 is also in `a`. If `b` wrote there, the next token of `a` would go to the same place, and `b` would read what `a` wrote. So `b` first takes a page of its own, copies what is in the shared one, and writes to the copy. This is **copy on write**: copy as late as possible, and only what is about to be changed.
 
 Which pages can that be? A full page is never written again. So it is the last page at most, and only if it is not full.
 
@@ -145,7 +145,7 @@ Which pages can that be? A full page is never written again. So it is the last p
 
 Branch `branch` is about to get `count` more tokens. Make sure that every page they will be written to is there, and is in this branch alone. If there is no room for all of it, raise a `MemoryError`, and change nothing. The tokens and their values are written afterwards, by `put`.
 
-And copy the values into a list of their own. Two names for one list are an **alias**: what is written through one of them is seen through the other, and then the copy is none.
+And copy the values into a list of their own. Two names for one list are an **alias**: what is written through one of them is seen through the other, so nothing has been copied.
 """
 
 
@@ -176,7 +176,7 @@ fold("11.b", left - cache.pool.num_free, draw(cache))
 """
 <details><summary>Why</summary>
 
-Two. When `b` has its copy, and `c` has one, nobody but `a` is left on page 1. It has one reference, so `a` may write to it at once. The last one keeps the original.
+Two. When `b` has its copy, and `c` has one, only `a` is left on page 1. The page has one reference, so `a` may write to it at once. The last one keeps the original.
 
 </details>
 
@@ -211,11 +211,11 @@ In step 1 both beams go on from `0y`, so `0x` ends, and its page goes back. Nobo
 
 ### Step 5: take a guess back
 
-A model computes ten tokens in one step almost as fast as one. So guess the next few tokens, let the model check all of them in one step, and keep those that it would have written anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but nobody else may find them yet. Then the draft is settled: the first few are right, and everything behind them goes.
+A model computes ten tokens in one step almost as fast as one. So guess the next few tokens, let the model check all of them in one step, and keep those that it would have written anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the first few are right, and everything behind them goes.
 
 #### 11.4 You write: `settle_draft`
 
-Keep the first `num_right` tokens of the draft of `branch`. The draft begins at token number `branch.draft_from`. Afterwards there is no draft.
+Keep the first `num_right` tokens of the draft of `branch`. In front of the draft are `branch.draft_from` tokens. Afterwards there is no draft.
 """
 
 
@@ -250,7 +250,7 @@ Two. With the draft, `b` has seven tokens in four pages. It keeps four tokens in
 
 </details>
 
-Where do guesses come from? The simplest source is the text itself: find the last two tokens further up, and guess that the text goes on as it did there. This is called prompt lookup, and `minikv` has it. Our "model" knows the whole text and writes one token in each step, and besides it keeps what was guessed right.
+Where do guesses come from? The simplest source is the text itself: find the last two tokens further up, and guess that the text goes on as it did there. This is called prompt lookup, and `minikv` has it. Our "model" knows the whole text and writes one token in each step, and it also keeps the guesses that were right. `common`, from chapter 03, counts them.
 """
 
 
@@ -310,7 +310,7 @@ print(f"equal in 1000 steps, with {free_pages} free pages")
 
 # %% [markdown]
 """
-Three things are new. `write` changes tokens in the *middle* of a sequence, and copies exactly the shared pages that it touches. What lies behind them was computed for other tokens, so nobody finds it from then on.
+Three things deserve a closer look. `write` changes tokens in the *middle* of a sequence, and copies exactly the shared pages that it touches. What lies behind them was computed for other tokens, so it is no longer found.
 """
 
 # %%
@@ -322,7 +322,7 @@ draw(cache)
 
 # %% [markdown]
 """
-`get` returns a copy. Why not the values themselves, which would be faster? Because a slice of a tensor is a view, and a view is an alias: somebody who writes to it writes to a shared page behind the back of all references.
+`get` returns a copy. Why not the values themselves, which would be faster? Because a slice of a tensor is a view, and a view is an alias: a write to it goes into the shared page, whatever the references say.
 """
 
 # %%
@@ -335,7 +335,7 @@ print("the page holds", page)
 
 # %% [markdown]
 """
-And `attach` finds pages in two ways. What a caller *declares* to be a prefix (`prefix_length=`) is shared. Or sharing is *discovered*: all full pages are open to everybody. Each can be switched off. Pages have four tokens here, and both sequences begin with the same eight.
+And `attach` finds pages in two ways. What a caller *declares* to be a prefix (`prefix_length=`) is shared. Or sharing is *discovered*: all full pages are open to everybody. Each can be switched off. Here `discovered=False`, so only declared tokens are shared. Pages have four tokens, and both sequences begin with the same eight.
 """
 
 # %%
@@ -359,7 +359,7 @@ Four. Only whole pages are found, and the second page has two tokens that nobody
 
 ### What went wrong elsewhere
 
-{{engines llm-rag-ds-optimizer}} This chapter is made after it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have one name:
+{{engines llm-rag-ds-optimizer}} This chapter is modeled on it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have one name:
 """
 
 # %%
@@ -407,9 +407,9 @@ print("Ben has pages", cache.pages["Ben"], "and the new one", cache.pages["new"]
 
 # %% [markdown]
 """
-Two pages are in use and two are free. The other four are lost. And the new sequence is given the pages of Ben, because Anna's were never taken off the map. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
+Two pages are in use and two are free. The other four are lost. In the second case, `x` takes the two other pages, so Ben gets the two that were Anna's. They are still on the map under her name, and the new sequence is given them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
 
-Its pool has a {{engines llmds-defragment}}. It marks the *first* pages as in use, as many as there are, and all behind them as free. Nothing is moved, and no sequence is told:
+Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used, and all behind them as free. Nothing is moved, and no sequence is told:
 """
 
 # %%
@@ -424,7 +424,7 @@ print("Ben reads", [values[page] for page in pages["Ben"]], "which Carl wrote")
 """
 To move a page you must change every reference to it, and copy on write knows how many there are, but not whose. So our pages never move. They need not: where all pages have one size, any free page will do.
 
-Ask the original for a sequence that is not there, and it {{engines llmds-none}}. Ours says so:
+Ask the original for a sequence that is not there, and it {{engines llmds-none}}. Ours says that there is none:
 """
 
 # %%
@@ -438,11 +438,11 @@ except KeyError as error:
 """
 Its hook for speculative decoding is {{engines llmds-hook}}; yours has six lines. And it has no way to append or to write, so there is no first write: {{engines llmds-cow}} runs while a sequence is attached, and at no other time.
 
-Finally, the original {{engines llmds-cite}}. That paper is about chunks of text that stand in many prompts, *in different places*. It uses a chunk's keys and values again although other text stands in front, and computes a part of them anew to make up for that. What we share is a prefix: the same place, the same tokens in front, the same values. Neither the original nor ours does what the paper does.
+Finally, the original {{engines llmds-cite}}. That paper is about chunks of text that appear in many prompts, *in different places*. It reuses a chunk's keys and values even behind other text, and recomputes a part of them to make up for the difference. What we share is a prefix: the same place, the same tokens in front, the same values. Neither the original nor ours does what the paper does.
 
 ## Play
 
-Three answers to one prompt. Step through the film. Before each step, say how many pages will be free, and which page is the next to become somebody's own.
+Three answers to one prompt. Step through the film. Before each step, say how many pages will be free, and which pages will be shared.
 """
 
 # %%
@@ -463,7 +463,7 @@ play(steps)
 
 #### 11.5 Design: room for several answers
 
-A prompt gets several answers, of which you know the lengths. Some may be empty. Write `pages_of_answers(prompt, answers, size)`: how many pages do they have in the end, if `prompt` is the length of the prompt? With it an engine can say *before* it forks whether there is room. And when would you check, if nobody knows how long an answer gets?
+A prompt gets several answers, of which you know the lengths. Some may be empty. Write `pages_of_answers(prompt, answers, size)`: how many pages of `size` tokens do they have in the end, if the prompt has `prompt` tokens, and `answers` are the lengths of the answers? With it an engine can say *before* it forks whether there is room. And when would you check, if nobody knows how long an answer gets?
 """
 
 
@@ -495,7 +495,7 @@ def pages_of_answers(prompt, answers, size):
 
 #### 11.6 Bug hunt: a map of what is gone
 
-`TinyPages` is right, and `CarelessPages` differs from it in one method, as the original does. Find a script on which a sequence is told that its pages hold something that nobody gave it.
+`TinyPages` is right, and `CarelessPages` differs from it in one method, as the original does. Find a script in which `attach` returns other tokens than it was given. A script is the number of pages, and then the operations in order.
 """
 
 # %%
@@ -517,7 +517,7 @@ check("11.6 CarelessPages", script_that_breaks_it)
 """
 <details><summary>Hint</summary>
 
-A page is freed, another sequence writes to it, and then somebody asks for what was in it at first.
+Free a page, let another sequence write to it, and then attach what was in it at first.
 
 </details>
 
@@ -525,9 +525,9 @@ A page is freed, another sequence writes to it, and then somebody asks for what 
 
 ```python
 def script_that_breaks_it():
-    both = ("attach", ("a", [1, 2])), ("attach", ("b", [3, 4]))
-    again = ("attach", ("c", [1, 2]))
-    return Script((1,), (both[0], ("detach", ("a",)), both[1], ("detach", ("b",)), again))
+    first = ("attach", ("a", [1, 2])), ("detach", ("a",))
+    then = ("attach", ("b", [3, 4])), ("detach", ("b",))
+    return Script((1,), (*first, *then, ("attach", ("c", [1, 2]))))
 ```
 
 </details>
@@ -596,7 +596,7 @@ fold("11.e", found_tokens(1), *counts, f"the radix tree: {hits:,} tokens")
 """
 <details><summary>Why</summary>
 
-None. A page can be found as long as some sequence has it, and no longer. With two at a time, the instructions are always in somebody's hands, and everything is found that the tree finds. A tree, or a queue of unused blocks, also keeps pages that *nobody* has, until their room is needed. That is the difference between sharing and caching, and an engine wants both.
+None. A page can be found as long as some sequence has it, and no longer. With two at a time, some sequence always has the instructions, so everything is found that the tree finds. A tree, or a queue of unused blocks, also keeps pages that *nobody* has, until their room is needed. That is the difference between sharing and caching, and an engine wants both.
 
 </details>
 
@@ -608,18 +608,18 @@ The paper that introduced vLLM's pages (below) uses copy on write for parallel a
 
 ## Recap
 
-Count who has a page, and a sequence can be forked without a copy. The last one to let go gives the page back, and makes sure that nobody finds it any more. Only a page that is not full and that others have is copied, before the first write to it, and everything that may fail comes before anything that changes. A draft is written like any tokens, is found by nobody, and is cut off where it is wrong.
+Count who has a page, and a sequence can be forked without a copy. The last one to let go gives the page back, and it is no longer found. Only a page that is not full and that others have is copied, before the first write to it, and everything that may fail comes before anything that changes. A draft is written like any other tokens, is not found by others, and is cut off where it is wrong.
 
 **Check yourself**
 
-1. Four branches share a page that is half full, and each appends one token. How many copies are made?
+1. From chapter 02: `own_pages` needs three pages, and two are free. What does `alloc` do?
 2. Why must `drop_pages` forget a page *before* another sequence gets it?
 3. A branch of 16 tokens, in pages of 16, is forked and appends one token. What is copied?
 4. From chapter 10: why is a block's key made from the key in front of it?
 
 <details><summary>Answers</summary>
 
-1. Three. The last branch has the page to itself.
+1. It takes none, and raises a `MemoryError`. So nothing has changed yet.
 2. Otherwise a third one finds it by its old tokens, and reads what the other wrote.
 3. Nothing. The page is full, and the new token goes to a new page.
 4. Its keys and values depend on all tokens in front, so its name must too.
