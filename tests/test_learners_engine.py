@@ -17,7 +17,9 @@ from minikv import (
     SamplingParams,
     Scheduler,
 )
+from minikv.course.pieces.piece import find_piece
 from minikv.course.pieces.sections import engine_world
+from minikv.course.pieces.trial import reference_world
 from minikv.measure.textbook import TextbookCache
 from minikv.prefix.eviction import LeastRecentlyUsed
 
@@ -229,3 +231,15 @@ def test_a_request_that_is_over_cannot_end_again():
         manager.abort(first)
     assert other.row == [0, 1]
     manager.check()
+
+
+def test_a_request_that_finds_no_room_keeps_none_of_the_blocks_that_it_hit():
+    """Four pages, two of them cached, one in use: a prompt with two hits needs two more, and one is free."""
+    world = reference_world(find_piece("10.3"))
+    pool = world["BlockPool"](4)
+    pool.give_back(world["open_request"](pool, [1, 2, 3, 4], 2)[0])
+    pool.take(1)
+    with pytest.raises(MemoryError):
+        world["open_request"](pool, [1, 2, 3, 4, 5, 6, 7], 2)
+    assert [block.users for block in pool.blocks] == [0, 0, 1, 0]
+    assert sorted(block.page for block in pool.queue) == [0, 1, 3]

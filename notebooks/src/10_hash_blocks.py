@@ -319,7 +319,7 @@ The first lookup is for the first block alone, where most misses end. Each furth
 
 ### When two blocks have one key
 
-A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash` ({{engines vllm-12621}}). Here are two blocks of four tokens, all from the vocabulary of Llama 3, that have one hash. To find them, we hashed 16 million blocks up to their third token, sorted the results, and took two that were close. The fourth token makes up for the difference.
+A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, that have one hash. To find them, we hashed 16 million blocks up to their third token, sorted the results, and took two that were close. The fourth token makes up for the difference.
 """
 
 

@@ -10,7 +10,7 @@ from minikv import pack
 
 
 def sha_key(parent, tokens):
-    """A key of 32 bytes for `tokens` behind whatever `parent` is the key of."""
+    """A key of 32 bytes for `tokens` behind the block with the key `parent`."""
     return hashlib.sha256(parent + pack(tokens).data).digest()
 
 
@@ -93,7 +93,11 @@ def open_request(pool, tokens, size, seed=b"", key_of=sha_key):
     keys = block_keys(tokens, size, seed, key_of)
     hits = longest_hit(pool.table, keys[: (len(tokens) - 1) // size])
     pool.touch(hits)
-    blocks = hits + pool.take(-(-len(tokens) // size) - len(hits))
+    try:
+        blocks = hits + pool.take(-(-len(tokens) // size) - len(hits))
+    except MemoryError:  # the request does not begin, so it must not keep its hits
+        pool.give_back(hits)
+        raise
     pool.publish(blocks, keys)
     return blocks, len(hits)
 
