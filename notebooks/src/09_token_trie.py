@@ -292,7 +292,7 @@ source(OrderedTrie.insert, OrderedTrie.find, OrderedTrie.release)
 
 # %% [markdown]
 """
-All nodes stand in one ordered dictionary, a leaf like any other. You know what that means from chapter 05. Here it happens in a trie with room for three nodes, which holds `1 2 3`. Nobody has pinned it. Then `9` is inserted.
+All nodes are in one ordered dictionary, and a leaf is treated like any other. You know from chapter 05 what that means. Here it happens in a trie with room for three nodes, which holds `1 2 3`. Nobody has pinned it. Then `9` is inserted.
 """
 
 # %%

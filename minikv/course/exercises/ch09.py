@@ -167,6 +167,11 @@ def _only_lru(used: Used, named: Sequence[int]) -> int | None:
     return min(free)[1] if free else None
 
 
+def _oldest_of_unnamed(used: Used, named: Sequence[int]) -> int | None:
+    free = [(named[row] > 0, time, row) for row, time in enumerate(used) if time is not None]
+    return min(free)[2] if free else None
+
+
 def _newest(used: Used, named: Sequence[int]) -> int | None:
     free = [row for row, time in enumerate(used) if time is not None]
     return min(free, key=lambda row: (named[row] > 0, -(used[row] or 0) if named[row] else 0, row), default=None)
@@ -251,6 +256,7 @@ EXERCISES = (
         wrong=(
             Wrong(_lowest_free, "a free row may still be cached: take one that no node names, if there is one"),
             Wrong(_only_lru, "a row that no node names is worth nothing, however lately it was used: take it first"),
+            Wrong(_oldest_of_unnamed, "of the rows that no node names take the lowest, whenever it was given back"),
             Wrong(_newest, "the row given back longest ago goes first, not the one given back last"),
             Wrong(_fewest_nodes, "of rows that are cached, the one given back longest ago goes, as in chapter 05"),
             Wrong(_only_unnamed, "where every free row is cached, one of them has to go"),
