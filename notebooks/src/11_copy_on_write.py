@@ -407,7 +407,7 @@ print("Ben has pages", cache.pages["Ben"], "and the new one", cache.pages["new"]
 
 # %% [markdown]
 """
-Two pages are in use and two are free. The other four are lost. In the second case, `x` takes the two other pages, so Ben gets the two that were Anna's. They are still on the map under her name, and the new sequence is given them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
+Two pages are in use and two are free. The other four are lost. In the second case, `x` takes the two other pages, so Ben gets the two that were Anna's. They are still on the map under her prompt, so the new sequence is given them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
 
 Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used, and all behind them as free. Nothing is moved, and no sequence is told:
 """
@@ -418,7 +418,7 @@ in_use = sum(map(len, pages.values()))
 free_pages = list(range(in_use, 5))  # "defragmented"
 pages["Carl"] = [free_pages.pop(0)]
 values[pages["Carl"][0]] = "x"
-print("Ben reads", [values[page] for page in pages["Ben"]], "which Carl wrote")
+print("Ben reads", [values[page] for page in pages["Ben"]], "and Carl wrote that")
 
 # %% [markdown]
 """

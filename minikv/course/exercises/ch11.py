@@ -95,6 +95,11 @@ class CarelessPages(TinyPages):
         """The page is free."""
 
 
+_STILL_THERE = (
+    "the page still holds what it held: let others write to every free page in between, or have one page only"
+)
+
+
 def _advice(script: Script) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
     pages, ended, seen = TinyPages(*script.init), False, set[tuple[int, ...]]()
@@ -107,7 +112,9 @@ def _advice(script: Script) -> str | None:
             seen.add(tuple(given[1]))
     if not ended:
         return "as long as all sequences live, no page is free: detach one"
-    return None if again else "a page was freed, but no sequence asks for what was in it"
+    if not again:
+        return "a page was freed, but no sequence asks for what was in it"
+    return _STILL_THERE
 
 
 def _nothing_between() -> Script:
@@ -147,7 +154,7 @@ EXERCISES = (
         hint="let a page be freed, let another sequence write to it, and ask for what was in it at first",
         advice=_advice,
         wrong=(
-            Wrong(_nothing_between, "the page still holds what it held: let another sequence write to it in between"),
+            Wrong(_nothing_between, _STILL_THERE),
             Wrong(_nobody_asks, "the page holds something else now; ask for what it held before"),
         ),
     ),
