@@ -315,7 +315,53 @@ The insert reaches `1` first, so `1` is the oldest: the *parent* goes first. Its
 
 </details>
 
-What follows from that? Let's try four everyday things, each in a new trie with room for three nodes. A time limit stops whatever doesn't end by itself.
+## The same in `minikv`
+
+The design has two halves, and the package has both. `TokenTrie` has one *slot* for each node and keeps the contract of your `RadixCache`, so it runs in the same manager and engine. It finds the same slots:
+"""
+
+# %%
+import random
+
+import minikv
+
+# %%
+chance, slot = random.Random(9), 0
+tree, trie = minikv.RadixCache(), minikv.TokenTrie()
+for _ in range(1000):
+    tokens = chance.choices([0, 1], k=chance.randint(1, 12))
+    assert [*tree.match_prefix(tokens).slots] == [*trie.match_prefix(tokens).slots]
+    for cache in (tree, trie):
+        cache.insert(tokens, range(slot, slot + len(tokens)))
+    slot += len(tokens)
+print(f"equal in 1000 rounds, with {trie.total_size} tokens in both")
+
+# %% [markdown]
+"""
+`RowCache` is your `RowTrie`, for arrays of numpy or torch. It differs in two ways. Where the deepest node is stale, it looks for a current node *below* it, because that one's row begins with the same tokens. And of the free rows it takes one that no node names, or else the one given back longest ago; yours takes the lowest. What is that worth?
+"""
+
+# %%
+chance, found = random.Random(9), [0, 0]
+yours, ours, running = RowTrie(4), minikv.RowCache(4), []
+for _ in range(1000):
+    tokens = chance.choices([1, 2], weights=[3, 1], k=chance.randint(2, 8))
+    pair = yours.start(tokens), ours.start(tokens)
+    assert yours.rows[pair[0].row] == tokens
+    found = [found[0] + len(pair[0].path), found[1] + pair[1].found]
+    running.append(pair)
+    if len(running) > 2:
+        one, other = running.pop(0)
+        yours.finish(one), ours.finish(other)
+print(f"found in 1000 requests: yours {found[0]}, minikv {found[1]}; {ours.states()}")
+
+# %% [markdown]
+"""
+`RowCache` finds a quarter more tokens, for a look at each row. `states()` tells the state of each row. The `assert` in the loop is a canary: each request's row in your `RowTrie` holds its own tokens, found or computed.
+
+### What went wrong elsewhere
+
+Back to `OrderedTrie`, where parents go first. What follows from that? Let's try four everyday things, each in a new trie with room for three nodes. A time limit stops whatever doesn't end by itself.
 """
 
 # %%
@@ -374,50 +420,6 @@ for name, root in (("OrderedTrie", ordered.root), ("yours", yours.root)):
 # %% [markdown]
 """
 Yours stays within its capacity. `touch` puts the newest path at the young end of the ring, and the last token of the path is the oldest there. So a prompt that is too long loses its tail, and a prefix remains.
-
-## The same in `minikv`
-
-The design has two halves, and the package has both. `TokenTrie` has one *slot* for each node and keeps the contract of your `RadixCache`, so it runs in the same manager and engine. It finds the same slots:
-"""
-
-# %%
-import random
-
-import minikv
-
-# %%
-chance, slot = random.Random(9), 0
-tree, trie = minikv.RadixCache(), minikv.TokenTrie()
-for _ in range(1000):
-    tokens = chance.choices([0, 1], k=chance.randint(1, 12))
-    assert [*tree.match_prefix(tokens).slots] == [*trie.match_prefix(tokens).slots]
-    for cache in (tree, trie):
-        cache.insert(tokens, range(slot, slot + len(tokens)))
-    slot += len(tokens)
-print(f"equal in 1000 rounds, with {trie.total_size} tokens in both")
-
-# %% [markdown]
-"""
-`RowCache` is your `RowTrie`, for arrays of numpy or torch. It differs in two ways. Where the deepest node is stale, it looks for a current node *below* it, because that one's row begins with the same tokens. And of the free rows it takes one that no node names, or else the one given back longest ago; yours takes the lowest. What is that worth?
-"""
-
-# %%
-chance, found = random.Random(9), [0, 0]
-yours, ours, running = RowTrie(4), minikv.RowCache(4), []
-for _ in range(1000):
-    tokens = chance.choices([1, 2], weights=[3, 1], k=chance.randint(2, 8))
-    pair = yours.start(tokens), ours.start(tokens)
-    assert yours.rows[pair[0].row] == tokens
-    found = [found[0] + len(pair[0].path), found[1] + pair[1].found]
-    running.append(pair)
-    if len(running) > 2:
-        one, other = running.pop(0)
-        yours.finish(one), ours.finish(other)
-print(f"found in 1000 requests: yours {found[0]}, minikv {found[1]}; {ours.states()}")
-
-# %% [markdown]
-"""
-`RowCache` finds a quarter more tokens, for a look at each row. `states()` tells the state of each row. The `assert` in the loop is a canary: each request's row in your `RowTrie` holds its own tokens, found or computed.
 
 ## Play
 
