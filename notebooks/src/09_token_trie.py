@@ -361,7 +361,7 @@ print(f"found in 1000 requests: yours {found[0]}, minikv {found[1]}; {ours.state
 
 ### What went wrong elsewhere
 
-Back to `OrderedTrie`, where parents go first. What follows from that? Let's try four everyday things, each in a new trie with room for three nodes. A time limit stops whatever doesn't end by itself.
+Here are four everyday things in an `OrderedTrie` with room for three nodes. A time limit stops whatever doesn't end by itself.
 """
 
 # %%
