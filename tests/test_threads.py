@@ -157,7 +157,7 @@ def test_a_store_and_what_it_gives_out_say_that_they_are_for_one_thread():
         assert "may be used by one thread at a time" in words_of(part), part
     for part in (store, store.KVStore):
         assert "an `Engine` takes care of that" in words_of(part)
-    assert "Several threads may use it" in words_of(Engine)
+    assert "Several threads may use the engine" in words_of(Engine)
 
 
 def test_a_request_that_is_refused_ends_nobody_elses():
