@@ -18,12 +18,12 @@ _PAIR = st.tuples(st.booleans(), st.booleans())
 
 
 def mapped(slots: list[int], live: list[bool]) -> dict[int, int]:
-    """A map with a window slot for each slot that is live: 100 more than the slot.
+    """A map with a window slot for each slot that is live: 0 for the first, 1 for the next, and so on.
 
-    >>> mapped([5, 6, 7], [True, False, True])
-    {5: 105, 7: 107}
+    >>> mapped([15, 16, 17], [True, False, True])
+    {15: 0, 17: 1}
     """
-    return {slot: 100 + slot for slot, has in zip(slots, live) if has}
+    return {slot: number for number, slot in enumerate(slot for slot, has in zip(slots, live) if has)}
 
 
 def drawn(live: list[bool]) -> str:
@@ -88,11 +88,16 @@ def play_spare(world: World, case: Any) -> Iterator[Shot]:
     for number, (kinds, is_leaf) in enumerate(states):
         slots = [10 * (number + 1) + at for at in range(len(kinds))]
         edges.append((slots, is_leaf))
-        window_of.update(mapped(slots, [kind != "dead" for kind in kinds]))
+        live = [slot for slot, kind in zip(slots, kinds) if kind != "dead"]
+        window_of.update({slot: len(window_of) + at for at, slot in enumerate(live)})
         pins.update({slot: 1 for slot, kind in zip(slots, kinds) if kind == "pinned"})
     given = [(list(slots), is_leaf) for slots, is_leaf in edges]
+    before = dict(window_of), dict(pins)
     result = world["spare"](given, window_of, pins, window)
-    seen = {"what is returned": listed(result), "the edges, which must not change": given == edges}
+    seen = {
+        "what is returned": listed(result), "the edges, which must not change": given == edges,
+        "the map and the pins": "as before" if (window_of, pins) == before else "changed",
+    }  # fmt: skip
     told = ", ".join(f"{'leaf' if leaf else 'inner'} {' '.join(kinds)}" for kinds, leaf in states) or "no edges"
     yield Shot(f"a window of {window}, and from the oldest on: {told}", seen)
 
@@ -101,7 +106,7 @@ def play_heal(world: World, case: Any) -> Iterator[Shot]:
     """Slots of the tree, and as many duplicates; for each pair, which of them have a window."""
     pairs = list(case)
     kept, twice = [10 + at for at in range(len(pairs))], [50 + at for at in range(len(pairs))]
-    window_of = {**mapped(kept, [a for a, _ in pairs]), **mapped(twice, [b for _, b in pairs])}
+    window_of = mapped(kept + twice, [a for a, _ in pairs] + [b for _, b in pairs])
     given = [list(kept), list(twice)]
     before = dict(window_of)
     result = world["heal"](window_of, *given)
