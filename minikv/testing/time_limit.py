@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field
 
 _TICK, _TICKS_IDLE = 0.02, 50  # how often the watchdog looks, in seconds, and how often at nothing before it goes
+_PATIENCE, _PATIENT = 0.25, 3  # how long code may take to end when it is told to, in seconds; and how often
 _throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 
@@ -37,7 +38,7 @@ class TimeLimit:
     seconds: float
     thread: int = field(default_factory=threading.get_ident)
     deadline: float = 0.0
-    was_told: bool = False
+    times_told: int = 0
 
     def start(self) -> None:
         """The time runs from now on."""
@@ -52,8 +53,9 @@ class TimeLimit:
 class _Watchdog:
     """Throws `TooLong` into the thread of each limit that has passed, again and again until its code ends.
 
-    Again and again, because the code may catch it. One thread watches all limits, because most calls take less time
-    than a thread takes to start. It ends when there has been nothing to watch for a while.
+    Again and again, because the code may catch it; at first with a pause in which whatever handles it can get to `stop`
+    on a busy machine, so that the next one does not land in there. One thread watches all limits, because most calls
+    take less time than a thread takes to start. It ends when there has been nothing to watch for a while.
     """
 
     def __init__(self) -> None:
@@ -76,7 +78,9 @@ class _Watchdog:
             with self._lock:
                 for limit in self._limits:
                     if time.monotonic() > limit.deadline:
-                        limit.was_told = True
+                        limit.times_told += 1
+                        if limit.times_told <= _PATIENT:
+                            limit.deadline = time.monotonic() + _PATIENCE
                         _throw(ctypes.c_ulong(limit.thread), ctypes.py_object(TooLong))
                 idle = 0 if self._limits else idle + 1
                 if idle == _TICKS_IDLE:
@@ -92,7 +96,7 @@ class _Watchdog:
             with contextlib.suppress(TooLong):
                 with self._lock:
                     self._limits.discard(limit)
-                for _ in range(10_000 * limit.was_told):
+                for _ in range(10_000 * bool(limit.times_told)):
                     pass
 
 

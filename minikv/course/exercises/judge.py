@@ -149,6 +149,7 @@ def run(answer: Callable[..., Any], args: tuple[Any, ...]) -> Outcome:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also SystemExit, and whatever else a learner raises
+        limit.stop()  # before anything that takes time
         return Outcome(error=error, printed=_said(said))
     finally:
         builtins.__dict__.update(names)  # even where the answer has deleted `vars`
