@@ -1,0 +1,230 @@
+"""The prompt that a request body asks for, in the order in which a model reads it, piece by piece.
+
+A body is a JSON object as the common APIs take it: `messages` with `tools` (OpenAI's chat, most servers), `system`
+beside `messages` (Anthropic's), `instructions` and `input` (OpenAI's responses), or a plain `prompt`. A log may wrap it
+in another object (`{"request": {...}}`).
+
+    tools, output schema, system, messages       the order of the prompt; ChatML's markers stand between the messages
+
+Every model has its own template. The markers, and whether tools come before the system prompt or behind it, may
+therefore differ from yours; the order of the messages and what is in them does not. What an API does not put into the
+prompt (`temperature`, `cache_control`) makes no piece. What keeps two caches apart although the prompts agree
+(`model`, `cache_salt`, a LoRA adapter) is the body's `namespace`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from minikv.errors import bounded
+
+_PROMPTS = ("messages", "prompt", "input", "system", "instructions")  # what makes an object a body
+_WRAPPERS = ("request", "body", "request_body", "payload", "kwargs", "data", "params", "input")
+_NAMESPACE = ("model", "cache_salt", "lora", "lora_name", "lora_path", "lora_request", "adapter", "adapter_id",
+              "extra_key")  # fmt: skip
+_FIRST = (
+    "name",
+    "reasoning_content",
+    "reasoning",
+    "thinking",
+    "content",
+    "tool_calls",
+)  # fields as templates order them
+_NOT_READ = {"role", "cache_control", "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
+_IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", *_NAMESPACE}
+_DEEPEST_WRAP = 3
+
+
+def bounded_name(name: str, most: int = 40) -> str:
+    """The name of a tool or a role as a line can hold it.
+
+    >>> bounded_name("read_file"), bounded_name("r" * 50, most=8)
+    ('read_file', 'rrrrrrr…')
+    """
+    name = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name[: most + 1])
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+class Place(NamedTuple):
+    """Where a piece of a prompt comes from: the part of the body, which of its items, that item's name, and the field.
+
+    >>> print(Place("messages", 3, "user", "content"), "|", Place("system", field="[0].text"))
+    messages[3] (user), content | system[0].text
+    """
+
+    part: str
+    item: int | None = None
+    name: str = ""
+    field: str = ""
+
+    def __str__(self) -> str:
+        if self.item is None:
+            return self.part + self.field
+        name = f" ({bounded_name(self.name)})" if self.name else ""
+        return f"{self.part}[{self.item}]{name}" + (f", {self.field}" if self.field else "")
+
+
+class PromptPiece(NamedTuple):
+    """A part of the prompt's text that comes from one place."""
+
+    place: Place
+    text: str
+
+
+class Body(NamedTuple):
+    """A prompt in pieces, what sets its cache apart from others, and what is not in the prompt at all."""
+
+    pieces: tuple[PromptPiece, ...]
+    namespace: dict[str, str]
+    settings: dict[str, Any]
+
+    @property
+    def text(self) -> str:
+        """The whole prompt."""
+        return "".join(piece.text for piece in self.pieces)
+
+
+def read_body(entry: Mapping[str, Any]) -> Body:
+    """The prompt of a request body, or of an entry of a log that holds one; `ValueError` where there is none.
+
+    >>> body = read_body({"model": "m", "messages": [{"role": "user", "content": "Hi"}], "temperature": 0})
+    >>> body.text, body.namespace, body.settings
+    ('<|im_start|>user\\nHi<|im_end|>\\n', {'model': 'm'}, {'temperature': 0})
+    >>> read_body({"hash_ids": [1]})
+    Traceback (most recent call last):
+    ValueError: there are no messages and no prompt: expected a request body
+    """
+    body = _unwrapped(entry)
+    if body is None:
+        raise ValueError("there are no messages and no prompt: expected a request body")
+    namespace = {key: _text_of(body[key]) for key in _NAMESPACE if body.get(key) not in (None, "")}
+    settings = {key: value for key, value in body.items() if key not in _IN_PROMPT}
+    return Body(tuple(piece for piece in _pieces(body) if piece.text), namespace, settings)
+
+
+def is_body(entry: Mapping[str, Any]) -> bool:
+    """Whether `entry` is a request body, or holds one.
+
+    >>> is_body({"request": {"prompt": "Hi"}}), is_body({"timestamp": 0, "hash_ids": [1]})
+    (True, False)
+    """
+    return _unwrapped(entry) is not None
+
+
+def _unwrapped(entry: Mapping[str, Any], depth: int = 0) -> Mapping[str, Any] | None:
+    if isinstance(entry.get("messages"), list) or isinstance(entry.get("prompt"), (str, list)):
+        return entry
+    inner = [entry[key] for key in _WRAPPERS if isinstance(entry.get(key), Mapping)] if depth < _DEEPEST_WRAP else []
+    found = next((body for body in (_unwrapped(value, depth + 1) for value in inner) if body is not None), None)
+    return entry if found is None and isinstance(entry.get("input"), (str, list)) else found
+
+
+def _pieces(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
+    yield from _tools(body)
+    if (schema := body.get("response_format")) is not None:
+        yield PromptPiece(Place("response_format"), _text_of(schema) + "\n")
+    for part in ("system", "instructions"):
+        if body.get(part) is not None:
+            yield PromptPiece(Place(part), "<|im_start|>system\n")
+            yield from _content(body[part], Place(part))
+            yield PromptPiece(Place(part), "<|im_end|>\n")
+    for part in ("messages", "input"):
+        value = body.get(part)
+        if isinstance(value, str):
+            yield PromptPiece(Place(part), value)
+        elif value is not None:
+            yield from _messages(part, value)
+    if body.get("prompt") is not None:
+        yield from _prompt(body["prompt"])
+
+
+def _prompt(prompt: Any) -> Iterator[PromptPiece]:
+    if isinstance(prompt, list) and len(prompt) == 1:  # a batch of one
+        prompt = prompt[0]
+    if not isinstance(prompt, str):
+        raise ValueError(f"prompt is {bounded(prompt)}: expected text")
+    yield PromptPiece(Place("prompt"), prompt)
+
+
+def _tools(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
+    for part in ("tools", "functions"):
+        tools = body.get(part) or []
+        if not isinstance(tools, list):
+            raise ValueError(f"{part} is {bounded(tools)}: expected a list")
+        for index, tool in enumerate(tools):
+            yield PromptPiece(Place(part, index, _tool_name(tool)), _text_of(_without_markers(tool)) + "\n")
+
+
+def _tool_name(tool: Any) -> str:
+    inner = tool.get("function", tool) if isinstance(tool, Mapping) else None
+    name = inner.get("name") if isinstance(inner, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def _without_markers(item: Any) -> Any:
+    """A tool or a part of a message less `cache_control`, which says where to cache and is not in the prompt."""
+    if isinstance(item, Mapping) and "cache_control" in item:
+        return {key: value for key, value in item.items() if key != "cache_control"}
+    return item
+
+
+def _messages(part: str, messages: Any) -> Iterator[PromptPiece]:
+    if not isinstance(messages, list):
+        raise ValueError(f"{part} is {bounded(messages)}: expected a list of messages")
+    for index, message in enumerate(messages):
+        if not isinstance(message, Mapping):
+            raise ValueError(f"{part}[{index}] is {bounded(message)}: expected a message")
+        role = message.get("role", message.get("type", ""))
+        if not isinstance(role, str):
+            raise ValueError(f"{part}[{index}] has the role {bounded(role)}: expected text")
+        place = Place(part, index, role)
+        yield PromptPiece(place._replace(field="role"), f"<|im_start|>{role}\n")
+        for field in (*_FIRST, *sorted(message.keys() - _NOT_READ - set(_FIRST))):
+            if message.get(field) is not None:
+                yield from _content(message[field], place._replace(field=field))
+        if role != "assistant" or index < len(messages) - 1:  # the last one may be the beginning of the answer
+            yield PromptPiece(place, "<|im_end|>\n")
+
+
+def _content(value: Any, place: Place) -> Iterator[PromptPiece]:
+    """The pieces of a message's field: text, or a list of parts."""
+    if isinstance(value, str):
+        yield PromptPiece(place, value)
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _part(part, place._replace(field=f"{place.field}[{index}]"))
+    else:
+        yield PromptPiece(place, _text_of(value))
+
+
+def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
+    """The pieces of a part of a message: a text, an image, a call of a tool, what a tool returned."""
+    if not isinstance(part, Mapping):
+        yield PromptPiece(place, _text_of(part))
+        return
+    kind = part.get("type")
+    for field in ("text", "thinking"):
+        if isinstance(part.get(field), str):
+            yield PromptPiece(place._replace(field=f"{place.field}.{field}"), part[field])
+            return
+    if isinstance(kind, str) and ("image" in kind or kind in ("document", "file", "input_audio", "video_url")):
+        yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), _image(_without_markers(part)))
+    elif kind == "tool_result":
+        name = _text_of(part.get("tool_use_id") or "")
+        yield PromptPiece(place._replace(field=f"{place.field}.tool_use_id"), f"<tool_result {name}>")
+        yield from _content(part.get("content") or "", place._replace(field=f"{place.field}.content"))
+    else:
+        yield PromptPiece(place, _text_of(_without_markers(part)))
+
+
+def _image(part: Any) -> str:
+    """What stands for an image or another file: a hash of what the body says of it, as engines hash the file itself."""
+    return f"<|{part['type']} {hashlib.sha256(_text_of(part).encode(errors='replace')).hexdigest()[:16]}|>"
+
+
+def _text_of(value: Any) -> str:
+    """A value as templates write it: text as it is, anything else as JSON with its keys in their order."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,167 @@
+"""Request bodies as prompts: every shape of body, the order of its pieces, and what is not in the prompt at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+
+import pytest
+
+from minikv.measure.bodies import Place, is_body, read_body
+from minikv.measure.log_fields import conversation_of, time_of
+from minikv.untrusted import parse_json
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def places(body):
+    return [str(piece.place) for piece in read_body(body).pieces]
+
+
+def text(**body):
+    return read_body(body).text
+
+
+def test_tools_come_before_the_system_prompt_and_that_before_the_messages():
+    body = {"messages": [user("Hi")], "system": "Be brief.", "tools": [{"name": "f"}], "response_format": {"type": "x"}}
+    assert read_body(body).text == (
+        '{"name": "f"}\n{"type": "x"}\n<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n'
+    )
+
+
+def test_each_piece_knows_its_place():
+    body = {"tools": [{"type": "function", "function": {"name": "f"}}], "system": [{"type": "text", "text": "S"}],
+            "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]}  # fmt: skip
+    assert places(body) == [
+        "tools[0] (f)", "system", "system[0].text", "system",
+        "messages[0] (user), role", "messages[0] (user), content[0].text", "messages[0] (user)",
+    ]  # fmt: skip
+
+
+def test_a_conversation_that_goes_on_extends_its_prompt():
+    first = [user("Hi")]
+    second = [*first, {"role": "assistant", "content": "Hello"}]
+    third = [*second, user("Bye")]
+    assert text(messages=second).startswith(text(messages=first))
+    assert text(messages=third).startswith(text(messages=second))
+
+
+def test_the_beginning_of_an_answer_stays_open():
+    begun = text(messages=[user("Hi"), {"role": "assistant", "content": "Hello, w"}])
+    assert text(messages=[user("Hi"), {"role": "assistant", "content": "Hello, world"}]).startswith(begun)
+
+
+@pytest.mark.parametrize("settings", [{"temperature": 1}, {"max_tokens": 7}, {"stream": True}, {"user": "u"}])
+def test_what_an_api_does_not_put_into_the_prompt_makes_no_piece(settings):
+    body = read_body({"messages": [user("Hi")], **settings})
+    assert body.pieces == read_body({"messages": [user("Hi")]}).pieces
+    assert body.settings == settings
+
+
+def test_a_cache_marker_is_not_in_the_prompt():
+    marked = [{"type": "text", "text": "S", "cache_control": {"type": "ephemeral"}}]
+    assert text(system=marked, messages=[]) == text(system=[{"type": "text", "text": "S"}], messages=[])
+    assert text(tools=[{"name": "f", "cache_control": {}}], messages=[]) == text(tools=[{"name": "f"}], messages=[])
+    assert text(messages=[{**user("Hi"), "cache_control": {}}]) == text(messages=[user("Hi")])
+
+
+def test_the_fields_of_a_message_are_read_in_one_order():
+    call = {"tool_calls": [{"id": "1"}], "content": "Hi", "role": "user"}
+    assert text(messages=[call]) == text(messages=[dict(reversed(call.items()))])
+
+
+def test_the_keys_of_a_tool_keep_their_order():
+    assert text(tools=[{"a": 1, "b": 2}], messages=[]) != text(tools=[{"b": 2, "a": 1}], messages=[])
+
+
+def test_what_sets_a_cache_apart_is_no_part_of_the_prompt():
+    body = read_body({"prompt": "Hi", "model": "m", "cache_salt": "s", "lora_request": {"id": 3}})
+    assert body.text == "Hi"
+    assert body.namespace == {"model": "m", "cache_salt": "s", "lora_request": '{"id": 3}'}
+
+
+def test_an_image_is_a_hash_of_what_the_body_says_of_it():
+    def body(url):
+        return {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]}
+
+    one, other = read_body(body("data:A")), read_body(body("data:B"))
+    assert "data:A" not in one.text
+    assert str(one.pieces[1].place) == "messages[0] (user), content[0].image_url"
+    assert one.text != other.text
+    assert one == read_body(body("data:A"))
+
+
+def test_calls_and_results_of_tools_are_pieces():
+    body = {"messages": [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "42"}]},
+    ]}  # fmt: skip
+    found = {str(piece.place): piece.text for piece in read_body(body).pieces}
+    assert '"input": {"a": 1}' in found["messages[0] (assistant), content[0]"]
+    assert found["messages[1] (user), content[0].content"] == "42"
+
+
+@pytest.mark.parametrize("body", [
+    {"prompt": "Hi"}, {"prompt": ["Hi"]}, {"messages": []}, {"input": "Hi"}, {"input": [user("Hi")]},
+    {"request": {"prompt": "Hi"}}, {"id": 1, "data": {"body": {"messages": [user("Hi")]}}}, {"input": {"messages": []}},
+])  # fmt: skip
+def test_a_body_is_found(body):
+    assert is_body(body)
+    read_body(body)
+
+
+@pytest.mark.parametrize("entry", [{}, {"hash_ids": [1], "input_length": 3}, {"requests": []}, {"messages": 3},
+                                   {"body": {"body": {"body": {"body": {"prompt": "Hi"}}}}}])  # fmt: skip
+def test_what_is_not_a_body_is_none(entry):
+    assert not is_body(entry)
+    with pytest.raises(ValueError, match="there are no messages and no prompt"):
+        read_body(entry)
+
+
+@pytest.mark.parametrize(("body", "why"), [
+    ({"prompt": [1, 2]}, r"prompt is \[1, 2\]: expected text"),
+    ({"prompt": ["a", "b"]}, "prompt is .*: expected text"),
+    ({"messages": ["x" * 1000]}, r"messages\[0\] is 'xxx.*…: expected a message"),
+    ({"messages": [{"role": 3}]}, r"messages\[0\] has the role 3: expected text"),
+    ({"messages": [], "tools": {"a": 1}}, "tools is .*: expected a list"),
+    ({"prompt": "", "input": {"a": 1}}, "input is .*: expected a list of messages"),
+])  # fmt: skip
+def test_a_wrong_body_is_one_short_line(body, why):
+    with pytest.raises(ValueError, match=why) as caught:
+        read_body(body)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", [], [3], [None], {}, {"a": [1]}, [{"type": 3}], [{"text": 3}], True])
+def test_odd_values_in_a_body_never_raise_anything_else(value):
+    for body in ({"messages": [{"role": "user", "content": value}]}, {"messages": [{"tool_calls": value}]},
+                 {"prompt": "x", "tools": [value]}, {"prompt": "x", "system": value}, {"prompt": "x", "model": value},
+                 {"messages": value}, {"prompt": value}, {"prompt": "x", "response_format": value}):  # fmt: skip
+        with contextlib.suppress(ValueError):
+            read_body(parse_json(json.dumps(body), "it"))
+
+
+def test_a_name_in_a_place_is_cut_and_printable():
+    assert len(str(Place("tools", 0, "n" * 1000))) < 60
+    assert str(Place("tools", 0, "a\x1bb")).isprintable()
+
+
+@pytest.mark.parametrize(("entry", "found"), [
+    ({"session": "a"}, "a"), ({"metadata": {"conversation_id": 3}}, "3"), ({"body": {"data": {"session": "t"}}}, "t"),
+    ({"session_id": ""}, None), ({"session_id": True}, None), ({"session": 10**5000}, None), ({"session": [1]}, None),
+])  # fmt: skip
+def test_a_conversation_is_named_by_text_or_a_number(entry, found):
+    assert conversation_of(entry) == found
+
+
+@pytest.mark.parametrize(("entry", "found"), [
+    ({"timestamp": 2}, 2000.0), ({"timestamp": 1.7e12}, 1.7e12), ({"ts": "1970-01-02"}, 86_400_000.0),
+    ({"timestamp_ms": 5}, 5.0), ({"timestamp": -1}, None), ({"timestamp": 10**400}, None), ({"timestamp": True}, None),
+    ({"timestamp": "soon"}, None),
+    ({"timestamp": "0001-01-01"}, None), ({"timestamp": "x", "time": 1}, 1000.0), ({}, None),
+    ({"metadata": {"time": "1970-01-01T01:00:00+01:00"}}, 0.0),
+])  # fmt: skip
+def test_a_time_is_in_milliseconds(entry, found):
+    assert time_of(entry) == found
