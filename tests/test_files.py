@@ -16,7 +16,7 @@ from chapters import ROOT
 from faults import at_line, fails
 
 from minikv import files
-from minikv.files import destination, locked, read_object, replace, set_aside
+from minikv.files import append, destination, locked, read_object, replace, set_aside
 
 posix = pytest.mark.skipif(os.name != "posix", reason="as POSIX has it")
 OLD, NEW = "old\n", "new and longer\n"
@@ -288,6 +288,63 @@ def test_old_temporary_files_of_that_file_are_swept_up_and_no_others(path):
             os.utime(path.with_name(name), (0, 0))
     replace(path, NEW)
     assert sorted(os.listdir(path.parent)) == sorted([*stays, young, "notes.txt"])
+
+
+# -- append -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_appended_stands_behind_the_old_content_as_it_is(path):
+    append(path, "ä\r\n")
+    append(str(path), b"\xff")
+    assert path.read_bytes() == OLD.encode() + "ä\r\n".encode() + b"\xff"
+    assert os.listdir(path.parent) == ["notes.txt"]
+
+
+def test_what_is_appended_is_on_the_disk_before_it_returns(path, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: sizes.append(os.fstat(descriptor).st_size))
+    append(path, NEW)
+    assert sizes == [len(OLD + NEW)]
+
+
+def test_an_interrupt_at_any_line_of_an_append_leaves_all_that_was_there(path):
+    def act():
+        raise KeyboardInterrupt
+
+    with at_line(0, act) as lines:
+        append(path, NEW)
+    found = set()
+    for n in range(1, len(lines) + 1):
+        path.write_text(OLD, "utf-8")
+        with pytest.raises(KeyboardInterrupt), at_line(n, act):
+            append(path, NEW)
+        found.add(content_of(path))
+    assert found <= {OLD, OLD + NEW}
+    assert OLD in found
+
+
+@posix
+def test_an_append_that_the_system_stops_half_way_leaves_the_old_content(path):
+    command = [sys.executable, "-B", "-c", LIMITED.replace("replace", "append"), str(path)]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout == f"[Errno {errno.ENOSPC}] No space left on device: {str(path)!r}\n"
+    assert content_of(path) == OLD
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EIO])
+def test_an_append_that_does_not_reach_the_disk_is_taken_back(code, path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", fails(code))
+    with pytest.raises(OSError, match=r"notes\.txt'$") as caught:
+        append(path, NEW)
+    assert caught.value.errno == code
+    assert content_of(path) == OLD
+
+
+def test_a_file_that_is_gone_is_not_begun_again_by_an_append(path):
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"notes\.txt"):
+        append(path, NEW)
+    assert os.listdir(path.parent) == []
 
 
 # -- locked -----------------------------------------------------------------------------------------------------------

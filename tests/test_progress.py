@@ -51,6 +51,24 @@ def test_on_a_terminal_a_bar_says_the_step_and_the_total_and_is_gone_at_the_end(
     assert text.endswith("\r")
 
 
+def test_steps_that_were_done_before_count_and_the_command_is_named():
+    stream = io.StringIO()
+    with Progress(stream, command="sweep") as tick:
+        tick.expect(9, done=4)
+        tick("a trace")
+    assert stream.getvalue() == "minikv sweep: 4 of 9 steps done, now a trace\n"
+
+
+def test_a_bar_begins_with_the_steps_that_were_done_before():
+    stream = Terminal()
+    with Progress(stream) as tick:
+        tick.expect(9, done=4)
+        tick("a trace")
+        tick("the next")
+    assert "5/9" in stream.getvalue()
+    assert "6/9" not in stream.getvalue()
+
+
 def test_progress_goes_to_standard_error(capsys):
     with Progress() as tick:
         tick("a step")
