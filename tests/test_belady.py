@@ -1,0 +1,94 @@
+"""The clairvoyant's bound: brute force finds no more on tiny traces, and no policy on random ones."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from traffic import random_prompts, trace
+
+from minikv import RadixCache
+from minikv.measure import replay
+from minikv.measure.belady import clairvoyant_hits, clairvoyant_sizes
+from minikv.measure.reuse import ReuseBySize
+from minikv.measure.trace_tree import TraceTree
+from minikv.prefix.eviction import POLICIES
+
+
+def prefixes(blocks):
+    return frozenset(tuple(blocks[:end]) for end in range(1, len(blocks) + 1))
+
+
+def is_tree(held):
+    return all(len(path) == 1 or path[:-1] in held for path in held)
+
+
+def most_hits(prompts, capacity):
+    """Every choice of what to keep after every request: the most blocks that were there when they were asked for."""
+    states = {frozenset(): 0}
+    for blocks in prompts:
+        path = prefixes(blocks)
+        if not 0 < len(path) <= capacity:
+            continue
+        after = {}
+        for held, hits in states.items():
+            others = held - path
+            for count in range(min(len(others), capacity - len(path)) + 1):
+                for kept in itertools.combinations(others, count):
+                    if is_tree(state := path | frozenset(kept)):
+                        after[state] = max(after.get(state, 0), hits + len(held & path))
+        states = after
+    return max(states.values())
+
+
+def clairvoyant(prompts, capacity):
+    return clairvoyant_sizes(TraceTree(trace(*prompts)), [capacity])[0]
+
+
+def test_it_keeps_what_is_used_sooner():
+    """[3] comes back before [1 2]: with room for 3, LRU drops 2 for [4], and so does the clairvoyant; then not 3."""
+    assert clairvoyant([[1, 2], [3], [4], [3], [1, 2]], 3).hits == 1 + 1
+    assert clairvoyant([[1, 2], [3], [4], [3], [1, 2]], 4).hits == 1 + 2
+
+
+def test_of_the_same_next_use_the_deepest_block_goes_first():
+    assert clairvoyant([[1, 2, 3], [9], [1, 2, 3]], 3).hits == 2
+
+
+def test_what_is_never_used_again_goes_before_anything_else():
+    assert clairvoyant([[1, 2], [7, 8], [5], [1, 2]], 4).hits == 2
+
+
+def test_with_room_for_everything_it_finds_the_ceiling_and_evicts_nothing():
+    prompts = random_prompts(3)
+    tree = TraceTree(trace(*prompts))
+    found = clairvoyant_sizes(tree, [tree.num_distinct])
+    assert found == [replay(trace(*prompts), RadixCache())]
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_brute_force_finds_as_many(seed):
+    prompts = [blocks[:3] for blocks in random_prompts(seed, most=6)]
+    for capacity in range(1, 6):
+        assert clairvoyant(prompts, capacity).hits == most_hits(prompts, capacity), (prompts, capacity)
+
+
+@pytest.mark.parametrize("hundred", range(10))
+def test_no_policy_beats_it_on_a_thousand_random_traces(hundred):
+    better = 0
+    for seed in range(100 * hundred, 100 * hundred + 100):
+        requests = trace(*random_prompts(seed))
+        tree = TraceTree(requests)
+        capacity = random.Random(seed).randint(1, tree.num_distinct + 1)
+        best = clairvoyant_hits(ReuseBySize(tree).at(capacity), capacity)
+        for policy, evict_by in itertools.product(POLICIES, ("node", "page")):
+            hits = replay(requests, RadixCache(1, policy, evict_by), capacity).hits
+            assert hits <= best, (seed, capacity, policy, evict_by)
+            better += hits < best
+    assert better
+
+
+def test_it_evicts_as_much_as_it_must():
+    found = clairvoyant([[1, 2], [3], [4], [1, 2], [3]], 3)
+    assert (found.evicted, found.peak_size, found.requests) == (2, 3, 5)

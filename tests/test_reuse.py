@@ -1,0 +1,90 @@
+"""One pass instead of a replay for each size: equal to the replays, and worked by hand."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from traffic import NAMES, cut, random_prompts, trace
+
+from minikv import RadixCache
+from minikv.measure import Replay, replay
+from minikv.measure.reuse import ReuseBySize, replay_sizes, reuse_in
+from minikv.measure.trace_tree import TraceTree
+
+
+def segments(*prompts, largest=None):
+    reuse = reuse_in(TraceTree(trace(*prompts)), largest)
+    return list(zip(*(column.tolist() for column in reuse.columns)))
+
+
+def test_the_segments_of_a_prompt_are_what_is_left_of_earlier_ones():
+    """[1 2 3 4], then [1 2]: 3 and 4 are last used by request 0, behind the 2 blocks of request 1."""
+    assert segments([1, 2, 3, 4], [1, 2], [1, 2, 3, 5]) == [
+        (1, 0, 0, 2, 0),
+        (2, 0, 2, 3, 2),
+        (2, 1, 0, 2, 0),
+    ]
+
+
+def test_a_block_is_a_hit_when_the_cache_reaches_its_place():
+    """[1 2] has the places 3 and 4 when it comes again: 2 blocks were used since."""
+    tree = TraceTree(trace([1, 2], [8, 9], [1, 2]))
+    assert [replay_sizes(tree, [size])[0].hits for size in (1, 2, 3, 4, 9)] == [0, 0, 1, 2, 2]
+
+
+def test_a_request_larger_than_the_cache_uses_nothing():
+    prompts = [1, 2], [1, 2, 3], [1]
+    assert segments(*prompts, largest=2) == [(2, 0, 0, 1, 0)]
+    assert replay_sizes(TraceTree(trace(*prompts)), [2]) == [Replay(3, 6, 1, 0, 2, uncached_requests=1)]
+
+
+def test_an_empty_trace_has_no_reuse():
+    assert replay_sizes(TraceTree(), [1, None]) == [Replay(), Replay()]
+    assert replay_sizes(TraceTree(trace([])), [1]) == [Replay(requests=1)]
+
+
+@pytest.mark.parametrize("seed", range(500))
+def test_at_every_size_it_is_what_a_replay_by_pages_finds(seed):
+    requests = trace(*random_prompts(seed))
+    tree = TraceTree(requests)
+    sizes = [*range(1, tree.num_distinct + 2), None]
+    assert replay_sizes(tree, sizes) == [replay(requests, RadixCache(evict_by="page"), size) for size in sizes]
+
+
+def test_a_larger_cache_holds_what_a_smaller_one_does():
+    tree = TraceTree(trace(*random_prompts(7, most=60)))
+    reuse = reuse_in(tree)
+    found = [reuse.found(size) for size in range(max(tree.lengths), tree.num_distinct + 1)]
+    assert all((less <= more).all() for less, more in itertools.pairwise(found))
+    assert (found[-1] == reuse.found()).all()
+
+
+def test_sizes_that_serve_the_same_requests_share_a_pass():
+    sizes = ReuseBySize(TraceTree(trace([1, 2, 3, 4], [1])))
+    assert sizes.at(4) is sizes.at(900) is sizes.at(None)
+    assert sizes.at(3) is sizes.at(2)
+    assert sizes.at(3) is not sizes.at(4)
+
+
+def test_a_segment_may_be_gone_for_another_reason():
+    reuse = reuse_in(TraceTree(trace([1, 2], [3], [1, 2, 3], [3])))
+    assert reuse.found(kept=np.array([False, True])).tolist() == [0, 0, 0, 1]
+    assert reuse.found(2, kept=np.array([True, True])).tolist() == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(("size", "error"), [(0, ValueError), (1.5, TypeError)])
+def test_a_size_is_a_whole_number_of_blocks(size, error):
+    with pytest.raises(error, match=f"capacity is {size}"):
+        replay_sizes(TraceTree(), [size])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_what_a_replay_of_real_requests_finds(name):
+    requests = cut(name)
+    tree = TraceTree(requests)
+    longest, all_of_it = max(tree.lengths), tree.num_distinct
+    spread = np.geomspace(longest // 8, all_of_it, 9).astype(int).tolist()
+    sizes = [*sorted({*spread, longest - 1, longest}), None]
+    assert replay_sizes(tree, sizes) == [replay(requests, RadixCache(evict_by="page"), size) for size in sizes]
