@@ -90,3 +90,12 @@ def bounded(value: Any, most: int = 60) -> str:
             return f"an integer of {int(value).bit_length()} bits"
         return f"an object of type {type(value).__name__[:most]} that cannot be shown"
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def shown(name: str) -> str:
+    r"""The name of a file as a line of text: spelled out where it holds control characters, cut where it is long.
+
+    >>> print(shown("day.jsonl"), shown("day\0.jsonl"))
+    day.jsonl 'day\x00.jsonl'
+    """
+    return name if name.isprintable() and len(name) <= 300 else bounded(name, 300)

@@ -1,27 +1,18 @@
-"""Reading traces and replaying them: worked by hand, against a naive count, and line by malformed line."""
+"""Replaying traces: worked by hand, and against a naive count."""
 
 from __future__ import annotations
-
-import io
-import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import RadixCache, pack
-from minikv.measure import Replay, TraceError, TraceRequest, read_trace, replay
-from minikv.measure.traces import LONGEST_LINE, trace_lines
+from minikv.measure import Replay, TraceRequest, replay
 from minikv.testing.conformance.naive import NaiveCache
 
 
 def trace(*prompts):
     return [TraceRequest(0, 512 * len(blocks), 1, pack(blocks)) for blocks in prompts]
-
-
-def line(**changes):
-    entry = {"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1], **changes}
-    return json.dumps({key: value for key, value in entry.items() if value != "left out"})
 
 
 def test_without_a_capacity_nothing_is_evicted():
@@ -81,50 +72,3 @@ def test_a_replay_is_what_the_naive_cache_makes_of_it(prompts, capacity, page_si
     cache.check()
     assert cache.protected_size == 0
     assert capacity is None or result.peak_size <= capacity
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("{", "the line is not JSON: Expecting property name"),
-        ("[1, 2]", "the line holds a list: expected an object"),
-        (line(timestamp="left out"), "there is no timestamp"),
-        (line(hash_ids="left out"), "there is no hash_ids"),
-        (line(hash_ids="abc"), "hash_ids is 'abc': expected a list"),
-        (line(hash_ids=[1, -5]), r"hash_ids\[1\] is -5"),
-        (line(hash_ids=[1.5]), r"hash_ids\[0\] is 1.5"),
-        (line(hash_ids=[2**32]), r"hash_ids\[0\] is 4294967296"),
-        (line(hash_ids=[[1]]), r"hash_ids\[0\] is \[1\]"),
-        (line(hash_ids=[True]), r"hash_ids\[0\] is True"),
-        (line(input_length=-1), "input_length is -1"),
-        (line(input_length="9"), "input_length is '9'"),
-        (line(output_length=1.5), "output_length is 1.5"),
-        (line(timestamp=None), "timestamp is None"),
-        (line(timestamp=float("nan")), "the line has the number NaN"),
-        (line().replace(": 0,", ": 1e999,"), "timestamp is inf"),
-        (line(hash_ids="x" * 10**6), "hash_ids is 'x{20,60}…: expected a list"),
-        (line(output_length=2**53 + 1), "output_length is 9007199254740993"),
-        (b"\xff\xfe{", "the line is not UTF-8"),
-        ('{"timestamp": 0, "timestamp": 1}', "the line has the key 'timestamp' twice"),
-        ("[" * 100_000, "nested too deeply"),
-    ],
-)
-def test_a_malformed_line_is_named_with_its_number_and_the_reason(text, reason):
-    lines = [line(), "", text]
-    with pytest.raises(TraceError, match=rf"day.jsonl, line 3: .*{reason}"):
-        list(read_trace(lines, "day.jsonl"))
-
-
-def test_a_line_without_end_is_refused_when_it_is_too_long_and_not_read_to_its_end():
-    file = io.BytesIO(line().encode() + b"\n" + b" " * 5 + b"1" * (2 * LONGEST_LINE))
-    with pytest.raises(TraceError, match=f"day.jsonl, line 2: the line has over {LONGEST_LINE} bytes"):
-        list(read_trace(trace_lines(file), "day.jsonl"))
-    assert file.tell() < len(line()) + LONGEST_LINE + 10
-
-
-def test_lines_are_read_one_by_one_and_blank_ones_passed_over():
-    requests = read_trace(iter([line(timestamp=1.5), "  ", line(hash_ids=[]), "{"]))
-    assert next(requests).timestamp == 1.5
-    assert len(next(requests).blocks) == 0
-    with pytest.raises(TraceError):
-        next(requests)

@@ -12,17 +12,17 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from minikv.cli.console import complain, lacking, positive, say, shown
+from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.importing import importing
-from minikv.cli.replay import open_trace
-from minikv.errors import bounded
+from minikv.errors import bounded, shown
 from minikv.measure.bench import SHARES, bench, designs
 from minikv.measure.device_figures import save, saved
 from minikv.measure.lap import Contender
 from minikv.measure.progress import Progress, Tick
 from minikv.measure.race import ROUNDS
 from minikv.measure.report import report
-from minikv.measure.traces import TraceError, TraceRequest, read_trace
+from minikv.measure.traces import TraceError, TraceRequest, open_traffic
+from minikv.measure.workloads import BLOCK
 from minikv.prefix.indexes import INDEXES
 from minikv.untrusted import refusal
 
@@ -94,9 +94,11 @@ def run_bench(options: argparse.Namespace) -> int:
 
 
 def _trace_of(path: str) -> list[TraceRequest]:
-    """The first 1,000 requests of a trace."""
-    with open_trace(path) as file:
-        return list(itertools.islice(read_trace(file, shown(path)), 1000))
+    """The first 1,000 requests of a trace whose blocks W6 can write out."""
+    with open_traffic(path) as traffic:
+        if (traffic.block_size, traffic.unit) != (BLOCK, "tokens"):
+            raise TraceError(f"{traffic}: W6 needs blocks of {BLOCK} tokens")
+        return list(itertools.islice(traffic.requests, 1000))
 
 
 def _run_copy(options: argparse.Namespace) -> int:

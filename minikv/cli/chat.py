@@ -7,8 +7,9 @@ import sys
 from typing import Any
 
 from minikv.assets import asset
-from minikv.cli.console import complain, lacking, positive, shown, whole, writing
+from minikv.cli.console import complain, lacking, positive, whole, writing
 from minikv.cli.importing import importing
+from minikv.errors import shown
 from minikv.untrusted import refusal
 
 _EXAMPLES = """examples:

@@ -98,12 +98,3 @@ def lacking(what: str, *packages: str) -> str | None:
             name = "PyTorch" if package == "torch" else package
             return f"{what} needs {name}, which is not installed: {remedy(package)}"
     return None
-
-
-def shown(name: str) -> str:
-    r"""The name of a file as a line of text: spelled out where it holds control characters, cut where it is long.
-
-    >>> print(shown("day.jsonl"), shown("day\0.jsonl"))
-    day.jsonl 'day\x00.jsonl'
-    """
-    return name if name.isprintable() and len(name) <= 300 else bounded(name, 300)

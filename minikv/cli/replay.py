@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import errno
 import json
-import os
-import sys
 import time
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-from minikv.cli.console import complain, positive, say, shown
+from minikv.cli.console import complain, positive, say
+from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.measure.replay import Replay, replay
-from minikv.measure.traces import TraceError, read_trace, trace_lines
+from minikv.measure.traces import Traffic
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.radix import EVICT_BY
@@ -22,7 +18,8 @@ from minikv.prefix.radix import EVICT_BY
 _EXAMPLES = """examples:
   minikv replay day.jsonl                             an unlimited cache: what could be saved at most
   minikv replay day.jsonl --capacity 20000            room for 20,000 blocks, whole nodes evicted
-  zcat day.jsonl.gz | minikv replay - --json          from a pipe, as one JSON object"""
+  minikv replay sessions.jsonl.gz --span 24           sessions of agents that begin within 24 hours
+  cat day.jsonl | minikv replay - --json              from a pipe, as one JSON object"""
 
 
 def add_replay(commands: Any) -> None:
@@ -32,10 +29,10 @@ def add_replay(commands: Any) -> None:
     >>> parser.parse_args(["replay", "day.jsonl", "--capacity", "20000"]).capacity
     20000
     """
-    says = "send a Mooncake trace through a prefix cache"
+    says = "send a trace through a prefix cache"
     lines = argparse.RawDescriptionHelpFormatter
     run = commands.add_parser("replay", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
-    run.add_argument("trace", help="a .jsonl file, or - for standard input")
+    add_traffic(run)
     run.add_argument("--capacity", type=positive, metavar="N", help="blocks to hold; without it nothing is evicted")
     run.add_argument("--page-size", type=positive, default=1, metavar="P", help="blocks in a page (default 1)")
     run.add_argument("--index", choices=INDEXES, default="radix", help="the design that serves it (default radix)")
@@ -47,58 +44,21 @@ def add_replay(commands: Any) -> None:
 
 def run_replay(options: argparse.Namespace) -> int:
     """Replay the trace as `options` say and print what was found; returns the exit status."""
-    name = "standard input" if options.trace == "-" else shown(options.trace)
-    start = time.perf_counter()
     try:
         cache = index_named(options.index, options.page_size, options.policy, options.evict_by)
         replay((), cache, options.capacity)  # what is wrong with the options is said before the trace is opened
     except ValueError as error:
         return complain(str(error), 2)
-    try:
-        with open_trace(options.trace) as lines, _progress(options.trace) as bar:
-            result = replay(read_trace(_counted(lines, bar), name), cache, options.capacity)
-    except OSError as error:
-        return complain(f"cannot read {name}: {error.strerror}", 2)
-    except TraceError as error:
-        return complain(str(error), 1)
-    if not result.requests:
-        return complain(f"{name} is empty: a trace has one request a line", 1)
-    _report(result, time.perf_counter() - start, as_json=options.json)
-    return 0
+    start = time.perf_counter()
 
+    def use(traffic: Traffic) -> int:
+        result = replay(traffic.requests, cache, options.capacity)
+        if not result.requests:
+            return complain(f"{traffic.name} is empty: it has no request", 1)
+        _report(result, time.perf_counter() - start, as_json=options.json)
+        return 0
 
-@contextlib.contextmanager
-def open_trace(path: str) -> Iterator[Iterator[bytes]]:
-    """The lines of a trace, as bytes: the file of that name, or standard input for `-`; `OSError` says what is wrong.
-
-    >>> with open_trace("no such file"):
-    ...     pass
-    Traceback (most recent call last):
-    FileNotFoundError: [Errno 2] No such file or directory: 'no such file'
-    """
-    if "\0" in path:
-        raise OSError(errno.EINVAL, "a path holds no NUL character")
-    if path != "-":
-        with open(path, "rb") as file:
-            yield trace_lines(file)
-    elif sys.stdin is None:
-        raise OSError(errno.EBADF, "it is closed")
-    else:
-        yield trace_lines(sys.stdin.buffer)
-
-
-def _progress(path: str) -> Any:
-    """A progress bar over the bytes of the file, on a terminal only; one without an end for standard input."""
-    from tqdm import tqdm
-
-    total = os.path.getsize(path) if os.path.isfile(path) else None
-    return tqdm(total=total, unit="B", unit_scale=True, disable=None, leave=False)
-
-
-def _counted(lines: Iterable[bytes], bar: Any) -> Iterator[bytes]:
-    for line in lines:
-        yield line
-        bar.update(len(line))
+    return with_traffic(options, use)
 
 
 def _report(result: Replay, seconds: float, as_json: bool) -> None:

@@ -7,8 +7,9 @@ import json
 import os
 from typing import Any
 
-from minikv.cli.console import complain, lacking, say, shown, whole
+from minikv.cli.console import complain, lacking, say, whole
 from minikv.cli.importing import importing
+from minikv.errors import shown
 
 _EXAMPLES = """examples:
   minikv verify my_minikv.py                          the caches and managers that a file defines

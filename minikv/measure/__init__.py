@@ -5,9 +5,9 @@ from minikv.measure.break_even import break_even_tokens
 from minikv.measure.lap import Contender
 from minikv.measure.race import race
 from minikv.measure.replay import Replay, replay
-from minikv.measure.traces import TraceError, TraceRequest, read_trace
+from minikv.measure.traces import TraceError, TraceRequest, Traffic, open_traffic, read_trace
 
 __all__ = [
-    "Contender", "Figures", "Replay", "TraceError", "TraceRequest", "bench", "break_even_tokens", "race",
-    "read_trace", "replay",
+    "Contender", "Figures", "Replay", "TraceError", "TraceRequest", "Traffic", "bench", "break_even_tokens",
+    "open_traffic", "race", "read_trace", "replay",
 ]  # fmt: skip

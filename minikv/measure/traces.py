@@ -1,91 +1,137 @@
-"""Traces of real requests, in Mooncake's format: one JSON object a line.
+"""Traffic of real requests: what every command that measures a cache on a trace reads it through.
 
-    {"timestamp": 27000, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2, 13, 14]}
-
-`hash_ids` has one id for each block of the prompt (512 tokens there); two prompts share an id exactly where they
-share everything up to the end of that block. So a block id serves as a token, and a prefix of ids as a prefix.
+`open_traffic` recognises the format from the first line. Whatever the format, a request is a `TraceRequest`: when it
+came, its lengths, and the ids of its prompt's blocks. Formats are in files of their own: `mooncake`, `agents`.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO, NamedTuple
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any
 
-from minikv.errors import bounded
-from minikv.tokens import TOKEN_LIMIT, PackedTokens, integers, pack
+from minikv.errors import bounded, whole_number
+from minikv.measure.agents import SPAN_HOURS, AgentSessions
+from minikv.measure.mooncake import LARGEST_BLOCK, blocks_of, read_trace
+from minikv.measure.trace_file import TraceFile, open_trace
+from minikv.measure.trace_request import TraceError, TraceRequest, located
 from minikv.untrusted import json_object
 
-LONGEST_LINE = 2**24  # bytes: two million blocks, or a prompt of a billion tokens
-_NUMBERS = ("timestamp", "input_length", "output_length")
+__all__ = ["SPAN_HOURS", "TraceError", "TraceRequest", "Traffic", "open_traffic", "read_trace"]
+
+_SAMPLE_LINES, _SAMPLE_BYTES = 100, 2**20
 
 
-_LARGEST = 2**53  # up to which a float holds every integer
+def _unknown() -> float | None:
+    return None
 
 
-class TraceError(ValueError):
-    """A line of a trace that is not a request; the message says where and why."""
+@dataclass(frozen=True)
+class Traffic:
+    """An open trace: what it is, and its requests, which can be iterated once.
 
-
-class TraceRequest(NamedTuple):
-    """One request of a trace: when it came (ms), its lengths in tokens, and its prompt's blocks, packed."""
-
-    timestamp: float
-    input_length: int
-    output_length: int
-    blocks: PackedTokens
-
-
-def trace_lines(file: BinaryIO) -> Iterator[bytes]:
-    """The lines of an open file, none of which takes more memory than a request could: a longer one comes in pieces.
-
-    >>> import io
-    >>> list(trace_lines(io.BytesIO(b"one\\ntwo")))
-    [b'one\\n', b'two']
+    `block_size` is what a block holds, in `unit`s: tokens, or bytes where there was no tokenizer. The requests come in
+    the order of the trace, which is that of time in every published one. `timed` is false where the trace says
+    nothing of time. `fraction()` is the part of the requests that has been read, from 0 to 1; `None`: not known.
     """
-    return iter(functools.partial(file.readline, LONGEST_LINE + 1), b"")
+
+    name: str
+    format: str
+    block_size: int
+    unit: str
+    requests: Iterator[TraceRequest]
+    note: str = ""
+    timed: bool = True
+    fraction: Callable[[], float | None] = _unknown
+
+    def __str__(self) -> str:
+        """What is said of the format: a line for people.
+
+        >>> str(Traffic("day.jsonl", "mooncake", 512, "tokens", iter(())))
+        'day.jsonl: format mooncake, blocks of 512 tokens'
+        """
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.name}: format {self.format}, blocks of {self.block_size} {self.unit}{note}"
 
 
-def read_trace(lines: Iterable[bytes | str], name: str = "trace") -> Iterator[TraceRequest]:
-    """Read a trace line by line, holding one line at a time; blank lines are skipped.
+@contextlib.contextmanager
+def open_traffic(
+    path: str | PathLike[str], span_hours: float = SPAN_HOURS, block_size: int | None = None
+) -> Iterator[Traffic]:
+    """Open a trace: a file, packed with gzip or not, or `-` for standard input.
 
-    Raises `TraceError` with `name`, the line's number and the reason at the first line that is not a request.
+    Sessions of agents, which have no start times, begin evenly over `span_hours`. `block_size` is for traces that do
+    not say it. Raises `OSError` where the trace cannot be opened, and `TraceError`, here or while the requests are
+    read, for what is not a request; a trace without a request is one, too.
 
-    >>> line = '{"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}'
-    >>> next(read_trace([line])).blocks
-    PackedTokens([0, 1])
-    >>> list(read_trace([line, "{}"], name="t.jsonl"))
-    Traceback (most recent call last):
-    minikv.measure.traces.TraceError: t.jsonl, line 2: there is no timestamp
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "day.jsonl")
+    >>> with open(path, "w") as file:
+    ...     _ = file.write('{"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}')
+    >>> with open_traffic(path) as traffic:
+    ...     traffic.format, traffic.block_size, traffic.unit, next(traffic.requests).blocks.tolist()
+    ('mooncake', 512, 'tokens', [0, 1])
     """
-    if isinstance(lines, (str, bytes)) or not isinstance(lines, Iterable):
-        raise TypeError(f"lines are {bounded(lines)}: expected the lines of a trace")
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
+    if block_size is not None:
+        block_size = whole_number("block_size", block_size, 1, f"a block has from 1 to {LARGEST_BLOCK} tokens")
+        if block_size > LARGEST_BLOCK:
+            raise ValueError(f"block_size is {block_size}: a block has from 1 to {LARGEST_BLOCK} tokens")
+    if not 0 <= span_hours <= 1e6:
+        raise ValueError(f"span_hours is {span_hours}: expected a number from 0 to 1,000,000")
+    with open_trace(fspath(path)) as file:
+        yield _traffic(file, span_hours, block_size)
+
+
+def _traffic(file: TraceFile, span_hours: float, block_size: int | None) -> Traffic:
+    lines = iter(file)
+    start, sample = _first_lines(lines)
+    entries = located(file.name, sample, lambda line: json_object(line, "the line"), start)
+    first = next(entries, None)
+    if first is None:
+        raise TraceError(f"{file.name} is empty: a trace has one request a line")
+    every = itertools.chain(sample, lines)
+    if "requests" in first and "hash_ids" not in first:
+        return _of_agents(AgentSessions(every, file.name, span_hours, start), file.name)
+    if {"hash_ids", "timestamp"} & first.keys():
+        return _of_mooncake(first, sample, every, file, start, block_size)
+    keys = ", ".join(first) or "none"
+    expected = "expected hash_ids (Mooncake) or requests (sessions of agents)"
+    raise TraceError(f"{file.name}, line {start}: no format is known that has the keys {bounded(keys)}: {expected}")
+
+
+def _first_lines(lines: Iterator[bytes]) -> tuple[int, list[bytes]]:
+    """The number of the first line that is not blank, and a sample from it on, as far as the lines are short."""
+    start, sample, total = 1, list[bytes](), 0
+    for line in lines:
+        if not sample and not line.strip():
+            start += 1
             continue
-        try:
-            yield _parse(line)
-        except (TypeError, ValueError) as error:
-            raise TraceError(f"{name}, line {number}: {error}") from None
+        sample.append(line)
+        total += len(line)
+        if len(sample) == _SAMPLE_LINES or total > _SAMPLE_BYTES:
+            break
+    return start, sample
 
 
-def _parse(line: bytes | str) -> TraceRequest:
-    if len(line) > LONGEST_LINE:
-        raise ValueError(f"the line has over {LONGEST_LINE} bytes: expected a request of fewer")
-    entry = json_object(line, "the line")
-    for key in (*_NUMBERS, "hash_ids"):
-        if key not in entry:
-            raise ValueError(f"there is no {key}")
-    for key in _NUMBERS:
-        value = entry[key]
-        whole = isinstance(value, int) or (key == "timestamp" and isinstance(value, float))
-        if not whole or isinstance(value, bool) or not 0 <= value <= _LARGEST:
-            raise ValueError(f"{key} is {bounded(value)}: expected a number from 0 to 2**53")
-    ids = entry["hash_ids"]
-    if not isinstance(ids, list):
-        raise ValueError(f"hash_ids is {bounded(ids)}: expected a list of block ids")
-    if bool in map(type, ids):  # JSON's true and false are no ids, though Python would take them for 1 and 0
-        at = list(map(type, ids)).index(bool)
-        raise ValueError(f"hash_ids[{at}] is {ids[at]}: a block id is an integer in [0, 2**32)")
-    integers(ids, "hash_ids", "a block id is an integer in [0, 2**32)", TOKEN_LIMIT)
-    return TraceRequest(entry["timestamp"], entry["input_length"], entry["output_length"], pack(ids))
+def _of_mooncake(
+    first: dict[str, Any], sample: list[bytes], lines: Iterable[bytes], file: TraceFile, start: int, given: int | None
+) -> Traffic:
+    read = list[TraceRequest]()
+    with contextlib.suppress(TraceError):  # which is raised again where the requests are read
+        read.extend(read_trace(sample))
+    try:
+        size, unit, note = blocks_of(first, read)
+    except ValueError as error:
+        raise TraceError(f"{file.name}, line {start}: {error}") from None
+    if given is not None:
+        size, note = given, "as --block-size says"
+    return Traffic(file.name, "mooncake", size, unit, read_trace(lines, file.name, start), note, fraction=file.fraction)
+
+
+def _of_agents(sessions: AgentSessions, name: str) -> Traffic:
+    size, hours = sessions.block_size, sessions.span_hours
+    note = f"{sessions.num_sessions:,} sessions, {len(sessions):,} requests; the sessions begin evenly over {hours:g} h"
+    return Traffic(name, "agents", size, "tokens", iter(sessions), note, fraction=sessions.fraction)

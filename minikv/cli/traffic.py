@@ -1,0 +1,80 @@
+"""What the commands that read a trace share: its options, what is said of it, a bar, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from minikv.cli.console import complain, one_line, positive
+from minikv.errors import shown
+from minikv.measure.traces import SPAN_HOURS, TraceError, TraceRequest, Traffic, open_traffic
+
+
+def hours(text: str) -> float:
+    """`text` as a number of hours from 0 to 1,000,000; the error that argparse expects says what is wrong.
+
+    >>> hours("1.5")
+    1.5
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1e6:
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a number of hours from 0 to 1,000,000")
+    return number
+
+
+def add_traffic(command: argparse.ArgumentParser) -> None:
+    """Add the trace to the arguments of a command, and the options that say how it is read.
+
+    >>> parser = argparse.ArgumentParser(); add_traffic(parser)
+    >>> parser.parse_args(["day.jsonl.gz", "--span", "24"]).span
+    24.0
+    """
+    command.add_argument("trace", help="a trace, compressed with gzip or not, or - for standard input")
+    command.add_argument("--span", type=hours, default=SPAN_HOURS, metavar="HOURS",
+                         help="sessions without start times begin evenly over these hours (default 8)")  # fmt: skip
+    command.add_argument("--block-size", type=positive, metavar="B",
+                         help="tokens in a block, where the trace does not say so")  # fmt: skip
+
+
+def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int]) -> int:
+    """Open the trace that `options` name, say on standard error what it is, and `use` it; returns the exit status.
+
+    A trace that cannot be opened or read is one line on standard error. On a terminal a bar shows what has been read.
+    """
+    with ExitStack() as stack:
+        try:
+            traffic = stack.enter_context(open_traffic(options.trace, options.span, options.block_size))
+        except OSError as error:
+            name = "standard input" if options.trace == "-" else shown(options.trace)
+            return complain(f"cannot read {name}: {error.strerror}", 2)
+        except TraceError as error:
+            return complain(str(error), 1)
+        except ValueError as error:
+            return complain(str(error), 2)
+        if sys.stderr is not None:
+            print(one_line(str(traffic)), file=sys.stderr)
+        try:
+            return use(replace(traffic, requests=_counted(traffic)))
+        except TraceError as error:
+            return complain(str(error), 1)
+
+
+def _counted(traffic: Traffic) -> Iterator[TraceRequest]:
+    """The requests of `traffic`, behind a bar on a terminal: of the trace, or without an end where that is unknown."""
+    from tqdm import tqdm
+
+    known = traffic.fraction() is not None
+    form = "{percentage:3.0f}%|{bar}| {elapsed}<{remaining}" if known else None
+    bar: Any = tqdm(total=1.0 if known else None, unit=" requests", bar_format=form, disable=None, leave=False)
+    with bar:
+        for number, request in enumerate(traffic.requests):
+            yield request
+            if not bar.disable and number % 64 == 0:
+                bar.update((traffic.fraction() or 0.0) - bar.n if known else 64)

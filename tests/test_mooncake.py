@@ -1,0 +1,132 @@
+"""Traces in Mooncake's format: what is read, how the size of a block is told, and line by malformed line."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv import pack
+from minikv.measure import TraceError, TraceRequest, read_trace
+from minikv.measure.mooncake import blocks_of
+from minikv.measure.trace_file import trace_lines
+from minikv.measure.trace_request import LONGEST_LINE
+
+
+def line(**changes):
+    entry = {"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1], **changes}
+    return json.dumps({key: value for key, value in entry.items() if value != "left out"})
+
+
+whole = st.integers(0, 2**53)
+ids = st.lists(st.integers(0, 2**32 - 1), max_size=5).map(pack)
+requests = st.builds(TraceRequest, whole | st.floats(0, 2**53), whole, whole, ids, st.none())
+
+
+@given(st.lists(requests))
+def test_what_is_written_is_read_again(requests):
+    lines = [
+        line(timestamp=time, input_length=length, output_length=output, hash_ids=blocks.tolist())
+        for time, length, output, blocks, _ in requests
+    ]
+    assert list(read_trace(lines)) == requests
+
+
+def test_sessions_are_numbered_in_the_order_in_which_they_appear():
+    lines = [line(session="b"), line(session=7), line(), line(session="b")]
+    assert [request.conversation for request in read_trace(lines)] == [0, 1, None, 0]
+
+
+@pytest.mark.parametrize("partial", [True, False], ids=["with a partial block", "whole blocks only"])
+@given(
+    st.sampled_from([16, 32, 64, 128, 256, 512, 1024]), st.lists(st.integers(5000, 90_000), min_size=20, max_size=30)
+)
+def test_the_size_of_a_block_is_told_by_the_number_of_ids(partial, size, lengths):
+    sample = [TraceRequest(0, n, 1, pack([0] * (-(-n // size) if partial else n // size))) for n in lengths]
+    assert blocks_of({}, sample) == (size, "tokens", "as the number of ids says")
+
+
+def test_where_several_sizes_fit_it_is_512_and_where_none_does_it_says_so():
+    assert blocks_of({}, [TraceRequest(0, 200, 1, pack([0]))])[0] == 512
+    assert blocks_of({}, [TraceRequest(0, 100, 1, pack([0] * 999))]) == (
+        512,
+        "tokens",
+        "as Mooncake has them; no size fits the ids",
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "reason"),
+    [
+        ({"block_size": 0}, "block_size is 0: a block has at least 1 token"),
+        ({"block_size": "16"}, "block_size is '16' \\(str\\)"),
+        ({"block_size": 2**21}, "block_size is 2097152: expected at most 1048576"),
+        ({"unit": "words"}, "unit is 'words': expected one of tokens, bytes"),
+        ({"unit": []}, r"unit is \[\]: expected one of tokens, bytes"),
+    ],
+)
+def test_a_size_or_a_unit_that_a_block_cannot_have_is_refused(first, reason):
+    with pytest.raises(ValueError, match=reason):
+        blocks_of(first, [])
+
+
+def test_the_size_of_a_block_is_one_for_the_whole_trace():
+    lines = [line(block_size=64, unit="bytes"), line(block_size=16, unit="bytes")]
+    with pytest.raises(TraceError, match="t, line 2: block_size is 16: the first line says 64"):
+        list(read_trace(lines, "t"))
+    with pytest.raises(TraceError, match="t, line 2: unit is None: the first line says 'bytes'"):
+        list(read_trace([lines[0], line(block_size=64)], "t"))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "the line is not JSON: Expecting property name"),
+        ("[1, 2]", "the line holds a list: expected an object"),
+        (line(timestamp="left out"), "there is no timestamp"),
+        (line(hash_ids="left out"), "there is no hash_ids"),
+        (line(hash_ids="abc"), "hash_ids is 'abc': expected a list"),
+        (line(hash_ids=[1, -5]), r"hash_ids\[1\] is -5"),
+        (line(hash_ids=[1.5]), r"hash_ids\[0\] is 1.5"),
+        (line(hash_ids=[2**32]), r"hash_ids\[0\] is 4294967296"),
+        (line(hash_ids=[[1]]), r"hash_ids\[0\] is \[1\]"),
+        (line(hash_ids=[True]), r"hash_ids\[0\] is True"),
+        (line(input_length=-1), "input_length is -1"),
+        (line(input_length="9"), "input_length is '9'"),
+        (line(output_length=1.5), "output_length is 1.5"),
+        (line(timestamp=None), "timestamp is None"),
+        (line(session=[1]), r"the name of the conversation is \[1\]"),
+        (line(session="x" * 201), "the name of the conversation is 'x{20,60}…: expected a string of at most 200"),
+        (line(session=True), "the name of the conversation is True"),
+        (line(session=2**60), "the name of the conversation is 1152921504606846976"),
+        (line(timestamp=float("nan")), "the line has the number NaN"),
+        (line().replace(": 0,", ": 1e999,"), "timestamp is inf"),
+        (line(hash_ids="x" * 10**6), "hash_ids is 'x{20,60}…: expected a list"),
+        (line(output_length=2**53 + 1), "output_length is 9007199254740993"),
+        (b"\xff\xfe{", "the line is not UTF-8"),
+        ('{"timestamp": 0, "timestamp": 1}', "the line has the key 'timestamp' twice"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_malformed_line_is_named_with_its_number_and_the_reason(text, reason):
+    lines = [line(), "", text]
+    with pytest.raises(TraceError, match=rf"day.jsonl, line 3: .*{reason}"):
+        list(read_trace(lines, "day.jsonl"))
+
+
+def test_a_line_without_end_is_refused_when_it_is_too_long_and_not_read_to_its_end():
+    file = io.BytesIO(line().encode() + b"\n" + b" " * 5 + b"1" * (2 * LONGEST_LINE))
+    with pytest.raises(TraceError, match=f"day.jsonl, line 2: the line has over {LONGEST_LINE} bytes"):
+        list(read_trace(trace_lines(file), "day.jsonl"))
+    assert file.tell() < len(line()) + LONGEST_LINE + 10
+
+
+def test_lines_are_read_one_by_one_and_blank_ones_passed_over():
+    requests = read_trace(iter([line(timestamp=1.5), "  ", line(hash_ids=[]), "{"]))
+    assert next(requests).timestamp == 1.5
+    assert len(next(requests).blocks) == 0
+    with pytest.raises(TraceError):
+        next(requests)
