@@ -218,6 +218,7 @@ def accepts_what_is_wrong(patch):
         return came + sampled[len(came) : len(came) + 1]
 
     patch.setattr(drafts, "_right", generous)
+    patch.setattr("minikv.serving.engine.rows_that_count", lambda request, rows: rows)
 
 
 def publishes_what_is_wrong(patch):
@@ -283,6 +284,39 @@ def test_nothing_is_drafted_where_tokens_are_drawn():
     warm, plain = (Engine(CanaryModel(9), CacheManager(64), drafts=drafter) for drafter in (says, None))
     assert warm.generate([[1, 2]], params) == plain.generate([[1, 2]], params)
     assert not says.asked
+
+
+class LosesItsMind(CountsUp):
+    """Behind some tokens its logits are not numbers."""
+
+    def __init__(self, lost, **options):
+        super().__init__(7, vocab_size=9, **options)
+        self.lost = lost
+
+    def forward(self, chunks, store):
+        logits = super().forward(chunks, store)
+        looked_at = [token for chunk in chunks for token in list(chunk.tokens)[-chunk.num_logits :]]
+        logits[[at for at, token in enumerate(looked_at) if token in self.lost]] = np.nan
+        return logits
+
+
+@pytest.mark.parametrize("draft", [(8, 8), (3, 8), (3, 4, 5)])
+def test_what_comes_behind_a_wrong_guess_or_the_end_may_be_anything(draft):
+    """The answer ends with 5, and 8 is always wrong: what the model says behind either is looked at by nobody."""
+    for drafter in (None, Says(*draft)):
+        engine = Engine(LosesItsMind({5, 8}, eos=[5]), CacheManager(64), drafts=drafter)
+        assert engine.generate([[6, 0]], 9)[0].tokens == [1, 2, 3, 4, 5]
+        assert_nothing_leaked(engine.manager)
+
+
+def test_where_a_right_guess_leads_to_nothing_the_request_is_named():
+    engine = Engine(LosesItsMind({4}), CacheManager(64), drafts=Says(3, 4))
+    request = engine.submit([0, 1], 9)
+    engine.step()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"^request 1: the largest logit is nan"):
+            engine.step()
+    assert request.output == [2]
 
 
 def test_nothing_is_drafted_behind_the_end():
@@ -417,9 +451,9 @@ def test_a_manager_that_cannot_truncate_serves_without_drafts_alone():
 
 
 @pytest.mark.parametrize(
-    ("num_tokens", "sampled"), [(1, None), (3, 7), (3, [7, 7]), (3, [7, 7, 7, 7]), (2, [7, 7]), (4, [7, 7, 7])]
+    ("num_tokens", "sampled"), [(1, None), (3, None), (3, [7, 7, 7, 7]), (2, [7, 7]), (4, [7, 7, 7])]
 )
-def test_the_scheduler_takes_a_token_for_each_that_was_drafted(num_tokens, sampled):
+def test_the_scheduler_takes_at_most_a_token_for_each_that_was_drafted(num_tokens, sampled):
     manager = CacheManager(64)
     plan = Scheduler(manager)
     request = Request([1, 2], 9)

@@ -14,11 +14,12 @@ alone, and Saxena's prompt lookup decoding, which vLLM calls n-gram speculation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.manager import Manager, TruncatingManager
 from minikv.serving.request import Request
+from minikv.serving.sampling import require_choice
 from minikv.serving.scheduled import ScheduledChunk, num_drafted
 from minikv.tokens import TOKEN_BYTES, TokensLike, integers, pack
 
@@ -141,6 +142,21 @@ def settle(manager: Manager, chunk: ScheduledChunk, sampled: list[int], step: in
     request.computed_tokens += chunk.num_tokens
     for token in came:
         request.take(token, step)
+
+
+def rows_that_count(request: Request, rows: list[Any]) -> list[Any]:
+    """Of the logits behind the tokens of a chunk, those up to the first where its draft is wrong, or the answer ends.
+
+    `ValueError` names the request if there is nothing to choose from in one of them; what is behind a wrong guess may
+    be anything.
+    """
+    drafted = num_drafted(request)
+    draft = request.sequence.tokens[-drafted:] if drafted and request.sequence is not None else ()
+    for i, row in enumerate(rows):
+        found = require_choice(row, f"request {request.number}: ")
+        if i < drafted and ((likeliest := int(found.argmax())) != draft[i] or likeliest in request.eos):
+            return rows[: i + 1]
+    return rows
 
 
 def _right(request: Request, draft: Sequence[int], sampled: list[int]) -> list[int]:

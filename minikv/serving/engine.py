@@ -28,10 +28,10 @@ from minikv.errors import bounded
 from minikv.interrupts import uninterrupted
 from minikv.manager import Manager, TruncatingManager
 from minikv.serving.contract import Chunk, Model
-from minikv.serving.drafts import Drafter, require_drafter, with_drafts
+from minikv.serving.drafts import Drafter, require_drafter, rows_that_count, with_drafts
 from minikv.serving.generation import Event, Generation, generation
 from minikv.serving.request import Request
-from minikv.serving.sampling import Params, as_array, require_choice
+from minikv.serving.sampling import Params, as_array
 from minikv.serving.scheduled import Sampled, ScheduledChunk
 from minikv.serving.scheduler import Scheduler
 from minikv.tokens import TokensLike, integers, pack
@@ -211,14 +211,12 @@ def _as_chunk(chunk: ScheduledChunk) -> Chunk:
 def _sample(chunks: list[ScheduledChunk], counts: list[int], logits: npt.NDArray[Any]) -> list[Sampled]:
     """What comes behind each chunk that reaches its end, by so many of the rows of `logits` as `counts` says.
 
-    None is drawn unless all can be chosen.
+    None is drawn unless all that count can be chosen.
     """
     if len(logits) != sum(counts):
         drafted = f" with {sum(counts) - len(chunks)} drafted tokens" if sum(counts) > len(chunks) else ""
         raise ValueError(f"the model gave {len(logits)} rows of logits for {len(chunks)} chunks{drafted}")
     ends = itertools.accumulate(counts)
     rows = [[*logits[end - count : end]] if chunk.samples else [] for chunk, count, end in zip(chunks, counts, ends)]
-    for chunk, own in zip(chunks, rows):
-        for row in own:
-            require_choice(row, f"request {chunk.request.number}: ")
-    return [[chunk.request.sampler(row) for row in own] for chunk, own in zip(chunks, rows)]
+    counting = [rows_that_count(chunk.request, own) for chunk, own in zip(chunks, rows)]
+    return [[chunk.request.sampler(row) for row in own] for chunk, own in zip(chunks, counting)]

@@ -54,7 +54,7 @@ def paired(
     """Each chunk whose request still has its sequence, with what was sampled behind it.
 
     `ValueError` unless each is the chunk of another of the `running` requests, has tokens that are left to compute,
-    has a token exactly where it reaches their end, and where it has a draft, one for each of its tokens.
+    has a token exactly where it reaches their end, and where it has a draft, at most one behind each of its tokens.
 
     >>> paired([], [7], running=[])
     Traceback (most recent call last):
@@ -91,8 +91,8 @@ def _require_entry(name: str, chunk: ScheduledChunk, sampled: list[int]) -> None
     count = whole_number(f"num_tokens of {name}", chunk.num_tokens, 1, "a chunk has at least 1 token")
     if count > left:
         raise ValueError(f"num_tokens of {name} is {bounded(count)}: {left} are left to compute")
-    if drafted and (count, len(sampled)) != (left, 1 + drafted):
-        rule = f"expected {left}, and {1 + drafted} sampled: it has a draft of {drafted}"
+    if drafted and (count != left or not 1 <= len(sampled) <= 1 + drafted):
+        rule = f"expected {left}, and 1 to {1 + drafted} sampled: it has a draft of {drafted}"
         raise ValueError(f"num_tokens of {name} is {bounded(count)}, and {len(sampled)} are sampled: {rule}")
     if not drafted and (count == left) != (len(sampled) == 1):
         where = "at the end of its tokens" if count == left else "in the middle of them"
