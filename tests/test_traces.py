@@ -7,9 +7,12 @@ import json
 
 import pytest
 
+from minikv import asset
 from minikv.measure import TraceError, open_traffic
 
 MOONCAKE = {"timestamp": 3, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}
+BAILIAN = {"chat_id": 7, "parent_chat_id": -1, **MOONCAKE}
+BODY = {"prompt": "ab" * 100}
 AGENTS = {"block_size": 64, "requests": [[0, 130, 9, 0, [[1, 2]]], [5, 200, 9, 1, [[7, 2]]]]}
 
 
@@ -34,6 +37,9 @@ def written(tmp_path):
             "format mooncake, blocks of 64 bytes (as the trace says)",
             [0, 1],
         ),
+        (BAILIAN, "format bailian, blocks of 16 tokens (as Bailian has them)", [0, 1]),
+        (BODY, "format log, blocks of 64 bytes (bytes of UTF-8: no tokenizer was given)", [0, 1, 2]),
+        ({"request": BODY}, "format log, blocks of 64 bytes (bytes of UTF-8: no tokenizer was given)", [0, 1, 2]),
         (
             AGENTS,
             "format agents, blocks of 64 tokens (1 sessions, 2 requests; the sessions begin evenly over 8 h)",
@@ -55,6 +61,33 @@ def test_the_size_of_a_block_and_the_span_can_be_given(written):
         assert (traffic.block_size, traffic.note) == (32, "as --block-size says")
     with open_traffic(written(AGENTS, AGENTS), span_hours=2) as traffic:
         assert [request.timestamp for request in traffic.requests] == [0, 5000, 3_600_000, 3_605_000]
+
+
+@pytest.mark.parametrize("entry", [MOONCAKE, BAILIAN, BODY])
+def test_another_block_size_is_taken_and_said(entry, written):
+    with open_traffic(written(entry), block_size=32) as traffic:
+        assert traffic.block_size == 32
+        assert "blocks of 32" in str(traffic)
+
+
+def test_a_tokenizer_cuts_a_log_into_tokens_and_is_refused_for_what_has_blocks_already(written, tmp_path):
+    with open_traffic(written(BODY), tokenizer=asset("model")) as traffic:
+        assert str(traffic).endswith(": format log, blocks of 16 tokens")
+        (request,) = traffic.requests
+        assert (request.input_length, len(request.blocks)) == (200, 12)
+    for entry in (MOONCAKE, BAILIAN, AGENTS):
+        reason = "day.jsonl has block ids already: a tokenizer is for a log of requests"
+        with pytest.raises(ValueError, match=reason), open_traffic(written(entry), tokenizer=asset("model")):
+            pass
+    reason = "has no tokenizer that can be read: .*No such file"
+    with pytest.raises(ValueError, match=reason), open_traffic(written(BODY), tokenizer=tmp_path / "none"):
+        pass
+
+
+def test_a_log_whose_first_line_has_no_time_is_not_timed(written):
+    for entry, timed in ((BODY, False), ({**BODY, "time": 3}, True), (MOONCAKE, True)):
+        with open_traffic(written(entry)) as traffic:
+            assert traffic.timed is timed
 
 
 def test_all_lines_are_read_though_only_some_are_looked_at_first(written):
@@ -80,7 +113,7 @@ def test_an_error_names_its_line_wherever_it_stands(written):
         ("[]", "line 1: the line holds a list"),
         ("{", "line 1: the line is not JSON"),
         ('{"hash_ids": [], "block_size": -1}', "line 1: block_size is -1"),
-        ('{"requests": 5}', "line 1: block_size is None"),
+        ('{"requests": 5, "block_size": 0}', "line 1: block_size is 0"),
         ("", "day.jsonl is empty"),
     ],
 )

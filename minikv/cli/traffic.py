@@ -36,11 +36,13 @@ def add_traffic(command: argparse.ArgumentParser) -> None:
     >>> parser.parse_args(["day.jsonl.gz", "--span", "24"]).span
     24.0
     """
-    command.add_argument("trace", help="a trace, compressed with gzip or not, or - for standard input")
+    command.add_argument("trace", help="a trace or a log of requests, packed with gzip or not; - for standard input")
     command.add_argument("--span", type=hours, default=SPAN_HOURS, metavar="HOURS",
                          help="sessions without start times begin evenly over these hours (default 8)")  # fmt: skip
     command.add_argument("--block-size", type=positive, metavar="B",
                          help="tokens in a block, where the trace does not say so")  # fmt: skip
+    command.add_argument("--tokenizer", metavar="FOLDER",
+                         help="cut a log of requests into the tokens of this checkpoint, not into bytes")  # fmt: skip
 
 
 def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int]) -> int:
@@ -50,13 +52,14 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int]) -> 
     """
     with ExitStack() as stack:
         try:
-            traffic = stack.enter_context(open_traffic(options.trace, options.span, options.block_size))
+            opened = open_traffic(options.trace, options.span, options.block_size, options.tokenizer)
+            traffic = stack.enter_context(opened)
         except OSError as error:
             name = "standard input" if options.trace == "-" else shown(options.trace)
             return complain(f"cannot read {name}: {error.strerror}", 2)
         except TraceError as error:
             return complain(str(error), 1)
-        except ValueError as error:
+        except (ValueError, ModuleNotFoundError) as error:
             return complain(str(error), 2)
         if sys.stderr is not None:
             print(one_line(str(traffic)), file=sys.stderr)

@@ -22,7 +22,7 @@ from minikv.measure.trace_request import LARGEST, MOST_BLOCKS, TraceError, Trace
 from minikv.tokens import TOKEN_BYTES, TOKEN_LIMIT, PackedTokens
 from minikv.untrusted import float_field, int_field, json_object
 
-SPAN_HOURS = 8.0
+SPAN_HOURS, MOST_HOURS = 8.0, 1e6
 MOST_REQUESTS = 10**7  # of all sessions, which are held at once
 _HOUR = 3_600_000.0  # ms
 
@@ -45,7 +45,7 @@ class AgentSessions:
     def __init__(
         self, lines: Iterable[bytes | str], name: str = "trace", span_hours: float = SPAN_HOURS, start: int = 1
     ):
-        self.span_hours = float_field("span_hours", span_hours, least=0, most=1e6)
+        self.span_hours = float_field("span_hours", span_hours, least=0, most=MOST_HOURS)
         self.block_size = self.num_sessions = self._read = 0
         self._bases = [0]  # of each session: what is added to its ids; and of the next one
         self._times, self._runs = array("d"), array("I")  # first, count, first, count, ...

@@ -1,0 +1,62 @@
+"""What a prompt is counted in: tokens of a folder's tokenizer, or bytes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv import asset, pack
+from minikv.measure import units as units_module
+from minikv.measure.units import Units
+from minikv.serving.tokenizer import load_tokenizer
+
+texts = st.lists(st.text(st.characters(), max_size=20), max_size=5)
+
+
+@given(texts)
+def test_without_a_tokenizer_a_unit_is_a_byte(texts):
+    assert Units().packed(texts) == "".join(texts).encode(errors="replace")
+
+
+@given(texts)
+def test_with_one_each_piece_is_cut_by_itself(texts):
+    tokenizer, units = load_tokenizer(asset("model")), Units(asset("model"))
+    expected = [token for text in texts for token in tokenizer.encode(text)]
+    assert units.packed(texts) == pack(expected).data
+    assert (units.unit, units.width, units.block_size) == ("tokens", 4, 16)
+
+
+def test_equal_beginnings_have_equal_units_wherever_a_long_piece_is_cut(monkeypatch):
+    monkeypatch.setattr(units_module, "_LONGEST", 3)
+    units = Units(asset("model"))
+    assert units.packed(["abcdefgh"]) == units.packed(["abcdefg", "h"]) == pack(list(b"abcdefgh")).data
+
+
+@pytest.fixture
+def folder(tmp_path):
+    pytest.importorskip("tokenizers")
+    from test_tokenizer import file_tokenizer
+
+    file_tokenizer(tmp_path)
+    return tmp_path
+
+
+def test_a_tokenizer_of_a_file_is_used_and_what_utf_8_cannot_write_is_a_question_mark(folder):
+    assert Units(folder).packed(["the \ud800"]) == pack(load_tokenizer(folder).encode("the ?")).data
+
+
+def test_a_piece_of_any_length_is_cut_though_the_tokenizer_takes_no_longer_one_at_once(folder):
+    long = "the" * 100_000
+    with pytest.raises(ValueError, match="the text has 300000 characters"):
+        load_tokenizer(folder).encode(long)
+    found = Units(folder).packed([long])
+    assert len(found) // 4 == pytest.approx(100_000, abs=9)
+
+
+@pytest.mark.parametrize("content", [None, "{", "{}"])
+def test_a_folder_without_a_tokenizer_is_refused(content, tmp_path):
+    if content is not None:
+        (tmp_path / "config.json").write_text(content, "utf-8")
+    with pytest.raises((ValueError, OSError), match=r"config.json|tokenizer"):
+        Units(tmp_path)
