@@ -91,10 +91,7 @@ class KVShape:
         Traceback (most recent call last):
         ValueError: the config has no num_attention_heads: it does not look like a decoder's config.json
         """
-        config, name = _read_config(source)
-        config = config.get("text_config") or config
-        if not isinstance(config, Mapping):
-            raise ValueError(f"text_config in {name} is {bounded(config)}: expected an object")
+        config, name = read_config(source)
 
         def need(key: str) -> int:
             if config.get(key) is None:
@@ -115,7 +112,23 @@ class KVShape:
         return cls(layers, kv_heads, need("hidden_size") // heads, values, num_heads=heads)
 
 
-def _read_config(source: Any) -> tuple[Mapping[str, Any], str]:
+def read_config(source: Mapping[str, Any] | str | PathLike[str]) -> tuple[Mapping[str, Any], str]:
+    """A decoder's config, of which the multimodal ones have one inside, and what messages call it.
+
+    Takes what `KVShape.from_config` takes.
+
+    >>> config, name = read_config("llama-3.1-8b")
+    >>> config["hidden_size"], name
+    (4096, 'llama-3.1-8b.json')
+    """
+    config, name = _whole_config(source)
+    config = config.get("text_config") or config
+    if not isinstance(config, Mapping):
+        raise ValueError(f"text_config in {name} is {bounded(config)}: expected an object")
+    return config, name
+
+
+def _whole_config(source: Any) -> tuple[Mapping[str, Any], str]:
     if isinstance(source, Mapping):
         return source, "the config"
     if not isinstance(source, (str, PathLike)):

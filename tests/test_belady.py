@@ -10,7 +10,7 @@ from traffic import random_prompts, trace
 
 from minikv import RadixCache
 from minikv.measure import replay
-from minikv.measure.belady import clairvoyant_hits, clairvoyant_sizes
+from minikv.measure.belady import clairvoyant_found, clairvoyant_sizes
 from minikv.measure.reuse import ReuseBySize
 from minikv.measure.trace_tree import TraceTree
 from minikv.prefix.eviction import POLICIES
@@ -81,7 +81,7 @@ def test_no_policy_beats_it_on_a_thousand_random_traces(hundred):
         requests = trace(*random_prompts(seed))
         tree = TraceTree(requests)
         capacity = random.Random(seed).randint(1, tree.num_distinct + 1)
-        best = clairvoyant_hits(ReuseBySize(tree).at(capacity), capacity)
+        best = clairvoyant_found(ReuseBySize(tree).at(capacity), capacity).sum()
         for policy, evict_by in itertools.product(POLICIES, ("node", "page")):
             hits = replay(requests, RadixCache(1, policy, evict_by), capacity).hits
             assert hits <= best, (seed, capacity, policy, evict_by)

@@ -47,6 +47,6 @@ def test_a_node_is_one_prefix_and_every_request_ends_at_its_own(seed):
     assert tree.num_distinct == replay(trace(*prompts), RadixCache()).peak_size
 
 
-def test_a_request_keeps_its_time_and_its_length():
-    tree = TraceTree(trace([1], [2, 3]))
-    assert (tree.times, tree.inputs, tree.conversations) == ([0, 1000], [512, 1024], [None, None])
+def test_a_request_keeps_its_time_its_length_and_its_conversation():
+    tree = TraceTree(trace([1], [2, 3], conversations=[7, None]))
+    assert (tree.times, tree.inputs, tree.conversations) == ([0, 1000], [512, 1024], [7, None])

@@ -50,27 +50,27 @@ def clairvoyant_sizes(tree: TraceTree, capacities: Iterable[int]) -> list[Replay
     """
     sizes, rule = ReuseBySize(tree), "a cache holds at least 1 block"
     checked = [whole_number("capacity", size, 1, rule) for size in capacities]
-    return [replay_of(tree, sizes.at(size), size, clairvoyant_hits(sizes.at(size), size)) for size in checked]
+    found = ((size, sizes.at(size)) for size in checked)
+    return [replay_of(tree, reuse, size, int(clairvoyant_found(reuse, size).sum())) for size, reuse in found]
 
 
-def clairvoyant_hits(reuse: Reuse, capacity: int) -> int:
-    """The blocks that hit when the farthest next use is always evicted; `reuse` is `ReuseBySize.at(capacity)`.
+def clairvoyant_found(reuse: Reuse, capacity: int) -> Column:
+    """The blocks that each request finds when the farthest next use is evicted; `reuse`: `ReuseBySize.at(capacity)`.
 
     >>> from minikv.measure import TraceRequest
     >>> from minikv.tokens import pack
     >>> tree = TraceTree(TraceRequest(0, 1000, 10, pack(ids)) for ids in ([1, 2], [3], [4], [1, 2], [3]))
-    >>> clairvoyant_hits(ReuseBySize(tree).at(2), 2), clairvoyant_hits(ReuseBySize(tree).at(4), 4)
-    (1, 3)
+    >>> [clairvoyant_found(ReuseBySize(tree).at(size), size).tolist() for size in (2, 4)]
+    [[0, 0, 0, 1, 0], [0, 0, 0, 2, 1]]
     """
-    cache, hits = _Farthest(reuse), 0
+    cache, found = _Farthest(reuse), np.zeros(len(reuse.lengths), np.int64)
     arriving, leaving = _groups(reuse.users, len(reuse.lengths)), _groups(reuse.sources, len(reuse.lengths))
     for request, length in enumerate(reuse.lengths.tolist()):
         if length:
-            found = sum(cache.take(segment) for segment in arriving[request])
-            hits += found
+            found[request] = sum(cache.take(segment) for segment in arriving[request])
             cache.drop(cache.size + length - capacity)
             cache.put(leaving[request], length)
-    return hits
+    return found
 
 
 def _groups(keys: Column, count: int) -> list[list[int]]:

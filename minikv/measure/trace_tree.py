@@ -62,7 +62,7 @@ class TraceTree:
         self.ends.append(node)
         self.times.append(request.timestamp)
         self.inputs.append(request.input_length)
-        self.conversations.append(getattr(request, "conversation", None))
+        self.conversations.append(request.conversation)
         return node
 
     def _hang(self, node: int, edge: bytes, end_byte: int) -> int:
@@ -105,3 +105,12 @@ class TraceTree:
         while node != ROOT:
             yield node
             node = self.parents[node]
+
+    def top_down(self) -> list[int]:
+        """Every node but the root, each behind its parent.
+
+        >>> from minikv.tokens import pack
+        >>> TraceTree(TraceRequest(0, 1000, 10, pack(ids)) for ids in ([1, 2, 3], [1, 2, 4])).top_down()
+        [2, 1, 3]
+        """
+        return sorted(range(ROOT + 1, len(self.parents)), key=self.depths.__getitem__)

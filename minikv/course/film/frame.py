@@ -13,11 +13,12 @@ from minikv.course.film.rows import Requests, Rows
 from minikv.course.film.state import State
 from minikv.course.pictures.cells import TOP, Cell, Grid, cells_text, pool_paper, pool_parts, words_of
 from minikv.course.pictures.legend import legend_svg
-from minikv.course.pictures.looks import SIZES, STATES, size_words, sorted_words, style
+from minikv.course.pictures.looks import SIZES, size_words, sorted_words, style
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
 from minikv.course.pictures.tree import tree_parts
+from minikv.palette import STATES
 from minikv.testing.snapshot import NodeView, tree_text
 
 GAP, LINE, BROAD = 24, 22, 1000

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from minikv.course.pictures.cells import heading_drawing
 from minikv.course.pictures.grid import CELL, LABEL, TITLE, Table, title_part
-from minikv.course.pictures.looks import BOTH, EVENTS, STATES
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.svg import markup
+from minikv.palette import BOTH, EVENTS, STATES
 
 if TYPE_CHECKING:
     from minikv.course.film.state import State

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from minikv.course.pictures.looks import INK, style
+from minikv.course.pictures.looks import style
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import markup
+from minikv.palette import INK
 
 _HIGH, _LETTER, _JOINT = 30, 8, 24
 

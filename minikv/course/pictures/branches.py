@@ -11,10 +11,11 @@ from functools import lru_cache
 from typing import Any
 
 from minikv.course.pictures.grid import title_part
-from minikv.course.pictures.looks import INK, style
+from minikv.course.pictures.looks import style
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import markup
+from minikv.palette import INK
 from minikv.testing.snapshot import legible
 
 HIGH, HEAD, MOST_LETTERS = 50, 26, 4

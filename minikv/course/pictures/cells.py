@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from functools import cache
 
 from minikv.course.pictures.legend import outline, square
-from minikv.course.pictures.looks import INK, LETTERS, STATES, style, text_legend
+from minikv.course.pictures.looks import LETTERS, style, text_legend
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.svg import markup
+from minikv.palette import INK, STATES
 
 TOP, MOST_CELLS = 26, 512
 TEXT_COLUMNS = 16

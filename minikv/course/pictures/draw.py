@@ -14,13 +14,13 @@ from minikv.course.pictures.branches import is_shared_pages, shared_pages_pictur
 from minikv.course.pictures.cells import MOST_CELLS, Cell, cells_text, pool_paper, pool_parts, words_of
 from minikv.course.pictures.grid import MOST_COLUMNS, Table, marks_of
 from minikv.course.pictures.legend import legend_svg
-from minikv.course.pictures.looks import STATES
 from minikv.course.pictures.memory import MOST, memory_svg, memory_text
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.prune import MOST_NODES, pruned, readable
 from minikv.course.pictures.rowed import draw_rows, has_rows
 from minikv.course.pictures.tree import tree_picture
 from minikv.errors import whole_number
+from minikv.palette import STATES
 from minikv.testing.snapshot import NodeView, legible, plain, snapshot, tree_text
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from minikv.course.pictures.cells import cell_box
 from minikv.course.pictures.legend import legend_svg
-from minikv.course.pictures.looks import INK, LETTERS, STATES, text_legend
+from minikv.course.pictures.looks import LETTERS, text_legend
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.svg import markup
 from minikv.errors import bounded
+from minikv.palette import INK, STATES
 from minikv.testing.snapshot import plain
 
 CELL, TITLE, LABEL = 36, 22, 58

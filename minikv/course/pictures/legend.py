@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from minikv.course.pictures.looks import INK, LETTERS, STATES, sorted_words, style
+from minikv.course.pictures.looks import LETTERS, sorted_words, style
+from minikv.palette import INK, STATES
 
 _SIDE, _LINE, _LETTER = 16, 22, 7.2
 

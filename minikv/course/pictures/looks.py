@@ -8,38 +8,9 @@ letter says all that a colour says.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
-INK = "#212529"  # of what is written on a filled box
-BOTH = "#70767d"  # of lines and words beside the boxes: it can be read on a white page and on a black one
+from minikv.palette import EVENTS, STATES
 
-
-class Look(NamedTuple):
-    """How one state or event is shown; an event without a `fill` keeps that of the state."""
-
-    letter: str
-    fill: str
-    line: str
-    dash: str = ""
-    weight: int = 1
-
-
-STATES = {
-    "free": Look(".", "none", "#868e96", "4 3"),
-    "in hand": Look("h", "#ffe8cc", "#994d00"),
-    "cached": Look("c", "#e9ecef", "#495057"),
-    "locked": Look("l", "#fff3cd", "#664d03"),
-}
-# Where several happened, the first one here gives the colour.
-EVENTS = {
-    "evicted": Look("e", "#f8d7da", "#842029", "6 3", 2),
-    "new": Look("n", "#cfe2ff", "#084298", "", 3),
-    "joined": Look("j", "#cff4fc", "#055160", "", 2),
-    "matched": Look("m", "#d1e7dd", "#0f5132", "", 2),
-    "split": Look("s", "#e2d9f3", "#432874", "", 2),
-    "taken": Look("+", "", "#994d00", "", 3),
-    "freed": Look("−", "", "#c92a2a", "", 3),
-}
 WORDS = (*STATES, *EVENTS)
 LETTERS = {word: (STATES | EVENTS)[word].letter for word in WORDS}
 SIZES = {

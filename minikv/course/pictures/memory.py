@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from minikv.course.pictures.grid import title_part
 from minikv.course.pictures.legend import legend_svg
-from minikv.course.pictures.looks import EVENTS, INK, LETTERS, text_legend
+from minikv.course.pictures.looks import LETTERS, text_legend
 from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.palette import EVENTS, INK
 
 COLUMNS, MOST = 8, 400
 _WIDE, _HIGH, _TITLE, _FOOT = 46, 40, 26, 24

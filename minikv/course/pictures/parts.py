@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from minikv.course.pictures.looks import BOTH
 from minikv.course.pictures.svg import FONTS
+from minikv.palette import BOTH
 
 
 class Drawing(NamedTuple):

@@ -8,15 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from minikv.course.pictures.looks import BOTH
 from minikv.course.pictures.picture import Picture
 from minikv.errors import bounded
+from minikv.palette import BOTH, LINES
 from minikv.testing.snapshot import legible
 
 _STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "x"), ("--", "v"), ("-.", "P"))
 Curve = tuple[str, Sequence["float | None"]]
-# Each can be told from a white page and from a black one.
-_COLOURS = ("#3b82d6", "#d04a58", "#2f9467", "#b07d12", "#9a62cc", BOTH, "#1c93a4")
 
 
 def plot(
@@ -98,7 +96,7 @@ def _svg(title: str, name: str, values: Sequence[float], lines: Sequence[Curve],
 
 
 def _draw_lines(axes: Any, values: Sequence[float], lines: Sequence[Curve], log: str) -> None:
-    for (line, numbers), colour, (dash, marker) in zip(lines, _COLOURS, _STYLES):
+    for (line, numbers), colour, (dash, marker) in zip(lines, LINES, _STYLES):
         shown = [float("nan") if number is None else number for number in numbers]
         axes.plot(values, shown, dash, color=colour, marker=marker, markersize=4, label=_verbatim(line))
     if all(value == int(value) for value in values):  # half a step, or half a turn, is nothing

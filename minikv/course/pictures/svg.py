@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html import escape
 
-from minikv.course.pictures.looks import BOTH
+from minikv.palette import BOTH
 from minikv.testing.snapshot import legible
 
 FONTS = "'DejaVu Sans Mono', Menlo, Consolas, monospace"

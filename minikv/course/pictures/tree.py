@@ -9,10 +9,11 @@ from __future__ import annotations
 from functools import lru_cache
 from unicodedata import east_asian_width
 
-from minikv.course.pictures.looks import INK, first_of, style
+from minikv.course.pictures.looks import first_of, style
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.render import places
 from minikv.course.pictures.svg import markup
+from minikv.palette import INK
 from minikv.testing.snapshot import NodeView
 
 BROAD = 1200  # a tree that would be wider grows to the right

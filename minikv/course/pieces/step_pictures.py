@@ -8,9 +8,9 @@ from typing import Any
 from minikv.course.film.rows import ANSWERS, READS, Requests, RequestView
 from minikv.course.pictures import Picture
 from minikv.course.pictures.grid import title_part
-from minikv.course.pictures.looks import INK
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.svg import markup
+from minikv.palette import INK
 
 _WIDE, _HIGH, _HEAD = 46, 30, 48
 _MOST = 20  # cells of a bar, however many tokens an answer gives

@@ -1,0 +1,56 @@
+"""The page of a report: whole, safe whatever it says, and without anything that it would have to load."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from minikv.measure.page import document, escape, table
+
+
+class Tags(HTMLParser):
+    """Which tags are open at the end, and every tag that was there."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.seen = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.seen.append((tag, dict(attrs)))
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_a_page_is_closed_and_loads_nothing():
+    page = Tags(document("a report", table("sizes", ["size"], [["1"]])))
+    assert page.open == []
+    assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in page.seen}
+    assert not re.search(r"https?:|url\(", document("a report", ""))
+
+
+def test_it_follows_the_reader_s_theme_and_width():
+    page = document("a report", "")
+    assert "prefers-color-scheme: dark" in page
+    assert "width=device-width" in page
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", '" onload="x', "a & b", "\x00\x1b[31m", "\ud800"])
+def test_no_text_breaks_out_of_its_place(text):
+    page = Tags(document(text, table(text, [text], [[text]])))
+    assert "script" not in {tag for tag, _ in page.seen}
+    assert not any("onload" in attributes for _, attributes in page.seen)
+    escape(text).encode()
+
+
+def test_a_table_has_headings_and_marks_rows():
+    found = table("sizes", ["size", "what"], [["1", "a"], ["2", "b"]], words=[1], marked=[1])
+    assert found.count('<th scope="row"') == 2
+    assert '<th scope="col" class="words">what</th>' in found
+    assert found.count('<tr class="marked"><th scope="row">2</th>') == 1
+    assert 'tabindex="0" role="region" aria-label="sizes"' in found
