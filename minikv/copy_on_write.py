@@ -19,32 +19,34 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import Any
 
 from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
+from minikv.interrupts import Exclusive, exclusive
+from minikv.known_pages import KnownPages
 from minikv.page_values import PageValues, PlainValues, StoreValues
 from minikv.pools.free_list import FreeListPool
-from minikv.tokens import TokensLike, pack
+from minikv.tokens import TOKEN_BYTES, TokensLike, pack
 
 
 @dataclass(eq=False)
 class PagedSequence:
-    """A sequence: its tokens, its pages, how many of its tokens may be found by others, and where a draft begins."""
+    """A sequence: its tokens and pages, how many tokens others may find and by which keys, where a draft begins."""
 
     tokens: list[int] = field(default_factory=list)
     pages: list[int] = field(default_factory=list)
     open_to: int = 0
+    keys: list[bytes] = field(default_factory=list)
     draft_from: int | None = None
 
 
-class CopyOnWrite:
+class CopyOnWrite(Exclusive):
     """Sequences over `num_pages` pages of `page_size` tokens, each page shared by all that have the same in it.
 
     `store` is a `KVStore` of as many pages, for values that are pairs (keys, values) a layer; without one a value is
     any Python object. `declared` and `discovered` say which kinds of sharing are on. Sequences have names of the
-    caller's. Every act is done whole, or raises and changes nothing: `OutOfPages`, `KeyError` for a name that is
-    unknown, `ValueError` for the rest.
+    caller's. Any thread may call it. Every act is done whole, or raises and changes nothing: `OutOfPages`, `KeyError`
+    for a name that is unknown, `TypeError` or `ValueError` for the rest.
 
     >>> cache = CopyOnWrite(num_pages=8, page_size=2)
     >>> cache.attach("a", [1, 2, 3], values=["A", "B", "C"])
@@ -73,12 +75,13 @@ class CopyOnWrite:
         self._sequences: dict[Hashable, PagedSequence] = {}
         self._refs = [0] * num_pages
         self._num_refs = self._num_shared = 0  # all references, and the pages that have more than one
-        self._known: dict[bytes, int] = {}  # the page for a chain of pages of tokens
-        self._names: dict[int, bytes] = {}  # and the chain under which a page is known
+        self._known = KnownPages(self.page_size)
         self._shares = 0
+        super().__init__()
 
     # -- coming and going -------------------------------------------------------------------------------------------
 
+    @exclusive
     def attach(self, name: Hashable, tokens: TokensLike, values: Any = None, prefix_length: int = 0) -> int:
         """Begin a sequence, in the place of the one of that name if there is one; how many tokens it found.
 
@@ -99,12 +102,14 @@ class CopyOnWrite:
         if values is not None:
             self._require_count(numbers, values)
         open_to = 2**63 if self.discovered else prefix_length if self.declared else 0
-        found = self._find(numbers, open_to)
-        made = PagedSequence(numbers[: len(found) * self.page_size], list(found), open_to)
-        old = self._sequences.get(name)
+        found, keys = self._known.find(numbers[:open_to])
+        at = len(found) * self.page_size
+        rest = numbers[at:] if values is not None else []
+        taken = self.values.take(values, at, len(numbers)) if rest else None
+        made, old = PagedSequence(numbers[:at], list(found), open_to, keys), self._sequences.get(name)
         self._hold(found)
         try:
-            self._attach_rest(made, numbers, values, old)
+            self._attach_rest(made, rest, taken, old)
         except BaseException:
             self._let_go(made.pages)
             raise
@@ -112,22 +117,22 @@ class CopyOnWrite:
             self._let_go(old.pages)
         self._sequences[name] = made
         self._shares += bool(found)
-        return len(found) * self.page_size
+        return at
 
-    def _attach_rest(self, made: PagedSequence, numbers: list[int], values: Any, old: PagedSequence | None) -> None:
+    def _attach_rest(self, made: PagedSequence, rest: list[int], taken: Any, old: PagedSequence | None) -> None:
         """Give `made` what it did not find; the pages of the `old` one may be taken for it."""
-        at = len(made.tokens)
-        if values is None or at == len(numbers):
+        if not rest:
             return
-        needed = -(-len(numbers) // self.page_size) - len(made.pages)
+        needed = -(-len(rest) // self.page_size)  # what was found ends where a page ends
         leaving = [] if old is None else [page for page in old.pages if self._refs[page] == 1]
         if needed > self.pool.num_free + len(leaving):
             raise OutOfPages(needed, self.pool.num_free + len(leaving))
         if needed > self.pool.num_free and old is not None:
             self._let_go(old.pages)
             old.pages = []
-        self._put(made, at, numbers[at:], values, at)
+        self._put(made, len(made.tokens), rest, taken)
 
+    @exclusive
     def fork(self, name: Hashable, new_name: Hashable) -> None:
         """Begin the sequence `new_name` with all that `name` has; nothing is copied. A draft is not taken along.
 
@@ -141,8 +146,10 @@ class CopyOnWrite:
         end = len(source.tokens) if source.draft_from is None else source.draft_from
         pages = source.pages[: -(-end // self.page_size)]
         self._hold(pages)
-        self._sequences[new_name] = PagedSequence(source.tokens[:end], pages, source.open_to)
+        keys = source.keys[: end // self.page_size]
+        self._sequences[new_name] = PagedSequence(source.tokens[:end], pages, source.open_to, keys)
 
+    @exclusive
     def detach(self, name: Hashable) -> None:
         """End a sequence; a page goes back to the pool when the last sequence that has it goes."""
         sequence = self._sequence(name)
@@ -151,12 +158,13 @@ class CopyOnWrite:
 
     # -- writing ----------------------------------------------------------------------------------------------------
 
+    @exclusive
     def append(self, name: Hashable, tokens: TokensLike, values: Any) -> None:
         """Put `tokens` with their `values` behind a sequence."""
         sequence, numbers = self._settled(name, "append to"), self._tokens(tokens)
-        self._require_count(numbers, values)
-        self._put(sequence, len(sequence.tokens), numbers, values)
+        self._put(sequence, len(sequence.tokens), numbers, self._taken(numbers, values))
 
+    @exclusive
     def write(self, name: Hashable, at: int, tokens: TokensLike, values: Any) -> None:
         """Write `tokens` with their `values` over those of a sequence, from its token number `at` on.
 
@@ -168,14 +176,15 @@ class CopyOnWrite:
         (['A', 'B'], ['A', 'Z'])
         """
         sequence, numbers = self._settled(name, "write to"), self._tokens(tokens)
-        self._require_count(numbers, values)
+        taken = self._taken(numbers, values)
         at = whole_number("at", at, 0, "a token's number is 0 or more")
         if at + len(numbers) > len(sequence.tokens):
-            raise ValueError(f"tokens {at} to {at + len(numbers) - 1} of {len(sequence.tokens)} cannot be written over")
-        self._put(sequence, at, numbers, values)
+            rule = f"{bounded(name)} has {len(sequence.tokens)} to write over"
+            raise ValueError(f"at is {at}, and {len(numbers)} tokens were given: {rule}")
+        self._put(sequence, at, numbers, taken)
 
-    def _put(self, sequence: PagedSequence, at: int, numbers: list[int], values: Any, skip: int = 0) -> None:
-        """Write `numbers` and `values[skip:]` from token `at` on, in pages that are the sequence's own by then."""
+    def _put(self, sequence: PagedSequence, at: int, numbers: list[int], taken: Any) -> None:
+        """Write `numbers` and what was `taken` for them from token `at` on, in pages that are its own by then."""
         size, end = self.page_size, at + len(numbers)
         touched = range(at // size, -(-end // size)) if numbers else range(0)
         shared = [i for i in touched if i < len(sequence.pages) and self._refs[sequence.pages[i]] > 1]
@@ -188,15 +197,17 @@ class CopyOnWrite:
             sequence.pages[i] = page
         sequence.pages += pages[len(shared) :]
         for i in touched:
-            self._forget(sequence.pages[i])
+            self._known.forget(sequence.pages[i])
             start, stop = max(at, i * size), min(end, (i + 1) * size)
-            self.values.write(sequence.pages[i], start - i * size, values, skip + start - at, skip + stop - at)
+            self.values.write(sequence.pages[i], start - i * size, taken, start - at, stop - at)
         sequence.tokens[at:end] = numbers
+        del sequence.keys[at // size :]
         if numbers and end < len(sequence.tokens):
             sequence.open_to = min(sequence.open_to, end)
         if sequence.draft_from is None:
             self._publish(sequence)
 
+    @exclusive
     def truncate(self, name: Hashable, length: int) -> None:
         """Keep the first `length` tokens of a sequence; pages behind them that nobody else has go back."""
         sequence = self._settled(name, "truncate")
@@ -208,11 +219,12 @@ class CopyOnWrite:
     def _cut(self, sequence: PagedSequence, length: int) -> None:
         keep = -(-length // self.page_size)
         leaving, sequence.pages = sequence.pages[keep:], sequence.pages[:keep]
-        del sequence.tokens[length:]
+        del sequence.tokens[length:], sequence.keys[length // self.page_size :]
         self._let_go(leaving)
 
     # -- drafts -----------------------------------------------------------------------------------------------------
 
+    @exclusive
     def draft(self, name: Hashable, tokens: TokensLike, values: Any) -> None:
         """Put guessed `tokens` behind a sequence, until `settle` says how many of them were right.
 
@@ -223,14 +235,15 @@ class CopyOnWrite:
         ['A', 'B']
         """
         sequence, numbers = self._settled(name, "draft for"), self._tokens(tokens)
-        self._require_count(numbers, values)
+        taken = self._taken(numbers, values)
         sequence.draft_from = len(sequence.tokens)
         try:
-            self._put(sequence, len(sequence.tokens), numbers, values)
+            self._put(sequence, len(sequence.tokens), numbers, taken)
         except BaseException:
             sequence.draft_from = None
             raise
 
+    @exclusive
     def settle(self, name: Hashable, num_right: int) -> None:
         """Keep the first `num_right` tokens of a draft, and roll the others back."""
         sequence = self._sequence(name)
@@ -246,6 +259,7 @@ class CopyOnWrite:
 
     # -- looking at it ----------------------------------------------------------------------------------------------
 
+    @exclusive
     def get(self, name: Hashable) -> Any:
         """The values of a sequence, as copies: writing to them changes nothing here."""
         sequence = self._sequence(name)
@@ -255,6 +269,7 @@ class CopyOnWrite:
         """The names of all sequences, the one that was begun first in front."""
         return list(self._sequences)
 
+    @exclusive
     def draft_length(self, name: Hashable) -> int:
         """How many of the last tokens of a sequence are a draft."""
         sequence = self._sequence(name)
@@ -272,6 +287,7 @@ class CopyOnWrite:
         """How many sequences have `page`."""
         return self._refs[page]
 
+    @exclusive
     def stats(self) -> dict[str, int]:
         """Eight figures: the sequences; all pages, those in use and those free; how often `attach` found something; by
         how many pages' tokens something can be found; the pages that more than one sequence has; and all references.
@@ -290,6 +306,7 @@ class CopyOnWrite:
             "total_page_refs": self._num_refs,
         }
 
+    @exclusive
     def check(self) -> None:
         """Recompute every reference from the sequences; `InvariantError` names the first page that differs."""
         self.pool.check()
@@ -308,10 +325,18 @@ class CopyOnWrite:
         counted, there = (self._num_refs, self._num_shared), (sum(expected), sum(refs > 1 for refs in expected))
         if counted != there:
             raise InvariantError(f"(references, shared pages) are counted as {counted}: there are {there}")
-        if {page: key for key, page in self._known.items()} != self._names:
-            raise InvariantError(f"{len(self._known)} pages can be found, {len(self._names)} know by what")
-        if wrong := [page for page in self._names if not self._refs[page]]:
+        self._check_known()
+
+    def _check_known(self) -> None:
+        """What can be found is somebody's, and holds the tokens by which it is found."""
+        self._known.check()
+        if wrong := [page for page in self._known if not self._refs[page]]:
             raise InvariantError(f"page {wrong[0]} can be found, and no sequence has it")
+        for name, sequence in self._sequences.items():
+            data, stride = pack(sequence.tokens).data, TOKEN_BYTES * self.page_size
+            for i, page in enumerate(sequence.pages[: len(data) // stride]):
+                if self._known.tokens_of(page) not in (None, data[i * stride : (i + 1) * stride]):
+                    raise InvariantError(f"page {page} of {bounded(name)} can be found by tokens that it does not hold")
 
     def __repr__(self) -> str:
         pages = f"{self.pool.size} pages of {self.page_size}, {self.pool.num_free} free"
@@ -319,35 +344,12 @@ class CopyOnWrite:
 
     # -- sharing ----------------------------------------------------------------------------------------------------
 
-    def _find(self, numbers: list[int], open_to: int) -> list[int]:
-        """The pages that have the tokens of the first whole pages of `numbers`, up to `open_to`."""
-        found = []
-        for key in self._chain(numbers[: min(open_to, len(numbers))]):
-            if (page := self._known.get(key)) is None:
-                break
-            found.append(page)
-        return found
-
     def _publish(self, sequence: PagedSequence) -> None:
         """Let the whole pages of a sequence be found, as far as that is allowed."""
-        keys = self._chain(sequence.tokens[: min(sequence.open_to, len(sequence.tokens))])
-        for page, key in zip(sequence.pages, keys):
-            if key not in self._known and page not in self._names:
-                self._known[key], self._names[page] = page, key
-
-    def _chain(self, numbers: list[int]) -> list[bytes]:
-        """A key for each whole page, made of its tokens and of all before it."""
-        data, stride = pack(numbers).data, 4 * self.page_size
-        digest, keys = sha256(), []
-        for at in range(0, len(data) // stride * stride, stride):
-            digest.update(data[at : at + stride])
-            keys.append(digest.digest())
-        return keys
-
-    def _forget(self, page: int) -> None:
-        """`page` holds other tokens from now on, or none: nobody finds it any more."""
-        if (key := self._names.pop(page, None)) is not None:
-            del self._known[key]
+        keys, size = sequence.keys, self.page_size
+        end, last = min(sequence.open_to, len(sequence.tokens)) // size, keys[-1] if keys else b""
+        if end > (begin := len(keys)):
+            keys += self._known.publish(sequence.tokens[begin * size : end * size], sequence.pages[begin:end], last)
 
     def _hold(self, pages: Sequence[int]) -> None:
         """Count one reference more to each of `pages`."""
@@ -364,7 +366,7 @@ class CopyOnWrite:
         self._num_refs -= len(pages)
         free = [page for page in pages if not self._refs[page]]
         for page in free:
-            self._forget(page)
+            self._known.forget(page)
         self.pool.free(free)
 
     # -- what is asked for ------------------------------------------------------------------------------------------
@@ -382,6 +384,11 @@ class CopyOnWrite:
 
     def _tokens(self, tokens: TokensLike) -> list[int]:
         return pack(tokens).tolist()
+
+    def _taken(self, numbers: list[int], values: Any) -> Any:
+        """`values` as they are written, one for each of `numbers`."""
+        self._require_count(numbers, values)
+        return self.values.take(values, 0, len(numbers))
 
     def _require_count(self, numbers: list[int], values: Any) -> None:
         if (count := self.values.count(values)) != len(numbers):

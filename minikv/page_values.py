@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Protocol
 
+from minikv.errors import bounded
 from minikv.pools.page_table import page_slots
 
 
@@ -15,8 +16,11 @@ class PageValues(Protocol):
     def count(self, values: Any) -> int:
         """For how many tokens `values` are."""
 
-    def write(self, page: int, at: int, values: Any, start: int, stop: int) -> None:
-        """Put `values[start:stop]` into `page`, from its token number `at` on."""
+    def take(self, values: Any, start: int, stop: int) -> Any:
+        """`values[start:stop]` in the form in which they are written, or an error: `write` takes them without one."""
+
+    def write(self, page: int, at: int, taken: Any, start: int, stop: int) -> None:
+        """Put `taken[start:stop]` into `page`, from its token number `at` on."""
 
     def read(self, pages: Sequence[int], length: int) -> Any:
         """The values of the first `length` tokens of `pages`, as copies."""
@@ -29,7 +33,8 @@ class PlainValues:
     """Any Python value for each token; they are copied on the way in and on the way out.
 
     >>> values = PlainValues(num_pages=2, page_size=2)
-    >>> values.write(0, 0, ["a", "b", "c"], 1, 3); values.copy(0, 1); values.read([1], 2)
+    >>> taken = values.take(["a", "b", "c"], 1, 3)
+    >>> values.write(0, 0, taken, 0, 2); values.copy(0, 1); values.read([1], 2)
     ['b', 'c']
     """
 
@@ -38,12 +43,23 @@ class PlainValues:
         self._pages: list[list[Any]] = [[None] * page_size for _ in range(num_pages)]
 
     def count(self, values: Any) -> int:
-        """How many there are."""
+        """How many there are; `TypeError` for what is not in order, or not several.
+
+        >>> PlainValues(num_pages=2, page_size=2).count({1: "a"})
+        Traceback (most recent call last):
+        TypeError: values are {1: 'a'}: expected one for each token, in order
+        """
+        if isinstance(values, (Mapping, Set)) or not hasattr(values, "__len__"):
+            raise TypeError(f"values are {bounded(values)}: expected one for each token, in order")
         return len(values)
 
-    def write(self, page: int, at: int, values: Any, start: int, stop: int) -> None:
-        """Put copies of `values[start:stop]` into `page`, from its token number `at` on."""
-        self._pages[page][at : at + stop - start] = copy.deepcopy(list(values[start:stop]))
+    def take(self, values: Any, start: int, stop: int) -> list[Any]:
+        """Copies of `values[start:stop]`; `TypeError` for what cannot be copied."""
+        return copy.deepcopy(list(values[start:stop]))
+
+    def write(self, page: int, at: int, taken: list[Any], start: int, stop: int) -> None:
+        """Put `taken[start:stop]` into `page`, from its token number `at` on."""
+        self._pages[page][at : at + stop - start] = taken[start:stop]
 
     def read(self, pages: Sequence[int], length: int) -> list[Any]:
         """Copies of the values of the first `length` tokens of `pages`."""
@@ -61,7 +77,7 @@ class StoreValues:
     >>> from minikv import KVShape, KVStore
     >>> store = KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=2), num_pages=2, page_size=2, dtype="fp32")
     >>> values, ones = StoreValues(store), torch.ones(3, 1, 2)
-    >>> values.write(0, 0, [(ones, 2 * ones)], 0, 2); values.copy(0, 1)
+    >>> values.write(0, 0, values.take([(ones, 2 * ones)], 1, 3), 0, 2); values.copy(0, 1)
     >>> [(keys, found)] = values.read([1], 2); found[:, 0, 0].tolist()
     [2.0, 2.0]
     """
@@ -86,12 +102,37 @@ class StoreValues:
         (count,) = counts
         return count
 
-    def write(self, page: int, at: int, values: Any, start: int, stop: int) -> None:
+    def take(self, values: Any, start: int, stop: int) -> list[Any]:
+        """Rows [start, stop) of every layer; `ValueError` for what the store could not take.
+
+        >>> import torch
+        >>> from minikv import KVShape, KVStore
+        >>> values = StoreValues(KVStore(KVShape(1, num_kv_heads=1, head_dim=2), num_pages=2, dtype="fp32"))
+        >>> values.take([(torch.ones(3, 1, 2), torch.ones(3, 1, 4))], 0, 3)
+        Traceback (most recent call last):
+        ValueError: values of layer 0 are rows of torch.float32 (1, 4) on cpu: expected torch.float32 (1, 2) on cpu
+        """
+        return [self._rows(f"layer {layer}", pair, start, stop) for layer, pair in enumerate(values)]
+
+    def _rows(self, layer: str, pair: Any, start: int, stop: int) -> tuple[Any, Any]:
+        """Rows [start, stop) of the keys and the values of one layer."""
+        if len(pair) != 2:
+            raise ValueError(f"values of {layer} have {len(pair)} parts: expected keys and values")
+        for name, part, like in zip(("keys", "values"), pair, self.store.read(0, [])):
+            if not isinstance(part, type(like)):
+                raise ValueError(f"{name} of {layer} are a {type(part).__name__}: expected a tensor")
+            given, wanted = (f"{side.dtype} {tuple(side.shape[1:])} on {side.device}" for side in (part, like))
+            if given != wanted:
+                raise ValueError(f"{name} of {layer} are rows of {given}: expected {wanted}")
+        keys, values = pair
+        return keys[start:stop], values[start:stop]
+
+    def write(self, page: int, at: int, taken: list[Any], start: int, stop: int) -> None:
         """Put rows [start, stop) of every layer into `page`, from its token number `at` on."""
         first = page * self.store.page_size + at
         slots = self.store.slots(range(first, first + stop - start))
-        for layer, (keys, found) in enumerate(values):
-            self.store.write(layer, slots, keys[start:stop], found[start:stop])
+        for layer, (keys, values) in enumerate(taken):
+            self.store.write(layer, slots, keys[start:stop], values[start:stop])
 
     def read(self, pages: Sequence[int], length: int) -> list[Any]:
         """A pair (keys, values) of each layer, of the first `length` tokens of `pages`, as copies."""

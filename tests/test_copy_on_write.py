@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from unittest import mock
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from minikv import CopyOnWrite, KVShape, KVStore, OutOfPages
+from minikv.known_pages import Link
 
 TOKENS = st.lists(st.integers(0, 1), max_size=6)
 PAGES = 12
@@ -20,7 +24,7 @@ class AgainstCopies(RuleBasedStateMachine):
     @initialize(page_size=st.integers(1, 3), declared=st.booleans(), discovered=st.booleans())
     def begin(self, page_size, declared, discovered):
         self.cache = CopyOnWrite(PAGES, page_size, declared=declared, discovered=discovered)
-        self.model, self.drafts, self.count = {}, {}, 0
+        self.model, self.drafts, self.open_to, self.count = {}, {}, {}, 0
 
     def values(self, tokens, before=()):
         """A value says which tokens lead to it, as keys and values do."""
@@ -36,26 +40,43 @@ class AgainstCopies(RuleBasedStateMachine):
             return False
         return True
 
+    def opened(self, prefix):
+        """How many tokens of a new sequence may be shared."""
+        return 99 if self.cache.discovered else prefix if self.cache.declared else 0
+
+    def at_least(self, tokens, prefix):
+        """What some sequence has computed is found, as far as both sides let it be."""
+        size, found = self.cache.page_size, 0
+        for end in range(size, min(len(tokens), self.opened(prefix)) + 1, size):
+            for name, values in self.model.items():
+                have = min(self.open_to[name], self.drafts.get(name, len(values)))
+                if end <= have and self.cache.tokens(name)[:end] == tokens[:end]:
+                    found = end
+        return found
+
     @rule(target=names, tokens=TOKENS, prefix=st.integers(0, 6))
     def attach(self, tokens, prefix):
         name = self.count = self.count + 1
         prefix, found = min(prefix, len(tokens)), []
+        expected = self.at_least(tokens, prefix)
         if self.same(lambda: found.append(self.cache.attach(name, tokens, self.values(tokens), prefix))):
-            self.model[name] = self.values(tokens)
+            self.model[name], self.open_to[name] = self.values(tokens), self.opened(prefix)
             assert found[0] % self.cache.page_size == 0
+            assert found[0] >= expected
         return name
 
     @rule(name=names, tokens=TOKENS)
     def attach_again(self, name, tokens):
         if name in self.model and self.same(lambda: self.cache.attach(name, tokens, self.values(tokens))):
-            self.model[name] = self.values(tokens)
+            self.model[name], self.open_to[name] = self.values(tokens), self.opened(0)
             self.drafts.pop(name, None)
 
     @rule(target=names, tokens=TOKENS)
     def attach_and_compute_the_rest(self, tokens):
         name = self.count = self.count + 1
-        found = self.cache.attach(name, tokens)
-        self.model[name] = self.values(tokens)[:found]
+        expected, found = self.at_least(tokens, 0), self.cache.attach(name, tokens)
+        assert found >= expected
+        self.model[name], self.open_to[name] = self.values(tokens)[:found], self.opened(0)
         rest = tokens[found:], self.values(tokens)[found:]
         if self.same(lambda: self.cache.append(name, *rest)):
             self.model[name] = self.values(tokens)
@@ -68,6 +89,7 @@ class AgainstCopies(RuleBasedStateMachine):
         new = self.count = self.count + 1
         self.cache.fork(name, new)
         self.model[new] = self.model[name][: self.drafts.get(name, len(self.model[name]))]
+        self.open_to[new] = self.open_to[name]
         return new
 
     def settled(self, name):
@@ -86,6 +108,8 @@ class AgainstCopies(RuleBasedStateMachine):
             values = self.values(tokens, self.model[name][at - 1] if at else ())
             if self.same(lambda: self.cache.write(name, at, tokens, values)):
                 self.model[name] = [*self.model[name][:at], *values, *self.model[name][at + len(tokens) :]]
+                if tokens and at + len(tokens) < len(self.model[name]):
+                    self.open_to[name] = min(self.open_to[name], at + len(tokens))
 
     @rule(name=names, length=st.integers(0, 9))
     def truncate(self, name, length):
@@ -126,6 +150,26 @@ class AgainstCopies(RuleBasedStateMachine):
 TestAgainstCopies = AgainstCopies.TestCase
 
 
+class WithOneKeyForMany(AgainstCopies):
+    """Keys of two bits, so that different pages have one key all the time: less is found, and nothing wrong."""
+
+    def at_least(self, tokens, prefix):
+        return 0
+
+    @initialize(page_size=st.integers(1, 3), declared=st.booleans(), discovered=st.booleans())
+    def begin(self, page_size, declared, discovered):
+        super().begin(page_size, declared, discovered)
+        self.patch = mock.patch.object(Link, "key", property(lambda link: bytes([sum(link.before + link.tokens) % 4])))
+        self.patch.start()
+
+    def teardown(self):
+        if hasattr(self, "patch"):
+            self.patch.stop()
+
+
+TestWithOneKeyForMany = WithOneKeyForMany.TestCase
+
+
 def test_a_fork_copies_nothing_and_the_first_write_one_page():
     cache = CopyOnWrite(4, 2)
     cache.attach("a", [1, 2, 3, 4], "ABCD")
@@ -157,6 +201,18 @@ def test_a_page_is_found_as_long_as_somebody_has_it():
     cache.detach("c")
     assert cache.attach("d", [1, 2]) == 0
     assert cache.stats()["prefix_map_size"] == 0
+
+
+def test_what_two_have_computed_is_found_when_the_first_of_them_is_gone():
+    cache = CopyOnWrite(8, 2)
+    cache.attach("a", [])
+    cache.attach("b", [])
+    for name in ("a", "b"):  # neither found it, so both computed it
+        cache.append(name, [1, 2, 3, 4], "ABCD")
+    assert cache.stats()["prefix_map_size"] == 2
+    cache.detach("a")
+    assert cache.attach("c", [1, 2, 3, 4]) == 4
+    assert cache.pages("c") == cache.pages("b")
 
 
 def test_what_lies_behind_a_write_is_not_found_by_its_new_tokens():
@@ -208,7 +264,11 @@ def test_a_draft_is_rolled_back_and_touches_no_page_of_another():
         (lambda c: c.fork("a", "a"), ValueError, "cannot fork 'a' to 'a'"),
         (lambda c: c.append("a", [4], "DE"), ValueError, "2 values for 1 tokens"),
         (lambda c: c.append("a", [-4], "D"), ValueError, r"tokens\[0\] is -4"),
-        (lambda c: c.write("a", 2, [1, 1], "XX"), ValueError, "tokens 2 to 3 of 3 cannot be written over"),
+        (
+            lambda c: c.write("a", 2, [1, 1], "XX"),
+            ValueError,
+            "at is 2, and 2 tokens were given: 'a' has 3 to write over",
+        ),
         (lambda c: c.truncate("a", 4), ValueError, "length is 4: 'a' has 3 tokens"),
         (lambda c: c.settle("a", 0), ValueError, "cannot settle 'a': it has no draft"),
         (lambda c: c.attach("b", [1], prefix_length=2), ValueError, "prefix_length is 2: the sequence has 1 tokens"),
@@ -223,6 +283,52 @@ def test_what_cannot_be_changes_nothing(act, error, words):
     with pytest.raises(error, match=words):
         act(cache)
     assert (cache.stats(), cache.get("a"), cache.pages("a")) == before
+    cache.check()
+
+
+WRITES = [
+    lambda cache, values: cache.append("a", [8, 9], values),
+    lambda cache, values: cache.draft("a", [8, 9], values),
+    lambda cache, values: cache.write("b", 1, [8, 9], values),
+    lambda cache, values: cache.attach("a", [8, 9], values),
+    lambda cache, values: cache.attach("new", [8, 9], values),
+]
+
+
+@pytest.mark.parametrize("act", WRITES)
+@pytest.mark.parametrize("values", [["X", threading.Lock()], {8: "X", 9: "Y"}, {"X", "Y"}, 5, iter("XY")], ids=str)
+def test_values_that_cannot_be_kept_change_nothing(act, values):
+    cache = CopyOnWrite(4, 2)
+    cache.attach("a", [1, 2, 3, 4, 5], "ABCDE")
+    cache.fork("a", "b")
+    before = cache.stats(), cache.get("a"), cache.pages("a"), cache.draft_length("a")
+    with pytest.raises(TypeError, match=r"cannot pickle|expected one for each token, in order"):
+        act(cache, values)
+    assert (cache.stats(), cache.get("a"), cache.pages("a"), cache.draft_length("a")) == before
+    cache.check()
+
+
+@pytest.mark.parametrize("act", WRITES)
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda ones: (ones, ones.half()), "values of layer 1 are rows of torch.float16"),
+        (lambda ones: (ones, ones[..., :1]), r"values of layer 1 are rows of torch.float32 \(1, 1\) on cpu: expected"),
+        (lambda ones: (ones, ones, ones), "values of layer 1 have 3 parts: expected keys and values"),
+        (lambda ones: (ones.tolist(), ones), "keys of layer 1 are a list: expected a tensor"),
+    ],
+)
+def test_tensors_that_cannot_be_kept_change_nothing(act, spoil, words):
+    torch = pytest.importorskip("torch")
+    store = KVStore(KVShape(num_layers=2, num_kv_heads=1, head_dim=2), num_pages=4, page_size=2, dtype="fp32")
+    cache, ones = CopyOnWrite(4, 2, store), torch.ones(5, 1, 2)
+    cache.attach("a", [1, 2, 3, 4, 5], [(ones, ones)] * 2)
+    cache.fork("a", "b")
+    before, twos = (cache.stats(), cache.pages("a")), 2 * ones[:2]
+    with pytest.raises(ValueError, match=f"^{words}"):
+        act(cache, [(twos, twos), spoil(twos)])
+    assert (cache.stats(), cache.pages("a")) == before
+    assert all(side.eq(1).all() for name in "ab" for pair in cache.get(name) for side in pair)
     cache.check()
 
 

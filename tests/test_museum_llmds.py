@@ -5,12 +5,11 @@ The numbers are those under which the bugs were found; L10 is none. The pool's a
 
 from __future__ import annotations
 
-from hashlib import sha256
-
 import numpy as np
 import pytest
 
 from minikv import CopyOnWrite, FreeListPool, OutOfPages
+from minikv.known_pages import KnownPages, Link
 
 # -- what is shared ---------------------------------------------------------------------------------------------------
 
@@ -72,9 +71,15 @@ def the_map_ends_with_the_sequences(make):
     assert cache.stats()["prefix_map_size"] == 0
 
 
-class KeepsTheMap(CopyOnWrite):
-    def _forget(self, page):
+class Unforgetting(KnownPages):
+    def forget(self, page):
         pass
+
+
+class KeepsTheMap(CopyOnWrite):
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self._known = Unforgetting(self.page_size)
 
 
 def a_prefix_is_known_by_all_its_tokens(make):
@@ -87,10 +92,16 @@ def a_prefix_is_known_by_all_its_tokens(make):
     assert cache.get("other") == other
 
 
+class NamedByAHundred(KnownPages):
+    def _chain(self, tokens, keys, before=b""):
+        for end in range(self.page_size, len(tokens) + 1, self.page_size):
+            yield Link(b"", ",".join(map(str, tokens[: min(end, 100)])).encode() + bytes([end]))
+
+
 class HashesAHundred(CopyOnWrite):
-    def _chain(self, numbers):
-        name = sha256(",".join(map(str, numbers[:100])).encode()).digest()
-        return [name + bytes([i]) for i in range(len(numbers) // self.page_size)]
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self._known = NamedByAHundred(self.page_size)
 
 
 def what_is_not_declared_is_private(make):
@@ -117,7 +128,7 @@ def values_need_not_be_compared(make):
 
 class ComparesValues(CopyOnWrite):
     def attach(self, name, tokens, values=None, prefix_length=0):
-        found = self._find(list(tokens), 2**63)
+        found, _ = self._known.find(tokens)
         if self.values.read(found, len(found) * self.page_size) != values[: len(found) * self.page_size]:
             raise OutOfPages(1, 0)  # it would be copied
         return super().attach(name, tokens, values, prefix_length)
@@ -144,14 +155,14 @@ class FlagsForever(CopyOnWrite):
         super().fork(name, new_name)
         self.flagged |= {*self.pages(name)}
 
-    def _put(self, sequence, at, numbers, values, skip=0):
+    def _put(self, sequence, at, numbers, taken):
         for i, page in enumerate(sequence.pages):
             if page in self.flagged and self._refs[page] == 1:
                 (sequence.pages[i],) = self.pool.alloc(1).tolist()
                 self._hold([sequence.pages[i]])
                 self.values.copy(page, sequence.pages[i])
                 self._let_go([page])
-        super()._put(sequence, at, numbers, values, skip)
+        super()._put(sequence, at, numbers, taken)
 
 
 def a_refused_attach_leaves_no_reference(make):
@@ -167,7 +178,7 @@ def a_refused_attach_leaves_no_reference(make):
 
 class CountsFirst(CopyOnWrite):
     def attach(self, name, tokens, values=None, prefix_length=0):
-        self._hold(self._find(list(tokens), 2**63))
+        self._hold(self._known.find(tokens)[0])
         found = super().attach(name, tokens, values, prefix_length)
         self._let_go(self.pages(name)[: found // self.page_size])
         return found

@@ -1,0 +1,111 @@
+"""By which tokens a page can be found: a key for each whole page, made of its tokens and of the key in front of it.
+
+    tokens   [ 1 2 ][ 3 4 ][ 5 6 ]
+    keys      k0     k1     k2        k1 is made of k0 and 3 4: of all that stands in front, and of what is in the page
+
+A key is short, so in principle two beginnings can have the same one. What is found is compared, page by page: its
+tokens, and the key in front of it. So the first page that two beginnings do not share is never taken for another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from minikv.errors import InvariantError
+from minikv.tokens import TOKEN_BYTES, TokensLike, pack
+
+
+class Link(NamedTuple):
+    """A page in its place: the key of the page in front of it, empty for the first one, and its tokens as bytes."""
+
+    before: bytes
+    tokens: bytes
+
+    @property
+    def key(self) -> bytes:
+        """32 bytes that stand for it."""
+        return sha256(self.before + self.tokens).digest()
+
+
+class KnownPages:
+    """The whole pages that can be found by their tokens, several of them by the same ones.
+
+    >>> known = KnownPages(page_size=2)
+    >>> keys = known.publish([1, 2, 3, 4], [7, 5]); known.find([1, 2, 3, 4, 9])[0], known.find([3, 4])[0]
+    ([7, 5], [])
+    >>> known.forget(5); known.find([1, 2, 3, 4])[0]
+    [7]
+    """
+
+    def __init__(self, page_size: int):
+        self.page_size = page_size
+        self._pages: dict[bytes, dict[int, None]] = {}  # for each key its pages, the one that came first in front
+        self._links: dict[int, Link] = {}
+
+    def find(self, tokens: TokensLike) -> tuple[list[int], list[bytes]]:
+        """The pages that hold the beginning of `tokens`, as far as there are any, and their keys."""
+        pages: list[int] = []
+        keys: list[bytes] = []
+        for link in self._chain(tokens, keys):
+            key = link.key
+            if (page := self._first(key)) is None or self._links[page] != link:
+                break
+            pages.append(page)
+            keys.append(key)
+        return pages, keys
+
+    def publish(self, tokens: TokensLike, pages: Sequence[int], before: bytes = b"") -> list[bytes]:
+        """Let `pages`, which hold `tokens`, be found behind the page with the key `before`; the keys of the whole ones.
+
+        It ends early at a page that has the key of other tokens.
+        """
+        keys: list[bytes] = []
+        for page, link in zip(pages, self._chain(tokens, keys, before)):
+            key = link.key
+            if (first := self._first(key)) is not None and self._links[first] != link:
+                break
+            if page not in self._links:
+                self._links[page] = link
+                self._pages.setdefault(key, {})[page] = None
+            keys.append(key)
+        return keys
+
+    def forget(self, page: int) -> None:
+        """`page` holds other tokens from now on, or none: nobody finds it any more."""
+        if (link := self._links.pop(page, None)) is not None:
+            key = link.key
+            del self._pages[key][page]
+            if not self._pages[key]:
+                del self._pages[key]
+
+    def tokens_of(self, page: int) -> bytes | None:
+        """The tokens by which `page` can be found, as bytes."""
+        link = self._links.get(page)
+        return None if link is None else link.tokens
+
+    def _first(self, key: bytes) -> int | None:
+        return next(iter(self._pages.get(key, ())), None)
+
+    def _chain(self, tokens: TokensLike, keys: list[bytes], before: bytes = b"") -> Iterator[Link]:
+        """A link for each whole page, behind the key that was put into `keys` last."""
+        data, stride = pack(tokens).data, TOKEN_BYTES * self.page_size
+        for at in range(0, len(data) // stride * stride, stride):
+            yield Link(keys[-1] if keys else before, data[at : at + stride])
+
+    def check(self) -> None:
+        """Raise `InvariantError` unless keys and pages agree."""
+        known = {page: key for key, pages in self._pages.items() for page in pages}
+        if known != {page: link.key for page, link in self._links.items()} or not all(self._pages.values()):
+            raise InvariantError(f"{len(known)} pages can be found, {len(self._links)} know by what")
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._links)
+
+    def __len__(self) -> int:
+        """How many different beginnings can be found; several pages may hold the end of one of them."""
+        return len(self._pages)
+
+    def __repr__(self) -> str:
+        return f"KnownPages({len(self)} beginnings, {len(self._links)} pages of {self.page_size})"
