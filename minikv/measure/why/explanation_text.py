@@ -1,0 +1,70 @@
+"""An explanation as lines of text for a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from minikv.measure.why.explain import Explanation
+from minikv.measure.why.places import Spot, shown_text
+
+_WIDTH = 100
+
+
+def explanation_text(found: Explanation) -> str:
+    """What was found, in a few lines: the kind of change, the place, what is shared, what each cache reuses.
+
+    >>> from minikv.measure.bodies import read_body
+    >>> from minikv.measure.why.explain import explain
+    >>> hi = read_body({"prompt": "Hi"})
+    >>> print(explanation_text(explain(hi, hi)).splitlines()[0])
+    Nothing changed.
+    """
+    detail = f" ({found.change.detail})" if found.change.detail else ""
+    lines = [f"{found.kind.says.rstrip('.')}{detail}.", ""]
+    lines += [*_places(found), *_lengths(found), "", *_caches(found), ""]
+    lines += textwrap.wrap(f"What to do: {found.kind.remedy}", _WIDTH)
+    return "\n".join(lines)
+
+
+def _places(found: Explanation) -> Iterator[str]:
+    """Where the two part, and what stands around that place in both."""
+    one, two = found.spots
+    spot = one or two
+    if spot is None:
+        return
+    same = one and two and (one.place, one.key, one.at) == (two.place, two.key, two.at)
+    if same:
+        yield f"  where    {one}"
+    else:
+        yield f"  where A  {one or 'its end'}"
+        yield f"  where B  {two or 'its end'}"
+    yield f"  shared   …{shown_text(spot.before)}"
+    yield f"  then A   {_after(one)}"
+    yield f"  then B   {_after(two)}"
+    yield ""
+
+
+def _after(spot: Spot | None) -> str:
+    return shown_text(spot.after) + "…" if spot else "(its end)"
+
+
+def _lengths(found: Explanation) -> Iterator[str]:
+    """How long the prompts are, and how much of the second is shared."""
+    first, second = found.lengths
+    part = found.shared / second if second else 0.0
+    yield f"  in {found.unit}"
+    for name, value in (("A", first), ("B", second)):
+        yield f"  {name:<8} {value:>12,}"
+    yield f"  shared   {found.shared:>12,}  {part:.1%} of B"
+    cut = first - found.shared
+    if found.change.kind == "extended" and cut:
+        yield f"  The tokenizer cuts the last {cut} of A otherwise where more text follows, so they are not shared."
+
+
+def _caches(found: Explanation) -> Iterator[str]:
+    """What each kind of cache reuses of the second prompt."""
+    width = max(len(row.cache) for row in found.caches)
+    yield f"  {'a cache that has A reuses of B':<{width}}  {found.unit.split(' ')[0]:>12}"
+    for row in found.caches:
+        yield f"  {row.cache:<{width}}  {row.reused:>12,}  {row.why}".rstrip()

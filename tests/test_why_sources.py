@@ -1,0 +1,82 @@
+"""The two sides of `minikv why`: files of every kind, lines of logs, and one line about each that is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from minikv.cli import main
+from minikv.measure.why.sources import read_prompt
+
+BODY = {"messages": [{"role": "user", "content": "Hi"}]}
+
+
+@pytest.mark.parametrize(("content", "text"), [
+    (b"Hi\n", "Hi\n"), (b"", ""), (b"\xef\xbb\xbfHi", "\ufeffHi"), (b'{"a": 1}', '{"a": 1}'),
+    (b"{not JSON", "{not JSON"),
+    (b'{"prompt": "Hi"}', "Hi"), (b'\xef\xbb\xbf{"prompt": "Hi"}', "Hi"), (b'{\n "prompt": "Hi"\n}\n', "Hi"),
+    (gzip.compress(b'{"prompt": "Hi"}'), "Hi"),
+])  # fmt: skip
+def test_a_file_is_a_body_or_the_text_of_a_prompt(tmp_path, content, text):
+    (tmp_path / "a").write_bytes(content)
+    assert read_prompt(str(tmp_path / "a")).text == text
+
+
+def test_a_line_of_a_log_is_named_by_its_number(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text("\n".join(json.dumps({"prompt": text}) for text in ("one", "two")), "utf-8")
+    assert read_prompt(f"{log}:2").text == "two"
+
+
+def test_a_file_whose_name_ends_in_a_number_is_that_file(tmp_path):
+    (tmp_path / "a:1").write_text("Hi", "utf-8")
+    assert read_prompt(str(tmp_path / "a:1")).text == "Hi"
+
+
+@pytest.mark.parametrize(("content", "name", "why"), [
+    (b'{"prompt": "a"}\n{"prompt": "b"}', "", "is a log: name one of its lines, such as "),
+    (b"\xff\xfe", "", "is not UTF-8: invalid start byte at byte 1"),
+    (b'{"prompt": "a"}', ":2", "has no line 2"),
+    (b'{"prompt": "a"}', ":0", "has no line 0"),
+    (b"\n\n", ":1", "has no line 1, or nothing is in it"),
+    (b"Hi", ":1", "line 1: it is not JSON"),
+    (b"[1]", ":1", "line 1: it holds a list"),
+    (b'{"hash_ids": [1]}', ":1", "line 1: there are no messages and no prompt"),
+    (b'{"prompt": [1, 2]}', "", "prompt is [1, 2]: expected text"),
+    (b'{"messages": [' + b"[" * 5000 + b"]" * 5000 + b"]}", ":1", "nested too deeply"),
+    (b"\x1f\x8bbroken", "", "cannot be unpacked"),
+])  # fmt: skip
+def test_what_is_wrong_is_one_line(tmp_path, capsys, content, name, why):
+    (tmp_path / "a").write_bytes(content)
+    assert main(["why", f"{tmp_path / 'a'}{name}", f"{tmp_path / 'a'}{name}"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert why in said.err
+    assert said.err.count("\n") == 1
+    assert len(said.err) < 600
+
+
+@pytest.mark.parametrize("name", ["no_such_file", "no_such_file:3", ".", "a\0b", "a\0b:3"])
+def test_a_file_that_cannot_be_opened_is_one_line(name, capsys):
+    assert main(["why", name, name]) == 2
+    assert capsys.readouterr().err.startswith("minikv: cannot read ")
+
+
+def test_a_prompt_is_counted_in_the_tokens_of_a_checkpoint(tmp_path, capsys):
+    from minikv.assets import asset
+
+    (tmp_path / "a").write_text("Größe", "utf-8")
+    assert main(["why", *[str(tmp_path / "a")] * 2, "--tokenizer", str(asset("model")), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["unit"], found["lengths"]) == ("tokens", [7, 7])
+    assert main(["why", *[str(tmp_path / "a")] * 2, "--tokenizer", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("blocks", ["0", "x", "1,,2", "99999999999", ",".join("1" * 20), "-1"])
+def test_blocks_are_sizes(blocks, capsys):
+    with pytest.raises(SystemExit):
+        main(["why", "a", "b", f"--blocks={blocks}"])
+    assert "block" in capsys.readouterr().err

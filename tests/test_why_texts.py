@@ -1,0 +1,65 @@
+"""Two texts: what kind of change lies between them, and that hostile ones take no time."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv.measure.why.texts import LONGEST_LOOK, shared_length, text_change
+from minikv.measure.why.volatile import masked, volatile_at
+
+
+@given(st.text("ab", max_size=200), st.text("ab", max_size=200))
+def test_the_shared_length_is_that_of_the_longest_common_beginning(one, two):
+    size = shared_length(one, two)
+    assert one[:size] == two[:size]
+    assert one[size : size + 1] != two[size : size + 1] or size == len(one) == len(two)
+
+
+@pytest.mark.parametrize(("one", "two", "kind"), [
+    ("at 9:59 o'clock", "at 10:00 o'clock", "clock"),
+    ("at 14:05 now", "at 14:05:07 now", "clock"),
+    ("Sun, 22 Nov 2026 14:05:07 GMT", "Mon, 23 Nov 2026 09:00:01 GMT", "clock"),
+    ("on Tuesday", "on Wednesday", "clock"),
+    ("since 1779514688 s", "since 1779514702 s", "clock"),
+    ("7 left", "70 left", "number"),
+    ("cost 1.20", "cost 1.2", "number format"),
+    ("req-77f1ab", "req-9c01de", "random id"),
+    ("at 14:05 now", "at 14:05, now", None),
+    ("a cat", "a cow", None),
+    ("version two", "version three", None),
+])  # fmt: skip
+def test_what_stands_where_two_texts_part_is_a_clock_an_id_or_a_number(one, two, kind):
+    assert volatile_at(one, two, shared_length(one, two)) == kind
+
+
+def test_a_change_that_does_not_explain_all_says_so():
+    assert text_change("It is 14:05. Yes.", "It is 14:06. No.").whole is False
+    assert text_change("It is 14:05. Yes.", "It is 14:06. Yes.").whole is True
+
+
+@pytest.mark.parametrize(("one", "two", "kind"), [
+    ("a, b, c", "c, a, b", "order"), ("[1, 2]", "[2, 1]", "number"), ('{"a": [1, 2]}', '{ "a": [1,2]}', "white space"),
+    ('{"a": 1}', '{"a": 1.0}', "number format"), ('{"a": "é"}', '{"a": "\\u00e9"}', "JSON rewritten"),
+    ('{"a": {"b": 1, "c": 2}}', '{"a": {"c": 2, "b": 1}}', "keys reordered"), ("yes", "no", None), ("", "x", None),
+])  # fmt: skip
+def test_small_changes_are_told_apart(one, two, kind):
+    found = text_change(one, two)
+    assert (found.kind if found else None) == kind
+
+
+def test_masks_leave_the_words():
+    assert masked("on 2026-11-22 at 0x7f3a1c2b", "clock", "random id") == "on \0 at \0"
+
+
+@pytest.mark.parametrize(
+    "part", ["a-", "1", "0x", "Mon ", "1:", "12-", "/tmp/", "2026-", "f", "A:\\", "{", "\\u00", " ", " \n", "1,"]
+)
+def test_a_hostile_text_is_compared_in_seconds(part):
+    half = part * (LONGEST_LOOK // 2 // len(part) - 1)
+    start = time.process_time()
+    text_change(half + "x" + half, half + "y" + half)
+    assert time.process_time() - start < 20  # far from what a regular expression that backtracks would take

@@ -1,0 +1,536 @@
+"""Pairs of requests as real programs send them, each with the kind of change and the place that `minikv why` must name.
+
+Shapes and wordings follow public reports (`source`); the texts are ours. A place is the beginning of what is printed.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any, NamedTuple
+
+
+class Pair(NamedTuple):
+    name: str
+    a: dict[str, Any] | str
+    b: dict[str, Any] | str
+    kind: str
+    place: str | None
+    source: str = ""
+
+
+def system(text):
+    return {"role": "system", "content": text}
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def answer(text, **more):
+    return {"role": "assistant", "content": text, **more}
+
+
+def result(text, call="call_1"):
+    return {"role": "tool", "tool_call_id": call, "content": text}
+
+
+def tool(name, describes="Does what its name says.", **properties):
+    properties = properties or {"path": {"type": "string", "description": "relative to the project"}}
+    schema = {"type": "object", "properties": properties, "required": sorted(properties)}
+    return {"type": "function", "function": {"name": name, "description": describes, "parameters": schema}}
+
+
+RULES = "You are a careful assistant for a house. Answer in one sentence. Never switch the alarm off without asking."
+READ, GREP, EDIT = tool("read_file"), tool("grep", pattern={"type": "string"}), tool("edit_file")
+TALK = [user("Is the door locked?"), answer("Yes, since ten."), user("And the window in the kitchen?")]
+LONG = [*TALK, answer("It is open."), user("Close it, please."), answer("Done."), user("Is anything else open?")]
+CALL = {
+    "id": "call_1",
+    "type": "function",
+    "function": {"name": "grep", "arguments": '{"pattern": "lock", "n": 5}'},
+}
+WORK = [user("Find the lock."), answer(None, tool_calls=[CALL]), result("src/lock.py:3: lock\nsrc/door.py:9: lock"),
+        answer("There are two."), user("Show me the first.")]  # fmt: skip
+
+
+def chat(*messages, **more):
+    return {"model": "m", "messages": list(messages), **more}
+
+
+def told(text, *messages, **more):
+    return chat(system(text), *(messages or TALK), **more)
+
+
+def claude(text, *messages, **more):
+    return {"model": "m", "system": [{"type": "text", "text": text}], "messages": list(messages or TALK), **more}
+
+
+def changed(messages, at, **fields):
+    found = copy.deepcopy(list(messages))
+    found[at].update(fields)
+    return found
+
+
+def image(data):
+    return user(
+        [
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+            {"type": "text", "text": "What is it?"},
+        ]
+    )
+
+
+def swapped(body):
+    """The same JSON with the keys of every object in the opposite order."""
+    if isinstance(body, dict):
+        return {key: swapped(value) for key, value in reversed(body.items())}
+    return [swapped(item) for item in body] if isinstance(body, list) else body
+
+
+HISTORY = f"{RULES}\n" + "\n".join(
+    f"User: question {i}?\nHouse: answer {i}, as before and with details." for i in range(40)
+)
+SYSTEM = "messages[0] (system), content, after "
+FIRST = "messages[1] (user), content, after "
+
+PAIRS = [
+    # -- clocks --
+    Pair(
+        "a time at the head of the system prompt",
+        told(f"Current time is 15:09:20. Today's date is 2026-09-09.\n{RULES}"),
+        told(f"Current time is 15:09:34. Today's date is 2026-09-09.\n{RULES}"),
+        "clock",
+        SYSTEM + "22",
+        "goruck/home-generative-agent#617",
+    ),
+    Pair(
+        "a date and time in words",
+        told(f"The current date and time is Thursday, September 17, 2026 3:42 PM.\n{RULES}"),
+        told(f"The current date and time is Thursday, September 17, 2026 3:43 PM.\n{RULES}"),
+        "clock",
+        SYSTEM + "61",
+        "Mintplex-Labs/anything-llm#6398",
+    ),
+    Pair(
+        "a timestamp in the runtime information",
+        told(f"{RULES}\n--- Runtime Info ---\nTimestamp: 2026-07-20 12:13:14 UTC"),
+        told(f"{RULES}\n--- Runtime Info ---\nTimestamp: 2026-07-20 12:13:15 UTC"),
+        "clock",
+        SYSTEM,
+        "adolfousier/opencrabs#657",
+    ),
+    Pair(
+        "a date that turned at midnight",
+        claude(f"{RULES} Today is 2026-11-21."),
+        claude(f"{RULES} Today is 2026-11-22."),
+        "clock",
+        "system[0].text, after ",
+        "nex-agi/NexAU#12",
+    ),
+    Pair(
+        "seconds since 1970 in the question",
+        chat(system(RULES), user(f"Say hi. Current timestamp: 1779514688.{1}")),
+        chat(system(RULES), user(f"Say hi. Current timestamp: 1779514702.{9}")),
+        "clock",
+        FIRST,
+        "Mesh-LLM/mesh-llm#662",
+    ),
+    Pair("morning and evening", told(f"Good morning! {RULES}"), told(f"Good evening! {RULES}"), "clock", SYSTEM + "5"),
+    Pair(
+        "a Chinese date", told(f"今天是2026年9月9日。{RULES}"), told(f"今天是2026年9月10日。{RULES}"), "clock", SYSTEM
+    ),
+    Pair(
+        "a clock and more behind it",
+        told(f"It is 14:05. {RULES} The lamp is on."),
+        told(f"It is 14:06. {RULES} The door is open."),
+        "clock",
+        SYSTEM + "10",
+    ),
+    # -- random ids and numbers --
+    Pair(
+        "a hash in a billing header",
+        claude(f"x-billing-header: cc_version=2.1.177.01c; cch=36ee5;\n{RULES}"),
+        claude(f"x-billing-header: cc_version=2.1.177.01c; cch=0aaa9;\n{RULES}"),
+        "random id",
+        "system[0].text, after ",
+        "anthropics/claude-code#68900",
+    ),
+    Pair(
+        "a uuid of the session",
+        told(f"Session 0b8d7a46-5d0e-4b0c-9f5f-1f3f0c6b7a11. {RULES}"),
+        told(f"Session 7c1e2f90-91ab-4d5a-8a3c-6de0c2b41f72. {RULES}"),
+        "random id",
+        SYSTEM + "8",
+    ),
+    Pair(
+        "the id of a conversation in a memory block",
+        told(f"{RULES}\n- CONVERSATION_ID: conv_8Kf3LmQ2xZ\n- AGENT_ID: a"),
+        told(f"{RULES}\n- CONVERSATION_ID: conv_Pq7TnW4yBd\n- AGENT_ID: a"),
+        "random id",
+        SYSTEM,
+        "code-yeongyu/oh-my-openagent#6881",
+    ),
+    Pair(
+        "a temporary folder",
+        told(f"Work in /tmp/session-a81f. {RULES}"),
+        told(f"Work in /tmp/session-77b2. {RULES}"),
+        "random id",
+        SYSTEM,
+    ),
+    Pair(
+        "an address of an object",
+        told(f"Tools: <function read at 0x7f3a1c2b>. {RULES}"),
+        told(f"Tools: <function read at 0x7f9d0e4f>. {RULES}"),
+        "random id",
+        SYSTEM,
+    ),
+    Pair(
+        "the id of a tool call",
+        chat(*WORK),
+        chat(*changed(WORK, 2, tool_call_id="call_9f2c")),
+        "random id",
+        "messages[2] (tool), tool_call_id, after 5",
+    ),
+    Pair(
+        "a counter of messages",
+        told(f"{RULES} 7 previous messages are stored."),
+        told(f"{RULES} 9 previous messages are stored."),
+        "number",
+        SYSTEM,
+        "code-yeongyu/oh-my-openagent#6881",
+    ),
+    Pair(
+        "1 and 1.0 in a schema",
+        chat(*TALK, tools=[tool("wait", s={"type": "number", "default": 1})]),
+        chat(*TALK, tools=[tool("wait", s={"type": "number", "default": 1.0})]),
+        "number format",
+        "tools[0] (wait), function.parameters.properties.s.default, after ",
+    ),
+    # -- tools --
+    Pair(
+        "tools from a set without order",
+        chat(*TALK, tools=[READ, GREP, EDIT]),
+        chat(*TALK, tools=[GREP, EDIT, READ]),
+        "tools reordered",
+        "tools[0] (read_file), function.name, after ",
+        "whoz-oss/coday#1322",
+    ),
+    Pair(
+        "keys of a schema in another order",
+        chat(*TALK, tools=[READ, GREP]),
+        chat(*TALK, tools=[READ, swapped(GREP)]),
+        "keys reordered",
+        "tools[1] (grep), ",
+        "Lakr233/FlowDown#273",
+    ),
+    Pair(
+        "a tool added by a plugin",
+        chat(*TALK, tools=[READ, GREP]),
+        chat(*TALK, tools=[READ, EDIT, GREP]),
+        "tool added",
+        "tools[1] (grep), function.name, after ",
+    ),
+    Pair(
+        "a tool switched off",
+        chat(*TALK, tools=[READ, EDIT, GREP]),
+        chat(*TALK, tools=[READ, GREP]),
+        "tool removed",
+        "tools[1] (edit_file), ",
+    ),
+    Pair(
+        "other tools in plan mode",
+        chat(*TALK, tools=[READ, EDIT]),
+        chat(*TALK, tools=[READ, GREP]),
+        "tools changed",
+        "tools[1] ",
+    ),
+    Pair(
+        "a description with live data",
+        chat(*TALK, tools=[tool("read_file", "Reads a file of the branch main.")]),
+        chat(*TALK, tools=[tool("read_file", "Reads a file of the branch fix.")]),
+        "tool edited",
+        "tools[0] (read_file), function.description, after ",
+    ),
+    Pair(
+        "a schema of the output",
+        chat(*TALK, response_format={"type": "json_schema", "name": "short"}),
+        chat(*TALK, response_format={"type": "json_schema", "name": "long"}),
+        "schema edited",
+        "response_format",
+    ),
+    # -- system prompt --
+    Pair(
+        "a new version of the system prompt",
+        told(RULES),
+        told(RULES.replace("one sentence", "two sentences")),
+        "system edited",
+        SYSTEM,
+    ),
+    Pair(
+        "a fact from memory in the system prompt",
+        told(f"{RULES}\nMemory: likes tea."),
+        told(f"{RULES}\nMemory: has a cat."),
+        "system edited",
+        SYSTEM,
+    ),
+    Pair(
+        "a system prompt that is sent only once",
+        told(RULES),
+        chat(*TALK),
+        "system added",
+        "messages[0] (system), role, after ",
+    ),
+    Pair(
+        "the order of a set in the system prompt",
+        told(f"{RULES} Rooms: hall, kitchen, attic."),
+        told(f"{RULES} Rooms: attic, hall, kitchen."),
+        "order",
+        SYSTEM,
+    ),
+    # -- history --
+    Pair(
+        "history cut from the front",
+        told(RULES, *LONG[:5]),
+        told(RULES, *LONG[2:]),
+        "history truncated",
+        FIRST,
+        "unslothai/unsloth#7472",
+    ),
+    Pair(
+        "history summarized",
+        told(RULES, *LONG),
+        told(RULES, user("Before: the door was locked."), *LONG[5:]),
+        "history summarized",
+        FIRST,
+    ),
+    Pair(
+        "a message of memory in front of the history",
+        told(RULES, *TALK),
+        told(RULES, user("Notes: prefers tea."), *TALK),
+        "message inserted",
+        FIRST,
+    ),
+    Pair(
+        "a message left out in the middle",
+        told(RULES, *LONG),
+        told(RULES, *LONG[:2], *LONG[4:]),
+        "message removed",
+        "messages[3] (user), ",
+    ),
+    Pair(
+        "two old messages in another order",
+        told(RULES, user("Fact: tea."), user("Fact: cat."), user("Go.")),
+        told(RULES, user("Fact: cat."), user("Fact: tea."), user("Go.")),
+        "messages reordered",
+        FIRST,
+    ),
+    Pair(
+        "a reminder added to an old message",
+        told(RULES, *LONG[:5]),
+        told(RULES, *changed(LONG, 0, content=LONG[0]["content"] + "\n<system-reminder>No tasks.</system-reminder>")),
+        "text appended",
+        "messages[1] (user)",
+        "claude-remember#301",
+    ),
+    Pair(
+        "a reminder that was in the last message only",
+        chat(user(LONG[0]["content"] + "\n<system-reminder>No tasks.</system-reminder>")),
+        chat(*LONG[:3]),
+        "text cut off",
+        "messages[0] (user), content, after ",
+    ),
+    Pair(
+        "an old question corrected",
+        told(RULES, *LONG[:5]),
+        told(RULES, *changed(LONG, 0, content="Is the front door locked?")),
+        "message edited",
+        FIRST,
+    ),
+    Pair(
+        "an old tool result cleared",
+        chat(*WORK),
+        chat(*changed(WORK, 2, content="[Old tool result content cleared]"), answer("x")),
+        "tool result edited",
+        "messages[2] (tool), content, after ",
+        "vercel/eve#175",
+    ),
+    Pair(
+        "an answer that was trimmed",
+        chat(*LONG[:3]),
+        chat(*changed(LONG, 1, content="Yes.")),
+        "answer edited",
+        "messages[1] (assistant), content, after ",
+    ),
+    Pair(
+        "reasoning stripped from the history",
+        chat(user("Is it?"), answer("Yes.", reasoning_content="I look."), user("Sure?")),
+        chat(user("Is it?"), answer("Yes."), user("Sure?"), answer("Yes."), user("Really?")),
+        "reasoning removed",
+        "messages[1] (assistant), reasoning_content, after 0",
+        "ggml-org/llama.cpp#22746",
+    ),
+    Pair(
+        "arguments of a call written anew",
+        chat(*WORK),
+        chat(
+            *changed(
+                WORK,
+                1,
+                tool_calls=[{**CALL, "function": {"name": "grep", "arguments": '{"pattern":"lock","n":5}'}}],
+            )
+        ),
+        "white space",
+        "messages[1] (assistant), tool_calls[0], function.arguments, after ",
+    ),
+    Pair(
+        "the system prompt sent as a user's",
+        chat(*TALK[:1], user(RULES), user("Go.")),
+        chat(*TALK[:1], system(RULES), user("Go.")),
+        "role changed",
+        "messages[1] (user), role, after ",
+    ),
+    Pair(
+        "another question to the same rules",
+        told(RULES, user("Is it warm?")),
+        told(RULES, user("Who is at the door?")),
+        "question",
+        FIRST + "0",
+    ),
+    Pair(
+        "a sum to be worked out",
+        told(RULES, user("What is 2 + 2?")),
+        told(RULES, user("What is 3 + 3?")),
+        "question",
+        FIRST,
+    ),
+    Pair(
+        "two conversations",
+        told(RULES, *LONG),
+        told(RULES, user("Write a poem."), answer("Roses."), user("More.")),
+        "conversation",
+        FIRST + "0",
+    ),
+    Pair(
+        "the beginning of an answer",
+        chat(*TALK, answer('{"open": "')),
+        chat(*TALK, answer('{"closed": "')),
+        "prefill",
+        "messages[3] (assistant), content, after 2",
+    ),
+    # -- characters --
+    Pair("a space at the end of a line", told(f"{RULES} \nGo."), told(f"{RULES}\nGo."), "trailing white space", SYSTEM),
+    Pair("a newline at the end of the prompt", told(RULES), told(RULES + "\n"), "trailing white space", ""),
+    Pair(
+        "another indentation",
+        told(f"{RULES}\n  - one\n  - two"),
+        told(f"{RULES}\n    - one\n    - two"),
+        "white space",
+        SYSTEM,
+    ),
+    Pair("CRLF from Windows", told(f"{RULES}\r\nGo."), told(f"{RULES}\nGo."), "line ends", SYSTEM),
+    Pair("capitals", told(f"Dear User, {RULES}"), told(f"Dear user, {RULES}"), "letter case", SYSTEM + "5"),
+    Pair("a byte order mark", told("\ufeff" + RULES), told(RULES), "byte order mark", SYSTEM + "0"),
+    Pair(
+        "a zero-width space",
+        told(RULES),
+        told(RULES.replace("assistant", "assis\u200btant")),
+        "invisible characters",
+        SYSTEM,
+    ),
+    Pair("two forms of one letter", told(f"Café. {RULES}"), told(f"Cafe\u0301. {RULES}"), "unicode form", SYSTEM),
+    Pair("curly quotes", told(f"Say 'no'. {RULES}"), told(f"Say ‘no’. {RULES}"), "unicode form", SYSTEM),
+    Pair(
+        "escaped letters in a result",
+        chat(*changed(WORK, 2, content='{"city": "K\\u00f6ln"}')),
+        chat(*changed(WORK, 2, content='{"city": "Köln"}')),
+        "JSON rewritten",
+        "messages[2] (tool), content, city, after ",
+    ),
+    Pair(
+        "another image",
+        chat(image("AAAA"), answer("A cat."), user("Sure?")),
+        chat(image("BBBB"), answer("A cat."), user("Sure?")),
+        "image changed",
+        "messages[0] (user), content[0].image_url, after ",
+    ),
+    # -- plain text --
+    Pair(
+        "a text whose beginning slid out",
+        HISTORY,
+        RULES + HISTORY[HISTORY.index("\nUser: question 9") :] + "\nUser: new?",
+        "text removed",
+        "prompt, after ",
+    ),
+    Pair(
+        "a document put in front of the rest",
+        HISTORY,
+        RULES + "\nDocument: the manual." + HISTORY[len(RULES) :],
+        "text inserted",
+        "prompt, after ",
+    ),
+    Pair(
+        "an example corrected",
+        HISTORY,
+        HISTORY.replace("answer 7, as before", "reply 7, unlike before"),
+        "text edited",
+        "prompt, after ",
+    ),
+    Pair(
+        "the same examples, another question",
+        HISTORY + "\nUser: is it warm?",
+        HISTORY + "\nUser: who rang?",
+        "question",
+        "prompt, after ",
+    ),
+    Pair(
+        "two texts",
+        "Translate this sentence into French.",
+        "Write a haiku about autumn.",
+        "conversation",
+        "prompt, after 0",
+    ),
+    # -- nothing --
+    Pair(
+        "the same request again",
+        told(RULES, tools=[READ]),
+        told(RULES, tools=[READ]),
+        "nothing",
+        None,
+        "vllm-project/vllm#54607",
+    ),
+    Pair(
+        "the same request with its keys in another order",
+        told(RULES),
+        dict(reversed(told(RULES).items())),
+        "nothing",
+        None,
+    ),
+    Pair(
+        "a cache marker that moved",
+        claude(RULES),
+        {**claude(RULES), "system": [{"type": "text", "text": RULES, "cache_control": {}}]},
+        "nothing",
+        None,
+    ),
+    Pair(
+        "another temperature", told(RULES, temperature=0), told(RULES, temperature=0.7, max_tokens=9), "settings", None
+    ),
+    Pair("another model", told(RULES), {**told(RULES), "model": "n"}, "namespace", None),
+    Pair("another salt", told(RULES, cache_salt="tenant-1"), told(RULES, cache_salt="tenant-2"), "namespace", None),
+    Pair("a LoRA adapter", told(RULES), told(RULES, lora_name="polite"), "namespace", None),
+    Pair("a conversation that went on", told(RULES, *TALK), told(RULES, *LONG), "extended", None),
+    Pair(
+        "a begun answer that was completed",
+        chat(*TALK, answer("It is")),
+        chat(*TALK, answer("It is open."), user("Close it.")),
+        "extended",
+        None,
+    ),
+    Pair("a retry without the last turns", told(RULES, *LONG), told(RULES, *TALK), "shortened", None),
+]
+
+
+def text_of(body):
+    """A request as a file would hold it."""
+    return body if isinstance(body, str) else json.dumps(body)
