@@ -19,7 +19,7 @@ import stat
 import sys
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -38,11 +38,12 @@ _TRIES = 40 if os.name == "nt" else 1  # on Windows a file cannot be replaced wh
 # -- one write ------------------------------------------------------------------------------------------------------
 
 
-def replace(path: Name, data: str | bytes) -> None:
+def replace(path: Name, data: str | bytes | Iterable[bytes]) -> None:
     """Give a file new content, or leave it as it is: text as UTF-8 with its line ends unchanged, or bytes.
 
-    The file keeps its mode, and a link stays a link to it. `OSError` names the file; it still has its old content
-    then, or does not exist as before. The same holds for any other exception, a full disk and a killed process.
+    Bytes may come in parts, which are written one by one. The file keeps its mode, and a link stays a link to it.
+    `OSError` names the file; it still has its old content then, or does not exist as before. The same holds for any
+    other exception, also one of what makes the parts, a full disk and a killed process.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "notes.txt"
@@ -53,9 +54,10 @@ def replace(path: Name, data: str | bytes) -> None:
     content = data.encode("utf-8") if isinstance(data, str) else data
     target = destination(path)
     _sweep(target)
+    parts = (content,) if isinstance(content, bytes) else content
     fresh = target.with_name(f"{_prefix(target)}{os.urandom(8).hex()}.minikv-tmp")
     try:
-        _write(fresh, content, like=target)
+        _write(fresh, parts, like=target)
         _rename(fresh, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -143,7 +145,7 @@ def _beside(target: Path, end: str) -> Path:
     return target.with_name(name + end)
 
 
-def _write(fresh: Path, content: bytes, like: Path) -> None:
+def _write(fresh: Path, parts: Iterable[bytes], like: Path) -> None:
     """Write a new file to the disk, with the mode of the file that it will replace, and its owner where possible."""
     with open(fresh, "xb") as file:
         with contextlib.suppress(FileNotFoundError, PermissionError):
@@ -152,7 +154,8 @@ def _write(fresh: Path, content: bytes, like: Path) -> None:
                 with contextlib.suppress(PermissionError):
                     os.fchown(file.fileno(), old.st_uid, old.st_gid)
             os.chmod(fresh, stat.S_IMODE(old.st_mode))
-        file.write(content)
+        for part in parts:
+            file.write(part)
         file.flush()
         os.fsync(file.fileno())
 

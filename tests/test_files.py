@@ -46,6 +46,20 @@ def test_text_is_written_as_it_is_and_bytes_too(path):
     assert os.listdir(path.parent) == ["notes.txt"]
 
 
+def test_parts_are_written_one_by_one_and_an_error_between_them_leaves_the_old_content(path):
+    replace(path, (bytes([number]) for number in range(3)))
+    assert path.read_bytes() == b"\0\1\2"
+
+    def parts():
+        yield b"new"
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        replace(path, parts())
+    assert path.read_bytes() == b"\0\1\2"
+    assert os.listdir(path.parent) == ["notes.txt"]
+
+
 @pytest.mark.parametrize("old", [OLD, None])
 @pytest.mark.parametrize(
     "error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), MemoryError()]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 import time
+from collections.abc import Sequence
 from typing import Any
 
-from minikv.cli.console import complain, positive, say
+from minikv import files
+from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.traffic import add_traffic, with_traffic
-from minikv.measure.replay import Replay, replay
+from minikv.errors import shown
+from minikv.measure.capacity import capacity_text, read_capacity
+from minikv.measure.replay import Replay, Replayer
 from minikv.measure.traces import Traffic
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named
@@ -17,52 +23,106 @@ from minikv.prefix.radix import EVICT_BY
 
 _EXAMPLES = """examples:
   minikv replay day.jsonl                             an unlimited cache: what could be saved at most
-  minikv replay day.jsonl --capacity 20000            room for 20,000 blocks, whole nodes evicted
+  minikv replay day.jsonl --capacity 20k              room for 20,000 blocks, whole nodes evicted
+  minikv replay day.jsonl --capacity 5k,10k,20k,1e6   a row for each capacity, in one pass over the trace
+  minikv replay day.jsonl --capacity 5k,10k,20k --curve hits.png
   minikv replay sessions.jsonl.gz --span 24           sessions of agents that begin within 24 hours
+  minikv replay log.jsonl --tokenizer qwen3-8b        a log of requests, in the tokens of that checkpoint
   cat day.jsonl | minikv replay - --json              from a pipe, as one JSON object"""
+_MOST = 1000  # capacities
+_DECADES = 100  # from the smallest capacity to the largest: then the axis counts powers
 
 
 def add_replay(commands: Any) -> None:
     """Add `replay` to the sub-commands of a parser.
 
     >>> parser = argparse.ArgumentParser(); add_replay(parser.add_subparsers())
-    >>> parser.parse_args(["replay", "day.jsonl", "--capacity", "20000"]).capacity
-    20000
+    >>> parser.parse_args(["replay", "day.jsonl", "--capacity", "20k,unlimited"]).capacity
+    [20000, None]
     """
     says = "send a trace through a prefix cache"
     lines = argparse.RawDescriptionHelpFormatter
     run = commands.add_parser("replay", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
     add_traffic(run)
-    run.add_argument("--capacity", type=positive, metavar="N", help="blocks to hold; without it nothing is evicted")
+    run.add_argument("--capacity", type=capacities, default=[None], metavar="N,N",
+                     help="blocks to hold, one number or several (20k,1e6); without it none is evicted")  # fmt: skip
     run.add_argument("--page-size", type=positive, default=1, metavar="P", help="blocks in a page (default 1)")
     run.add_argument("--index", choices=INDEXES, default="radix", help="the design that serves it (default radix)")
     run.add_argument("--evict-by", choices=EVICT_BY, help="radix: evict whole nodes (default), or pages off their end")
     run.add_argument("--policy", choices=sorted(POLICIES), help="radix: what is evicted first (default lru)")
-    run.add_argument("--json", action="store_true", help="print one JSON object")
+    form = run.add_mutually_exclusive_group()
+    form.add_argument(
+        "--json", action="store_true", help="print a JSON object, or a list of them for several capacities"
+    )
+    form.add_argument("--csv", action="store_true", help="print comma-separated values, a row for each capacity")
+    run.add_argument("--curve", metavar="FILE", help="draw the hit rate over the capacities into this .png or .svg")
     run.set_defaults(run=run_replay)
+
+
+def capacities(text: str) -> list[int | None]:
+    """The capacities in `text`, parted by commas; the error that argparse expects says what is wrong.
+
+    >>> capacities("10k,1e6,unlimited")
+    [10000, 1000000, None]
+    """
+    parts = text.split(",")
+    try:
+        if len(parts) > _MOST:
+            raise ValueError(f"there are {len(parts)} capacities: expected at most {_MOST}")
+        return [read_capacity("the capacity", part.strip()) for part in parts]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run_replay(options: argparse.Namespace) -> int:
     """Replay the trace as `options` say and print what was found; returns the exit status."""
     try:
-        cache = index_named(options.index, options.page_size, options.policy, options.evict_by)
-        replay((), cache, options.capacity)  # what is wrong with the options is said before the trace is opened
-    except ValueError as error:
+        if options.curve is not None and (refused := _refused_curve(options)):
+            return refused
+        replayers = [Replayer(_index(options), capacity) for capacity in options.capacity]
+    except ValueError as error:  # what is wrong with the options is said before the trace is opened
         return complain(str(error), 2)
     start = time.perf_counter()
 
     def use(traffic: Traffic) -> int:
-        result = replay(traffic.requests, cache, options.capacity)
-        if not result.requests:
+        for request in traffic.requests:
+            for replayer in replayers:
+                replayer.serve(request)
+        results = [replayer.result for replayer in replayers]
+        if not results[0].requests:
             return complain(f"{traffic.name} is empty: it has no request", 1)
-        _report(result, time.perf_counter() - start, as_json=options.json)
-        return 0
+        _report(options, results, time.perf_counter() - start)
+        return _draw(options, results, traffic) if options.curve is not None else 0
 
     return with_traffic(options, use)
 
 
-def _report(result: Replay, seconds: float, as_json: bool) -> None:
-    row = {
+def _index(options: argparse.Namespace) -> Any:
+    return index_named(options.index, options.page_size, options.policy, options.evict_by)
+
+
+def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: float) -> None:
+    rows = [{"capacity": capacity, **_row(result)} for capacity, result in zip(options.capacity, results)]
+    if options.csv:
+        table = io.StringIO()
+        writer = csv.DictWriter(table, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({**row, "capacity": row["capacity"] or "unlimited"} for row in rows)
+        say(table.getvalue().rstrip("\n"))
+        return
+    speed = results[0].requests / seconds
+    if options.json:
+        found = [{**row, "requests_per_second": round(speed, 1)} for row in rows]
+        found[0].pop("capacity") if len(found) == 1 else None
+        say(json.dumps(found if len(found) > 1 else found[0]))
+    elif len(rows) == 1:
+        _say_list({**rows[0], "requests_per_second": round(speed)})
+    else:
+        _say_table(rows)
+
+
+def _row(result: Replay) -> dict[str, Any]:
+    return {
         "requests": result.requests,
         "blocks": result.blocks,
         "hits": result.hits,
@@ -70,12 +130,62 @@ def _report(result: Replay, seconds: float, as_json: bool) -> None:
         "evicted": result.evicted,
         "peak_size": result.peak_size,
         "uncached_requests": result.uncached_requests,
-        "requests_per_second": round(result.requests / seconds, 1),
     }
-    if as_json:
-        say(json.dumps(row))
-        return
-    shown_row = {**row, "hit_rate": f"{result.hit_rate:.6f}", "requests_per_second": round(result.requests / seconds)}
-    for key, value in shown_row.items():
-        cell = f"{value:,}" if isinstance(value, int) else value
-        say(f"{key.replace('_', ' '):<20} {cell:>12}")
+
+
+def _say_list(row: dict[str, Any]) -> None:
+    for key, value in row.items():
+        if key != "capacity":
+            say(f"{key.replace('_', ' '):<20} {_cell(value):>12}")
+
+
+def _say_table(rows: Sequence[dict[str, Any]]) -> None:
+    shown_rows = [{**row, "capacity": capacity_text(row["capacity"])} for row in rows]
+    keys = [key for key in rows[0] if key not in ("requests", "blocks")]
+    say(f"requests {rows[0]['requests']:,}, blocks {rows[0]['blocks']:,}")
+    table = [[key.replace("_", " ") for key in keys], *([_cell(row[key]) for key in keys] for row in shown_rows)]
+    widths = [max(map(len, column)) for column in zip(*table)]
+    for cells in table:
+        say("  ".join(cell.rjust(width) for cell, width in zip(cells, widths)))
+
+
+def _cell(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def _refused_curve(options: argparse.Namespace) -> int:
+    """Say what stands in the way of the picture, before the trace is read; 0 if nothing does."""
+    name = shown(options.curve)
+    if not options.curve.endswith((".png", ".svg")):
+        return complain(f"--curve is {name}: expected the name of a .png or an .svg", 2)
+    if len(set(options.capacity) - {None}) < 2:
+        return complain("--curve draws the hit rate over --capacity: name at least two, such as 5k,10k,20k", 2)
+    if missing := lacking("--curve", "matplotlib", *(["resvg_py"] if name.endswith(".png") else [])):
+        return complain(missing, 2)
+    try:
+        files.destination(options.curve)
+    except OSError as error:
+        return complain(f"cannot write {name}: {error.strerror}", 2)
+    return 0
+
+
+def _draw(options: argparse.Namespace, results: Sequence[Replay], traffic: Traffic) -> int:
+    """Draw the hit rate over the capacities; that of an unlimited cache is a line across."""
+    from minikv.course.pictures.plot import plot
+
+    rates = {capacity: result.hit_rate for capacity, result in zip(options.capacity, results)}
+    unlimited = rates.pop(None, None)
+    sizes = sorted(rates)
+    how = [options.index, options.policy, f"by {options.evict_by}" if options.evict_by else None]
+    series = {" ".join(filter(None, how)): [rates[size] for size in sizes]}
+    if unlimited is not None:
+        series["unlimited"] = [unlimited] * len(sizes)
+    log = "x" if sizes[-1] >= _DECADES * sizes[0] else ""
+    over = f"capacity, in blocks of {traffic.block_size} {traffic.unit}"
+    picture = plot(f"Hits of {traffic.name.rpartition('/')[2]}", {over: sizes}, series, "hit rate", log)
+    content = picture.png if options.curve.endswith(".png") else picture.svg
+    try:
+        files.replace(options.curve, content or b"")
+    except OSError as error:
+        return complain(f"cannot write {shown(options.curve)}: {error.strerror}", 1)
+    return 0

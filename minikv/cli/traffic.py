@@ -45,14 +45,15 @@ def add_traffic(command: argparse.ArgumentParser) -> None:
                          help="cut a log of requests into the tokens of this checkpoint, not into bytes")  # fmt: skip
 
 
-def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int]) -> int:
+def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], salt: bytes | None = None) -> int:
     """Open the trace that `options` name, say on standard error what it is, and `use` it; returns the exit status.
 
-    A trace that cannot be opened or read is one line on standard error. On a terminal a bar shows what has been read.
+    `salt` is that of the block ids of a log (`None`: a random one). A trace that cannot be opened or read is one line
+    on standard error. On a terminal a bar shows what has been read.
     """
     with ExitStack() as stack:
         try:
-            opened = open_traffic(options.trace, options.span, options.block_size, options.tokenizer)
+            opened = open_traffic(options.trace, options.span, options.block_size, options.tokenizer, salt)
             traffic = stack.enter_context(opened)
         except OSError as error:
             name = "standard input" if options.trace == "-" else shown(options.trace)

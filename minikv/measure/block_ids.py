@@ -10,9 +10,10 @@ without the salt nobody can test whether a guessed prompt was among those that w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 
+from minikv.measure.trace_request import TraceRequest
 from minikv.tokens import PackedTokens, pack
 
 _LINK = 16  # bytes
@@ -39,3 +40,19 @@ class BlockIds:
             link = blake2b(link + units[end - stride : end], digest_size=_LINK).digest()
             ids.append(known.setdefault(link, len(known)))
         return pack(ids)
+
+
+def anonymous(requests: Iterable[TraceRequest]) -> Iterator[TraceRequest]:
+    """The requests with ids that number the blocks as they appear, and with times that count from the first request.
+
+    What an id or a date may have said of the contents or of the day is gone; what is shared stays so.
+
+    >>> trace = [TraceRequest(1e12 + at, 30, 1, pack(ids)) for at, ids in enumerate(([7, 9], [7, 3]))]
+    >>> [(request.timestamp, request.blocks.tolist()) for request in anonymous(trace)]
+    [(0.0, [0, 1]), (1.0, [0, 2])]
+    """
+    known, begin = dict[int, int](), None
+    for request in requests:
+        begin = request.timestamp if begin is None else begin
+        ids = [known.setdefault(block, len(known)) for block in request.blocks]
+        yield request._replace(timestamp=max(0.0, request.timestamp - begin), blocks=pack(ids))

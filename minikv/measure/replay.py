@@ -55,19 +55,42 @@ def replay(requests: Iterable[TraceRequest], cache: PrefixCache, capacity: int |
     >>> replay(trace, RadixCache(), capacity=3).evicted
     5
     """
-    if cache.total_size:
-        raise ValueError(f"the cache holds {cache.total_size} tokens already: a replay starts with an empty one")
-    manager = _manager(cache, capacity)
-    room = manager.available_size
-    result = Replay()
+    replayer = Replayer(cache, capacity)
     for request in requests:
+        replayer.serve(request)
+    return replayer.result
+
+
+class Replayer:
+    """A replay that is given one request at a time; `result` is what it has found up to now.
+
+    `cache` and `capacity` are those of `replay`. Several replayers can share one reading of a trace.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.tokens import pack
+    >>> small, large = Replayer(RadixCache(), 2), Replayer(RadixCache(), 3)
+    >>> for blocks in ([1, 2], [3], [1, 2]):
+    ...     for replayer in (small, large): replayer.serve(TraceRequest(0, 1000, 10, pack(blocks)))
+    >>> small.result.hits, large.result.hits
+    (0, 2)
+    """
+
+    def __init__(self, cache: PrefixCache, capacity: int | None = None):
+        if cache.total_size:
+            raise ValueError(f"the cache holds {cache.total_size} tokens already: a replay starts with an empty one")
+        self._manager = _manager(cache, capacity)
+        self._room = self._manager.available_size
+        self.result = Replay()
+
+    def serve(self, request: TraceRequest) -> None:
+        """Serve one request, from start to finish."""
+        result, num_blocks = self.result, len(request.blocks)
         result.requests += 1
-        result.blocks += len(request.blocks)
-        if len(request.blocks) > room:
+        result.blocks += num_blocks
+        if num_blocks > self._room:
             result.uncached_requests += 1
-        elif len(request.blocks):
-            _serve(request.blocks, manager, result)
-    return result
+        elif num_blocks:
+            _serve(request.blocks, self._manager, result)
 
 
 def _manager(cache: PrefixCache, capacity: int | None) -> CacheManager:

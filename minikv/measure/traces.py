@@ -167,8 +167,8 @@ def _of_mooncake(opened: _Opened, reading: _Reading) -> Traffic:
         raise TraceError(f"{file.name}, line {start}: {error}") from None
     if reading.block_size is not None:
         size, note = reading.block_size, _GIVEN
-    requests = read_trace(opened.lines, file.name, start)
-    return Traffic(file.name, "mooncake", size, unit, requests, note, fraction=file.fraction)
+    requests, timed = read_trace(opened.lines, file.name, start), opened.first.get("timed") is not False
+    return Traffic(file.name, "mooncake", size, unit, requests, note, timed, file.fraction)
 
 
 def _of_bailian(opened: _Opened, reading: _Reading) -> Traffic:

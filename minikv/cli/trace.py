@@ -1,0 +1,95 @@
+"""The command `minikv trace`: make a trace out of a log of requests, in which nothing of their contents is left."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from minikv import files
+from minikv.cli.console import complain, say
+from minikv.cli.traffic import add_traffic, with_traffic
+from minikv.errors import shown
+from minikv.measure.block_ids import anonymous
+from minikv.measure.mooncake import write_trace
+from minikv.measure.trace_request import TraceRequest
+from minikv.measure.traces import Traffic
+
+_EXAMPLES = """examples:
+  minikv trace log.jsonl -o trace.jsonl               a trace that can be shown to others
+  minikv trace log.jsonl -o trace.jsonl.gz --tokenizer checkpoints/qwen3-8b
+  minikv trace synthetic:chat -o chat.jsonl           made-up traffic, the same every time"""
+_GZIP = 31  # what zlib calls the format of gzip, without a time and a name in it
+_SAYS = "make an anonymous trace, in Mooncake's format, out of a log of requests"
+_MORE = """The trace has times, lengths and block ids. An id numbers the blocks as they first appear: it is the same
+where everything up to the end of the block is the same, and nothing of a prompt can be told from it."""
+
+
+def add_trace(commands: Any) -> None:
+    """Add `trace` to the sub-commands of a parser.
+
+    >>> parser = argparse.ArgumentParser(); add_trace(parser.add_subparsers())
+    >>> parser.parse_args(["trace", "log.jsonl", "-o", "trace.jsonl"]).output
+    'trace.jsonl'
+    """
+    lines = argparse.RawDescriptionHelpFormatter
+    run = commands.add_parser(
+        "trace", help=_SAYS, description=f"{_SAYS}\n\n{_MORE}", epilog=_EXAMPLES, formatter_class=lines
+    )
+    add_traffic(run)
+    run.add_argument("-o", "--output", metavar="FILE",
+                     help="write the trace to this file, packed with gzip if its name ends in .gz")  # fmt: skip
+    run.add_argument("--salt", metavar="TEXT", help="of the hashes behind the ids (default: a random one)")
+    run.set_defaults(run=run_trace)
+
+
+def run_trace(options: argparse.Namespace) -> int:
+    """Write the trace as `options` say; returns the exit status."""
+    output = options.output
+    try:
+        if output is not None:
+            files.destination(output)
+            if os.path.exists(output) and os.path.exists(options.trace) and os.path.samefile(output, options.trace):
+                return complain(f"{shown(output)} is the log itself: name another file for the trace", 2)
+    except (OSError, ValueError) as error:
+        return complain(f"cannot write {shown(output)}: {getattr(error, 'strerror', None) or error}", 2)
+
+    def use(traffic: Traffic) -> int:
+        count = _Count(anonymous(traffic.requests))
+        lines = write_trace(count, traffic.block_size, traffic.unit, traffic.timed)
+        if output is None:
+            for line in lines:
+                say(line.decode().rstrip("\n"))
+            return 0
+        try:
+            files.replace(output, _packed(lines) if output.endswith(".gz") else lines)
+        except OSError as error:
+            return complain(f"cannot write {shown(output)}: {error.strerror}", 1)
+        blocks = f"{count.blocks:,} blocks of {traffic.block_size} {traffic.unit}"
+        say(f"{shown(output)}: {count.requests:,} requests, {blocks}")
+        return 0
+
+    salt = None if options.salt is None else options.salt.encode(errors="surrogateescape")
+    return with_traffic(options, use, salt)
+
+
+class _Count:
+    """Requests that are counted while they are iterated."""
+
+    def __init__(self, requests: Iterable[TraceRequest]):
+        self._requests, self.requests, self.blocks = requests, 0, 0
+
+    def __iter__(self) -> Iterator[TraceRequest]:
+        for request in self._requests:
+            self.requests, self.blocks = self.requests + 1, self.blocks + len(request.blocks)
+            yield request
+
+
+def _packed(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """The lines, packed as gzip does; the same for the same lines."""
+    packer = zlib.compressobj(wbits=_GZIP)
+    for line in lines:
+        yield packer.compress(line)
+    yield packer.flush()

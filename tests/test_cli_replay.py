@@ -1,0 +1,152 @@
+"""The options of `minikv replay`: several capacities, tables for programs, a picture, and how a trace is read."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from minikv import RadixCache, asset, cli, pack
+from minikv.measure import TraceRequest, replay
+from minikv.measure.mooncake import write_trace
+
+MODEL = str(asset("model"))
+PROMPTS = [[1, 2, 3], [1, 2, 4], [5, 6], [1, 2, 3], [7], [5, 6], [1, 2, 3, 8]]
+
+
+def written(path, prompts=PROMPTS):
+    requests = [TraceRequest(at, 512 * len(ids), 1, pack(ids)) for at, ids in enumerate(prompts)]
+    path.write_bytes(b"".join(write_trace(requests, 512, "tokens")))
+    return requests
+
+
+@pytest.fixture
+def trace(tmp_path):
+    path = tmp_path / "day.jsonl"
+    written(path)
+    return str(path)
+
+
+def said(capsys, *command):
+    assert cli.main(list(map(str, command))) == 0
+    return capsys.readouterr()
+
+
+def test_with_one_capacity_json_is_an_object_and_with_several_a_list(trace, capsys):
+    one = json.loads(said(capsys, "replay", trace, "--capacity", "4", "--json").out)
+    some = json.loads(said(capsys, "replay", trace, "--capacity", "4,1e1,unlimited", "--json").out)
+    assert [entry.pop("capacity") for entry in some] == [4, 10, None]
+    del one["requests_per_second"], some[0]["requests_per_second"]
+    assert one == some[0]
+    assert [entry["hits"] for entry in some] == sorted(entry["hits"] for entry in some)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+@given(
+    prompts=st.lists(st.lists(st.integers(0, 3), max_size=5), min_size=1, max_size=8),
+    sizes=st.lists(st.integers(2, 9), min_size=2, max_size=4),
+)
+def test_several_capacities_find_what_each_finds_alone(prompts, sizes, tmp_path, capsys):
+    requests = written(tmp_path / "t.jsonl", prompts)
+    command = ["replay", tmp_path / "t.jsonl", "--capacity", ",".join(map(str, sizes)), "--csv", "--page-size", 2]
+    rows = list(csv.DictReader(io.StringIO(said(capsys, *command).out)))
+    for row, size in zip(rows, sizes):
+        alone = replay(requests, RadixCache(2), size)
+        assert (row["capacity"], row["hits"], row["evicted"]) == (str(size), str(alone.hits), str(alone.evicted))
+        assert row["hit_rate"] == f"{round(alone.hit_rate, 6)}"
+
+
+def test_for_people_there_is_a_row_for_each_capacity(trace, capsys):
+    lines = said(capsys, "replay", trace, "--capacity", "4, 1k, unlimited").out.splitlines()
+    assert lines[0] == "requests 7, blocks 18"
+    assert lines[1].split() == ["capacity", "hits", "hit", "rate", "evicted", "peak", "size", "uncached", "requests"]
+    assert [line.split()[0] for line in lines[2:]] == ["4", "1,000", "unlimited"]
+    assert len({len(line) for line in lines[1:]}) == 1
+
+
+def test_what_is_said_of_the_format_goes_to_standard_error(trace, capsys):
+    out, err = said(capsys, "replay", trace, "--csv")
+    assert err == f"{trace}: format mooncake, blocks of 512 tokens (as the trace says)\n"
+    assert out.splitlines()[0].startswith("capacity,requests,blocks,hits,hit_rate,")
+    assert out.splitlines()[1].startswith("unlimited,7,18,")
+
+
+def test_a_packed_trace_is_the_same(trace, tmp_path, capsys):
+    (tmp_path / "packed").write_bytes(gzip.compress((tmp_path / "day.jsonl").read_bytes()))
+    command = ["--capacity", "4,5", "--csv"]
+    plain = said(capsys, "replay", trace, *command).out
+    assert said(capsys, "replay", tmp_path / "packed", *command).out == plain
+
+
+def test_a_span_a_block_size_and_a_tokenizer_reach_the_reader(tmp_path, capsys):
+    sessions, log = tmp_path / "sessions.jsonl", tmp_path / "log.jsonl"
+    sessions.write_text('{"block_size": 64, "requests": [[0, 64, 1, 0, [[0, 1]]]]}\n', "utf-8")
+    assert "begin evenly over 24 h" in said(capsys, "replay", sessions, "--span", "24").err
+    log.write_text(json.dumps({"prompt": "a" * 64}) + "\n", "utf-8")
+    assert "blocks of 8 bytes" in said(capsys, "replay", log, "--block-size", 8).err
+    assert "blocks of 16 tokens" in said(capsys, "replay", log, "--tokenizer", MODEL).err
+
+
+@pytest.mark.parametrize("end", ["png", "svg"])
+def test_a_curve_is_a_picture_of_the_hit_rates(end, trace, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("resvg_py")
+    path = tmp_path / f"hits.{end}"
+    out = said(capsys, "replay", trace, "--capacity", "4,8,unlimited", "--policy", "slru", "--curve", path).out
+    assert out.startswith("requests 7")
+    content = path.read_bytes()
+    assert content.startswith(b"\x89PNG" if end == "png" else b"<svg")
+    said(capsys, "replay", trace, "--capacity", "8,4,unlimited", "--policy", "slru", "--curve", path)
+    assert path.read_bytes() == content, "in the order of the capacities, and the same every time"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--curve", "x.pdf", "--capacity", "1,2"], "--curve is x.pdf: expected the name of a .png or an .svg"),
+        (["--curve", "x.png"], "name at least two"),
+        (["--curve", "x.png", "--capacity", "5,5,unlimited"], "name at least two"),
+        (["--curve", "no/folder/x.svg", "--capacity", "1,2"], "cannot write no/folder/x.svg: Its folder does not"),
+        (["--capacity", "8,1", "--page-size", "4"], "capacity is 1: a cache holds at least 1 page of 4"),
+        (["--tokenizer", "no/folder"], "no/folder has no tokenizer that can be read"),
+        (["--tokenizer", MODEL], "has block ids already"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_line_and_nothing_is_written(options, reason, trace, capsys):
+    pytest.importorskip("matplotlib")
+    assert cli.main(["replay", trace, *options]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert reason in err
+
+
+def test_a_picture_without_matplotlib_is_one_line(trace, monkeypatch, capsys):
+    monkeypatch.setattr("minikv.cli.replay.lacking", lambda what, *packages: f"{what} needs {packages[0]}")
+    assert cli.main(["replay", trace, "--curve", "x.png", "--capacity", "1,2"]) == 2
+    assert capsys.readouterr().err == "minikv: --curve needs matplotlib\n"
+
+
+@pytest.mark.parametrize("text", ["", "1,", "0", "x", "1.5", "1e30", "-1", "1," * 2000 + "1", "unlimited,no"])
+def test_a_capacity_that_is_none_is_a_usage_error(text, trace, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["replay", trace, "--capacity", text])
+    assert caught.value.code == 2
+    assert "capacit" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("text", ["-1", "nan", "inf", "x", "1e7"])
+def test_a_span_that_is_none_is_a_usage_error(text, trace, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["replay", trace, f"--span={text}"])
+    assert "is not a number of hours from 0 to 1,000,000" in capsys.readouterr().err
+
+
+def test_tables_for_programs_exclude_each_other(trace, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["replay", trace, "--csv", "--json"])
+    assert "not allowed with" in capsys.readouterr().err
