@@ -43,6 +43,7 @@ JUDGES = {
     "prefix/block_hash": "block_hash hash_blocks",
     "prefix/block_index": "hash_blocks contract",
     "prefix/block_queue": "block_queue hash_blocks",
+    "prefix/block_run": "hash_blocks contract",
     "prefix/hash_blocks": "hash_blocks contract machine::test_another_design",
     "prefix/hash_check": "hash_blocks contract",
     "prefix/indexes": "indexes",

@@ -210,7 +210,7 @@ def test_a_collision_costs_nothing_but_time_where_hits_are_verified():
     found = [cache.match_prefix(prompt).pages.tolist() for prompt in ([1, 2], [7, 8], [7, 2], [1, 8], [9])]
     assert found == [[10, 11], [17, 18], [17, 12], [10], []]
     assert [len(cache.evict(1)) for _ in range(8)] == [1] * 7 + [0]
-    assert not cache.nodes().__length_hint__()
+    assert not list(cache.nodes())
 
 
 def test_tokens_are_compared_over_the_whole_prefix_not_over_the_last_page():
@@ -254,58 +254,91 @@ def test_a_stale_handle_is_refused_even_when_its_page_is_cached_again():
         cache.lock(handle)
 
 
-def spoil_a_key(cache, block):
-    block.key_run = array("I", [9]).tobytes()
+def spoil_a_token(cache, run):
+    run.tokens[-4:] = array("I", [9]).tobytes()
 
 
-def swap_in_the_queue(cache, block):
-    cache._queue.remove([block])
-    cache._queue.add([block])
+def lose_a_token(cache, run):
+    del run.tokens[-4:]
 
 
-def forget_a_link(cache, block):
-    block.older = None
+def lose_a_page(cache, run):
+    run.pages.pop()
 
 
-def make_it_older(cache, block):
-    block.parent.last_used = 0
+def cache_a_page_twice(cache, run):
+    run.pages[0] = run.pages[1]
 
 
-def lose_the_parent(cache, block):
-    block.parent = None
+def lose_a_name(cache, run):
+    cache._index.discard(run.keys[1:2], run)
 
 
-def miscount(cache, block):
+def keep_a_name(cache, run):
+    cache._index.add(["no key"], run)
+
+
+def swap_in_the_queue(cache, run):
+    cache._queue._ring.touch([run.uses[0]])
+
+
+def forget_a_link(cache, run):
+    run.uses[1].older = None
+
+
+def drop_from_the_queue(cache, run):
+    cache._queue._ring.remove([run.uses[0]])
+
+
+def make_a_parent_older(cache, run):
+    run.uses[1].used = 0
+
+
+def forget_a_use(cache, run):
+    cache._queue._ring.remove([run.uses.pop(0)])
+
+
+def lose_the_run(cache, run):
+    del cache.roots[None].runs[run]
+
+
+def lose_the_parent(cache, run):
+    below = cache.insert([1, 9], [0, 9]).node.run
+    below.above, below.above_count = run, 7
+
+
+def miscount(cache, run):
     cache._protected += 1
 
 
-def keep_another_path(cache, block):
-    handle = cache.acquire([1, 2, 3])
-    cache._paths[handle] = cache._paths[handle][1:]
+def keep_another_path(cache, run):
+    cache._paths[cache.acquire([1, 2, 3])] = []
 
 
-def drop_from_the_queue(cache, block):
-    cache._queue.remove([block])
+def forget_a_lock(cache, run):
+    cache.acquire([1, 2, 3])
+    run.locked = 2
+
+
+def repeat_an_id(cache, run):
+    cache._next_id = 1
+    cache.insert([8], [8])
 
 
 SPOILT = [
-    spoil_a_key,
-    swap_in_the_queue,
-    forget_a_link,
-    make_it_older,
-    lose_the_parent,
-    miscount,
-    drop_from_the_queue,
-    keep_another_path,
-]
+    spoil_a_token, lose_a_token, lose_a_page, cache_a_page_twice, lose_a_name, keep_a_name, swap_in_the_queue,
+    forget_a_link, drop_from_the_queue, make_a_parent_older, forget_a_use, lose_the_run, lose_the_parent, miscount,
+    keep_another_path, forget_a_lock, repeat_an_id,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("spoil", SPOILT, ids=lambda spoil: spoil.__name__)
 def test_check_finds_what_is_spoilt(spoil):
     cache = HashBlockCache()
-    block = cache.insert([1, 2, 3], [0, 1, 2]).node
+    run = cache.insert([1, 2, 3], [0, 1, 2]).node.run
+    cache.match_prefix([1])
     cache.check()
-    spoil(cache, block)
+    spoil(cache, run)
     with pytest.raises(InvariantError):
         cache.check()
 

@@ -15,9 +15,10 @@ import pytest
 from minikv import CacheManager, HashBlockCache, QueuePool
 from minikv.course.pieces.piece import find_piece
 from minikv.course.pieces.trial import reference_world
-from minikv.prefix.block import Block
+from minikv.prefix.block import BlockRoot
 from minikv.prefix.block_hash import PythonHash, extra_keys
 from minikv.prefix.block_queue import BlockQueue
+from minikv.prefix.block_run import BlockRun
 
 # -- the queue --------------------------------------------------------------------------------------------------------
 
@@ -107,8 +108,10 @@ class SeedBlock:
         self.block_hash = None
 
 
-def ours_block(number, key=None):
-    return Block(number, key, b"", number, None, 0, 0)
+def ours_block(number):
+    run = BlockRun(BlockRoot(0, None, b""), None, 0, stride=4)
+    run.grow([None], bytes(4), bytes(4), first_id=number)
+    return run.block(0)
 
 
 def equal_blocks_are_two_blocks(make):
@@ -120,32 +123,42 @@ def equal_blocks_are_two_blocks(make):
 
 def a_block_in_a_long_queue_can_be_shown(make):
     """V4: the repr of a block shows its neighbor, which shows its neighbor, until Python gives up (vllm#14081)."""
-    blocks = [make(i) for i in range(2000)]
-    for older, newer in itertools.pairwise(blocks):
-        older.newer, newer.older = newer, older
     try:
-        assert len(repr(blocks[0])) < 200
+        assert len(repr(make())) < 200
     except RecursionError:
         pytest.fail("a RecursionError")
+
+
+def ours_in_a_queue():
+    cache = HashBlockCache()
+    for token in range(2000):
+        cache.insert([token], [token])
+    return next(cache.queue())
+
+
+def seed_in_a_queue():
+    blocks = [SeedBlock(number) for number in range(2000)]
+    for older, newer in itertools.pairwise(blocks):
+        older.newer, newer.older = newer, older
+    return blocks[0]
 
 
 def evicted():
     cache = HashBlockCache()
     block = cache.insert([1, 2, 3], [0, 1, 2]).node
     cache.evict(1)
-    return block
+    return block.key, block.parent
 
 
 def reset_in_a_queue():
     block = SeedBlock(0, 7, SeedBlock(1), SeedBlock(2))
     block.reset()
-    return block
+    return block.block_hash, block.older
 
 
 def what_is_gone_links_to_nothing(make):
     """V8: `reset` forgets the hash and keeps the links."""
-    block = make()
-    assert (block.older, block.newer) == (None, None)
+    assert make() == (None, None)
 
 
 # -- the hash ---------------------------------------------------------------------------------------------------------
@@ -185,13 +198,11 @@ def what_was_prepared_elsewhere_hits_nothing(make):
 class ForgetsTheNamespace(HashBlockCache):
     """The extra keys are not part of the identity of a block."""
 
-    def __init__(self):
-        super().__init__(verify=False)
+    def match_prefix(self, tokens, *, limit=None, namespace=None):
+        return super().match_prefix(tokens, limit=limit)
 
-    def _root_for(self, root_id, namespace):
-        root = super()._root_for(root_id, None)
-        root.namespace = namespace
-        return root
+    def insert(self, tokens, pages, *, namespace=None, start=None):
+        return super().insert(tokens, pages, start=start)
 
 
 def two_images_with_one_text_share_nothing(make):
@@ -294,10 +305,13 @@ def a_block_is_given_back_once(give_back):
 
 
 class KeepsOldNames(HashBlockCache):
-    def _forget(self, block):
-        super()._forget(block)
-        self._index.add([block])
-        block.parent, block.ref_count, block.older, block.newer = self.roots[None], 0, block, block
+    def evict(self, num_tokens):
+        old, root = BlockRun(self.roots[None], None, 0, self._stride), self.roots[None]
+        for block in root.children.values():
+            old.grow([block.key], block.key_bytes, block.page_bytes, block.id)
+        found = super().evict(num_tokens)
+        self._index.add(old.keys, old)
+        return found
 
 
 def a_page_loses_its_old_name(make):
@@ -327,7 +341,7 @@ MUSEUM = {
     what_is_free_cannot_be_freed_again: (QueuePool, SeedQueue),
     what_is_in_use_cannot_be_taken_out: (QueuePool, SeedQueue),
     equal_blocks_are_two_blocks: (ours_block, SeedBlock),
-    a_block_in_a_long_queue_can_be_shown: (ours_block, SeedBlock),
+    a_block_in_a_long_queue_can_be_shown: (ours_in_a_queue, seed_in_a_queue),
     what_is_gone_links_to_nothing: (evicted, reset_in_a_queue),
     a_collision_serves_nobody_elses_pages: (HashBlockCache, BelievesTheHash),
     what_was_prepared_elsewhere_hits_nothing: (HashBlockCache, BelievesTheHash),

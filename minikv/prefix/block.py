@@ -1,57 +1,101 @@
-"""A cached block: one page of tokens, the page number, the key, and its place in the queue."""
+"""A cached block as it is shown: one page of tokens, its page number, its key, and how it is used."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
 
 from minikv.pools.page_table import page_slots
 from minikv.prefix.contract import brief
 from minikv.tokens import TOKEN_BYTES, PackedTokens
 
+if TYPE_CHECKING:
+    from minikv.prefix.block_run import BlockRun
+
 GONE = -1  # the `ref_count` of a block that is no longer cached
 
 
 class Block:
-    """One page of tokens that is cached: `key_run` is its tokens, packed, and `page` the number of its page.
+    """One page of tokens that is cached, as the block at `index` of its `run`, which keeps its facts.
 
-    `parent` is the block in front of it, or the root. `num_hashed_tokens` counts the tokens up to its end, all of which
-    are in its `key`. `last_used` is the clock's reading at the last use. `older` and `newer` belong to the queue.
-    `twin` is the next block with the same key, which only a collision makes.
+    There is at most one such object for a block. Once the block is evicted it has no key, page, tokens or parent.
+
+    >>> from minikv import HashBlockCache
+    >>> block = HashBlockCache(page_size=2).insert([1, 2, 3, 4], [7, 8]).node
+    >>> block, block.num_hashed_tokens, block.parent.tokens
+    (Block(id=2, tokens=[3, 4], pages=[8], ref_count=0), 4, [1, 2])
     """
 
-    __slots__ = (
-        "id", "key", "key_run", "last_used", "newer", "num_hashed_tokens", "older", "page", "parent", "ref_count",
-        "twin",
-    )  # fmt: skip
+    __slots__ = ("index", "run")
 
-    key: Hashable
-    older: Any
-    newer: Any
-    twin: Block | None
+    def __init__(self, run: BlockRun, index: int):
+        self.run, self.index = run, index
 
-    def __init__(
-        self, block_id: int, key: Hashable, key_run: bytes, page: int, parent: Block | None, end: int, now: int
-    ):
-        self.id, self.key, self.key_run = block_id, key, key_run  # three at a time, which makes no tuple
-        self.page, self.parent, self.num_hashed_tokens = page, parent, end
-        self.last_used, self.ref_count, self.twin = now, 0, None
+    @property
+    def root(self) -> BlockRoot:
+        """The root of its namespace."""
+        return self.run.root
+
+    @property
+    def count(self) -> int:
+        """How many blocks of its run lead to its end: itself, and those in front of it."""
+        return self.index + 1
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has been evicted: nothing is ever put in its place."""
+        return self.index >= len(self.run.keys)
+
+    @property
+    def id(self) -> int:
+        """Its number in the order in which blocks were cached."""
+        return self.run.id_of(self.index)
+
+    @property
+    def key(self) -> Hashable:
+        """The hash of all tokens up to its end."""
+        return None if self.is_gone else self.run.keys[self.index]
+
+    @property
+    def page(self) -> int | None:
+        """The number of its page."""
+        return None if self.is_gone else self.run.pages[self.index]
+
+    @property
+    def num_hashed_tokens(self) -> int:
+        """How many tokens the key covers."""
+        return (self.run.first + self.count) * self.run.stride // TOKEN_BYTES
+
+    @property
+    def parent(self) -> Block | BlockRoot | None:
+        """The block in front of it, or the root."""
+        if self.is_gone:
+            return None
+        if self.index:
+            return self.run.block(self.index - 1)
+        return self.root if self.run.above is None else self.run.above.block(self.run.above_count - 1)
 
     @property
     def children(self) -> dict[bytes, Block]:
-        """The blocks that follow, by their tokens: found by looking at all, for a block does not know them."""
-        root = self
-        while root.parent is not None:
-            root = root.parent
-        if not isinstance(root, BlockRoot):
-            return {}
-        return {block.key_run: block for block in root.cached if block.parent is self}
+        """The blocks that follow, by their tokens: found by looking at all runs, for a block does not know them."""
+        found = [self.run.block(self.count)] if self.count < len(self.run.keys) else []
+        return _by_tokens([*found, *self.root.blocks_behind(self.run, self.count)])
+
+    @property
+    def ref_count(self) -> int:
+        """How many locks hold it, or `GONE`."""
+        return GONE if self.is_gone else self.run.locks_on(self.index)
+
+    @property
+    def last_used(self) -> int:
+        """The clock's reading at its last use; of a locked block, at some use before."""
+        return self.run.last_used(self.index)
 
     @property
     def key_bytes(self) -> bytes:
         """The tokens of this block, packed."""
-        return self.key_run
+        return bytes(self.run.tokens[self.index * self.run.stride : self.count * self.run.stride])
 
     @property
     def page_bytes(self) -> bytes:
@@ -61,53 +105,73 @@ class Block:
     @property
     def tokens(self) -> list[int]:
         """The tokens of this block, as a list of ints."""
-        return PackedTokens(self.key_run).tolist()
+        return PackedTokens(self.key_bytes).tolist()
 
     @property
     def pages(self) -> array[int]:
         """The page of those tokens: one number."""
-        return array("i", [self.page] if self.key_run else [])
+        return self.run.pages[self.index : self.count]
 
     @property
     def slots(self) -> array[int]:
         """The slots of those tokens, one a token, in order."""
-        return array("i", page_slots(self.pages, len(self.key_run) // TOKEN_BYTES or 1).tobytes())
+        return array("i", page_slots(self.pages, self.run.stride // TOKEN_BYTES).tobytes())
 
     def __repr__(self) -> str:
         held = f"tokens={brief(self.tokens)}, pages={brief(self.pages)}"
         return f"Block(id={self.id}, {held}, ref_count={self.ref_count})"
 
 
-class BlockRoot(Block):
-    """Where the chains of one namespace begin: it holds no tokens, and the state of the hash that they start from.
+class BlockRoot:
+    """Where the chains of one namespace begin: it holds no tokens, but the state of the hash that they start from.
 
-    `cached` is all blocks of its cache.
+    `runs` are all runs of blocks of the namespace, in the order in which they were begun.
     """
 
-    __slots__ = ("cached", "namespace", "num_children", "state")
+    __slots__ = ("id", "namespace", "runs", "state")
+    parent = run = None
+    count = num_hashed_tokens = ref_count = last_used = 0
+    is_gone = False
+    key_bytes = page_bytes = b""
 
-    def __init__(self, root_id: int, namespace: Hashable, state: Any, cached: Iterable[Block]):
-        super().__init__(root_id, None, b"", 0, None, 0, 0)
-        self.namespace, self.state, self.cached = namespace, state, cached
-        self.num_children = 0
+    def __init__(self, root_id: int, namespace: Hashable, state: Any):
+        self.id, self.namespace, self.state = root_id, namespace, state
+        self.runs: dict[BlockRun, None] = {}
+
+    @property
+    def root(self) -> BlockRoot:
+        """Itself."""
+        return self
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is cached in this namespace."""
-        return not self.num_children
+        return not self.runs
+
+    @property
+    def children(self) -> dict[bytes, Block]:
+        """The first blocks of all prompts, by their tokens."""
+        return _by_tokens(self.blocks_behind(None, 0))
+
+    @property
+    def tokens(self) -> list[int]:
+        """None."""
+        return []
+
+    @property
+    def pages(self) -> array[int]:
+        """None."""
+        return array("i")
+
+    slots = pages
+
+    def blocks_behind(self, run: BlockRun | None, count: int) -> list[Block]:
+        """The first block of every run that goes on behind the first `count` blocks of `run`, or behind the root."""
+        return [other.block(0) for other in self.runs if other.above is run and other.above_count == count]
+
+    def __repr__(self) -> str:
+        return f"BlockRoot(id={self.id}, {len(self.runs)} runs)"
 
 
-def path_of(block: Block, top: Block | None = None) -> list[Block]:
-    """`block` and all in front of it up to below `top` or the root, deepest first."""
-    path = []
-    while block is not top and block.parent is not None:
-        path.append(block)
-        block = block.parent
-    return path
-
-
-def unlocked(path: Sequence[Block]) -> Sequence[Block]:
-    """The unlocked blocks of `path`, deepest first: no block has fewer locks than those behind it."""
-    if not path or not path[-1].ref_count:
-        return path
-    return [block for block in path if not block.ref_count]
+def _by_tokens(blocks: list[Block]) -> dict[bytes, Block]:
+    return {block.key_bytes: block for block in sorted(blocks, key=lambda block: block.id)}

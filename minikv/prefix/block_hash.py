@@ -88,12 +88,9 @@ class Sha256:
 
     def keys(self, state: HashState, pages: Sequence[bytes]) -> list[Hashable]:
         """The digest read after each page: one copy for all of them."""
-        running, found = state.copy(), list[Hashable]()
+        running = state.copy()
         update, digest = running.update, running.digest
-        for page in pages:
-            update(page)
-            found.append(digest())
-        return found
+        return [digest() for page in pages if not update(page)]  # `update` returns nothing
 
 
 class Crc32(OneByOne):

@@ -1,68 +1,107 @@
-"""The queue of unlocked blocks, linked in place: its order is the order of eviction."""
+"""The queue of unlocked blocks: its order is the order of eviction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from minikv.prefix.block import Block
+from minikv.prefix.block_run import RunPath, Use
+from minikv.prefix.eviction import LeastRecentlyUsed
 
 
 class BlockQueue:
-    """A doubly linked list through the blocks' own `older` and `newer`; a block leaves from the middle in O(1).
+    """Which blocks are locked, when the others were last used, and so which goes next, by whole prefixes at once.
 
-    Not a `deque`: a block that is used again must leave from wherever it is, which a deque does in O(size). Blocks come
-    and go by whole paths, the deepest block first, and what was used together mostly stands together, so a path is
-    taken out in runs. Links of a block that has left mean nothing. After vLLM's `FreeKVCacheBlockQueue`; where a
-    mark of its own closes the ring, so that no end is a special case.
+    Not a `deque` of blocks: a block that is used again must leave from wherever it is, which a deque does in O(size).
+    What was used together stands together, so the queue is a ring of `Use`, linked in place. A prefix that is used or
+    locked costs a step for each of its runs, however many blocks these have. Of blocks with equal last use the deepest
+    goes first, so no block is ever cached without the one in front of it. After vLLM's `FreeKVCacheBlockQueue`, which
+    links the blocks themselves.
 
-    >>> queue = BlockQueue()
-    >>> a, b, c = (Block(i, i, b"", i, None, 0, 0) for i in range(3))
-    >>> queue.add([c, b, a]); queue.remove([b]); queue.add([b])
-    >>> [block.id for block in queue]
-    [2, 0, 1]
+    >>> from minikv.prefix.block import BlockRoot
+    >>> from minikv.prefix.block_run import BlockRun
+    >>> queue, run = BlockQueue(), BlockRun(BlockRoot(0, None, b""), None, 0, stride=4)
+    >>> run.grow("abc", bytes(12), bytes(12), first_id=1)
+    >>> queue.use([(run, 3)], now=1); queue.use([(run, 1)], now=2)
+    >>> [block.key for block in queue], queue.lock([(run, 2)]), [block.key for block in queue]
+    (['c', 'b', 'a'], 2, ['c'])
     """
 
-    __slots__ = ("newer", "older")
+    __slots__ = ("_ring",)
 
     def __init__(self) -> None:
-        self.newer: Any = self  # the head: the next block to go
-        self.older: Any = self  # the tail
+        self._ring = LeastRecentlyUsed()
 
-    def add(self, path: Sequence[Block]) -> None:
-        """Append blocks to the tail, the first of them nearest to the head."""
-        last: Any = self.older
-        for block in path:
-            block.older = last
-            last.newer = block
-            last = block
-        last.newer = self
-        self.older = last
+    def use(self, path: RunPath, now: int) -> None:
+        """The blocks of `path` are used now: what is unlocked of them goes to the tail, the deepest first."""
+        left, come = list[Use](), list[Use]()
+        for run, count in path:
+            uses, use = run.uses, None
+            while uses and uses[-1].end <= count:
+                use = uses.pop()
+                if use.older is not None:
+                    left.append(use)
+            if use is None:
+                use = Use(run)
+            use.end, use.used = count, now
+            uses.append(use)
+            if count > run.locked:
+                come.append(use)
+        self._ring.remove(left)
+        self._ring.add(come)
 
-    def remove(self, path: Sequence[Block]) -> None:
-        """Take blocks out, from wherever they are: each run of neighbours with one cut."""
-        if not path:
-            return
-        last = path[0]
-        before = last.older
-        for block in path:
-            if last.newer is not block and last is not block:
-                before.newer, last.newer.older = last.newer, before
-                before = block.older
-            last = block
-        before.newer, last.newer.older = last.newer, before
+    def lock(self, path: RunPath) -> int:
+        """Lock the blocks of `path`; how many of them were not locked before."""
+        newly, left = 0, list[Use]()
+        for run, count in path:
+            run.pins[count] = run.pins.get(count, 0) + 1
+            if count > run.locked:
+                newly += count - run.locked
+                run.locked = count
+                for use in reversed(run.uses):
+                    if use.end > count:
+                        break
+                    if use.older is not None:
+                        left.append(use)
+        self._ring.remove(left)
+        return newly
 
-    def first(self, count: int) -> list[Block]:
-        """The `count` blocks at the head, or as many as there are: the next to go, in order."""
-        found, block = list[Block](), self.newer
-        while len(found) < count and block is not self:
-            found.append(block)
-            block = block.newer
+    def unlock(self, path: RunPath, now: int) -> int:
+        """Give back one lock of the blocks of `path`, which are used now; how many of them are not locked any more."""
+        freed = 0
+        for run, count in path:
+            pins = run.pins
+            pins[count] -= 1
+            if not pins[count]:
+                del pins[count]
+                if count == run.locked:
+                    run.locked = max(pins, default=0)
+                    freed += count - run.locked
+        self.use(path, now)
+        return freed
+
+    def first(self) -> Use | None:
+        """The blocks to go next, all at the end of one run; `None` when every block is locked."""
+        found: Use | None = self._ring.first()
         return found
 
+    def shorten(self, use: Use, most: int) -> int:
+        """At most `most` blocks at the end of `use`, which is `first()`, are about to go: how many that makes."""
+        begin, uses = use.begin, use.run.uses
+        count = min(most, use.end - begin)
+        use.end -= count
+        if use.end == begin:
+            self._ring.remove((use,))
+            if use.end == (uses[1].end if len(uses) > 1 else 0):
+                del uses[0]
+        return count
+
+    def uses(self) -> Iterator[Use]:
+        """Those uses that have an unlocked block, the next to go first."""
+        return iter(self._ring)
+
     def __iter__(self) -> Iterator[Block]:
-        """The blocks in the order in which they would be evicted."""
-        block = self.newer
-        while block is not self:
-            yield block
-            block = block.newer
+        """The unlocked blocks in the order in which they would be evicted."""
+        for use in self._ring:
+            for index in range(use.end - 1, use.begin - 1, -1):
+                yield use.run.block(index)

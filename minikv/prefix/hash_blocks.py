@@ -1,16 +1,17 @@
-"""Hashed blocks: one dictionary instead of a tree, from the hash of a prefix to the page at its end.
+"""Hashed blocks: one dictionary instead of a tree, from the hash of a prefix to the block at its end.
 
 A block is one page of tokens. Its key is a hash of all tokens up to its end (`block_hash.py`), so a prompt's blocks are
-found without walking from node to node, and nothing is ever split or joined. Unlocked blocks stand in a queue, linked
-in place, whose order is the order of eviction: what was used least recently first, and of what was used together the
-end of the prompt first. So no block is ever cached without the one in front of it, and that has a price and a gain:
-it must be kept up on every use, and it lets a match find the longest hit by bisection.
+found without walking from node to node (`block_index.py`), and nothing is ever split or joined. Unlocked blocks stand
+in a queue (`block_queue.py`) whose order is the order of eviction: what was used least recently first, and of what was
+used together the end of the prompt first. So no block is ever cached without the one in front of it, and that has a
+price and a gain: the order must be kept up on every use, and it lets a match find the longest hit by bisection.
 
 After vLLM's `KVCacheManager`, `BlockPool` and `FreeKVCacheBlockQueue`. There, free blocks are one queue, cached or
 not, and a cached block leaves it when a request touches it. Here the pool is its own part: this queue holds what is
 cached and not in use, `evict` takes from its head what vLLM's `get_new_blocks` would, and a page that was never cached
 goes to the pool, where it is handed out before anything is evicted: as in vLLM, which puts such blocks in front. vLLM
-keeps equal blocks of two requests both; here the second is the caller's to free (rule 4).
+keeps equal blocks of two requests both; here the second is the caller's to free (rule 4). Where vLLM has an object for
+each block, here blocks that were cached behind each other are one `BlockRun`.
 """
 
 from __future__ import annotations
@@ -18,22 +19,23 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import attrgetter
-from typing import Any, NoReturn
 
 import numpy as np
 
 from minikv.errors import LockError, bounded, whole_number
 from minikv.pools.contract import Pages
-from minikv.prefix.block import GONE, Block, BlockRoot, path_of, unlocked
+from minikv.prefix.block import Block, BlockRoot
 from minikv.prefix.block_hash import BlockHash, HashState, Sha256, frame, hash_named
 from minikv.prefix.block_index import BlockIndex
 from minikv.prefix.block_queue import BlockQueue
+from minikv.prefix.block_run import BlockRun, RunPath, path_to
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
 from minikv.prefix.namespaces import Roots
+from minikv.prefix.receipts import Receipts, told
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 _PAGE_BYTES = 4  # of a page's number: an int32
-_NOTHING = BlockRoot(0, None, None, ())  # the root of every namespace that holds nothing; nothing is ever hung on it
+_NOTHING = BlockRoot(0, None, None)  # the root of every namespace that holds nothing; nothing is ever hung on it
 
 
 class HashBlockCache:
@@ -43,12 +45,11 @@ class HashBlockCache:
     (a warning) or a class of your own (`BlockHash`); `seed` goes into every key, so that two deployments share none.
     With `verify` the tokens of a hit are compared, and a collision costs time; without, as in vLLM, equal keys are
     taken for equal tokens, and a collision serves another prompt's keys and values. By default they are compared for
-    every hash but SHA-256, which nobody knows how to make collide. A namespace is part of
-    the key (`extra_keys` makes one of an adapter, a salt or an image). Evicting frees single pages, never one more
-    than asked.
+    every hash but SHA-256, which nobody knows how to make collide. A namespace is part of the key (`extra_keys` makes
+    one of an adapter, a salt or an image). Evicting frees single pages, never one more than asked.
 
-    Match and insert cost one step for each page that is found or stored; so pages of 16 or more are what this index
-    is made for.
+    A match hashes the prompt once and looks up a few keys; an insert makes a key for each new page, and an eviction
+    takes one out for each page that goes. So pages of 16 or more are what this index is made for.
 
     >>> cache = HashBlockCache(page_size=2)
     >>> cache.insert([1, 2, 3, 4], [10, 11])
@@ -80,9 +81,8 @@ class HashBlockCache:
         self._clear()
 
     def _clear(self) -> None:
-        self._epoch = object()  # handles carry it: a reset, or another cache, has another one
-        self._held: dict[Handle, int] = {}
-        self._paths: dict[Handle, list[Block]] = {}  # of what is locked, deepest first
+        self._receipts = Receipts()
+        self._paths: dict[Handle, RunPath] = {}  # of what is locked
         self._states: dict[Handle, HashState] = {}  # of the hash, behind acquired matches: an insert goes on from there
         self._evictable = self._protected = self._clock = 0
         self._queue = BlockQueue()
@@ -94,7 +94,7 @@ class HashBlockCache:
         """The root of a namespace: the seed and the name are the beginning of all keys below it."""
         seed = frame((self.seed, namespace)) or frame((self.seed, None, root_id))  # has no bytes of its own: a number
         assert seed is not None
-        return BlockRoot(root_id, namespace, self._hash.begin(seed), self._index)
+        return BlockRoot(root_id, namespace, self._hash.begin(seed))
 
     # -- looking at it ----------------------------------------------------------------------------------------------
 
@@ -120,7 +120,8 @@ class HashBlockCache:
 
     def nodes(self) -> Iterator[Block]:
         """Every block, in the order in which they were cached: parents before children."""
-        return iter(sorted(self._index, key=attrgetter("id")))
+        runs = [run for root in self.roots.values() for run in root.runs]
+        return iter(sorted((run.block(i) for run in runs for i in range(len(run.keys))), key=attrgetter("id")))
 
     def queue(self) -> Iterator[Block]:
         """The unlocked blocks in the order in which they would be evicted: by last use, then the deepest first.
@@ -145,7 +146,8 @@ class HashBlockCache:
         (Match(length=4, pages=[6, 7]), Match(length=2, pages=[6]))
         """
         match, path, _ = self._find(tokens, limit, namespace)
-        self._use([], path)
+        self._clock += 1
+        self._queue.use(path, self._clock)
         return match
 
     def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
@@ -163,17 +165,16 @@ class HashBlockCache:
         self._states[match] = state
         return match
 
-    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Block], HashState]:
-        """The match, its path, deepest first, and the state of the hash behind it."""
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, RunPath, HashState]:
+        """The match, its path, and the state of the hash behind it."""
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
         most = require_limit(limit, len(data) // TOKEN_BYTES)
         root = self._roots.find(namespace) or _NOTHING
-        whole = most // self.page_size * self._stride if root.num_children else 0
-        path, state = self._index.reach(root, root.state, data, 0, whole)
-        pages = array("i", [block.page for block in reversed(path)])
-        end = path[0] if path else root
-        match = Match(self._epoch, end, len(path) * self.page_size, namespace, data, (pages.tobytes(),))
-        return match, path, state
+        whole = most // self.page_size * self._stride if root.runs else 0
+        path, count, state = self._index.reach(root, root.state, data, 0, whole)
+        parts = [run.pages[:reached].tobytes() for run, reached in reversed(path)]
+        end = _end_of(path, root)
+        return Match(self._receipts.epoch, end, count * self.page_size, namespace, data, parts), path, state
 
     # -- insert -----------------------------------------------------------------------------------------------------
 
@@ -197,76 +198,57 @@ class HashBlockCache:
         skip = self._skip(start, packed, namespace) * TOKEN_BYTES
         new = page_bytes(pages, len(data) // TOKEN_BYTES, self.page_size, skip // stride)
         end = len(data) // stride * stride
-        top = start.node if start is not None and skip else root
-        state = self._states.get(start) if start is not None and skip else root.state
+        top, state = (start.node, self._states.get(start)) if start is not None and skip else (root, root.state)
         if state is None:
             state = self._hash.after(root.state, memoryview(data)[:skip], stride)
-        path, state = self._index.reach(top, state, data, skip, end)
-        at = skip + len(path) * stride
-        runs = [data[start : start + stride] for start in range(at, end, stride)]
-        keys = self._hash.keys(state, runs)
-        if keys and root.is_empty:
-            self._open(root)
-        fresh = self._make(path[0] if path else top, keys, runs, new[len(path) * _PAGE_BYTES :])
-        self._use(fresh, path)
-        last = (fresh or path or [top])[0]
-        return Insertion(self._epoch, last, end // TOKEN_BYTES, namespace, data, at // TOKEN_BYTES)
+        path, count, state = self._index.reach(top, state, data, skip, end)
+        at = skip + count * stride
+        keys = self._hash.keys(state, np.frombuffer(data[at:end], f"V{stride}").tolist())  # pages, as bytes
+        if keys:
+            path = self._grow(top, path, keys, data[at:end], new[count * _PAGE_BYTES :])
+        self._clock += 1
+        self._queue.use(path, self._clock)
+        last, epoch = _end_of(path, top), self._receipts.epoch
+        return Insertion(epoch, last, end // TOKEN_BYTES, namespace, data, at // TOKEN_BYTES)
 
     def _skip(self, start: Handle | None, packed: PackedTokens, namespace: Hashable) -> int:
-        """How many tokens lie in front of where an insert begins: none, or those of `start`."""
+        """How many tokens lie in front of where an insert begins: none, or those of `start`, which must be a prefix."""
         if start is None:
             return 0
-        known = isinstance(start, Handle) and start in self._held and start.namespace is namespace
-        if not known or (start.source is not packed.data and start.source is not packed.head) or start.source is None:
-            self._check_start(start, packed, namespace)  # only what follows a matched prompt needs no look
+        self._receipts.require_start(start, namespace)
+        source = start.source
+        if source is None or (source is not packed.data and source is not packed.head):  # else it was compared before
+            for run, count in self._paths[start]:
+                begin, end = run.first * self._stride, (run.first + count) * self._stride
+                if run.tokens[: end - begin] != packed.data[begin:end]:
+                    where = f"tokens[{begin // TOKEN_BYTES}:{end // TOKEN_BYTES}]"
+                    raise ValueError(f"start is not a prefix of the tokens: they part in {where}")
         return start.length
 
-    def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
-        """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong pages would be cached."""
-        if not isinstance(start, Handle) or start.epoch is not self._epoch:
-            self._refuse(start, "start from")
-        if start not in self._held:
-            raise LockError(f"cannot start from {_told(start)}: it is not locked, so it may be evicted")
-        if start.namespace is not namespace and start.namespace != namespace:
-            raise ValueError(f"start is in namespace {bounded(start.namespace)}, the tokens in {bounded(namespace)}")
-        for block in path_of(start.node):
-            end = block.num_hashed_tokens
-            if not tokens.data.startswith(block.key_run, (end - self.page_size) * TOKEN_BYTES):
-                where = f"tokens[{end - self.page_size}:{end}]"
-                raise ValueError(f"start is not a prefix of the tokens: they part in {where}")
+    def _grow(
+        self, top: Block | BlockRoot, path: RunPath, keys: list[Hashable], tokens: bytes, pages: bytes
+    ) -> RunPath:
+        """Cache new blocks behind `path`, which leads on from `top`: at the end of its run, or in a new one."""
+        run, count = path[0] if path else (top.run, top.count)
+        if run is not None and count == len(run.keys) and not run.trimmed:
+            path = [(run, count + len(keys)), *path[1:]]
+        else:
+            if top.root.is_empty:
+                self._open(top.root)
+            run = BlockRun(top.root, run, count, self._stride)
+            top.root.runs[run] = None
+            path = [(run, len(keys)), *path]
+        run.grow(keys, tokens, pages, self._next_id)
+        self._index.add(keys, run)
+        self._next_id += len(keys)
+        self._evictable += len(keys) * self.page_size
+        return path
 
     def _open(self, root: BlockRoot) -> None:
         """Something is about to be cached in this namespace."""
         if root.namespace is not None:
             self._roots.add(root)
             self._next_id += root.id == self._next_id
-
-    def _make(self, parent: Block, keys: list[Hashable], runs: list[bytes], pages: bytes) -> list[Block]:
-        """A new block for each of `keys`, in the index and not yet in the queue; deepest first."""
-        size, now, number, end = self.page_size, self._clock + 1, self._next_id, parent.num_hashed_tokens
-        if keys and isinstance(parent, BlockRoot):
-            parent.num_children += 1
-        made = list[Block]()
-        for key, run, page in zip(keys, runs, memoryview(pages).cast("i")):
-            end += size
-            parent = Block(number, key, run, page, parent, end, now)
-            made.append(parent)
-            number += 1
-        self._next_id = number
-        self._evictable += len(keys) * size
-        self._index.add(made)
-        made.reverse()
-        return made
-
-    def _use(self, fresh: list[Block], path: list[Block]) -> None:
-        """New blocks go to the tail of the queue, and those in front of them go behind them: deepest first."""
-        self._clock = now = self._clock + 1
-        for block in path:
-            block.last_used = now
-        self._queue.add(fresh)
-        used = unlocked(path)
-        self._queue.remove(used)
-        self._queue.add(used)
 
     # -- lock -------------------------------------------------------------------------------------------------------
 
@@ -275,22 +257,17 @@ class HashBlockCache:
 
         Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
         """
-        if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
-            self._refuse(handle, "lock")
-        if handle.node.ref_count == GONE:
-            raise LockError(f"cannot lock {_told(handle)}: its end was evicted")
-        self._protect(handle, path_of(handle.node))
+        self._receipts.require(handle, "lock")
+        if handle.node.is_gone:
+            raise LockError(f"cannot lock {told(handle)}: its end was evicted")
+        self._protect(handle, path_to(handle.node.run, handle.node.count))
 
-    def _protect(self, handle: Handle, path: list[Block]) -> None:
-        """Lock every block of `path`, which leads to the end of `handle`, deepest first."""
-        newly = unlocked(path)
-        if newly:
-            self._queue.remove(newly)
-            self._evictable -= len(newly) * self.page_size
-            self._protected += len(newly) * self.page_size
-        for block in path:
-            block.ref_count += 1
-        self._held[handle] = self._held.get(handle, 0) + 1
+    def _protect(self, handle: Handle, path: RunPath) -> None:
+        """Lock every block of `path`, which leads to the end of `handle`."""
+        newly = self._queue.lock(path) * self.page_size
+        self._evictable -= newly
+        self._protected += newly
+        self._receipts.take(handle)
         self._paths[handle] = path
 
     def unlock(self, handle: Handle) -> None:
@@ -299,25 +276,15 @@ class HashBlockCache:
         Raises `LockError` when this handle holds no lock here. (vLLM's `free_blocks` of the request's blocks,
         reversed.)
         """
-        if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
-            self._refuse(handle, "unlock")
-        held = self._held.get(handle, 0)
-        if not held:
-            raise LockError(f"cannot unlock {_told(handle)}: it holds no lock")
+        self._receipts.require_lock(handle, "unlock")
         path = self._paths[handle]
-        if held > 1:
-            self._held[handle] = held - 1
-        else:
-            del self._held[handle], self._paths[handle]
+        if self._receipts.give_back(handle):
+            del self._paths[handle]
             self._states.pop(handle, None)
-        self._clock = now = self._clock + 1
-        for block in path:
-            block.ref_count -= 1
-            block.last_used = now
-        freed = unlocked(path)
-        self._queue.add(freed)
-        self._evictable += len(freed) * self.page_size
-        self._protected -= len(freed) * self.page_size
+        self._clock += 1
+        freed = self._queue.unlock(path, self._clock) * self.page_size
+        self._evictable += freed
+        self._protected -= freed
 
     # -- evict ------------------------------------------------------------------------------------------------------
 
@@ -331,26 +298,22 @@ class HashBlockCache:
         """
         if type(num_tokens) is not int or num_tokens < 0:
             num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        victims = self._queue.first(-(-num_tokens // self.page_size))
-        self._queue.remove(victims)
-        self._index.discard(victims)
-        for block in victims:
-            self._forget(block)
-        self._evictable -= len(victims) * self.page_size
-        return np.array([block.page for block in victims], np.int32)
+        wanted, freed = -(-num_tokens // self.page_size), array("i")
+        while len(freed) < wanted and (use := self._queue.first()) is not None:
+            run = use.run
+            keys, pages = run.cut(self._queue.shorten(use, wanted - len(freed)))
+            self._index.discard(keys, run)
+            freed += pages
+            if not run.keys:
+                self._close(run)
+        self._evictable -= len(freed) * self.page_size
+        return np.frombuffer(freed, np.int32)
 
-    def _forget(self, block: Block) -> None:
-        """Nothing leads to this block any more: handles that end in it go stale."""
-        parent: Block = block.parent  # type: ignore[assignment]
-        if isinstance(parent, BlockRoot):
-            self._close(parent)
-        block.ref_count, block.parent, block.older, block.newer = GONE, None, None, None
-
-    def _close(self, root: BlockRoot) -> None:
-        """One block less begins a chain in this namespace, perhaps the last one."""
-        root.num_children -= 1
-        if root.is_empty:
-            self._roots.drop(root)
+    def _close(self, run: BlockRun) -> None:
+        """A run has no blocks left; it may have been the last one of its namespace."""
+        del run.root.runs[run]
+        if run.root.is_empty:
+            self._roots.drop(run.root)
 
     # -- the rest ---------------------------------------------------------------------------------------------------
 
@@ -359,10 +322,7 @@ class HashBlockCache:
 
         Raises `LockError`, and forgets nothing, while any handle is locked.
         """
-        if self._held:
-            locks = sum(self._held.values())
-            held = "1 lock is held" if locks == 1 else f"{locks} locks are held"
-            raise LockError(f"cannot reset: {held}, protecting {self._protected} tokens")
+        self._receipts.forget(self._protected)
         self._clear()
 
     def check(self) -> None:
@@ -371,15 +331,11 @@ class HashBlockCache:
 
         check_hash_blocks(self)
 
-    def _refuse(self, handle: Any, verb: str) -> NoReturn:
-        if not isinstance(handle, Handle):
-            raise TypeError(f"cannot {verb} a {type(handle).__name__}: expected the handle of a match or an insertion")
-        raise LockError(f"cannot {verb} {_told(handle)}: another cache made it, or reset() came after")
-
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, block_hash={self.block_hash!r}"
         return f"HashBlockCache({how}, evictable={self._evictable}, protected={self._protected})"
 
 
-def _told(handle: Handle) -> str:
-    return f"the handle of length {handle.length} (node {getattr(handle.node, 'id', None)})"
+def _end_of(path: RunPath, top: Block | BlockRoot) -> Block | BlockRoot:
+    """The last block of `path`, or `top` if it is empty."""
+    return path[0][0].block(path[0][1] - 1) if path else top

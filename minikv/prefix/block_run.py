@@ -1,0 +1,117 @@
+"""A run of blocks: what was cached in one go, or in several behind each other, is kept in one piece.
+
+A thousand blocks of a prompt are matched, locked and freed together, so a thousand objects would say the same a
+thousand times. A run keeps the keys, the tokens and the pages of its blocks as four arrays, and where a use or a lock
+ends as a position. It is never split and never joined: a prompt that leaves it in the middle begins a run of its own.
+
+    run 1   [ a ][ b ][ c ][ d ]          locks on its first 2 blocks, last used as [ a b ] and [ c d ]
+                   |
+    run 2          [ x ][ y ]             above: run 1, the first 2 blocks
+
+It grows at its end, until a block of it is evicted, which can only be the last one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from minikv.prefix.block import Block, BlockRoot
+
+RunPath = list[tuple["BlockRun", int]]  # a prefix: its runs, and how many blocks of each, deepest first
+
+
+class Use:
+    """Blocks of one run that were last used together, at `used`: those up to `end` that no younger use covers.
+
+    `older` and `newer` belong to the queue, which holds those uses that have an unlocked block.
+    """
+
+    __slots__ = ("end", "newer", "older", "run", "used")
+
+    def __init__(self, run: BlockRun):
+        self.run, self.end, self.used = run, 0, 0
+        self.older: Any = None
+        self.newer: Any = None
+
+    @property
+    def begin(self) -> int:
+        """Where its blocks begin that no lock holds."""
+        uses, locked = self.run.uses, self.run.locked
+        at = uses.index(self) + 1
+        return max(uses[at].end, locked) if at < len(uses) else locked
+
+
+class BlockRun:
+    """Blocks behind each other: their `keys`, `tokens` (packed) and `pages`, in order.
+
+    The first one follows the first `above_count` blocks of the run `above`, or the root; `first` blocks lie in front of
+    it. `stride` is the bytes of a page of tokens. `pins` says how many locks end behind which number of blocks, and
+    `locked` is the largest such number. `uses` are the blocks by their last use: the deepest and oldest first.
+    """
+
+    __slots__ = (
+        "_births", "_blocks", "above", "above_count", "first", "keys", "locked", "pages", "pins", "root", "stride",
+        "tokens", "trimmed", "uses",
+    )  # fmt: skip
+
+    def __init__(self, root: BlockRoot, above: BlockRun | None, above_count: int, stride: int):
+        self.root, self.above, self.above_count, self.stride = root, above, above_count, stride
+        self.first: int = above.first + above_count if above is not None else 0
+        self.keys: list[Hashable] = []
+        self.tokens, self.pages = bytearray(), array("i")
+        self.pins: dict[int, int] = {}
+        self.uses: list[Use] = []
+        self.locked, self.trimmed = 0, False
+        self._births: list[tuple[int, int]] = []  # from which block on ids are counted, and from which id
+        self._blocks: dict[int, Block] = {}  # those that somebody has looked at
+
+    def grow(self, keys: Sequence[Hashable], tokens: bytes, pages: bytes, first_id: int) -> None:
+        """Put new blocks behind the last one; their ids count up from `first_id`."""
+        self._births.append((len(self.keys), first_id))
+        self.keys += keys
+        self.tokens += tokens
+        self.pages.frombytes(pages)
+
+    def cut(self, count: int) -> tuple[list[Hashable], array[int]]:
+        """Take the last `count` blocks off; their keys and pages, the deepest first."""
+        keys, pages = self.keys[: -count - 1 : -1], self.pages[: -count - 1 : -1]
+        del self.keys[-count:], self.pages[-count:], self.tokens[-count * self.stride :]
+        self.trimmed = True
+        for index in [index for index in self._blocks if index >= len(self.keys)]:
+            del self._blocks[index]
+        return keys, pages
+
+    def block(self, index: int) -> Block:
+        """The block at `index`: always the same object."""
+        found = self._blocks.get(index)
+        if found is None:
+            found = self._blocks[index] = Block(self, index)
+        return found
+
+    def id_of(self, index: int) -> int:
+        """The id of the block at `index`."""
+        begin, first_id = self._births[bisect(self._births, index, key=lambda birth: birth[0]) - 1]
+        return first_id + index - begin
+
+    def locks_on(self, index: int) -> int:
+        """How many locks hold the block at `index`: those that end behind it."""
+        return sum(locks for count, locks in self.pins.items() if count > index)
+
+    def last_used(self, index: int) -> int:
+        """When the block at `index` was last used."""
+        return next((use.used for use in reversed(self.uses) if use.end > index), 0)
+
+    def __repr__(self) -> str:
+        return f"BlockRun({len(self.keys)} blocks behind {self.first}, {self.locked} locked)"
+
+
+def path_to(run: BlockRun | None, count: int) -> RunPath:
+    """The prefix that ends with the first `count` blocks of `run`; of no run it is empty."""
+    path: RunPath = []
+    while run is not None:
+        path.append((run, count))
+        count, run = run.above_count, run.above
+    return path
