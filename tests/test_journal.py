@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 
 import pytest
 
@@ -41,6 +42,21 @@ def test_each_run_is_in_the_file_as_soon_as_it_is_added(path):
         journal.add(RUNS[2], {"hits": 0})
         last = json.loads(path.read_text("utf-8").splitlines()[-1])
     assert last == {"run": RUNS[2], "found": {"hits": 0}}
+
+
+def test_ctrl_c_waits_until_a_run_is_on_the_disk(path, monkeypatch):
+    fsync = os.fsync
+
+    def pressed(descriptor):
+        signal.raise_signal(signal.SIGINT)
+        fsync(descriptor)
+
+    with open_journal(path, WORK) as journal:
+        monkeypatch.setattr(os, "fsync", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            journal.add(RUNS[2], {"hits": 2})
+    monkeypatch.undo()
+    assert found_in(path)[2] == {"hits": 2}
 
 
 def test_a_record_that_was_cut_off_anywhere_is_done_again_and_the_others_stay(path):

@@ -82,7 +82,7 @@ def _become(command: list[str], environment: dict[str, str]) -> int:
 def run_doctor(options: argparse.Namespace) -> int:
     """Print what is installed and what is missing; returns 1 where an installed extra lacks something."""
     with importing():
-        from minikv.doctor import EXTRAS, examine, seems_installed
+        from minikv.doctor import EXTRAS, FOR_THE_COURSE, examine, seems_installed
 
         findings = examine()  # imports torch to see the GPU
     width = max(len(finding.name) for finding in findings)
@@ -94,8 +94,8 @@ def run_doctor(options: argparse.Namespace) -> int:
     absent = [extra for extra in EXTRAS if not seems_installed(extra)]
     if broken:
         say(f"\nMissing: {', '.join(broken)}")
-    elif absent:
-        say(f"\nThe core is complete. Extras that are not installed: {', '.join(absent)}")
     else:
-        say("\nEverything that the course needs is here.")
+        lacks = [extra for extra in FOR_THE_COURSE if extra in absent]
+        here = "The core is complete." if lacks else "Everything that the course needs is here."
+        say(f"\n{here}" + (f" Extras that are not installed: {', '.join(absent)}" if absent else ""))
     return 1 if broken else 0

@@ -17,6 +17,7 @@ from typing import Any
 
 from minikv.errors import bounded
 from minikv.files import append, destination, locked, replace
+from minikv.interrupts import uninterrupted
 from minikv.untrusted import json_object, read_bytes
 
 _MOST_BYTES = 2**28
@@ -50,8 +51,12 @@ class Journal:
         """What `run` found, or `None` while it is not done."""
         return self._done.get(_key(run))
 
+    @uninterrupted
     def add(self, run: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-        """Write down that `run` is done and what it found; on the disk when this returns. `OSError` names the file."""
+        """Write down that `run` is done and what it found; on the disk when this returns.
+
+        Ctrl-C waits until then. `OSError` names the file, and the run is not done.
+        """
         append(self.path, _line({"run": run, "found": found}))
         self._done[_key(run)] = dict(found)
 

@@ -1,0 +1,110 @@
+"""The command `minikv sweep`: replay traces through many caches, on all cores, and go on where it was stopped."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+from typing import Any
+
+from minikv.cli.console import complain, lacking, one_line, positive, say
+from minikv.errors import shown
+from minikv.files import destination, replace
+from minikv.measure.journal import JournalError
+from minikv.measure.progress import Progress
+from minikv.measure.replay import Replay
+from minikv.measure.sweep import Sweep
+from minikv.measure.sweep_config import SweepConfig, read_sweep_config
+from minikv.measure.sweep_table import sweep_csv, sweep_rows, sweep_table
+from minikv.measure.traces import TraceError
+from minikv.measure.workers import BACKENDS, WorkerError
+
+_EXAMPLES = """what a CONFIG says (traces and capacities it must say):
+  traces = ["day.jsonl", "sessions.jsonl.gz"]     files, looked for in the folder of CONFIG
+  capacities = ["10k", "20k", "unlimited"]        blocks; k is 1,000
+  page_sizes = [1, 4, 16]                         blocks in a page
+  indexes = ["radix", "hash"]                     or "all"
+  policies = "all"                                and evict_by = ["node", "page"]: of the radix tree
+  backend = "loky"                                and jobs = 4, address = "tcp://10.0.0.1:8786"
+
+examples:
+  minikv sweep day.toml                           on all cores; stopped or killed, the same command goes on
+  minikv sweep day.toml --csv day.csv             the figures in a file, too
+  minikv sweep day.toml --backend dask --jobs 8   on a Dask cluster, here one of this machine"""
+
+
+def add_sweep(commands: Any) -> None:
+    """Add `sweep` to the sub-commands of a parser.
+
+    >>> parser = argparse.ArgumentParser(); add_sweep(parser.add_subparsers())
+    >>> parser.parse_args(["sweep", "day.toml", "--jobs", "4"]).jobs
+    4
+    """
+    says = "replay traces through many caches, on all cores or a cluster"
+    lines = argparse.RawDescriptionHelpFormatter
+    run = commands.add_parser("sweep", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
+    run.add_argument("config", help="a TOML file that says what to replay, and through what")
+    run.add_argument("--backend", choices=BACKENDS, help="of joblib, in place of the config's (default loky)")
+    run.add_argument("--jobs", type=positive, metavar="N", help="runs at once (default: as many as there are cores)")
+    run.add_argument("--address", help="of a Dask or Ray cluster (default: one is started on this machine)")
+    run.add_argument("--journal", metavar="FILE", help="where to keep what is done (default CONFIG.journal)")
+    run.add_argument("--csv", metavar="FILE", help="put a line for each run into this file, too")
+    run.add_argument("--json", action="store_true", help="print a list of JSON objects, one for each run")
+    run.set_defaults(run=run_sweep)
+
+
+def run_sweep(options: argparse.Namespace) -> int:
+    """Do the runs of the config that are not done yet, and print what all of them found; returns the exit status."""
+    if sys.version_info < (3, 11) and (missing := lacking("minikv sweep", "tomli")):
+        return complain(missing, 2)
+    try:
+        config = _config_of(options)
+        if missing := lacking(f"the backend {config.backend}", *BACKENDS[config.backend]):
+            return complain(missing, 2)
+        if options.csv:
+            destination(options.csv)
+        sweep = Sweep(config)
+    except OSError as error:
+        return complain(f"cannot use {shown(str(error.filename))}: {error.strerror}", 2)
+    except ValueError as error:
+        return complain(str(error), 2)
+    for note in sweep.notes:
+        _mention(note)
+    try:
+        found = _results_of(sweep, options.journal or f"{options.config}.journal")
+    except JournalError as error:
+        return complain(f"{error}; remove it, or name another with --journal", 1)
+    except (TraceError, WorkerError) as error:
+        return complain(str(error), 1)
+    return _report(sweep, found, options)
+
+
+def _config_of(options: argparse.Namespace) -> SweepConfig:
+    """The config, with what the options say in place of what it says."""
+    config = read_sweep_config(options.config)
+    backend = options.backend or config.backend
+    address = options.address or (config.address if backend == config.backend else None)
+    return dataclasses.replace(config, backend=backend, address=address, jobs=options.jobs or config.jobs)
+
+
+def _results_of(sweep: Sweep, journal: str) -> list[Replay]:
+    try:
+        with Progress(command="sweep") as progress:
+            return sweep.run(journal, progress)
+    except KeyboardInterrupt:
+        _mention(f"stopped; what is done is in {shown(journal)}, and the same command goes on from there")
+        raise
+
+
+def _report(sweep: Sweep, found: list[Replay], options: argparse.Namespace) -> int:
+    rows = sweep_rows(sweep.runs, found)
+    if options.csv:
+        replace(options.csv, sweep_csv(rows))
+    say(json.dumps(rows) if options.json else sweep_table(sweep.runs, found))
+    return 0
+
+
+def _mention(text: str) -> None:
+    if sys.stderr is not None:
+        print(one_line(text), file=sys.stderr)

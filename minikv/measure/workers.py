@@ -1,0 +1,152 @@
+"""Many runs at once: on the cores of this machine, or on a cluster of Dask or Ray, all through joblib.
+
+A run is a call of a function with one argument. It should take from a second to minutes, because each is sent alone.
+The function, its argument and what it returns are sent as pickles, so the function belongs to a module.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, TypeVar
+
+from minikv.errors import bounded
+from minikv.untrusted import refusal
+
+BACKENDS = {  # and the packages that each needs
+    "loky": ("joblib",),
+    "threading": ("joblib",),
+    "sequential": (),
+    "dask": ("joblib", "dask", "distributed"),
+    "ray": ("joblib", "ray"),
+}
+CLUSTERS = ("dask", "ray")  # backends that have an address
+_LOOK = 0.5  # seconds after which a process looks again whether its parent is there
+_PACKAGES = {package for packages in BACKENDS.values() for package in packages}
+_Task = TypeVar("_Task")
+_Found = TypeVar("_Found")
+
+
+def spread(
+    function: Callable[[_Task], _Found],
+    tasks: Iterable[_Task],
+    backend: str = "loky",
+    jobs: int | None = None,
+    address: str | None = None,
+) -> Generator[_Found, None, None]:
+    """What `function` makes of each task, in the order in which they are done.
+
+    `backend` is one of `BACKENDS`: processes of this machine (loky), its threads, this thread alone (sequential), or a
+    cluster of Dask or Ray. `jobs` run at once (`None`: as many as there are cores). `address` is that of a cluster;
+    without it one is started on this machine for as long as this takes. The error of a task ends the others and is
+    raised; `WorkerError` says that the workers themselves failed. Close the iterator when it is not used to its end.
+
+    >>> sorted(spread(abs, [-2, 1, -3], backend="sequential"))
+    [1, 2, 3]
+    >>> next(spread(abs, [-2], backend="slurm"))
+    Traceback (most recent call last):
+    ValueError: backend is 'slurm': expected one of loky, threading, sequential, dask, ray
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend is {bounded(backend)}: expected one of {', '.join(BACKENDS)}")
+    if backend == "sequential" or (jobs == 1 and backend not in CLUSTERS):
+        yield from map(function, tasks)
+        return
+    from joblib import Parallel, delayed, parallel_config
+
+    with _failures(), _configured(backend, jobs, address) as settings, parallel_config(**settings):
+        parallel = Parallel(batch_size=1, return_as="generator_unordered")
+        done: Any = parallel(delayed(function)(task) for task in tasks)
+        with contextlib.closing(done):
+            yield from done
+
+
+class WorkerError(RuntimeError):
+    """The workers failed, not what they worked on: one was killed, or a cluster was lost."""
+
+
+@contextlib.contextmanager
+def _failures() -> Iterator[None]:
+    """While it is open, an error of joblib, Dask or Ray itself becomes a `WorkerError` of one line."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in _PACKAGES:
+            raise
+        raise WorkerError(str(refusal("a worker was lost, perhaps for lack of memory", error))) from error
+
+
+@contextlib.contextmanager
+def _configured(backend: str, jobs: int | None, address: str | None) -> Iterator[dict[str, Any]]:
+    """What joblib is told, while the cluster is there, if it is one."""
+    settings: dict[str, Any] = {"backend": backend, "n_jobs": jobs or -1}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module="joblib")  # of tasks that are ended early, which is what was asked for
+        if backend == "dask":
+            with _dask_client(jobs, address) as client:
+                yield {**settings, "client": client}
+        elif backend == "ray":
+            with _ray_backend(jobs, address) as name:
+                yield {**settings, "backend": name}
+        elif backend == "loky":
+            yield {**settings, "initializer": _follow_the_parent, "initargs": (os.getpid(),)}
+        else:
+            yield settings
+
+
+def _follow_the_parent(parent: int) -> None:
+    """In a process of loky: leave Ctrl-C, which reaches all processes of a terminal, to the parent, and end with it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if os.name == "posix":  # elsewhere an orphan is not told from a child, and ends when it has nothing to do
+        threading.Thread(target=_end_as_an_orphan, args=(parent,), daemon=True).start()
+
+
+def _end_as_an_orphan(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_LOOK)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _dask_client(jobs: int | None, address: str | None) -> Iterator[Any]:
+    import logging
+
+    from distributed import Client, LocalCluster
+
+    if address:
+        with Client(address, set_as_default=False) as client:
+            yield client
+        return
+    with (
+        LocalCluster(
+            n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@contextlib.contextmanager
+def _ray_backend(jobs: int | None, address: str | None) -> Iterator[str]:
+    """The name under which joblib knows Ray; Ray's own backend would keep all that is done until the end."""
+    import logging
+
+    import ray
+    from joblib import register_parallel_backend
+    from ray.util.joblib.ray_backend import RayBackend
+
+    class _OneByOne(RayBackend):  # type: ignore[misc]
+        supports_return_generator = True
+
+    register_parallel_backend("minikv-ray", _OneByOne)
+    where = {"address": address} if address else {"num_cpus": jobs}
+    ray.init(**where, logging_level=logging.ERROR, log_to_driver=False)
+    try:
+        yield "minikv-ray"
+    finally:
+        ray.shutdown()
