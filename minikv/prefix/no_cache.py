@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import InvariantError, LockError, whole_number
+from minikv.errors import InvariantError, whole_number
 from minikv.pools.contract import Pages
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
+from minikv.prefix.receipts import Receipts, told
 from minikv.tokens import TokensLike, pack
 
 
@@ -36,11 +37,7 @@ class NoCache:
 
     def __init__(self, page_size: int = 1):
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
-        self._clear()
-
-    def _clear(self) -> None:
-        self._epoch, self._held = object(), 0
-        self._locks: dict[Handle, int] = {}
+        self._receipts = Receipts()
 
     @property
     def roots(self) -> Mapping[Hashable, Any]:
@@ -55,7 +52,7 @@ class NoCache:
         """A match of length 0."""
         require_limit(limit, len(pack(tokens)))
         require_hashable(namespace)
-        return Match(self._epoch, None, 0, namespace)
+        return Match(self._receipts.epoch, None, 0, namespace)
 
     def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
         """A match of length 0, locked."""
@@ -70,24 +67,18 @@ class NoCache:
         page_bytes(pages, len(pack(tokens)), self.page_size)
         require_hashable(namespace)
         if start is not None:
-            self._require_lock(start, "start from")
-        return Insertion(self._epoch, None, 0, namespace)
+            self._receipts.require_start(start, namespace)
+        return Insertion(self._receipts.epoch, None, 0, namespace)
 
     def lock(self, handle: Handle) -> None:
         """Count a lock; there is nothing to protect."""
-        if _handle(handle, "lock").epoch is not self._epoch:
-            why = "another cache made it, or reset() came after"
-            raise LockError(f"cannot lock the handle of length {handle.length}: {why}")
-        self._locks[handle] = self._locks.get(handle, 0) + 1
-        self._held += 1
+        self._receipts.require(handle, "lock")
+        self._receipts.take(handle)
 
     def unlock(self, handle: Handle) -> None:
         """Give back one lock of this handle; `LockError` when it holds none here."""
-        self._require_lock(handle, "unlock")
-        self._locks[handle] -= 1
-        self._held -= 1
-        if not self._locks[handle]:
-            del self._locks[handle]
+        self._receipts.require_lock(handle, "unlock")
+        self._receipts.give_back(handle)
 
     def evict(self, num_tokens: int) -> Pages:
         """Nothing, however much is wanted."""
@@ -96,24 +87,13 @@ class NoCache:
 
     def reset(self) -> None:
         """Make all handles stale; `LockError` while any is locked."""
-        if self._held:
-            raise LockError(f"cannot reset: {'1 lock is' if self._held == 1 else f'{self._held} locks are'} held")
-        self._clear()
+        self._receipts.forget(self.protected_size)
 
     def check(self) -> None:
-        """The locks add up."""
-        if self._held != (held := sum(self._locks.values())):
-            raise InvariantError(f"NoCache: {self._held} locks are counted, the handles hold {held}")
-
-    def _require_lock(self, handle: Handle, verb: str) -> None:
-        if _handle(handle, verb) not in self._locks:
-            raise LockError(f"cannot {verb} the handle of length {handle.length}: it holds no lock here")
+        """Every locked handle holds a lock, and nothing else is kept."""
+        for handle, locks in self._receipts.held.items():
+            if locks < 1 or handle.length:
+                raise InvariantError(f"NoCache: {told(handle)} is kept as holding {locks} locks")
 
     def __repr__(self) -> str:
         return f"NoCache(page_size={self.page_size})"
-
-
-def _handle(thing: Any, verb: str) -> Handle:
-    if not isinstance(thing, Handle):
-        raise TypeError(f"cannot {verb} a {type(thing).__name__}: expected the handle of a match or an insertion")
-    return thing

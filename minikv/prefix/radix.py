@@ -38,6 +38,7 @@ from minikv.prefix.contract import (
 )
 from minikv.prefix.eviction import EvictionOrder, order_named
 from minikv.prefix.namespaces import without_root
+from minikv.prefix.receipts import refuse, require_start, require_unlocked, told
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, pack
 
 EVICT_BY = ("node", "page")
@@ -413,11 +414,8 @@ class RadixCache:
     def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
         """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong pages would be cached."""
         if not isinstance(start, Handle) or start.epoch is not self._epoch:
-            self._refuse(start, "start from")
-        if start not in self._held:
-            raise LockError(f"cannot start from {_told(start)}: it is not locked, so it may be evicted")
-        if start.namespace is not namespace and start.namespace != namespace:
-            raise ValueError(f"start is in namespace {bounded(start.namespace)}, the tokens in {bounded(namespace)}")
+            refuse(start, "start from")
+        require_start(start, self._held, namespace)
         node, at_byte = start.node, start.length * TOKEN_BYTES
         while node.parent is not None:
             at_byte -= len(node.key_bytes)
@@ -479,7 +477,7 @@ class RadixCache:
         Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
         """
         if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
-            self._refuse(handle, "lock")
+            refuse(handle, "lock")
         if handle.node.ref_count == _GONE or handle.node.end != handle.length:
             handle.node = self._find_again(handle)
         self._protect(handle, _path_of(handle.node))
@@ -508,7 +506,7 @@ class RadixCache:
         while node.ref_count == _GONE and handle.length <= node.end:
             node = node.parent  # type: ignore[assignment]
         if handle.length > node.end:
-            raise LockError(f"cannot lock {_told(handle)}: its end was evicted")
+            raise LockError(f"cannot lock {told(handle)}: its end was evicted")
         while node.parent is not None and handle.length <= node.parent.end:
             node = node.parent
         if handle.length < node.end:  # it ends in the middle of an edge
@@ -522,10 +520,10 @@ class RadixCache:
         Raises `LockError` when this handle holds no lock here.
         """
         if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
-            self._refuse(handle, "unlock")
+            refuse(handle, "unlock")
         held = self._held.get(handle, 0)
         if not held:
-            raise LockError(f"cannot unlock {_told(handle)}: it holds no lock")
+            raise LockError(f"cannot unlock {told(handle)}: it holds no lock")
         if held > 1:
             self._held[handle] = held - 1
         else:
@@ -634,10 +632,7 @@ class RadixCache:
 
         Raises `LockError`, and forgets nothing, while any handle is locked.
         """
-        if self._held:
-            locks = sum(self._held.values())
-            held = "1 lock is held" if locks == 1 else f"{locks} locks are held"
-            raise LockError(f"cannot reset: {held}, protecting {self._protected} tokens")
+        require_unlocked(self._held, self._protected)
         self._clear()
 
     def check(self) -> None:
@@ -666,11 +661,6 @@ class RadixCache:
         why = "no longer in the tree" if node.ref_count == _GONE else "locked" if node.ref_count else "no leaf"
         raise InvariantError(f"node {node.id}: policy {self.policy!r} wants to evict it, but it is {why}")
 
-    def _refuse(self, handle: Any, verb: str) -> NoReturn:
-        if not isinstance(handle, Handle):
-            raise TypeError(f"cannot {verb} a {type(handle).__name__}: expected the handle of a match or an insertion")
-        raise LockError(f"cannot {verb} {_told(handle)}: another cache made it, or reset() came after")
-
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, policy={self.policy!r}, evict_by={self.evict_by!r}"
         return f"RadixCache({how}, evictable={self._evictable}, protected={self._protected})"
@@ -690,7 +680,3 @@ def _unlocked(path: list[RadixNode]) -> list[RadixNode]:
     if not path or not path[-1].ref_count:
         return path
     return [node for node in path if not node.ref_count]
-
-
-def _told(handle: Handle) -> str:
-    return f"the handle of length {handle.length} (node {getattr(handle.node, 'id', None)})"

@@ -88,9 +88,10 @@ def require_unlocked(held: Mapping[Handle, int], protected: int) -> None:
 
 
 def told(handle: Handle) -> str:
-    """A handle as errors name it.
+    """A handle as errors name it: its length, and the number of its node if it has one.
 
     >>> told(Handle(None, node=None, length=3))
-    'the handle of length 3 (node None)'
+    'the handle of length 3'
     """
-    return f"the handle of length {handle.length} (node {getattr(handle.node, 'id', None)})"
+    number = getattr(handle.node, "id", None)
+    return f"the handle of length {handle.length}" + (f" (node {number})" if number is not None else "")

@@ -184,6 +184,8 @@ class SlidingWindowCache(RadixCache):
 
     def _same_bytes(self, node: RadixNode, data: bytes, at_byte: int, end_byte: int) -> int:
         """How many bytes of the edge of `node`, in whole pages, `data[at_byte:end_byte]` begins with."""
+        if not node.more_runs and data.startswith(node.key_run, at_byte, end_byte):
+            return len(node.key_run)
         found = 0
         for run, _ in node.runs:
             at = at_byte + found

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.errors import LockError, bounded, whole_number
+from minikv.errors import LockError, whole_number
 from minikv.pools.contract import Pages
 from minikv.pools.page_table import page_slots
 from minikv.prefix.contract import (
@@ -258,11 +258,7 @@ class TokenTrie:
 
     def _start_of(self, start: Handle, keys: list[TrieKey], namespace: Hashable) -> TrieNode:
         """The node of `start`, which must be locked, in this namespace, and a prefix of the tokens."""
-        self._receipts.require(start, "start from")
-        if start not in self._receipts.held:
-            raise LockError(f"cannot start from {told(start)}: it is not locked, so it may be evicted")
-        if start.namespace is not namespace and start.namespace != namespace:
-            raise ValueError(f"start is in namespace {bounded(start.namespace)}, the tokens in {bounded(namespace)}")
+        self._receipts.require_start(start, namespace)
         if not start.length:
             return self._root_of(namespace)
         before = [node.key for node in reversed(_path_of(start.node))]
