@@ -122,11 +122,21 @@ def test_every_backend_finds_what_replay_finds_in_the_same_order(backend, jobs, 
 
 def test_a_trace_is_read_once_for_all_runs_that_follow_each_other(folder, monkeypatch):
     opened = []
-    monkeypatch.setattr(sweep, "open_traffic", lambda path, *how: opened.append(path) or open_traffic(path, *how))
+    monkeypatch.setattr(sweep, "open_traffic", lambda path, *how, **more: opened.append(path) or open_traffic(path))
     a_sweep = Sweep(config_of(folder, f'{CONFIG}backend = "sequential"'))
     del opened[:]
     a_sweep.run(folder / "journal")
     assert opened == [str(folder / "day.jsonl"), str(folder / "night.jsonl")]
+
+
+def test_a_log_of_requests_is_swept_as_it_is_replayed(folder):
+    prompts = ["one " * 100, "one " * 100 + "two " * 100, "three " * 50, "one " * 100 + "two " * 60]
+    (folder / "log.jsonl").write_text("\n".join(json.dumps({"prompt": prompt}) for prompt in prompts), "utf-8")
+    config = config_of(folder, 'traces = "log.jsonl"\ncapacities = "unlimited"\nbackend = "sequential"')
+    with open_traffic(folder / "log.jsonl") as traffic:
+        expected = replay(traffic.requests, index_named("radix"), None)
+    assert Sweep(config).run(folder / "journal") == [expected]
+    assert expected.hits > 5
 
 
 def test_a_sweep_that_was_stopped_goes_on_and_does_nothing_twice(folder, expected, monkeypatch):
