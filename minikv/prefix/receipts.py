@@ -17,8 +17,8 @@ class Receipts:
 
     >>> receipts = Receipts()
     >>> handle = Handle(receipts.epoch, node=None, length=3)
-    >>> receipts.take(handle); receipts.take(handle); receipts.give_back(handle); receipts.held[handle]
-    1
+    >>> receipts.take(handle); receipts.take(handle); receipts.give_back(handle), receipts.held[handle]
+    (False, 1)
     >>> receipts.forget(3)
     Traceback (most recent call last):
     minikv.errors.LockError: cannot reset: 1 lock is held, protecting 3 tokens
