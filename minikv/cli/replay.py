@@ -28,6 +28,7 @@ _EXAMPLES = """examples:
   minikv replay day.jsonl --capacity 5k,10k,20k --curve hits.png
   minikv replay sessions.jsonl.gz --span 24           sessions of agents that begin within 24 hours
   minikv replay log.jsonl --tokenizer qwen3-8b        a log of requests, in the tokens of that checkpoint
+  minikv replay "synthetic:agents?requests=500"       traffic that is made up, the same every time
   cat day.jsonl | minikv replay - --json              from a pipe, as one JSON object"""
 _MOST = 1000  # capacities
 _DECADES = 100  # from the smallest capacity to the largest: then the axis counts powers

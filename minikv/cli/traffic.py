@@ -36,7 +36,8 @@ def add_traffic(command: argparse.ArgumentParser) -> None:
     >>> parser.parse_args(["day.jsonl.gz", "--span", "24"]).span
     24.0
     """
-    command.add_argument("trace", help="a trace or a log of requests, packed with gzip or not; - for standard input")
+    command.add_argument("trace", help="a trace or a log of requests, packed with gzip or not; - for standard input; "
+                         "or made-up traffic: synthetic:chat, few-shot, documents, agents, tree-search")  # fmt: skip
     command.add_argument("--span", type=hours, default=SPAN_HOURS, metavar="HOURS",
                          help="sessions without start times begin evenly over these hours (default 8)")  # fmt: skip
     command.add_argument("--block-size", type=positive, metavar="B",

@@ -22,6 +22,7 @@ from minikv.measure.bodies import is_body
 from minikv.measure.log_fields import time_of
 from minikv.measure.logs import RequestLog
 from minikv.measure.mooncake import LARGEST_BLOCK, blocks_of, read_trace
+from minikv.measure.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
 from minikv.measure.trace_file import TraceFile, open_trace
 from minikv.measure.trace_request import TraceError, TraceRequest, located
 from minikv.measure.units import Units
@@ -92,28 +93,52 @@ def open_traffic(
     tokenizer: str | PathLike[str] | None = None,
     salt: bytes | None = None,
 ) -> Iterator[Traffic]:
-    """Open a trace or a log of requests: a file, packed with gzip or not, or `-` for standard input.
+    """Open a trace or a log of requests: a file, packed with gzip or not, `-` for standard input, or made-up traffic.
 
+    The path of made-up traffic begins with `synthetic:` (see that module), such as `synthetic:chat?requests=500`.
     Sessions of agents, which have no start times, begin evenly over `span_hours`. `block_size` is for what does not
     say it. A log is cut into tokens by the `tokenizer` of a folder, else into bytes; `salt` is that of its block ids,
     a random one if it is left out. Raises `OSError` where the trace cannot be opened, `ValueError` for a wrong
     argument, and `TraceError`, here or while the requests are read, for what is not a request.
 
-    >>> import os, tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "day.jsonl")
-    >>> with open(path, "w") as file:
-    ...     _ = file.write('{"timestamp": 0, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}')
-    >>> with open_traffic(path) as traffic:
-    ...     traffic.format, traffic.block_size, traffic.unit, next(traffic.requests).blocks.tolist()
-    ('mooncake', 512, 'tokens', [0, 1])
+    >>> with open_traffic("synthetic:few-shot?requests=2&templates=1") as traffic:
+    ...     print(traffic.format, traffic.block_size, traffic.unit, len(list(traffic.requests)))
+    synthetic 16 tokens 2
     """
     if block_size is not None:
         block_size = int_field("block_size", block_size, "a block has at least 1 token", most=LARGEST_BLOCK)
     span_hours = float_field("span_hours", span_hours, least=0, most=MOST_HOURS)
     units = None if tokenizer is None else _units(tokenizer)
     reading = _Reading(span_hours, block_size, units, os.urandom(16) if salt is None else salt)
-    with open_trace(fspath(path)) as file:
+    name = fspath(path)
+    if name.startswith(SYNTHETIC):
+        yield _synthetic(name, reading)
+        return
+    with open_trace(name) as file:
         yield _traffic(_opened(file), reading)
+
+
+def _synthetic(name: str, reading: _Reading) -> Traffic:
+    if reading.units is not None:
+        raise ValueError(f"{shown(name)} has block ids already: a tokenizer is for a log of requests")
+    size, read = reading.block_size or SYNTHETIC_BLOCK, [0]
+    parameters, requests = synthetic(name, size)
+
+    def counted() -> Iterator[TraceRequest]:
+        for request in requests:
+            read[0] += 1
+            yield request
+
+    note = ", ".join(f"{key}={value:g}" for key, value in parameters.items())
+    return Traffic(
+        shown(name.partition("?")[0]),
+        "synthetic",
+        size,
+        "tokens",
+        counted(),
+        note,
+        fraction=lambda: read[0] / parameters["requests"],
+    )
 
 
 def _units(folder: str | PathLike[str]) -> Units:

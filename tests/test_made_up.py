@@ -1,0 +1,99 @@
+"""The parts of made-up traffic: what prompts share, when they come, and that nothing grows without bound."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from minikv.measure import TraceError
+from minikv.measure.made_up import Author, MadeUpText, NextRequest, Shelf, overlapping
+from minikv.tokens import PackedTokens, common_prefix
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 70)), max_size=12), st.integers(1, 20))
+def test_two_texts_share_the_whole_blocks_of_what_both_were_made_from(made, size):
+    """Each text is made from one of those before it; the tokens are written out, each with a number of its own."""
+    author, texts, written, numbers = Author(1, size), [MadeUpText()], [[]], itertools.count()
+    for parent, tokens in made:
+        parent %= len(texts)
+        texts.append(author.more(texts[parent], tokens))
+        written.append(written[parent] + list(itertools.islice(numbers, tokens)))
+    for a, said in zip(texts, written):
+        assert (a.length, len(a.ids) // 4) == (len(said), len(said) // size)
+        for b, other in zip(texts, written):
+            assert common_prefix(PackedTokens(a.ids), PackedTokens(b.ids)) == common_prefix(said, other) // size
+
+
+def test_numbers_are_the_same_for_the_same_seed():
+    def drawn(seed):
+        author = Author(seed, 16)
+        return [author.tokens(100), author.around(5.0), author.wait(2.0), author.popular(9), author.chance(0.5)]
+
+    assert drawn(1) == drawn(1) != drawn(2)
+    assert drawn(1) == [312, pytest.approx(3.258309), pytest.approx(0.00022876, rel=1e-4), 0, True]
+
+
+def test_numbers_are_around_what_was_asked_for():
+    author = Author(1, 16)
+    tokens = [author.tokens(100) for _ in range(4000)]
+    assert np.median(tokens) == pytest.approx(100, rel=0.05)
+    assert min(tokens) >= 1
+    assert np.mean([author.wait(3.0) for _ in range(4000)]) == pytest.approx(3, rel=0.05)
+    chosen = np.bincount([author.popular(4) for _ in range(8000)]) / 8000
+    assert chosen == pytest.approx(np.array([12, 6, 4, 3]) / 25, abs=0.02)
+    assert np.mean([author.chance(0.25) for _ in range(4000)]) == pytest.approx(0.25, abs=0.02)
+
+
+def test_a_length_is_at_least_one_and_never_beyond_reason():
+    author = Author(1, 16)
+    assert author.tokens(0) == 1
+    assert author.tokens(1e6, spread=0) == 10**6
+    assert author.tokens(1e30) == 2**31
+
+
+def test_a_shelf_makes_a_text_when_it_is_taken_first():
+    author = Author(1, 16)
+    shelf = Shelf(author, 10**9, 100)
+    assert shelf[7] is shelf[7]
+    assert shelf[7] != shelf[8]
+
+
+def test_conversations_come_in_the_order_of_time_and_each_in_its_own_order():
+    author = Author(3, 16)
+
+    def begin():
+        for turn in range(4):
+            yield NextRequest(author.around(5), MadeUpText(turn), turn)
+
+    found = list(itertools.islice(overlapping(author, begin, every=2), 200))
+    times = [request.timestamp for request in found]
+    assert times == sorted(times)
+    assert all(time == int(time) for time in times)
+    for number in range(20):
+        turns = [request.output_length for request in found if request.conversation == number]
+        assert turns == [0, 1, 2, 3][: len(turns)]
+
+
+def test_with_no_time_between_beginnings_it_still_goes_on():
+    author = Author(1, 16)
+    found = itertools.islice(overlapping(author, lambda: iter([NextRequest(0, MadeUpText(1), 1)]), every=0), 50)
+    assert [request.conversation for request in found] == list(range(50))
+
+
+def test_a_prompt_that_is_too_long_is_refused_before_it_is_made():
+    author = Author(1, 1)
+    text = author.more(MadeUpText(), 2**21)
+    with pytest.raises(TraceError, match="a made-up prompt has 2097153 tokens: expected fewer"):
+        author.more(text, 1)
+
+
+def test_ids_that_run_out_are_refused():
+    author = Author(1, 1)
+    author._next = 2**32 - 5
+    assert author.more(MadeUpText(), 5).ids[-4:] == b"\xff" * 4
+    with pytest.raises(TraceError, match="expected fewer, or fewer requests"):
+        author.more(MadeUpText(), 1)
