@@ -16,6 +16,7 @@ from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.importing import importing
 from minikv.errors import bounded, shown
 from minikv.measure.bench import SHARES, bench, designs
+from minikv.measure.comparison import compare, comparison_report
 from minikv.measure.device_figures import save, saved
 from minikv.measure.lap import Contender
 from minikv.measure.progress import Progress, Tick
@@ -35,6 +36,7 @@ _EXAMPLES = """examples:
   minikv bench --trace day.jsonl --only W6            a trace of yours, without the made-up workloads
   minikv bench --index hash --index trie --only W1    the other designs of ours beside the radix tree
   minikv bench --race my_index:MyIndex --only W1      an index of your own, in my_index.py in this folder
+  minikv bench --designs                              all designs of ours: hits, bytes a token, requests a second
   minikv bench --copy --save copy.json                copies of keys and values, on the GPU where there is one"""
 
 
@@ -58,6 +60,9 @@ def add_bench(commands: Any) -> None:
                        help="race this design of ours too; with --engine, serve with it (default radix)")  # fmt: skip
     bench.add_argument("--copy", action="store_true", help="measure copies of keys and values instead, to a memcpy")
     bench.add_argument("--engine", action="store_true", help="serve chats instead, and race transformers")
+    bench.add_argument(
+        "--designs", action="store_true", help="compare all designs of ours (or those of --index) instead"
+    )
     bench.add_argument("--device", choices=("cpu", "cuda"),
                        help="of --copy (default: the GPU where there is one) or --engine (default: cpu)")  # fmt: skip
     bench.add_argument("--save", metavar="FILE", help="of --copy or --engine: put the figures into this JSON file too")
@@ -67,14 +72,16 @@ def add_bench(commands: Any) -> None:
 
 def run_bench(options: argparse.Namespace) -> int:
     """Run the bench as `options` say and print what it found; the exit status."""
-    if options.copy and options.engine:
-        return complain("--copy and --engine are two benches: name one of them", 2)
+    if options.copy + options.engine + options.designs > 1:
+        return complain("--copy, --engine and --designs are three benches: name one of them", 2)
     if options.copy:
         return _run_copy(options)
     if options.engine:
         return _run_engine(options)
     if options.device or options.save:
         return complain("--device and --save go with --copy or --engine", 2)
+    if options.designs:
+        return _run_designs(options)
     if options.only and ("W6" in options.only) != bool(options.trace):
         return complain("W6 is the workload of --trace: name both of them, or neither", 2)
     try:
@@ -99,6 +106,15 @@ def _trace_of(path: str) -> list[TraceRequest]:
         if (traffic.block_size, traffic.unit) != (BLOCK, "tokens"):
             raise TraceError(f"{traffic}: W6 needs blocks of {BLOCK} tokens")
         return list(itertools.islice(traffic.requests, 1000))
+
+
+def _run_designs(options: argparse.Namespace) -> int:
+    if refused := _refused(options, "--designs"):
+        return refused
+    with Progress() as tick:
+        found = compare(options.index or tuple(INDEXES), options.rounds, options.quick, tick, tick.expect)
+    say(json.dumps(dataclasses.asdict(found), indent=1) if options.json else comparison_report(found))
+    return 0
 
 
 def _run_copy(options: argparse.Namespace) -> int:

@@ -38,7 +38,7 @@ def memory_per_token(pages: Sequence[int], tokens: int, tick: Tick = quiet) -> d
         tick(f"memory with pages of {page_size}")
         found["long"].append(_bytes_a_token(partial(_filled, page_size, _long(tokens))))
         found["chat"].append(_bytes_a_token(partial(_filled, page_size, _chat(tokens))))
-        found["pool"].append(round(_used_bytes(partial(FreeListPool, tokens // page_size))[0] / tokens, 2))
+        found["pool"].append(round(used_bytes(partial(FreeListPool, tokens // page_size))[0] / tokens, 2))
     return found
 
 
@@ -65,12 +65,17 @@ def _chat(tokens: int) -> Iterator[PackedTokens]:
 
 
 def _bytes_a_token(make: Callable[[], RadixCache]) -> float:
-    used, cache = _used_bytes(make)
+    used, cache = used_bytes(make)
     return round(used / cache.total_size, 2)
 
 
-def _used_bytes(make: Callable[[], T]) -> tuple[int, T]:
-    """How many bytes what `make` returned takes, and it."""
+def used_bytes(make: Callable[[], T]) -> tuple[int, T]:
+    """How many bytes the thing that `make` returned takes, and the thing itself.
+
+    >>> used, thing = used_bytes(lambda: bytes(10_000))
+    >>> 10_000 < used < 11_000, len(thing)
+    (True, 10000)
+    """
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
     made = make()

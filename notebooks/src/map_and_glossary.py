@@ -97,6 +97,7 @@ Each chapter answers one question, and names the chapters that it needs. Up to 0
 | sliding window | the last tokens before a token, when a layer attends to no others | 12 |
 | tombstone | a cached token whose windowed layers have lost its keys and values | 12 |
 | window slot | the place where a token's keys and values for the windowed layers lie | 12 |
+| receipt | a list of what a lock has taken, to give back exactly that | 12 |
 | policy | a rule that says which leaf is evicted first | 13 |
 | LFU | least frequently used: what was used least often goes first | 13 |
 | FIFO | first in, first out: what was cached first goes first, however much it is used | 13 |

@@ -38,10 +38,22 @@ def drawn(live: list[bool]) -> str:
 def listed(result: Any) -> Any:
     """A list of slots as it is, or what was returned instead.
 
-    >>> listed([3]), listed(None)
-    ([3], 'no list: None')
+    >>> listed([3]), listed(None), listed(iter([3]))
+    ([3], 'no list: None', 'no list: a list_iterator')
     """
-    return list(result) if isinstance(result, (list, tuple)) else f"no list: {result!r:.60}"
+    if isinstance(result, (list, tuple)):
+        return list(result)
+    plain = result is None or isinstance(result, (int, str, dict, set))
+    return f"no list: {result!r:.60}" if plain else f"no list: a {type(result).__name__}"
+
+
+def kept_or_not(now: Any, before: Any) -> str:
+    """What a message says of the caller's own things.
+
+    >>> kept_or_not([1], [1]), kept_or_not([], [1])
+    ('as before', 'changed')
+    """
+    return "as before" if now == before else "changed"
 
 
 def play_valid_length(world: World, case: Any) -> Iterator[Shot]:
@@ -67,7 +79,7 @@ def play_hold(world: World, case: Any) -> Iterator[Shot]:
         receipt = world["hold"](pins, given, window)
         receipts.append(receipt)
         seen = {
-            "the receipt": sorted(receipt) if isinstance(receipt, (list, tuple)) else f"no list: {receipt!r:.60}",
+            "the receipt": sorted(receipt) if isinstance(receipt, (list, tuple)) else listed(receipt),
             "the pins": dict(sorted(pins.items())), "the caller's slots, which must not change": given,
         }  # fmt: skip
         yield Shot(f"hold the last {window} of the slots {given}", seen)
@@ -95,8 +107,8 @@ def play_spare(world: World, case: Any) -> Iterator[Shot]:
     before = dict(window_of), dict(pins)
     result = world["spare"](given, window_of, pins, window)
     seen = {
-        "what is returned": listed(result), "the edges, which must not change": given == edges,
-        "the map and the pins": "as before" if (window_of, pins) == before else "changed",
+        "what is returned": listed(result), "the edges, which must not change": kept_or_not(given, edges),
+        "the map and the pins, which must not change": kept_or_not((window_of, pins), before),
     }  # fmt: skip
     told = ", ".join(f"{'leaf' if leaf else 'inner'} {' '.join(kinds)}" for kinds, leaf in states) or "no edges"
     yield Shot(f"a window of {window}, and from the oldest on: {told}", seen)
@@ -112,7 +124,7 @@ def play_heal(world: World, case: Any) -> Iterator[Shot]:
     result = world["heal"](window_of, *given)
     seen = {
         "what is returned": result, "the map": dict(sorted(window_of.items())),
-        "the caller's lists, which must not change": given == [kept, twice],
+        "the caller's lists, which must not change": kept_or_not(given, [kept, twice]),
     }  # fmt: skip
     yield Shot(f"the tree keeps {kept}, computed twice: {twice}, the map is {before}", seen)
 

@@ -61,7 +61,7 @@ class WindowTree:
 
 # %% 12.1 valid_length
 def valid_length(slots, window_of, window):
-    """The longest prefix of `slots` behind which a windowed layer can go on."""
+    """The length of the longest valid prefix of `slots`."""
     run = 0
     for at in reversed(range(len(slots))):
         run = run + 1 if slots[at] in window_of else 0
