@@ -8,7 +8,7 @@ import json
 import pytest
 
 from minikv import asset, cli
-from minikv.measure.comparison import COMPARED, PAGES, Comparison, Row, compare, comparison_report, footprint
+from minikv.measure.comparison import COMPARED, PAGES, Comparison, DesignRow, compare, comparison_report, footprint
 from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS
 from minikv.prefix.indexes import INDEXES
@@ -71,7 +71,7 @@ def test_the_command_prints_a_table_or_json(small, capsys):
 
 def test_the_report_has_every_figure():
     speed = Spread(1234.5, 1000.0, 2000.0)
-    row = Row("radix", "W1", 16, 12, 0.25, 5678, 9.5, speed)
+    row = DesignRow("radix", "W1", 16, 12, 0.25, 5678, 9.5, speed)
     said = comparison_report(Comparison("here", "today", 3, False, [row]))
     for words in ("W1, room for 12%", "  16  radix", "0.250", "5,678", "9.50", "1,234 (1,000 to 2,000)"):
         assert words in said, words
@@ -91,7 +91,7 @@ def test_what_the_comparison_has_no_use_for_is_refused(more, capsys):
 
 def test_the_shipped_figures_are_those_that_the_command_writes_today():
     assert list(SHIPPED) == [field.name for field in dataclasses.fields(Comparison)]
-    assert {tuple(row) for row in SHIPPED["rows"]} == {tuple(field.name for field in dataclasses.fields(Row))}
+    assert {tuple(row) for row in SHIPPED["rows"]} == {tuple(field.name for field in dataclasses.fields(DesignRow))}
     found = [(row["workload"], row["page_size"], row["index"]) for row in SHIPPED["rows"]]
     assert found == [(name, size, index) for name in COMPARED for size in PAGES for index in INDEXES]
 

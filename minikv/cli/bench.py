@@ -72,16 +72,16 @@ def add_bench(commands: Any) -> None:
 
 def run_bench(options: argparse.Namespace) -> int:
     """Run the bench as `options` say and print what it found; the exit status."""
-    if options.copy + options.engine + options.designs > 1:
+    others = {_run_copy: options.copy, _run_engine: options.engine, _run_designs: options.designs}
+    chosen = [run for run, wanted in others.items() if wanted] or [_run_races]
+    if len(chosen) > 1:
         return complain("--copy, --engine and --designs are three benches: name one of them", 2)
-    if options.copy:
-        return _run_copy(options)
-    if options.engine:
-        return _run_engine(options)
-    if options.device or options.save:
+    if (options.device or options.save) and not (options.copy or options.engine):
         return complain("--device and --save go with --copy or --engine", 2)
-    if options.designs:
-        return _run_designs(options)
+    return chosen[0](options)
+
+
+def _run_races(options: argparse.Namespace) -> int:
     if options.only and ("W6" in options.only) != bool(options.trace):
         return complain("W6 is the workload of --trace: name both of them, or neither", 2)
     try:

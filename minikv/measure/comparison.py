@@ -32,7 +32,7 @@ SHARE = 50  # per cent of the working set: what runs fits, in pages of any of th
 
 
 @dataclass
-class Row:
+class DesignRow:
     """One index on one workload, in pages of one size.
 
     `room` is the capacity that it had, in per cent of all that the workload caches. `entries` are its nodes or blocks,
@@ -57,7 +57,7 @@ class Comparison:
     date: str
     rounds: int
     quick: bool
-    rows: list[Row] = field(default_factory=list)
+    rows: list[DesignRow] = field(default_factory=list)
 
 
 def compare(
@@ -84,7 +84,7 @@ def compare(
     return found
 
 
-def _rows(workload: Workload, page_size: int, names: Sequence[str], rounds: int, tick: Tick) -> list[Row]:
+def _rows(workload: Workload, page_size: int, names: Sequence[str], rounds: int, tick: Tick) -> list[DesignRow]:
     """The rows of one workload and one size of pages, one for each index."""
     contenders = [Contender(name, partial(index_named, name, page_size), IndexLife, pack) for name in names]
     raced = race(workload, contenders, SHARE, rounds=rounds, tick=tick)
@@ -95,7 +95,7 @@ def _rows(workload: Workload, page_size: int, names: Sequence[str], rounds: int,
         result = raced.of(name)
         speed = Spread.of([1e6 / mean for mean in result.mean])
         head = name, workload.name, page_size, raced.room, result.hit_rate
-        rows.append(Row(*head, entries, per_token, speed))
+        rows.append(DesignRow(*head, entries, per_token, speed))
     return rows
 
 
