@@ -15,6 +15,7 @@ from minikv.cli.bench import add_bench
 from minikv.cli.chat import add_chat
 from minikv.cli.console import OutputError, complain, one_line, writing
 from minikv.cli.lab import add_doctor, add_lab
+from minikv.cli.plan import add_plan
 from minikv.cli.replay import add_replay
 from minikv.cli.sweep import add_sweep
 from minikv.cli.trace import add_trace
@@ -63,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="minikv", description="How LLM serving engines manage their KV cache.")
     parser.add_argument("--version", action="version", version=f"minikv {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (add_lab, add_doctor, add_replay, add_sweep, add_trace, add_bench, add_verify, add_why, add_chat):
+    every = (add_lab, add_doctor, add_plan, add_why, add_replay, add_sweep, add_trace, add_bench, add_verify, add_chat)
+    for add in every:
         add(commands)
     return parser

@@ -26,7 +26,8 @@ caption {{ text-align: left; padding-bottom: .3rem; }}
 th, td {{ padding: .25rem .7rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--rule); }}
 th {{ background: var(--soft); font-weight: 600; }}
 tbody th {{ background: none; font-weight: 400; }}
-.words, tbody th.words {{ text-align: left; }}
+td, tbody th {{ white-space: nowrap; }}
+.words, tbody th.words {{ text-align: left; white-space: normal; }}
 tr.marked > * {{ background: var(--mark); }}
 figure {{ margin: 1rem 0; }}
 svg {{ max-width: 100%; height: auto; }}

@@ -1,29 +1,11 @@
-"""How much cache does this traffic need? The curve over memory, its bound, its ceiling and its knee.
-
-Everything follows from one pass over the trace (`reuse`): what LRU by pages finds at each size, what an order that
-knows the future would find, what unlimited memory finds, what is lost when a block is forgotten after some seconds, and
-how much of all that a conversation finds of its own.
-"""
+"""What a plan says: the terms that it was made for, and every figure of it. `planning` makes one."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
-from minikv.measure.belady import clairvoyant_found
-from minikv.measure.conversations import continued_depths, own_depths
-from minikv.measure.plan_sizes import curve_sizes, knee
 from minikv.measure.prefill_cost import PrefillCost
-from minikv.measure.progress import Tick, quiet
-from minikv.measure.reuse import Column, Reuse, ReuseBySize
-from minikv.measure.shared_prefixes import PrefixWorth, requests_through, shared_prefixes
-from minikv.measure.trace_tree import TraceTree
-
-_TOKENS = 1_000_000  # the size that the others are multiples of, where no memory is given
-_GIB = 2**30
+from minikv.measure.shared_prefixes import PrefixWorth
 
 
 @dataclass(frozen=True)
@@ -79,8 +61,8 @@ class Lifetime:
 class Plan:
     """A plan for the traffic of a trace; sizes and hits are in blocks, of the requests that are counted.
 
-    `points` are in the order of their size, the last one the smallest that reaches the ceiling; `knee` and `capacity`
-    are the sizes of two of them. `ceiling` is what unlimited memory finds. `continued` of the requests go on from a
+    `points` are in the order of their size; three of them are at `terms.capacity`, at `knee`, and at `reach`, from
+    which size on LRU finds as much as unlimited memory, which is `ceiling`. `continued` of the requests go on from a
     whole earlier prompt, which accounts for `continued_hits`.
     """
 
@@ -95,6 +77,7 @@ class Plan:
     points: tuple[PlanPoint, ...]
     ceiling: PlanPoint
     knee: int
+    reach: int
     lifetimes: tuple[Lifetime, ...]
     conversations: int
     continued: int
@@ -109,93 +92,3 @@ class Plan:
     def rate(self, hits: int) -> float:
         """`hits` as a share of the counted blocks."""
         return hits / self.blocks if self.blocks else 0.0
-
-
-def make_plan(tree: TraceTree, terms: Terms, tick: Tick = quiet, expect: Callable[[int], None] | None = None) -> Plan:
-    """Plan for the traffic in `tree`; `tick` is called for each size, of which there are as many as `expect` is told.
-
-    >>> from minikv.measure import TraceRequest
-    >>> from minikv.tokens import pack
-    >>> prompts = [1, 2], [1, 2, 3], [9], [1, 2, 4]
-    >>> plan = make_plan(TraceTree(TraceRequest(0, 10 * len(ids), 1, pack(ids)) for ids in prompts), Terms(10))
-    >>> [(point.blocks, point.hits, point.bound) for point in plan.points], plan.ceiling.hits
-    ([(1, 0, 0), (2, 0, 0), (3, 4, 4)], 4)
-    """
-    return _Planning(tree, terms).plan(tick, expect or (lambda total: None))
-
-
-class _Planning:
-    """The pass over all requests, the passes for small sizes, and which requests count."""
-
-    def __init__(self, tree: TraceTree, terms: Terms):
-        self.tree, self.terms = tree, terms
-        self.sizes, self.whole = ReuseBySize(tree), ReuseBySize(tree).at()
-        self.inputs = np.array(tree.inputs, np.int64)
-        self.counts = np.arange(len(tree.ends)) >= int(terms.warm_up * len(tree.ends))
-        self.own = own_depths(tree)
-
-    def plan(self, tick: Tick, expect: Callable[[int], None]) -> Plan:
-        tree, terms = self.tree, self.terms
-        places = self.whole.newer + self.whole.stops - self.whole.starts
-        sizes = self._sizes(int(places.max(initial=0)))
-        expect(len(sizes) + 1)
-        hits = [self._total(self._found(size)) for size in sizes]
-        bend = knee(sizes, hits, lambda size: self._total(self._found(size)))
-        points = []
-        for size in sorted({*sizes, bend}):
-            tick(f"{size * terms.block_size:,} tokens")
-            points.append(self._point(size))
-        continued = continued_depths(tree)
-        return Plan(
-            terms, int(self.counts.sum()), self._total(self.whole.lengths), self._total(self.inputs),
-            self._flops(self.inputs), tree.num_distinct, max(tree.lengths, default=0),
-            (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0, tuple(points), self._ceiling(), bend,
-            tuple(self._lifetime(seconds) for seconds in terms.lifetimes),
-            len(set(tree.conversations) - {None}), self._total(continued > 0),
-            self._total(np.minimum(continued, self.whole.found())),
-            sum(count > 1 for count in requests_through(tree)[1:]), tuple(shared_prefixes(tree)),
-        )  # fmt: skip
-
-    def _sizes(self, largest: int) -> list[int]:
-        """The sizes around the memory; where none is given, those of whole GiB or millions of tokens, and of halves."""
-        terms, largest = self.terms, max(largest, 1)
-        if terms.capacity:
-            return curve_sizes(terms.capacity, largest)
-        unit = (_GIB / terms.token_bytes if terms.token_bytes else _TOKENS) / terms.block_size
-        return curve_sizes(unit / 2 ** max(0, math.ceil(math.log2(unit / largest))), largest)
-
-    def _found(self, size: int | None, kept: np.ndarray[tuple[int], np.dtype[np.bool_]] | None = None) -> Column:
-        return self.sizes.at(size).found(size, kept)
-
-    def _total(self, per_request: np.ndarray[tuple[int], np.dtype[np.generic]]) -> int:
-        return int(per_request[self.counts].sum())
-
-    def _point(self, size: int) -> PlanPoint:
-        reuse = self.sizes.at(size)
-        return self._described(size, reuse, reuse.found(size), self._total(clairvoyant_found(reuse, size)))
-
-    def _ceiling(self) -> PlanPoint:
-        found = self.whole.found()
-        return self._described(self.tree.num_distinct, self.whole, found, self._total(found))
-
-    def _described(self, size: int, reuse: Reuse, found: Column, bound: int) -> PlanPoint:
-        saved = np.minimum(found * self.terms.block_size, self.inputs)  # the last block of a prompt may not be full
-        own = None if self.own is None else self._total(np.minimum(found, self.own))
-        too_large = self._total(reuse.lengths != self.whole.lengths)
-        return PlanPoint(size, self._total(found), bound, own, self._total(saved), self._flops(saved), too_large)
-
-    def _flops(self, tokens: Column) -> int | None:
-        """The FLOPs to prefill so many first tokens of each counted request."""
-        if (cost := self.terms.cost) is None:
-            return None
-        some = tokens[self.counts]
-        pairs = sum(map(int, some * (some + 1) // 2))  # whole numbers of any size
-        return int(2 * cost.active * int(some.sum()) + cost.per_pair * pairs)
-
-    def _lifetime(self, seconds: float) -> Lifetime:
-        def hits(size: int | None) -> int:
-            reuse, times = self.sizes.at(size), np.array(self.tree.times)
-            return self._total(reuse.found(size, times[reuse.users] - times[reuse.sources] <= 1000 * seconds))
-
-        capacity = self.terms.capacity
-        return Lifetime(seconds, hits(None), None if not capacity else hits(capacity))

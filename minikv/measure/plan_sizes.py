@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 STEPS = 2  # points for each doubling
-_LESS, _SPREAD = 8, 1024  # the curve begins at an eighth of the given size, or further below the largest
+_LESS, _SPREAD = 8, 256  # the curve begins at an eighth of the given size, or further below the largest
 _BETWEEN = 16  # sizes tried between two points, to place the knee
 
 KNEE = "from the knee on, more memory gains less than the average of the whole curve"

@@ -1,0 +1,148 @@
+"""`minikv plan` as a user meets it: its tables and files, its refusals, and that killed work goes on."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from traffic import CUTS
+
+from minikv import cli
+
+MOONCAKE = str(CUTS / "mooncake.jsonl")
+LLAMA = ["--model", "llama-3.1-8b", "--memory", "60GiB"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def plan(capsys, *options, trace=MOONCAKE):
+    status = cli.main(["plan", trace, *options])
+    return status, *capsys.readouterr()
+
+
+def test_it_says_all_there_is_to_say(capsys):
+    status, out, err = plan(capsys, *LLAMA, "--ttl", "60,3600")
+    assert status == 0
+    for title in ("Hits by size", "Ceiling, knee and bound", "Time to live", "Conversations", "Prefixes worth most"):
+        assert f"\n{title}\n" in out
+    assert "llama-3.1-8b: 128 KiB of bf16 a token; the cache may use 60 GiB: 491,520 tokens." in out
+    assert "format mooncake, blocks of 512 tokens" in err
+    assert max(map(len, out.splitlines())) < 320
+
+
+def test_without_a_model_it_counts_tokens(capsys):
+    status, out, _ = plan(capsys)
+    assert status == 0
+    assert "No model was given" in out
+    assert "GiB" not in out
+
+
+def test_one_json_object(capsys):
+    found = json.loads(plan(capsys, *LLAMA, "--json")[1])
+    assert found["at_memory"]["blocks"] == 60 * 2**30 // (2**17 * 512)
+    assert found["ceiling"]["hit_rate"] == found["points"][-1]["hit_rate"]
+
+
+def test_more_gpus_hold_more_tokens_and_weights_take_room(capsys):
+    two = json.loads(plan(capsys, *LLAMA, "--tp", "2", "--json")[1])
+    assert two["bytes_per_token"] == 2**16
+    less = json.loads(plan(capsys, *LLAMA, "--weights", "bf16", "--json")[1])
+    assert less["memory"] == 60 * 2**30 - 2 * 8_030_261_248
+
+
+def test_files_for_spreadsheets_and_browsers(capsys, tmp_path):
+    assert plan(capsys, "--csv", "curve.csv", "--html", "report.html")[0] == 0
+    assert len(list(csv.DictReader((tmp_path / "curve.csv").open()))) > 5
+    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
+
+
+def test_a_picture_needs_matplotlib(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    assert plan(capsys, "--png", "curve.png")[0] == 0
+    assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    status, _, err = plan(capsys, "--png", "curve.png")
+    assert (status, err) == (
+        2,
+        "minikv: --png needs matplotlib, which is not installed: pip install 'minikv[course]'\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--memory", "60GiB"], "--memory needs --model"),
+        (["--model", "llama-3.1-8b", "--memory", "60"], "--memory is '60': expected a number and its unit"),
+        (["--model", "llama-3.1-8b", "--memory", "1MiB"], "--memory is less than a block of 512 tokens takes"),
+        (["--model", "no-such-model"], "no asset 'configs/no-such-model.json'"),
+        ([*LLAMA, "--tp", "3"], "8 KV heads do not divide among 3 ranks"),
+        ([*LLAMA, "--weights", "fp32", "--memory", "20GiB"], "the weights take"),
+        (["--weights", "bf16"], "--weights are taken off --memory, which is not given"),
+        (["--ttl", "sixty"], "--ttl is 'sixty': expected numbers from 0 to 1e9"),
+        (["--ttl", "nan"], "--ttl is 'nan'"),
+        (["--warm-up", "1"], "--warm-up is '1': it is a share of the requests, less than 1"),
+        (["--policies", "best"], "--policies has 'best': expected all, or some of lru"),
+        (["--policies", "all", "--warm-up", "0.5"], "leave --warm-up out"),
+        (["--csv", "no/such/folder.csv"], "Its folder does not exist"),
+        (["--html", MOONCAKE], "is the trace, which would be overwritten"),
+    ],
+)
+def test_a_mistake_is_one_line_and_nothing_is_written(options, said, capsys, tmp_path):
+    status, out, err = plan(capsys, *options)
+    assert (status, out) == (2, "")
+    assert said in err.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_bytes_are_no_tokens_of_a_model(capsys, tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"prompt": "one"}\n' * 3, "utf-8")
+    status, _, err = plan(capsys, "--model", "llama-3.1-8b", trace=str(log))
+    assert status == 2
+    assert "is counted in bytes, a model in tokens: --tokenizer FOLDER counts tokens" in err
+    status, _, err = plan(capsys, "--ttl", "60", trace=str(log))
+    assert (status, "says nothing of time" in err) == (2, True)
+
+
+def test_policies_of_standard_input_are_refused(capsys):
+    assert "which standard input does not allow" in plan(capsys, "--policies", "lru", trace="-")[2]
+
+
+def test_policies_are_replayed_and_lru_is_the_curve(capsys):
+    found = json.loads(plan(capsys, "--policies", "lru,mru", "--json")[1])
+    hits = {point["blocks"]: point["hits"] for point in found["points"]}
+    assert set(found["policies"]) == {"lru", "mru"}
+    assert all(row["hits"] == hits[row["blocks"]] for row in found["policies"]["lru"])
+
+
+def test_another_trace_s_journal_is_refused(capsys):
+    plan(capsys, "--policies", "lru", "--journal", "kept.journal")
+    status, _, err = plan(capsys, "--policies", "lru", "--journal", "kept.journal", trace=str(CUTS / "miniswe.jsonl"))
+    assert status == 2
+    assert "is a journal of other work" in err
+    assert "--journal names another file" in err
+
+
+SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+def test_killed_and_started_again_it_gives_the_same_table(capsys, tmp_path):
+    command = [sys.executable, "-m", "minikv", "plan", MOONCAKE, "--policies", "all", "--json"]
+    journal = tmp_path / "mooncake.jsonl.journal"
+    running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while running.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > 3):
+        time.sleep(0.002)
+    running.send_signal(SIGKILL)
+    running.wait()
+    assert journal.read_bytes().count(b"\n") > 3
+    again = plan(capsys, "--policies", "all", "--json")[1]
+    journal.unlink()
+    assert again == plan(capsys, "--policies", "all", "--json")[1]

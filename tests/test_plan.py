@@ -1,0 +1,95 @@
+"""A plan for small traffic, every figure of it by hand, and for real requests against replays."""
+
+from __future__ import annotations
+
+import pytest
+from traffic import NAMES, cut, trace
+
+from minikv import RadixCache
+from minikv.measure import TraceRequest, replay
+from minikv.measure.plan import Lifetime, Terms
+from minikv.measure.planning import make_plan
+from minikv.measure.prefill_cost import PrefillCost
+from minikv.measure.trace_tree import TraceTree
+from minikv.tokens import pack
+
+
+def planned(*prompts, conversations=None, **terms):
+    return make_plan(TraceTree(trace(*prompts, conversations=conversations)), Terms(512, **terms))
+
+
+def test_the_curve_its_bound_and_its_ceiling():
+    """[1 2] is back after [3], [4] and [5]: LRU needs room for all 5; an order that knows finds one with 2."""
+    plan = planned([1, 2], [3], [4], [5], [1, 2], token_bytes=1, memory=4 * 512)
+    assert plan.reach == 5
+    found = {point.blocks: (point.hits, point.bound) for point in plan.points}
+    assert (found[2], found[4], found[5]) == ((0, 1), (1, 2), (2, 2))
+    assert (plan.ceiling.hits, plan.blocks, plan.distinct, plan.longest) == (2, 7, 5, 2)
+    assert plan.rate(plan.ceiling.hits) == 2 / 7
+
+
+def test_the_memory_is_a_point_and_its_capacity_is_whole_blocks():
+    plan = planned([1, 2], [3], [1, 2], token_bytes=10, memory=2 * 5120 + 5119)
+    assert plan.terms.capacity == 2
+    assert plan.at(2).hits == 1
+    assert plan.at(99) is None
+
+
+def test_what_does_not_fit_is_counted():
+    assert planned([1, 2, 3], [1], token_bytes=1, memory=1024).at(2).too_large == 1
+
+
+def test_tokens_saved_are_no_more_than_the_prompt_has():
+    """Its last block holds 88 of 512 tokens, and is found when it comes again."""
+    requests = [TraceRequest(0, 600, 1, pack([1, 2]))] * 2
+    plan = make_plan(TraceTree(requests), Terms(512))
+    assert plan.ceiling.tokens_saved == 600
+    assert plan.tokens == 1200
+
+
+def test_flops_are_those_of_the_first_tokens_of_each_prompt():
+    cost = PrefillCost(total=100, active=80, per_pair=4)
+    plan = planned([1, 2], [1, 3], [1, 2], cost=cost)
+    assert plan.flops == 3 * cost.flops(1024)
+    assert plan.ceiling.flops_saved == cost.flops(512) + cost.flops(1024)
+
+
+def test_a_time_to_live_forgets_what_was_not_used_for_longer():
+    """A request a second: [1] is back after 2 seconds, [2] after 3; with room for one block neither is."""
+    plan = planned([1], [2], [1], [3], [2], lifetimes=(1, 2, 3), token_bytes=1, memory=512)
+    assert plan.lifetimes == (Lifetime(1, 0, 0), Lifetime(2, 1, 0), Lifetime(3, 2, 0))
+
+
+def test_hits_of_one_s_own_conversation_and_of_others():
+    plan = planned([1, 2], [1, 2, 3], [1, 2, 3, 4], conversations=[0, 1, 1])
+    assert (plan.ceiling.hits, plan.ceiling.own, plan.conversations) == (2 + 3, 3, 2)
+    assert (plan.continued, plan.continued_hits) == (2, 5)
+
+
+def test_where_no_conversation_is_named_none_is_said():
+    plan = planned([1, 2], [1, 2, 3])
+    assert (plan.ceiling.own, plan.conversations) == (None, 0)
+
+
+def test_a_warm_up_fills_the_cache_and_is_not_counted():
+    plan = planned([1, 2], [1, 2], [1, 2], [3], warm_up=0.5)
+    assert (plan.requests, plan.blocks, plan.ceiling.hits, plan.tokens) == (2, 3, 2, 3 * 512)
+    assert plan.points[-1].bound == 2
+
+
+def test_each_size_is_announced():
+    sizes, totals = [], []
+    plan = make_plan(TraceTree(trace([1], [2], [1])), Terms(512), sizes.append, totals.append)
+    assert len(sizes) == len(plan.points)
+    assert abs(totals[0] - len(sizes)) <= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_point_of_a_real_trace_is_what_a_replay_finds(name):
+    requests = cut(name)
+    plan = make_plan(TraceTree(requests), Terms(16, token_bytes=1000, memory=10**8))
+    for point in plan.points[::3]:
+        found = replay(requests, RadixCache(evict_by="page"), point.blocks)
+        assert (found.hits, found.uncached_requests) == (point.hits, point.too_large)
+        assert point.hits <= point.bound <= plan.ceiling.hits
+    assert plan.at(plan.reach).hits == plan.ceiling.hits > plan.points[0].hits

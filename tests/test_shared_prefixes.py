@@ -1,0 +1,62 @@
+"""The prefixes that are worth most, by hand; and that no block is counted twice."""
+
+from __future__ import annotations
+
+import pytest
+from traffic import NAMES, cut, random_prompts, trace
+
+from minikv.measure.reuse import reuse_in
+from minikv.measure.shared_prefixes import requests_through, shared_prefixes
+from minikv.measure.trace_tree import TraceTree
+
+
+def found(*prompts, **more):
+    return shared_prefixes(TraceTree(trace(*prompts, **more)))
+
+
+def test_a_long_prefix_of_few_may_be_worth_more_than_a_short_one_of_many():
+    """[1] begins all 5 prompts: 4 saved. [1 2 3 4 5 6] begins 2: 6 saved, and then [1] has 3 more requests."""
+    long = [1, 2, 3, 4, 5, 6]
+    prefixes = found(long, [*long, 7], [1], [1, 8], [1, 9])
+    assert [(prefix.blocks, prefix.requests, prefix.counted, prefix.saved) for prefix in prefixes] == [
+        (6, 2, 2, 6),
+        (1, 5, 3, 2),
+    ]
+
+
+def test_a_prefix_that_goes_on_from_another_counts_what_it_adds():
+    prefixes = found(*[[1, 2, 3, 9 + at] for at in range(6)], [1, 2, 3, 4, 5], [1, 2, 3, 4, 6])
+    assert [(prefix.blocks, prefix.behind, prefix.saved) for prefix in prefixes] == [(3, 0, 21), (4, 3, 1)]
+
+
+def test_it_says_where_a_prefix_came_first_and_how_many_conversations_send_it():
+    prefixes = found([8], [1, 2], [1, 2], [1, 2, 3], conversations=[0, 1, 2, 2])
+    assert (prefixes[0].first, prefixes[0].conversations) == (1, 2)
+
+
+def test_nothing_is_worth_anything_where_nothing_is_shared():
+    assert found([1], [2], []) == []
+    assert shared_prefixes(TraceTree()) == []
+
+
+def test_there_are_at_most_as_many_as_asked_for():
+    tree = TraceTree(trace(*[[first, 0] for first in range(9)] * 2))
+    assert len(shared_prefixes(tree, 4)) == 4
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_hit_is_counted_twice(seed):
+    tree = TraceTree(trace(*random_prompts(seed, most=40)))
+    prefixes = shared_prefixes(tree, 100)
+    assert sum(prefix.saved for prefix in prefixes) <= reuse_in(tree).found().sum()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_requests_are_counted_at_every_node(name):
+    tree = TraceTree(cut(name))
+    slow = [0] * len(tree.parents)
+    for end in tree.ends:
+        for node in tree.path(end):
+            slow[node] += 1
+    assert requests_through(tree)[1:] == slow[1:]
+    assert requests_through(tree)[0] == len(tree.ends)
