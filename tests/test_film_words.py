@@ -15,6 +15,7 @@ from minikv import (
     CanaryModel,
     Engine,
     FreeListPool,
+    HashBlockCache,
     PageTable,
     QueuePool,
     RadixCache,
@@ -131,6 +132,19 @@ def test_films_say_what_the_golden_file_says():
 
 if __name__ == "__main__":
     GOLDEN.write_text(told(), "utf-8")
+
+
+def test_hashed_blocks_leave_the_cache_for_they_are_in_no_tree():
+    cache = HashBlockCache()
+    with record(cache) as film:
+        cache.insert([1, 2, 3], range(3))
+        for count in (1, 9, 1):
+            cache.evict(count)
+    assert [frame.caption for frame in film][-3:] == [
+        "2. evict 1: 1 token left the cache, slot 2",
+        "3. evict 9: 2 tokens left the cache, slots 1 0; no more can",
+        "4. evict 1: nothing can leave the cache",
+    ]
 
 
 def test_windows_that_go_alone_leave_every_token_in_the_tree():

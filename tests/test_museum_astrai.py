@@ -1,6 +1,6 @@
 """The bugs of AstrAI's first prefix cache, each as a test that passes on ours and fails on a re-creation of it.
 
-The numbers are those under which the bugs were found. A12, that its radix tree is a trie, is what chapter 09 measures.
+The numbers are those under which the bugs were found. The trie of A12 is our `TokenTrie`: see chapter 09.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from minikv import BitmaskPool, RowCache
+from minikv import BitmaskPool, RadixCache, RowCache, TokenTrie
 from minikv.testing.time_limit import TimeLimit, TooLong
 
 LENGTH = 12
@@ -297,6 +297,13 @@ def the_numbers_of_a_large_pool_are_small(make):
     assert longest <= 64
 
 
+def a_long_prompt_is_one_node(make):
+    """A12: it is called a radix tree and is a trie, so 20,000 tokens are 20,000 nodes."""
+    cache = make()
+    cache.insert(range(2000), range(2000))
+    assert len(list(cache.nodes())) == 1
+
+
 MUSEUM = {
     the_end_of_a_prompt_goes_before_its_beginning: (RowCache, ParentFirst),
     a_prompt_too_long_keeps_its_beginning: (RowCache, InsertsThenEvicts),
@@ -314,6 +321,7 @@ MUSEUM = {
     a_slot_is_freed_once: (BitmaskPool, OneLongInteger),
     a_slot_that_is_not_there_is_not_freed: (BitmaskPool, OneLongInteger),
     the_numbers_of_a_large_pool_are_small: (BitmaskPool, OneLongInteger),
+    a_long_prompt_is_one_node: (RadixCache, TokenTrie),
 }
 
 

@@ -143,6 +143,15 @@ def seed_in_a_queue():
     return blocks[0]
 
 
+def blocks_of_two_queues_can_be_compared(make):
+    """V4, too: comparing two blocks compares their neighbors, and those theirs."""
+    one, other = make(), make()
+    try:
+        assert one != other
+    except RecursionError:
+        pytest.fail("a RecursionError")
+
+
 def evicted():
     cache = HashBlockCache()
     block = cache.insert([1, 2, 3], [0, 1, 2]).node
@@ -193,6 +202,35 @@ def what_was_prepared_elsewhere_hits_nothing(make):
         cache = make(4, seed=seed)
         keys.append(cache.insert(CACHED, [66]).node.key)
     assert keys[0] != keys[1]
+
+
+def our_keys(tokens):
+    cache, keys = HashBlockCache(2), []
+    block = cache.insert(tokens, range(2)).node
+    while block.parent is not None:
+        keys.append(block.key)
+        block = block.parent
+    return keys[::-1]
+
+
+def seed_keys(tokens):
+    """A key is a hash, and the tokens of its block alone."""
+    keys, parent = [], None
+    for start in range(0, len(tokens), 2):
+        block = tuple(tokens[start : start + 2])
+        parent = hash((parent, *block)), block
+        keys.append(parent)
+    return keys
+
+
+def a_second_key_tells_what_is_in_front(keys_of):
+    """V5d, too: `hash(-1)` is `hash(-2)`, so behind [-1, 7] and [-2, 7] the block [3, 4] has one key."""
+    assert keys_of([1, 7, 3, 4])[1] != keys_of([2, 7, 3, 4])[1]
+    try:
+        one, other = keys_of([-1, 7, 3, 4]), keys_of([-2, 7, 3, 4])
+    except ValueError:  # such a token is refused
+        return
+    assert one[1] != other[1]
 
 
 class ForgetsTheNamespace(HashBlockCache):
@@ -342,8 +380,10 @@ MUSEUM = {
     what_is_in_use_cannot_be_taken_out: (QueuePool, SeedQueue),
     equal_blocks_are_two_blocks: (ours_block, SeedBlock),
     a_block_in_a_long_queue_can_be_shown: (ours_in_a_queue, seed_in_a_queue),
+    blocks_of_two_queues_can_be_compared: (ours_in_a_queue, seed_in_a_queue),
     what_is_gone_links_to_nothing: (evicted, reset_in_a_queue),
     a_collision_serves_nobody_elses_pages: (HashBlockCache, BelievesTheHash),
+    a_second_key_tells_what_is_in_front: (our_keys, seed_keys),
     what_was_prepared_elsewhere_hits_nothing: (HashBlockCache, BelievesTheHash),
     two_images_with_one_text_share_nothing: (HashBlockCache, ForgetsTheNamespace),
     an_adapter_is_no_salt: (extra_keys, bare_keys),

@@ -1,6 +1,6 @@
 """The bugs of pymllm's radix tree, each as a test that passes on ours and fails on a re-creation of what pymllm does.
 
-The numbers are those under which the bugs were found. P7 is a pool's: see the tests of pools for what ours refuse.
+The numbers are those under which the bugs were found. P7 is the pool's.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from hashlib import sha256
 
 import pytest
 
-from minikv import CacheManager, LockError, OutOfPages, SlidingWindowCache, slot_pages
+from minikv import CacheManager, LockError, OutOfPages, SlidingWindowCache, WindowedPool, slot_pages
 from minikv.prefix.windows import Windows
 
 
@@ -190,6 +190,30 @@ class RoundsDown(SlidingWindowCache):
     """Stands for pymllm's pool, which frees `ids // page_size`."""
 
 
+def a_page_is_freed_once(make):
+    """P7: what is freed twice is on the free list twice, and two requests get it."""
+    pool = make(4, 4)
+    first, second = pool.alloc(1), pool.alloc(1)
+    pool.free(first)
+    with pytest.raises(ValueError, match="free already"):
+        pool.free(first)
+    assert {*map(int, pool.alloc(3)), *map(int, second)} == {0, 1, 2, 3}
+
+
+class ConcatenatesWhatIsFreed:
+    """pymllm's pool: a list, to whose end comes all that is freed."""
+
+    def __init__(self, num_pages, num_window_pages):
+        self.free_pages = list(range(num_pages))
+
+    def alloc(self, count):
+        taken, self.free_pages = self.free_pages[:count], self.free_pages[count:]
+        return taken
+
+    def free(self, pages):
+        self.free_pages += pages
+
+
 def a_match_counts_as_use(make):
     """P6: with a window, a match does not refresh the recency that its docstring speaks of."""
     cache = make(window=2)
@@ -283,6 +307,7 @@ MUSEUM = {
     half_a_page_is_not_stored: StoresHalfPages,
     a_split_leaves_the_window_with_the_end: SplitsTheWrongWay,
     a_page_in_use_is_not_freed_with_its_neighbour: RoundsDown,
+    a_page_is_freed_once: ConcatenatesWhatIsFreed,
     a_match_counts_as_use: MatchesWithoutUse,
     a_lock_survives_what_would_reset_it: ResetsInSilence,
     an_unlock_without_a_lock_is_refused: CountsBelowZero,
@@ -293,7 +318,7 @@ MUSEUM = {
 
 @pytest.mark.parametrize("law", MUSEUM, ids=lambda law: law.__name__)
 def test_ours_holds(law):
-    law(SlidingWindowCache)
+    law(WindowedPool if MUSEUM[law] is ConcatenatesWhatIsFreed else SlidingWindowCache)
 
 
 @pytest.mark.parametrize("law", MUSEUM, ids=lambda law: law.__name__)

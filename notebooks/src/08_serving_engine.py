@@ -172,9 +172,9 @@ One fewer than the sum, because the last token is sampled and never computed.
 
 A step of the model reads nearly all its weights, whether it computes one token or fifty. So an engine puts everybody's chunks into one step. Engines used to run one batch at a time, until its slowest request was done. In **continuous batching** a finished request leaves after any step, and the next one takes its place.
 
-But a step must not take too long. Suppose that three requests decode, and somebody sends a prompt of 500 tokens. In one step, it would keep three people waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, one after the other. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
+But a step must not take too long. If three requests decode and somebody sends a prompt of 500 tokens, one long step keeps three people waiting for their next word. So a step has a *budget* of tokens, and a long prompt is read in pieces, one after the other. That is **chunked prefill**. The long prompt pays with its **time to first token**, which we count in steps.
 
-How to share out the budget is a decision with large consequences. In July 2026 the operators of a chat service looked at their SGLang server. In fifteen busy minutes it ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and there always was some: after each chunk came the next. Of the four engines of this course, only vLLM takes "{{engines vllm-first}}" by default.
+How to share out the budget is a decision with large consequences. In July 2026 the operators of a chat service looked at their SGLang server. In fifteen busy minutes it ran 2,863 steps of prefill and fewer than forty of decode, so more than 250 people got a word every 24 seconds: {{engines sglang-32549}}. Nothing was broken. The rule is "{{engines sglang-first}}", and after each chunk came the next. Of the four engines of this course, only vLLM takes "{{engines vllm-first}}" by default.
 
 You do as vLLM does: **decoding requests first, and then prompts.**
 
@@ -211,7 +211,7 @@ fold("8.c", len(shares), f"first {shares[0]}, last {shares[-1]}")
 """
 ### Step 4: when there is no room
 
-A request that decodes needs a slot for each token that it says. If none is free, and nothing can be evicted, one request has to give way. It is the *youngest*, so the oldest one always makes progress, and in the end all of them finish. It gives back its slots and waits again, at the *front* of the line. This is **preemption**. Later it computes again what it had, except what the cache still holds by then. That is why its sequence ends with `finish`, which publishes, and not with `abort`.
+A request that decodes needs a slot for each token that it says. If none is free, and nothing can be evicted, one request has to give way. It is the *youngest*, so the oldest always makes progress, and in the end all finish. It gives back its slots and waits again, at the *front* of the line. This is **preemption**. Later it computes again what it had, except what the cache still holds by then. That is why its sequence ends with `finish`, which publishes, and not with `abort`.
 
 #### 8.3 You write: `preempt`
 
@@ -303,7 +303,7 @@ print(f"the same in 100 workloads; {preempted} requests were preempted on the wa
 """
 ### The chat, on your engine
 
-Now everything comes together. Each turn of a chat sends the assistant's instructions and everything that was said so far, so its prompt begins with all of the turn before.
+Each turn of a chat sends the assistant's instructions and everything that was said so far, so its prompt begins with all of the turn before.
 """
 
 
@@ -375,7 +375,7 @@ minikv.plot("time to first token", {"turn": range(1, 5)}, lines, "steps of 128 t
 
 # %% [markdown]
 """
-Without the cache the wait grows with everything that was said. With it, the wait is one step from the second turn on. And how does your engine compare with the package's? The scoreboard runs the same chat on both and counts. Its numbers depend on how *you* wrote your pieces.
+Without the cache the wait grows with every turn. With it, the wait is one step from the second turn on. And how does your engine compare with the package's? The scoreboard runs the same chat on both.
 """
 
 # %%
@@ -536,7 +536,7 @@ Not every answer comes sooner. A request that decodes shares its steps with the 
 
 ### When a cache may change an answer
 
-No token changed above. Is that a law? Let's build a case by hand. A model has two possible answers, `yes` and `no`, and each of four tokens has a value for both. The sum of the values, each times its share of attention, is 19/10 for both: on paper, a tie. Without a cache the four products are added in order. After a cached prefix, attention often adds up the cached part and the new part separately, and then adds the two sums.
+No token changed above. Is that a law? A model has two possible answers, `yes` and `no`, and each of four tokens has a value for both. The sum of the values, each times its share of attention, is 19/10 for both: on paper, a tie. Without a cache the four products are added in order. After a cached prefix, attention often adds up the cached part and the new part separately, and then adds the two sums.
 """
 
 # %%
@@ -563,7 +563,7 @@ Each sum is rounded, and the rounding depends on the order. So after a cached pr
 
 </details>
 
-A cache may change a token when three things come together: the two likeliest tokens are tied to within rounding, the sums are done in another order, and sampling takes the larger one, however small the difference. In 32 or 64 bits that is rare. In bf16, the 16-bit numbers of most GPUs, those between 16 and 32 stand 0.125 apart, so two logits near 20 that differ by less than 0.06 often become the same number, or change places. This happens without a cache too, because another batch size changes the order of the sums as well.
+A cache may change a token when three things come together: the two likeliest tokens are tied to within rounding, the sums are done in another order, and sampling takes the larger one, however small the difference. In 32 or 64 bits that is rare. In bf16, the 16-bit numbers of most GPUs, those between 16 and 32 stand 0.125 apart, so two logits near 20 that differ by less than 0.06 often become the same number, or change places. Without any cache, another batch size changes the order of the sums too.
 
 And the *model* must be the same. With new weights, or with an adapter, every slot holds the keys and values of another model. That is what namespaces are for (chapter 03).
 
@@ -572,6 +572,8 @@ And the *model* must be the same. With new weights, or with an adapter, every sl
 {{engines 08}}
 
 SGLang ({{engines sglang-overlap}}) and mini-sglang ({{engines mini-sglang-overlap}}) plan the next step while the GPU computes this one.
+
+A step with ten tokens of one request takes little longer than with one. So an engine can *guess* tokens, and keep the right ones. With `drafts=PromptLookup()`, yours gives the same answers in fewer steps: see chapter 11.
 
 ## Recap
 

@@ -6,7 +6,7 @@ By the end of this chapter you will have written **copy on write** in four funct
 
 **After this chapter you will be able to** *share* pages that are still being written, *say* which write needs a copy and which does not, and *take back* tokens without losing a page.
 
-{{time}} **Needs** chapters 02 to 04, and the key of a block from 10. **New words** fork, copy on write, alias, beam search, draft.
+{{time}} **Needs** chapters 02 to 04, and the key of a block from 10. **New words** fork, copy on write, beam search, speculative decoding, draft.
 
 Here is where we are going. Each row is a sequence, and each box is a page of two tokens. A square page is shared; a round one has one owner. Step through it, and watch page 1.
 """

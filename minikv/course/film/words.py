@@ -7,6 +7,7 @@ from typing import Any
 
 from minikv.course.film.state import Label, State, kind_of
 from minikv.errors import bounded
+from minikv.prefix import HashBlockCache
 from minikv.testing.snapshot import cut, label_of, legible, plain, ranges, shorten
 from minikv.testing.watch import Call
 
@@ -123,14 +124,15 @@ def _locks(call: Call, state: State, unit: str) -> str:
 
 def _evict(call: Call, state: State, unit: str) -> str:
     pages, wanted = call.result, next(iter(call.arguments.values()))
+    where = "the cache" if isinstance(call.thing, HashBlockCache) else "the tree"
     if isinstance(pages, int):  # a learner's evict may count
-        return f"{_count(pages)} left the tree"
+        return f"{_count(pages)} left {where}"
     pages, size = plain(pages), getattr(call.thing, "page_size", 1)
     if not pages and call.arguments.get("window_tokens"):
-        return "no token left the tree"
+        return f"no token left {where}"
     if not pages:
-        return "nothing can leave the tree" if wanted else "nothing was asked for"
-    left = f"{_count(len(pages) * size)} left the tree, {_many(pages, 'page' if size > 1 else 'slot')}"
+        return f"nothing can leave {where}" if wanted else "nothing was asked for"
+    left = f"{_count(len(pages) * size)} left {where}, {_many(pages, 'page' if size > 1 else 'slot')}"
     return left if len(pages) * size >= wanted else f"{left}; no more can"
 
 

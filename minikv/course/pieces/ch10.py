@@ -133,6 +133,9 @@ def queue_of(pool: Any) -> Mapping[str, Any]:
     }
 
 
+LONG, FEW = 40, 16  # letters in a text; bytes of a seed that is made of it: with fewer, two that agree are soon found
+
+
 def play_seed_of(world: World, case: Any) -> Iterator[Shot]:
     """Some pairs of adapter and salt; pairs that differ need seeds that differ."""
     seeds = [world["seed_of"](*pair) for pair in case]
@@ -141,6 +144,10 @@ def play_seed_of(world: World, case: Any) -> Iterator[Shot]:
         same = [case[i] for i in range(at) if seeds[i] == seeds[at]]
         seen = {"the type": kinds, "equal to the seed of": same[0] if same else "none before it"}
         yield Shot(f"seed_of(lora={pair[0]!r}, salt={pair[1]!r})", seen)
+    long = [world["seed_of"](text, text) for text, _ in case if text is not None and len(text) >= LONG]
+    if sizes := [size_of(seed) for seed in long if isinstance(seed, bytes)]:
+        enough = ALL_RIGHT if min(sizes) >= FEW else f"{min(sizes)} bytes, which many pairs of texts must share"
+        yield Shot(f"the seeds of texts of {LONG} letters", {"their lengths": enough})
     if not case:
         one, other = (world["seed_of"](*pair) for pair in forged(world["seed_of"]))
         said = (
@@ -148,6 +155,18 @@ def play_seed_of(world: World, case: Any) -> Iterator[Shot]:
             "is what you put between the two texts"
         )
         yield Shot("a text that holds your separator", {"the seeds": ALL_RIGHT if one != other else said})
+
+
+def size_of(seed: bytes) -> int:
+    """How many bytes a seed has; of a number that is written out, decimal or hexadecimal, about those of the number.
+
+    >>> size_of(b"-1234567890"), size_of(b"0xff"), size_of(b"abcx")
+    (5, 1, 4)
+    """
+    try:
+        return -(-int(seed, 16).bit_length() // 8)
+    except ValueError:
+        return len(seed)
 
 
 def forged(seed_of: Callable[[str, str], Any]) -> list[tuple[str, str]]:
@@ -247,7 +266,7 @@ PIECES = (
                [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")],
                [("a,b", "c"), ("a", "b,c")], [("a", "b"), ("b", "a")], [("a", "b"), ("a", "c")],
                [("a', 'b", "c"), ("a", "b', 'c")], [("1", "2"), ("12", "")], [("é", None), (None, None)],
-               [(OneHash("a"), None), (OneHash("b"), None)], []],
+               [(OneHash("a"), None), (OneHash("b"), None)], [], [("x" * LONG, None), (None, "y" * LONG)]],
         strategy=st.lists(_PAIR, max_size=5),
         hints=(
             "Each part needs its domain: an adapter named x is not a salt x, and no adapter is not one named None.",
