@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from typing import Any
 
-from minikv.cli.console import complain, lacking, say
+from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.importing import importing
 from minikv.errors import shown
+from minikv.files import destination, replace
+from minikv.measure.trace_file import TraceFile, open_trace
+from minikv.measure.trace_request import TraceError
 from minikv.measure.why.caches import HYBRID
 from minikv.measure.why.explain import explain
 from minikv.measure.why.explanation_text import explanation_text
+from minikv.measure.why.log import survey
+from minikv.measure.why.log_page import log_page
+from minikv.measure.why.log_text import log_text
+from minikv.measure.why.log_words import LogWords
 from minikv.measure.why.sources import read_prompt
 from minikv.measure.why.units import PromptUnit
 
 _MOST_BLOCK = 2**31 - 1
+_MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
 _EXAMPLES = """examples:
+  minikv why log.jsonl                                which places of a log's prompts break the prefix, worst first
+  minikv why log.jsonl.gz --html why.html             the same as a page, with the tree of the prompts
   minikv why monday.json tuesday.json                 two request bodies: where they part, and what kind of change it is
   minikv why log.jsonl:17 log.jsonl:18                two lines of a log
   minikv why a.txt b.txt --tokenizer ~/Qwen3-8B       two prompts as text, counted in the tokens of a model
@@ -33,12 +44,17 @@ def add_why(commands: Any) -> None:
     says = "why a prompt missed the cache: where it parts from another one, and what to do"
     lines = argparse.RawDescriptionHelpFormatter
     why = commands.add_parser("why", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
-    why.add_argument("a", metavar="A", help="a file with a prompt or a request body, or FILE:LINE of a log")
-    why.add_argument("b", metavar="B", help="the prompt that missed, named like A")
+    why.add_argument(
+        "a", metavar="A", help="a file with a prompt or a request body, or FILE:LINE of a log; alone: a log"
+    )
+    why.add_argument("b", metavar="B", nargs="?", help="the prompt that missed, named like A")
     why.add_argument("--tokenizer", metavar="FOLDER", help="a checkpoint, to count its tokens (default: count bytes)")
     why.add_argument("--blocks", type=block_sizes, default=HYBRID, metavar="N,M",
                      help=f"tokens in the blocks of a hybrid model's groups (default {HYBRID[0]})")  # fmt: skip
     why.add_argument("--json", action="store_true", help="print one JSON object")
+    why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: so many places (default 10)")
+    why.add_argument("--html", metavar="FILE", help="of a log: write the report to this file too, as one HTML page")
+    why.add_argument("--depth", type=positive, default=6, metavar="D", help="of --html: levels of the tree (default 6)")
     why.set_defaults(run=run_why)
 
 
@@ -58,19 +74,67 @@ def block_sizes(text: str) -> tuple[int, ...]:
 
 
 def run_why(options: argparse.Namespace) -> int:
-    """Compare two prompts as `options` say and print what was found; returns the exit status."""
+    """Compare two prompts, or look through a log, as `options` say, and print what was found; the exit status."""
+    if options.b is not None and options.html:
+        return complain("--html goes with a log: name one", 2)
     try:
         unit = _unit(options.tokenizer)
+        if options.html:
+            destination(options.html)  # what is wrong with it is said before the work begins
     except (OSError, ValueError, ModuleNotFoundError) as error:
         return complain(str(error), 2)
     try:
-        found = explain(read_prompt(options.a), read_prompt(options.b), unit, options.blocks)
-    except OSError as error:
-        return complain(f"cannot read {shown(str(error.filename or 'the prompt'))}: {error.strerror}", 2)
-    except ValueError as error:  # also where the tokenizer refuses a text
+        return _run_log(options, unit) if options.b is None else _run_pair(options, unit)
+    except TraceError as error:
         return complain(str(error), 1)
+    except ValueError as error:  # the tokenizer refuses a text
+        return complain(str(error), 1)
+
+
+def _run_pair(options: argparse.Namespace, unit: PromptUnit) -> int:
+    bodies = []
+    for name in (options.a, options.b):
+        try:
+            bodies.append(read_prompt(name))
+        except OSError as error:
+            return complain(f"cannot read {_named(name)}: {error.strerror}", 2)
+    found = explain(bodies[0], bodies[1], unit, options.blocks)
     say(json.dumps(found.as_json()) if options.json else explanation_text(found))
     return 0
+
+
+def _run_log(options: argparse.Namespace, unit: PromptUnit) -> int:
+    try:
+        with open_trace(options.a) as file:
+            report = survey(_behind_bar(file), file.name)
+    except OSError as error:
+        return complain(f"cannot read {_named(options.a)}: {error.strerror}", 2)
+    words = LogWords(report, unit)
+    if options.html:
+        try:
+            replace(options.html, log_page(words, min(options.top, _MOST_TOP), min(options.depth, _MOST_DEPTH)))
+        except OSError as error:
+            return complain(f"cannot write {shown(options.html)}: {error.strerror}", 1)
+    say(json.dumps(report.as_json(options.top)) if options.json else log_text(words, options.top))
+    return 0
+
+
+def _named(path: str) -> str:
+    return "standard input" if path == "-" else shown(path)
+
+
+def _behind_bar(file: TraceFile) -> Iterator[bytes]:
+    """The lines of a log; on a terminal a bar shows how much of it has been read."""
+    from tqdm import tqdm
+
+    known = file.fraction() is not None
+    form = "{percentage:3.0f}%|{bar}| {elapsed}<{remaining}" if known else None
+    bar: Any = tqdm(total=1.0 if known else None, unit=" requests", bar_format=form, disable=None, leave=False)
+    with bar:
+        for number, line in enumerate(file):
+            yield line
+            if not bar.disable and number % 64 == 0:
+                bar.update((file.fraction() or 0.0) - bar.n if known else 64)
 
 
 def _unit(folder: str | None) -> PromptUnit:

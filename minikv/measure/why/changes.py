@@ -27,16 +27,12 @@ class PromptChange(NamedTuple):
 
 
 class PromptItem(NamedTuple):
-    """A tool, a system prompt or a message: the part of the body that it is in, its name, and its pieces."""
+    """A tool, a system prompt or a message: the part of the body that it is in, its name, its pieces, its text."""
 
     part: str
     name: str
     pieces: tuple[PromptPiece, ...]
-
-    @property
-    def text(self) -> str:
-        """What the item adds to the prompt."""
-        return "".join(piece.text for piece in self.pieces)
+    text: str
 
 
 def items_of(body: Body) -> list[PromptItem]:
@@ -48,10 +44,12 @@ def items_of(body: Body) -> list[PromptItem]:
     [('system', 'system'), ('messages', 'user')]
     """
     found: list[PromptItem] = []
-    for (part, _, name), pieces in groupby(body.pieces, lambda piece: piece.place[:3]):
+    for (part, _, name), group in groupby(body.pieces, lambda piece: piece.place[:3]):
+        pieces = tuple(group)
         first = part in ("messages", "input") and name in _SYSTEM and all(item.part in _PARTS for item in found)
         part = "system" if first or part == "instructions" else "messages" if part == "input" else part
-        found.append(PromptItem("tools" if part == "functions" else part, name, tuple(pieces)))
+        text = "".join([piece.text for piece in pieces])
+        found.append(PromptItem("tools" if part == "functions" else part, name, pieces, text))
     return found
 
 

@@ -40,8 +40,8 @@ def parting(one: Sequence[PromptPiece], two: Sequence[PromptPiece]) -> int:
     return shared_length("".join(piece.text for piece in one), "".join(piece.text for piece in two))
 
 
-def spot_at(body: Body, at: int) -> Spot | None:
-    """The place of character `at` of a body's prompt, or `None` at its end.
+def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
+    """The place of character `at` of a body's prompt, or `None` at its end; `text` is the prompt, where it is known.
 
     >>> from minikv.measure.bodies import read_body
     >>> print(spot_at(read_body({"messages": [{"role": "user", "content": "It is 14:05"}]}), 26))
@@ -52,7 +52,7 @@ def spot_at(body: Body, at: int) -> Spot | None:
     if number == len(ends):
         return None
     piece, begin = body.pieces[number], ends[number] - len(body.pieces[number].text)
-    text = body.text
+    text = body.text if text is None else text
     before, after = text[max(0, at - _BEFORE) : at], text[at : at + _AFTER]
     return Spot(piece.place, at - begin, before, after, json_key(piece.text, at - begin))
 

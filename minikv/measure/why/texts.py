@@ -10,7 +10,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, AnyStr, NamedTuple
 
 from minikv.measure.why.volatile import masked, volatile_at
 from minikv.untrusted import parse_json
@@ -30,7 +30,7 @@ class TextChange(NamedTuple):
     whole: bool = True
 
 
-def shared_length(one: str, two: str) -> int:
+def shared_length(one: AnyStr, two: AnyStr) -> int:
     """How many characters two texts share from the beginning.
 
     >>> shared_length("abcd", "abxd"), shared_length("ab", "abc")

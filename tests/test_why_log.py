@@ -1,0 +1,184 @@
+"""`minikv why LOG`: the places that break the prefix, what they lose, and one line about every log that is no log."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from minikv.cli import main
+from minikv.measure.bodies import read_body
+from minikv.measure.trace_request import TraceError
+from minikv.measure.why import log as log_module
+from minikv.measure.why.breaks import Breaks
+from minikv.measure.why.log import survey
+from minikv.measure.why.turns import LoggedRequest, Turns
+
+RULES = "You are a careful assistant. " * 20
+
+
+def body(*texts, clock=None, **more):
+    roles = ("user", "assistant")
+    talk = [{"role": roles[at % 2], "content": text} for at, text in enumerate(texts)]
+    said = f"It is 14:{clock:02d}. {RULES}" if clock is not None else RULES
+    return {"messages": [{"role": "system", "content": said}, *talk], **more}
+
+
+def lines(*bodies):
+    return [json.dumps(one).encode() + b"\n" for one in bodies]
+
+
+def found(*bodies):
+    return [
+        (place.place, place.kind, place.breaks) for place in survey(lines(*bodies)).places if not place.about.harmless
+    ]
+
+
+TALK = [
+    f"message {number} with words enough to be known again" for number in ("one", "two", "three", "four", "five", "six")
+]
+
+
+def test_a_conversation_that_only_grows_loses_nothing():
+    report = survey(lines(*(body(*TALK[:size]) for size in (1, 3, 5))))
+    assert (report.requests, report.continued, report.lost, report.places) == (3, 2, 0, [])
+
+
+def test_a_clock_loses_all_behind_it():
+    report = survey(lines(*(body(*TALK[:size], clock=size) for size in (1, 3, 5))))
+    (place,) = report.places
+    assert (place.place, place.kind, place.breaks) == ("messages[*] (system), content", "clock", 2)
+    assert place.lost > 2 * len(RULES)
+    assert place.lines == (2, 3)  # the longer prompt lost more
+
+
+def test_conversations_that_alternate_are_told_apart():
+    other = [text.replace("message", "notice") for text in TALK]
+    both = [body(*talk[:size], clock=size) for size in (1, 3, 5) for talk in (TALK, other)]
+    assert found(*both) == [("messages[*] (system), content", "clock", 4)]
+
+
+def test_a_conversation_that_the_log_names_is_believed():
+    named = [body("Hi", session_id="a"), body("Hi", session_id="b"), body("Ho", session_id="a", clock=1)]
+    report = survey(lines(*named))
+    assert [place.lines for place in report.places] == [(1, 3)]
+
+
+def test_a_history_that_slides_is_found():
+    tail = [body(*TALK[:5]), body(*TALK[2:6])]
+    assert found(*tail) == [("messages", "history truncated", 1)]
+
+
+def test_places_are_ranked_by_what_they_lose():
+    tools = [{"name": name} for name in ("read", "write")]
+    small = [body("a short talk about tools", tools=tools), body("a short talk about tools", tools=tools[::-1])]
+    large = [body(*TALK[:size], clock=size) for size in (4, 6)]
+    kinds = [kind for _, kind, _ in found(*small, *large)]
+    assert set(kinds) == {"tools reordered", "clock"}
+    losses = [place.lost for place in survey(lines(*small, *large)).places]
+    assert losses == sorted(losses, reverse=True)
+
+
+def test_other_questions_are_no_fault():
+    report = survey(lines(body("Is it warm outside today?"), body("Who rang at the door?")))
+    assert report.lost == 0
+    assert all(place.about.harmless for place in report.places)
+
+
+def test_what_another_prompt_made_up_for_is_not_lost():
+    """The third request parts early from the first of its conversation, but the second has all that it needs."""
+    first, second = body(*TALK[:1], clock=1, session_id="a"), body(*TALK[:3], clock=2, session_id="b")
+    third = body(*TALK[:3], clock=2, session_id="a")
+    assert survey(lines(first, second, third)).lost == survey(lines(first, second)).lost > 0
+
+
+def test_blank_lines_count_as_lines_and_others_are_left_out():
+    log = [b"\n", *lines(body("Hi", clock=1)), b'{"note": "no request"}\n', *lines(body("Hi", clock=2))]
+    report = survey(log)
+    assert (report.requests, report.other_lines) == (2, 1)
+    assert report.places[0].lines == (2, 4)
+
+
+def test_after_many_of_one_kind_the_next_are_taken_for_it():
+    turns = [LoggedRequest(n, n + 1, read_body({"prompt": f"{RULES} It is 14:{n:02d}. {RULES}"})) for n in range(60)]
+    breaks = Breaks()
+    assert {breaks.between(turns[0], other).kind for other in turns[1:]} == {"clock"}
+
+
+def test_old_requests_are_forgotten_where_there_is_no_room():
+    turns = Turns(budget=30_000)
+    for number in range(50):
+        turns.add(LoggedRequest(number, number + 1, read_body(body(f"question {number} of many that differ"))))
+    assert turns.get(0) is None
+    assert turns.get(49) is not None
+    assert (
+        turns.before(LoggedRequest(50, 51, read_body(body("question 0 of many that differ", "Yes.", "Sure?"))))
+        is not None
+    )
+
+
+def test_a_log_with_too_much_text_is_read_in_part(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(log_module, "LARGEST_TREE", 1000)
+    (tmp_path / "log").write_bytes(b"".join(lines(*(body(text * 50) for text in TALK))))
+    assert main(["why", str(tmp_path / "log")]) == 0
+    assert "The log holds more text than is compared at once" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(("content", "why"), [
+    (b"", "holds no request"), (b"\n\n", "holds no request"), (b'{"hash_ids": [1]}', "holds no request"),
+    (b'{"prompt": "a"}\n{"prompt": "b', "line 2: the line is not JSON"), (b"[1]", "line 1: the line holds a list"),
+    (bytes(range(256)), "line 1: the line is not"), (b"[" * 10**5, "nested too deeply"),
+    (b'{"prompt": "' + b"a" * 2**24 + b'"}', "the line has over 16777216 bytes"),
+    (b'{"prompt": [1, 2]}', "line 1: prompt is [1, 2]: expected text"),
+    (b'{"messages": [3]}', "line 1: messages[0] is 3"),
+    (gzip.compress(b'{"prompt": "a"}\n' * 99)[:-9], "cannot be unpacked to its end"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_log_is_one_line(tmp_path, capsys, content, why):
+    (tmp_path / "log").write_bytes(content)
+    assert main(["why", str(tmp_path / "log")]) == 1
+    said = capsys.readouterr()
+    assert (said.out, said.err.count("\n")) == ("", 1)
+    assert why in said.err
+    assert len(said.err) < 500
+
+
+def test_a_bad_body_names_its_line():
+    with pytest.raises(TraceError, match=r"day, line 2: messages\[0\] is 'x': expected a message"):
+        survey([b'{"prompt": "a"}\n', b'{"messages": ["x"]}\n'], "day")
+
+
+def test_the_report_is_printed_as_text_as_json_and_as_a_page(tmp_path, capsys):
+    log, page = tmp_path / "log.jsonl.gz", tmp_path / "why.html"
+    secret = "<b>secret</b> " * 500
+    bodies = [body(*TALK[:size], secret, clock=size) for size in (1, 3, 5)]
+    log.write_bytes(gzip.compress(b"".join(lines(*bodies))))
+    assert main(["why", str(log), "--html", str(page)]) == 0
+    said = capsys.readouterr().out
+    assert "A date or a time changed." in said
+    assert len(said) < 4000
+    text = page.read_text("utf-8")
+    assert "<script" not in text
+    assert "http" not in text
+    assert "<b>secret" not in text
+    assert "A date or a time changed." in text
+    assert len(text) < 30_000
+    assert main(["why", str(log), "--json", "--top", "1"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [place["kind"] for place in told["places"]] == ["clock"]
+
+
+def test_sizes_are_tokens_where_there_is_a_tokenizer(tmp_path, capsys):
+    from minikv.assets import asset
+
+    (tmp_path / "log").write_bytes(b"".join(lines(body("Größe"), body("Größe"))))
+    assert main(["why", str(tmp_path / "log"), "--tokenizer", str(asset("model"))]) == 0
+    assert "tokens of prompts" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_page_goes_with_a_log_and_into_a_folder_that_is_there(tmp_path, capsys):
+    (tmp_path / "log").write_bytes(b"".join(lines(body("Hi"))))
+    assert main(["why", str(tmp_path / "log"), str(tmp_path / "log"), "--html", "x.html"]) == 2
+    assert main(["why", str(tmp_path / "log"), "--html", str(tmp_path / "none" / "x.html")]) == 2
+    assert main(["why", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr().err.count("\n") == 3
