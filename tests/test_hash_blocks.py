@@ -252,6 +252,17 @@ def test_a_stale_handle_is_refused_even_when_its_page_is_cached_again():
     cache.insert([1, 2], [0, 5])
     with pytest.raises(LockError, match=r"cannot lock the handle of length 2 \(node 2\): its end was evicted"):
         cache.lock(handle)
+    assert (handle.node.tokens, handle.node.pages.tolist(), handle.node.children) == ([], [], {})
+    assert [block.id for block in cache.nodes()] == [1, 3]
+
+
+def test_what_continues_a_conversation_adds_no_run_though_its_end_was_evicted_meanwhile():
+    cache, tokens = HashBlockCache(), list(range(20))
+    for end in range(1, 21):
+        cache.insert(tokens[:end], range(100 * end, 100 * end + end))
+        cache.evict(end % 2)
+    assert [len(run.keys) for run in cache.roots[None].runs] == [20]
+    cache.check()
 
 
 def spoil_a_token(cache, run):

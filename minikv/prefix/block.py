@@ -19,7 +19,8 @@ GONE = -1  # the `ref_count` of a block that is no longer cached
 class Block:
     """One page of tokens that is cached, as the block at `index` of its `run`, which keeps its facts.
 
-    There is at most one such object for a block. Once the block is evicted it has no key, page, tokens or parent.
+    There is at most one such object for a block, with an `id`: its number in the order in which blocks were cached.
+    Once the block is evicted it has no key, page, tokens or parent, whatever comes in its place.
 
     >>> from minikv import HashBlockCache
     >>> block = HashBlockCache(page_size=2).insert([1, 2, 3, 4], [7, 8]).node
@@ -27,10 +28,10 @@ class Block:
     (Block(id=2, tokens=[3, 4], pages=[8], ref_count=0), 4, [1, 2])
     """
 
-    __slots__ = ("index", "run")
+    __slots__ = ("id", "index", "run")
 
-    def __init__(self, run: BlockRun, index: int):
-        self.run, self.index = run, index
+    def __init__(self, run: BlockRun, index: int, block_id: int):
+        self.run, self.index, self.id = run, index, block_id
 
     @property
     def root(self) -> BlockRoot:
@@ -44,13 +45,8 @@ class Block:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it has been evicted: nothing is ever put in its place."""
-        return self.index >= len(self.run.keys)
-
-    @property
-    def id(self) -> int:
-        """Its number in the order in which blocks were cached."""
-        return self.run.id_of(self.index)
+        """Whether it has been evicted, even if another block is in its place now."""
+        return self.run.blocks.get(self.index) is not self
 
     @property
     def key(self) -> Hashable:
@@ -79,6 +75,8 @@ class Block:
     @property
     def children(self) -> dict[bytes, Block]:
         """The blocks that follow, by their tokens: found by looking at all runs, for a block does not know them."""
+        if self.is_gone:
+            return {}
         found = [self.run.block(self.count)] if self.count < len(self.run.keys) else []
         return _by_tokens([*found, *self.root.blocks_behind(self.run, self.count)])
 
@@ -89,13 +87,13 @@ class Block:
 
     @property
     def last_used(self) -> int:
-        """The clock's reading at its last use; of a locked block, at some use before."""
-        return self.run.last_used(self.index)
+        """The clock's reading at its last use; of a locked block, at some use before; of one that is gone, 0."""
+        return 0 if self.is_gone else self.run.last_used(self.index)
 
     @property
     def key_bytes(self) -> bytes:
         """The tokens of this block, packed."""
-        return bytes(self.run.tokens[self.index * self.run.stride : self.count * self.run.stride])
+        return b"" if self.is_gone else self.run.tokens_at(self.index)
 
     @property
     def page_bytes(self) -> bytes:
@@ -110,7 +108,7 @@ class Block:
     @property
     def pages(self) -> array[int]:
         """The page of those tokens: one number."""
-        return self.run.pages[self.index : self.count]
+        return array("i") if self.is_gone else self.run.pages[self.index : self.count]
 
     @property
     def slots(self) -> array[int]:

@@ -8,7 +8,7 @@ ends as a position. It is never split and never joined: a prompt that leaves it 
                    |
     run 2          [ x ][ y ]             above: run 1, the first 2 blocks
 
-It grows at its end, until a block of it is evicted, which can only be the last one.
+It grows and shrinks at its end alone: of what was used together the last block is evicted first.
 """
 
 from __future__ import annotations
@@ -49,12 +49,13 @@ class BlockRun:
 
     The first one follows the first `above_count` blocks of the run `above`, or the root; `first` blocks lie in front of
     it. `stride` is the bytes of a page of tokens. `pins` says how many locks end behind which number of blocks, and
-    `locked` is the largest such number. `uses` are the blocks by their last use: the deepest and oldest first.
+    `locked` is the largest such number. `uses` are the blocks by their last use: the deepest and oldest first. `blocks`
+    are those that somebody has looked at, by their index.
     """
 
     __slots__ = (
-        "_births", "_blocks", "above", "above_count", "first", "keys", "locked", "pages", "pins", "root", "stride",
-        "tokens", "trimmed", "uses",
+        "_births", "above", "above_count", "blocks", "first", "keys", "locked", "pages", "pins", "root", "stride",
+        "tokens", "uses",
     )  # fmt: skip
 
     def __init__(self, root: BlockRoot, above: BlockRun | None, above_count: int, stride: int):
@@ -64,9 +65,9 @@ class BlockRun:
         self.tokens, self.pages = bytearray(), array("i")
         self.pins: dict[int, int] = {}
         self.uses: list[Use] = []
-        self.locked, self.trimmed = 0, False
+        self.locked = 0
         self._births: list[tuple[int, int]] = []  # from which block on ids are counted, and from which id
-        self._blocks: dict[int, Block] = {}  # those that somebody has looked at
+        self.blocks: dict[int, Block] = {}
 
     def grow(self, keys: Sequence[Hashable], tokens: bytes, pages: bytes, first_id: int) -> None:
         """Put new blocks behind the last one; their ids count up from `first_id`."""
@@ -79,17 +80,22 @@ class BlockRun:
         """Take the last `count` blocks off; their keys and pages, the deepest first."""
         keys, pages = self.keys[: -count - 1 : -1], self.pages[: -count - 1 : -1]
         del self.keys[-count:], self.pages[-count:], self.tokens[-count * self.stride :]
-        self.trimmed = True
-        for index in [index for index in self._blocks if index >= len(self.keys)]:
-            del self._blocks[index]
+        for index in [index for index in self.blocks if index >= len(self.keys)]:
+            del self.blocks[index]
+        while self._births and self._births[-1][0] >= len(self.keys):
+            self._births.pop()
         return keys, pages
 
     def block(self, index: int) -> Block:
         """The block at `index`: always the same object."""
-        found = self._blocks.get(index)
+        found = self.blocks.get(index)
         if found is None:
-            found = self._blocks[index] = Block(self, index)
+            found = self.blocks[index] = Block(self, index, self.id_of(index))
         return found
+
+    def tokens_at(self, index: int) -> bytes:
+        """The tokens of the block at `index`, packed."""
+        return bytes(self.tokens[index * self.stride : (index + 1) * self.stride])
 
     def id_of(self, index: int) -> int:
         """The id of the block at `index`."""

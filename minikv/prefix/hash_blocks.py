@@ -230,7 +230,7 @@ class HashBlockCache:
     ) -> RunPath:
         """Cache new blocks behind `path`, which leads on from `top`: at the end of its run, or in a new one."""
         run, count = path[0] if path else (top.run, top.count)
-        if run is not None and count == len(run.keys) and not run.trimmed:
+        if run is not None and count == len(run.keys):
             path = [(run, count + len(keys)), *path[1:]]
         else:
             if top.root.is_empty:
