@@ -144,6 +144,12 @@ def test_too_many_requests_are_refused_before_they_are_stored(monkeypatch):
         AgentSessions([session(OK, OK), session(OK, OK)])
 
 
+def test_a_short_line_cannot_name_more_blocks_than_anybody_could_replay(monkeypatch):
+    monkeypatch.setattr("minikv.measure.agents.MOST_TRACE_BLOCKS", 10)
+    with pytest.raises(TraceError, match=r"line 1: the sessions have over .* or 2\*\*34 blocks"):
+        AgentSessions([session([0, 64, 1, 0, [[0, 5]]], [0, 64, 1, 5, []], [0, 64, 1, 1, []])])
+
+
 def test_a_trace_without_a_session_is_an_error():
     with pytest.raises(TraceError, match=r"a.jsonl is empty"):
         AgentSessions([], "a.jsonl")

@@ -24,6 +24,7 @@ from minikv.untrusted import float_field, int_field, json_object
 
 SPAN_HOURS, MOST_HOURS = 8.0, 1e6
 MOST_REQUESTS = 10**7  # of all sessions, which are held at once
+MOST_TRACE_BLOCKS = 2**34  # of all requests: a short line can name very many
 _HOUR = 3_600_000.0  # ms
 
 
@@ -46,7 +47,7 @@ class AgentSessions:
         self, lines: Iterable[bytes | str], name: str = "trace", span_hours: float = SPAN_HOURS, start: int = 1
     ):
         self.span_hours = float_field("span_hours", span_hours, least=0, most=MOST_HOURS)
-        self.block_size = self.num_sessions = self._read = 0
+        self.block_size = self.num_sessions = self._read = self._num_blocks = 0
         self._bases = [0]  # of each session: what is added to its ids; and of the next one
         self._times, self._runs = array("d"), array("I")  # first, count, first, count, ...
         self._sizes, self._sessions = array("q"), array("I")  # input, output, shared, and the end of its runs
@@ -76,8 +77,8 @@ class AgentSessions:
         if len(self) + len(requests) > MOST_REQUESTS:
             raise ValueError(f"the trace has over {MOST_REQUESTS} requests: expected fewer")
         self._bases.append(self._bases[-1] + self._add_requests(requests))
-        if self._bases[-1] > TOKEN_LIMIT:
-            raise ValueError("the sessions have over 2**32 block ids: expected fewer")
+        if self._bases[-1] > TOKEN_LIMIT or self._num_blocks > MOST_TRACE_BLOCKS:
+            raise ValueError("the sessions have over 2**32 block ids, or 2**34 blocks: expected fewer")
         self.block_size, self.num_sessions = size, self.num_sessions + 1
 
     def _add_requests(self, requests: list[Any]) -> int:
@@ -95,6 +96,7 @@ class AgentSessions:
             except ValueError as error:
                 raise ValueError(f"requests[{at}]: {error}") from None
             num_blocks, time, end = shared + count, seconds, max(end, highest)
+            self._num_blocks += num_blocks
             self._times.append(time)
             self._sizes.append(len(self._runs))
             self._sessions.append(self.num_sessions)

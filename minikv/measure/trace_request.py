@@ -11,6 +11,7 @@ from minikv.tokens import PackedTokens
 LONGEST_LINE = 2**24  # bytes: two million blocks, or a prompt of a billion tokens
 MOST_BLOCKS = 2**21  # of a request: what a line has room for
 LARGEST = 2**53  # up to which a float holds every integer
+MOST_BLANK_LINES = 2**20  # of a trace: more would take time, and say nothing
 LONGEST_NAME = 200  # characters of the name of a session
 _Parsed = TypeVar("_Parsed")
 
@@ -66,8 +67,11 @@ def located(
     Traceback (most recent call last):
     minikv.measure.trace_request.TraceError: t.jsonl, line 3: invalid literal for int() with base 10: 'x'
     """
+    blank = 0
     for number, line in enumerate(lines, start):
         if not line.strip():
+            if (blank := blank + 1) > MOST_BLANK_LINES:
+                raise TraceError(f"{name}, line {number}: over {MOST_BLANK_LINES:,} lines are blank")
             continue
         try:
             if len(line) > LONGEST_LINE:

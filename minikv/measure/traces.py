@@ -24,7 +24,7 @@ from minikv.measure.logs import RequestLog
 from minikv.measure.mooncake import LARGEST_BLOCK, blocks_of, read_trace
 from minikv.measure.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
 from minikv.measure.trace_file import TraceFile, open_trace
-from minikv.measure.trace_request import TraceError, TraceRequest, located
+from minikv.measure.trace_request import MOST_BLANK_LINES, TraceError, TraceRequest, located
 from minikv.measure.units import Units
 from minikv.untrusted import float_field, int_field, json_object, refusal
 
@@ -151,7 +151,7 @@ def _units(folder: str | PathLike[str]) -> Units:
 def _opened(file: TraceFile) -> _Opened:
     """Look at the first lines of a trace; `TraceError` where there is none, or where the first is no JSON object."""
     lines, start, sample, total = iter(file), 1, list[bytes](), 0
-    for line in lines:
+    for line in itertools.islice(lines, MOST_BLANK_LINES):
         if not sample and not line.strip():
             start += 1
             continue
