@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
-from why_pairs import PAIRS, text_of
+from why_pairs import PAIRS, REUSES, text_of
 
 from minikv.cli import main
+from minikv.measure.bodies import read_body
 from minikv.measure.why.explain import explain
+from minikv.measure.why.explanation_text import explanation_text
 from minikv.measure.why.kinds import KINDS
-from minikv.measure.why.sources import read_prompt
+from minikv.measure.why.sources import read_prompt, text_body
+from minikv.measure.why.units import PromptUnit
+from minikv.serving.tokenizer import ByteTokenizer
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
@@ -48,7 +53,36 @@ def test_where_nothing_changed_all_of_the_prompt_is_shared(pair):
     assert found.kind.says.startswith("Nothing")
 
 
-def read(body):
-    from minikv.measure.bodies import read_body
+@pytest.mark.parametrize("pair", REUSES, ids=lambda pair: pair.name)
+def test_what_each_cache_reuses_is_counted_in_tokens(pair):
+    found = explain(read(pair.a), read(pair.b), PromptUnit(ByteTokenizer()), pair.blocks)
+    assert found.change.kind == pair.kind
+    assert [row.reused for row in found.caches] == pair.reused
+    assert pair.note in " ".join(found.notes)
+    assert pair.note in " ".join(explanation_text(found).split())
 
-    return read_body(body)
+
+class Greedy:
+    """A tokenizer that writes "ab" as one token."""
+
+    def encode(self, text):
+        return [ord(part[0]) + 1000 * (len(part) - 1) for part in re.findall("ab|.", text)]
+
+    def decode(self, ids):
+        raise NotImplementedError
+
+
+def test_a_token_that_grows_over_the_end_is_not_shared():
+    found = explain(read("x" * 9 + "a"), read("x" * 9 + "abc"), PromptUnit(Greedy()))
+    assert (found.change.kind, found.lengths, found.shared) == ("extended", (10, 11), 9)
+    assert "The tokenizer cuts the last 1 tokens of A differently" in " ".join(found.notes)
+
+
+def test_a_prompt_with_an_image_says_how_it_is_counted():
+    part = {"type": "image_url", "image_url": {"url": "data:A"}}
+    body = read({"messages": [{"role": "user", "content": [part]}]})
+    assert "An image counts as a short hash" in " ".join(explain(body, body).notes)
+
+
+def read(body):
+    return text_body(body) if isinstance(body, str) else read_body(body)

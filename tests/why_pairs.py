@@ -531,6 +531,85 @@ PAIRS = [
 ]
 
 
+class Reuse(NamedTuple):
+    """A pair in which not the change decides but the cache: what each kind reuses, and a word of the note on it.
+
+    The tokens are bytes; caches as in `reused_by_each`: pages of 1, 16, 64, full blocks of 16, hybrid, from 1,024 on.
+    """
+
+    name: str
+    a: str | dict[str, Any]
+    b: str | dict[str, Any]
+    kind: str
+    reused: list[int]
+    note: str = ""
+    blocks: tuple[int, ...] = (784,)
+    source: str = ""
+
+
+REUSES = [
+    Reuse(
+        "a block boundary only",
+        "x" * 160,
+        "x" * 160,
+        "nothing",
+        [160, 160, 128, 144, 0, 0],
+        "a block boundary, not a change",
+    ),
+    Reuse(
+        "a tail that does not fill a block",
+        "x" * 170,
+        "x" * 170 + "y" * 99,
+        "extended",
+        [170, 160, 128, 160, 0, 0],
+        "computes the last 10 tokens again",
+    ),
+    Reuse(
+        "a prompt shorter than one block",
+        "x" * 240,
+        "x" * 240,
+        "nothing",
+        [240, 240, 192, 224, 0, 0],
+        "the prompt is shorter than one block",
+        source="vllm-project/vllm#54607",
+    ),
+    Reuse(
+        "a hybrid's multiple",
+        "x" * 1600,
+        "x" * 1700,
+        "extended",
+        [1600, 1600, 1600, 1600, 1568, 1536],
+        blocks=(16, 784),
+    ),
+    Reuse(
+        "a multiple that is longer than each block",
+        "x" * 9000,
+        "x" * 9000,
+        "nothing",
+        [9000, 8992, 8960, 8992, 8192, 8960],
+        blocks=(512, 4096),
+        source="vllm-project/vllm-ascend#16270",
+    ),
+    Reuse(
+        "groups that meet too late",
+        "x" * 3000,
+        "x" * 3000,
+        "nothing",
+        [3000, 2992, 2944, 2992, 0, 2944],
+        "reuses nothing here",
+        blocks=(528, 784),
+    ),
+    Reuse(
+        "another salt",
+        {"prompt": "x" * 64, "cache_salt": "a"},
+        {"prompt": "x" * 64, "cache_salt": "b"},
+        "namespace",
+        [0] * 6,
+    ),
+    Reuse("a change behind the first block", "x" * 20 + "one", "x" * 20 + "two", "question", [20, 16, 0, 16, 0, 0]),
+]
+
+
 def text_of(body):
     """A request as a file would hold it."""
     return body if isinstance(body, str) else json.dumps(body)

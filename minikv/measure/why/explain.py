@@ -10,7 +10,8 @@ from minikv.measure.bodies import Body
 from minikv.measure.why.caches import HYBRID, Reused, reused_by_each
 from minikv.measure.why.changes import PromptChange, change_between
 from minikv.measure.why.kinds import KINDS, ChangeKind
-from minikv.measure.why.places import Spot, parting, shown_text, spot_at
+from minikv.measure.why.notes import notes_on
+from minikv.measure.why.places import Spot, parting, shown_after, shown_before, spot_at
 from minikv.measure.why.units import PromptUnit, shared_units
 
 
@@ -19,7 +20,8 @@ class Explanation:
     """Where two prompts part, the kind of change, and what a cache that has the first reuses of the second.
 
     `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count `unit`, of which a
-    token has `scale`; `apart` names the fields that give the two requests different caches.
+    token has `scale`; `apart` names the fields that give the two requests different caches; `notes` are sentences
+    on what else to know.
     """
 
     change: PromptChange
@@ -30,6 +32,7 @@ class Explanation:
     scale: int
     caches: tuple[Reused, ...]
     apart: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def kind(self) -> ChangeKind:
@@ -50,6 +53,7 @@ class Explanation:
             "lengths": list(self.lengths),
             "shared": self.shared,
             "apart": list(self.apart),
+            "notes": list(self.notes),
             "caches": [row._asdict() for row in self.caches],
         }
 
@@ -72,13 +76,13 @@ def explain(one: Body, two: Body, unit: PromptUnit | None = None, blocks: Sequen
     why = f"another {', '.join(apart)}: another namespace" if apart else ""
     caches = tuple(reused_by_each(shared, len(second), blocks, unit.scale, why))
     lengths = (len(first), len(second))
-    return Explanation(
-        change, (spot_at(one, at), spot_at(two, at)), lengths, shared, str(unit), unit.scale, caches, apart
-    )
+    notes = tuple(notes_on(change.kind, (one, two), lengths, shared, caches, unit.name))
+    spots = spot_at(one, at), spot_at(two, at)
+    return Explanation(change, spots, lengths, shared, unit.name, unit.scale, caches, apart, notes)
 
 
 def _spot_json(spot: Spot | None) -> dict[str, Any] | None:
     if spot is None:
         return None
-    texts = {"before": shown_text(spot.before), "after": shown_text(spot.after)}
+    texts = {"before": shown_before(spot), "after": shown_after(spot)}
     return {"place": str(spot.place), "key": spot.key, "character": spot.at, **texts}

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from minikv.measure.why.explain import Explanation
-from minikv.measure.why.places import Spot, shown_text
+from minikv.measure.why.places import shown_after, shown_before
 
 _WIDTH = 100
 
@@ -23,7 +23,8 @@ def explanation_text(found: Explanation) -> str:
     detail = f" ({found.change.detail})" if found.change.detail else ""
     lines = [f"{found.kind.says.rstrip('.')}{detail}.", ""]
     lines += [*_places(found), *_lengths(found), "", *_caches(found), ""]
-    lines += textwrap.wrap(f"What to do: {found.kind.remedy}", _WIDTH)
+    for paragraph in (*found.notes, f"What to do: {found.kind.remedy}"):
+        lines += textwrap.wrap(paragraph, _WIDTH)
     return "\n".join(lines)
 
 
@@ -39,32 +40,24 @@ def _places(found: Explanation) -> Iterator[str]:
     else:
         yield f"  where A  {one or 'its end'}"
         yield f"  where B  {two or 'its end'}"
-    yield f"  shared   …{shown_text(spot.before)}"
-    yield f"  then A   {_after(one)}"
-    yield f"  then B   {_after(two)}"
+    yield f"  shared   {shown_before(spot)}"
+    yield f"  then A   {shown_after(one)}"
+    yield f"  then B   {shown_after(two)}"
     yield ""
-
-
-def _after(spot: Spot | None) -> str:
-    return shown_text(spot.after) + "…" if spot else "(its end)"
 
 
 def _lengths(found: Explanation) -> Iterator[str]:
     """How long the prompts are, and how much of the second is shared."""
     first, second = found.lengths
-    part = found.shared / second if second else 0.0
-    yield f"  in {found.unit}"
-    for name, value in (("A", first), ("B", second)):
-        yield f"  {name:<8} {value:>12,}"
-    yield f"  shared   {found.shared:>12,}  {part:.1%} of B"
-    cut = first - found.shared
-    if found.change.kind == "extended" and cut:
-        yield f"  The tokenizer cuts the last {cut} of A otherwise where more text follows, so they are not shared."
+    counted = f" (without --tokenizer; a token is taken to have {found.scale})" if found.scale > 1 else ""
+    yield f"  A        {first:>12,} {found.unit}{counted}"
+    yield f"  B        {second:>12,} {found.unit}"
+    yield f"  shared   {found.shared:>12,} {found.unit}, {found.shared / max(1, second):.1%} of B"
 
 
 def _caches(found: Explanation) -> Iterator[str]:
     """What each kind of cache reuses of the second prompt."""
     width = max(len(row.cache) for row in found.caches)
-    yield f"  {'a cache that has A reuses of B':<{width}}  {found.unit.split(' ')[0]:>12}"
+    yield f"  {'a cache that has A reuses of B':<{width}}  {found.unit:>12}"
     for row in found.caches:
         yield f"  {row.cache:<{width}}  {row.reused:>12,}  {row.why}".rstrip()

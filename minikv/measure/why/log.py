@@ -11,7 +11,7 @@ from minikv.measure.log_fields import conversation_of
 from minikv.measure.trace_request import TraceError, located
 from minikv.measure.why.breaks import Break, Breaks
 from minikv.measure.why.kinds import KINDS, ChangeKind
-from minikv.measure.why.places import Spot, shown_text
+from minikv.measure.why.places import Spot, shown_after, shown_before
 from minikv.measure.why.prompt_tree import PromptTree
 from minikv.measure.why.turns import LoggedRequest, Turns
 from minikv.untrusted import json_object
@@ -42,8 +42,8 @@ class BreakingPlace:
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values, texts cut short."""
-        sides = [shown_text(spot.after) if spot else "" for spot in self.spots]
-        before = next((shown_text(spot.before) for spot in self.spots if spot), "")
+        sides = [shown_after(spot) for spot in self.spots]
+        before = shown_before(next((spot for spot in self.spots if spot), None))
         return {"place": self.place, "kind": self.kind, "breaks": self.breaks, "lost": self.lost, "lines": self.lines,
                 "says": self.about.says, "remedy": self.about.remedy, "before": before, "after": sides}  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from minikv.measure.why.log import BreakingPlace, LogReport
-from minikv.measure.why.places import shown_text
+from minikv.measure.why.places import shown_after, shown_before
 from minikv.measure.why.units import PromptUnit
 
 HEAD = ("lost", "of all", "breaks", "place", "kind of change")
@@ -61,8 +61,6 @@ class LogWords:
 
 def sides(place: BreakingPlace) -> list[tuple[str, str]]:
     """What stands around a place in the two requests that lost the most there, with its names."""
-    before = next((shown_text(spot.before) for spot in place.spots if spot), "")
-    found = [("both", f"…{before}")]
-    for line, spot in zip(place.lines, place.spots):
-        found.append((f"line {line}", f"{shown_text(spot.after)}…" if spot else "(its end)"))
-    return found
+    before = next((spot for spot in place.spots if spot), None)
+    found = [("both", shown_before(before))]
+    return found + [(f"line {line}", shown_after(spot)) for line, spot in zip(place.lines, place.spots)]

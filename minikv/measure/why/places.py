@@ -107,3 +107,13 @@ def shown_text(text: str) -> str:
     )
     kept = shown.rstrip(" ")
     return kept + "·" * (len(shown) - len(kept))
+
+
+def shown_before(spot: Spot | None) -> str:
+    """What both prompts hold in front of a place, in one line; it begins with … where it is cut."""
+    return "" if spot is None else ("…" if len(spot.before) == _BEFORE else "") + shown_text(spot.before)
+
+
+def shown_after(spot: Spot | None) -> str:
+    """What one prompt holds behind a place, in one line; it ends in … where it is cut."""
+    return "(its end)" if spot is None else shown_text(spot.after) + ("…" if len(spot.after) == _AFTER else "")

@@ -34,9 +34,6 @@ class PromptUnit:
         parts = [text[begin : begin + _AT_ONCE] for begin in range(0, len(text), _AT_ONCE)]
         return np.array([token for part in parts for token in self._tokenizer.encode(part)], np.int64)
 
-    def __str__(self) -> str:
-        return self.name if self._tokenizer else f"bytes (no --tokenizer; a token is taken to have {self.scale})"
-
 
 def shared_units(one: npt.NDArray[np.int64], two: npt.NDArray[np.int64]) -> int:
     """How many numbers two arrays share from the beginning.
