@@ -154,5 +154,6 @@ def test_windows_that_go_alone_leave_every_token_in_the_tree():
         cache.evict(0, window_tokens=2)
         cache.evict(0, 1)
     assert [str(line) for line in str(film).splitlines()[-2:]] == [
-        "2. evict 0 2: no token left the tree", "3. evict 0 1: 3 tokens left the tree, slots 0-2"
-    ]  # fmt: skip
+        "2. evict 0 tokens and 2 windows: no token left the tree",
+        "3. evict 0 tokens and 1 window: 3 tokens left the tree, slots 0-2",
+    ]

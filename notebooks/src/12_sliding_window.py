@@ -457,7 +457,7 @@ Each node has one more small object, and a lock walks once more over the nodes o
 
 ### All designs side by side
 
-The indexes of chapters 03 to 12 answer the same question. What does each answer cost? `minikv bench --designs` sends made-up traffic through all of them, with room for half of it: W1 is chat, W2 is questions about long documents, and W4 is reasoning that branches. The figures come with the course, and the command measures them on your machine. Here are pages of 16 tokens: the share of hits, nodes or blocks, bytes for each cached token, and requests a second.
+The indexes of chapters 03 to 12 answer the same question. What does each answer cost? `minikv bench --designs` sends made-up traffic through all of them, with room for half of it: W1 is chat, W2 is questions about long documents, and W4 is reasoning that branches. The figures come with the course, and the command measures them on your machine. Here are pages of 16 tokens: the share of hits, the number of nodes or blocks, bytes for each cached token, and requests a second.
 """
 
 # %%
@@ -467,11 +467,11 @@ from minikv import asset, plot
 
 bench = json.loads(asset("designs.json").read_text("utf-8"))
 print("measured", bench["date"], "on", bench["machine"])
-print("           hits entries bytes requests")
+print("          hits  nodes bytes  req/s")
 for row in [row for row in bench["rows"] if row["page_size"] == 16]:
-    head = f"{row['workload']} {row['index']:7} {row['hit_rate']:.2f}"
+    head = f"{row['workload']} {row['index']:6} {row['hit_rate']:.2f}"
     speed = row["requests_per_second"]["median"]
-    print(f"{head} {row['entries']:7,} {row['bytes_per_token']:5.1f} {speed:8,.0f}")
+    print(f"{head} {row['entries']:6,} {row['bytes_per_token']:5.1f} {speed:6,.0f}")
 
 # %% [markdown]
 """
@@ -532,7 +532,7 @@ for asked, *verb in ASKED:
 rules = [len(getattr(index, "claims", range(15))) for index in designs[:4]]
 table["rules"] = [*map(str, rules), "-", "-"]
 for asked, cells in table.items():
-    print(f"{asked:10}", *(f"{cell:>6}" for cell in cells))
+    print(f"{asked:10}", *(f"{cell:6}" for cell in cells))
 
 # %% [markdown]
 """

@@ -40,9 +40,8 @@ def asked(call: Call, label: Label | None, unit: str, name_of: Callable[[Any], s
         namespace = call.arguments.get("namespace") if kind == "cache" else None
         where = "" if namespace is None else f" in namespace {bounded(namespace, _MOST)}"
         return f"{verb.removesuffix('_prefix')} {_tokens(first, label)}{where}"
-    if kind == "cache" and verb in ("lock", "unlock"):
-        length = getattr(getattr(first, "handle", first), "length", None)
-        return f"{verb} a prefix of {_count(length)}" if length is not None else verb
+    if kind == "cache" and (verb in ("lock", "unlock") or "window_tokens" in call.arguments):
+        return _asked_of_a_cache(call)
     if kind == "pool" and verb in ("free", "occupy", "take"):
         return f"{verb} {_many(first, unit)}"
     if kind == "pool" and verb == "alloc_to":
@@ -57,6 +56,14 @@ def asked(call: Call, label: Label | None, unit: str, name_of: Callable[[Any], s
         return f"{verb} {name_of(first)}{by}"
     words = [_argument(value, label) for value in call.arguments.values()]
     return " ".join([verb.replace("_", " "), *words]).strip()
+
+
+def _asked_of_a_cache(call: Call) -> str:
+    first, second = [*call.arguments.values(), None][:2]
+    if call.verb == "evict":
+        return f"evict {_count(first)} and {second} window{'' if second == 1 else 's'}"
+    length = getattr(getattr(first, "handle", first), "length", None)
+    return f"{call.verb} a prefix of {_count(length)}" if length is not None else call.verb
 
 
 def _asked_of_a_table(call: Call) -> str:
