@@ -506,6 +506,7 @@ And what can each of them do? The next cells ask the classes themselves: does a 
 # %%
 from inspect import signature
 
+NAMES = "RadixCache TokenTrie HashBlockCache SlidingWindowCache RowCache CopyOnWrite"
 ASKED = [
     ("namespaces", "insert", "namespace"),
     ("policies", "__init__", "policy"),
@@ -524,15 +525,15 @@ def can(design, verb, argument):
     return found is not None and argument in signature(found).parameters
 
 
-NAMES = "RadixCache TokenTrie HashBlockCache SlidingWindowCache RowCache CopyOnWrite"
 designs = [getattr(minikv, name) for name in NAMES.split()]
-table = {"": ["radix", "trie", "hash", "window", "rows", "pages"]}
+heads = ["radix", "trie", "hash", "window", "rows", "pages"]
+table = {"": heads}
 for asked, *verb in ASKED:
     table[asked] = ["yes" if can(design, *verb) else "-" for design in designs]
 rules = [len(getattr(index, "claims", range(15))) for index in designs[:4]]
 table["rules"] = [*map(str, rules), "-", "-"]
 for asked, cells in table.items():
-    print(f"{asked:10}", *(f"{cell:6}" for cell in cells))
+    print(f"{asked:10}", *(cell.ljust(len(head)) for cell, head in zip(cells, heads)))
 
 # %% [markdown]
 """
