@@ -52,9 +52,16 @@ def _browser() -> Any:
 
 
 class Page:
-    """A tab in which every request that leaves the machine is refused and written down, as is every console error."""
+    """A tab in which every request to what is not `local` is refused and written down, as is every console error."""
 
-    def __init__(self, browser: Any, width: int = 1280, height: int = 720, dark: bool = False):
+    def __init__(
+        self,
+        browser: Any,
+        width: int = 1280,
+        height: int = 720,
+        dark: bool = False,
+        local: tuple[str, ...] = ("http://127.0.0.1", "data:", "blob:"),
+    ):
         self.context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
         )
@@ -63,7 +70,6 @@ class Page:
         self.errors: list[str] = []
         self.page.on("console", lambda message: message.type == "error" and self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        local = ("http://127.0.0.1", "data:", "blob:")
         self.context.route(lambda url: not url.startswith(local), lambda route: self._refuse(route))
 
     def _refuse(self, route: Any) -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 
 import pytest
+from nightly import by_day
 
 from minikv import cli
 from minikv.measure import replay, sweep
@@ -179,8 +180,8 @@ def records(journal):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kills as POSIX does")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_killed_half_way_and_started_again_it_prints_the_same_table(number, tmp_path):
+@pytest.mark.parametrize("number", by_day([signal.SIGKILL, signal.SIGINT], lambda number: number == signal.SIGKILL))
+def test_killed_half_way_and_started_again_it_prints_the_same_table(number, tmp_path, capsys):
     write_trace(tmp_path / "long.jsonl", 800, 1)
     (tmp_path / "sweep.toml").write_text(LONGER, "utf-8")
     journal = tmp_path / "sweep.toml.journal"
@@ -200,8 +201,9 @@ def test_killed_half_way_and_started_again_it_prints_the_same_table(number, tmp_
     journal.write_bytes(journal.read_bytes() + b'{"run":{"trace":"lo')  # a record that was cut off
     again = swept(tmp_path, "--backend", "sequential")
     assert f"minikv sweep: {done} of 24 steps done, now" in again.stderr
-    whole = swept(tmp_path, "--backend", "sequential", "--journal", str(tmp_path / "another"))
-    assert again.stdout == whole.stdout
+    another = ["--backend", "sequential", "--journal", str(tmp_path / "another")]
+    assert cli.main(["sweep", str(tmp_path / "sweep.toml"), *another]) == 0
+    assert again.stdout == capsys.readouterr().out
     assert sorted(os.listdir(tmp_path)) == ["another", "long.jsonl", "sweep.toml", "sweep.toml.journal"]
 
 
@@ -291,10 +293,27 @@ def test_csv_and_json_have_every_run(command, folder, expected):
     assert list(rows[0]) == ["trace", "page_size", "index", "policy", "evict_by", "capacity", "requests", "blocks",
                              "hits", "hit_rate", "evicted", "peak_size", "uncached_requests"]  # fmt: skip
     lines = list(csv.DictReader(io.StringIO((folder / "found.csv").read_text("utf-8"))))
-    assert lines == [{name: "" if value is None else str(value) for name, value in row.items()} for row in rows]
+    unlimited = [{**row, "capacity": row["capacity"] or "unlimited"} for row in rows]
+    assert lines == [{name: "" if value is None else str(value) for name, value in row.items()} for row in unlimited]
 
 
 DAY = 'traces = "day.jsonl"\n'
+
+
+def test_ctrl_c_says_where_what_is_done_is_kept(command, folder, monkeypatch):
+    def interrupted(requests, cache, capacity):
+        if capacity is None:
+            raise KeyboardInterrupt
+        return replay(requests, cache, capacity)
+
+    monkeypatch.setattr(sweep, "replay", interrupted)
+    status, out, err = command()
+    journal = folder / "sweep.toml.journal"
+    said = f"stopped; what is done is in {journal}, and the same command goes on from there\nminikv: interrupted\n"
+    assert (status, out, records(journal)) == (130, "", 2)
+    assert err.endswith(said)
+
+
 BROKEN = [
     ("traces", "is not TOML: Expected '='"),
     ("a = 1", "there is no key 'a' in a sweep: expected traces, capacities, "),

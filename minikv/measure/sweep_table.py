@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minikv.errors import shown
-from minikv.measure.capacity import capacity_text
+from minikv.measure.capacity import UNLIMITED, capacity_text
 from minikv.measure.replay import Replay
 from minikv.measure.sweep import SweepRun
 
@@ -34,17 +34,17 @@ def sweep_rows(runs: Sequence[SweepRun], found: Sequence[Replay]) -> list[dict[s
 
 
 def sweep_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows as CSV, with a line of names; what an index does not have is empty, and so is an unlimited capacity.
+    """The rows as CSV, with a line of names; what an index does not have is empty.
 
     >>> print(sweep_csv([{"trace": "day.jsonl", "capacity": None, "hits": 2}]))
     trace,capacity,hits
-    day.jsonl,,2
+    day.jsonl,unlimited,2
     <BLANKLINE>
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({**row, "capacity": row["capacity"] or UNLIMITED} for row in rows)
     return text.getvalue()
 
 
