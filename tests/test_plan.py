@@ -66,6 +66,12 @@ def test_hits_of_one_s_own_conversation_and_of_others():
     assert (plan.continued, plan.continued_hits) == (2, 5)
 
 
+def test_a_small_cache_finds_less_of_one_s_own():
+    """With room for 3 blocks, 1 of the 2 that conversation 0 sent before is still there."""
+    plan = planned([1, 2], [3], [4], [1, 2], conversations=[0, 1, 1, 0], token_bytes=1, memory=3 * 512)
+    assert (plan.at(3).hits, plan.at(3).own, plan.ceiling.own) == (1, 1, 2)
+
+
 def test_where_no_conversation_is_named_none_is_said():
     plan = planned([1, 2], [1, 2, 3])
     assert (plan.ceiling.own, plan.conversations) == (None, 0)
@@ -75,6 +81,14 @@ def test_a_warm_up_fills_the_cache_and_is_not_counted():
     plan = planned([1, 2], [1, 2], [1, 2], [3], warm_up=0.5)
     assert (plan.requests, plan.blocks, plan.ceiling.hits, plan.tokens) == (2, 3, 2, 3 * 512)
     assert plan.points[-1].bound == 2
+
+
+def test_without_a_memory_sizes_are_round_and_begin_where_the_curve_does():
+    """Blocks of 1,000 tokens; the last of them that is found has the place 512."""
+    plan = make_plan(TraceTree(trace(range(512), range(512))), Terms(1000))
+    sizes = [point.blocks for point in plan.points]
+    assert (sizes[0], sizes[-1]) == (2, 512)
+    assert {250, 500} <= set(sizes)
 
 
 def test_each_size_is_announced():

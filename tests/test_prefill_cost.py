@@ -57,8 +57,11 @@ def test_experts_have_a_width_of_their_own():
 
 @pytest.mark.parametrize(
     ("changes", "sparse"),
-    [({"decoder_sparse_step": 2}, 24), ({"mlp_only_layers": [0, 5]}, 46), ({"mlp_only_layers": [47, 99]}, 47)],
-)
+    [
+        ({"decoder_sparse_step": 2}, 24), ({"decoder_sparse_step": 5}, 9), ({"moe_layer_freq": 5}, 10),
+        ({"mlp_only_layers": [0, 5]}, 46), ({"mlp_only_layers": [47, 99]}, 47), ({"first_k_dense_replace": 3}, 45),
+    ],
+)  # fmt: skip
 def test_some_layers_have_no_experts(changes, sparse):
     cost = PrefillCost.from_config({**QWEN3_MOE, **changes})
     attention, dense = 2048 * 128 * 72, 3 * 2048 * 6144

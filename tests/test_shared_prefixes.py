@@ -29,6 +29,13 @@ def test_a_prefix_that_goes_on_from_another_counts_what_it_adds():
     assert [(prefix.blocks, prefix.behind, prefix.saved) for prefix in prefixes] == [(3, 0, 21), (4, 3, 1)]
 
 
+def test_a_shorter_prefix_counts_the_requests_that_no_longer_one_explains():
+    """[1 2 3 4] has 5 requests, of which 2 go on with [5 6]; [1] has 3 others, which no prefix below it takes away."""
+    ends = [[5, 6], [5, 6], [7], [8], [9]]
+    prefixes = found(*[[1, 2, 3, 4, *end] for end in ends], [1, 20], [1, 21], [1, 22])
+    assert [(prefix.blocks, prefix.counted, prefix.saved) for prefix in prefixes] == [(4, 5, 16), (6, 2, 2), (1, 3, 2)]
+
+
 def test_it_says_where_a_prefix_came_first_and_how_many_conversations_send_it():
     prefixes = found([8], [1, 2], [1, 2], [1, 2, 3], conversations=[0, 1, 2, 2])
     assert (prefixes[0].first, prefixes[0].conversations) == (1, 2)

@@ -27,7 +27,7 @@ th, td {{ padding: .25rem .7rem; text-align: right; vertical-align: top; border-
 th {{ background: var(--soft); font-weight: 600; }}
 tbody th {{ background: none; font-weight: 400; }}
 td, tbody th {{ white-space: nowrap; }}
-.words, tbody th.words {{ text-align: left; white-space: normal; }}
+.words, tbody th.words {{ text-align: left; white-space: normal; min-width: 10rem; }}
 tr.marked > * {{ background: var(--mark); }}
 figure {{ margin: 1rem 0; }}
 svg {{ max-width: 100%; height: auto; }}

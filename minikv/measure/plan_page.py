@@ -28,8 +28,8 @@ def plan_page(plan: Plan, words: PlanWords, about: str) -> str:
     curves = plan_curves(plan, words)
     body.append(
         f'<figure><div class="scroll curve" tabindex="0" role="region" aria-label="the curve">{curve_svg(curves)}</div>'
-        "<figcaption>How much of the prompts a cache of each size finds. The table below has the same figures. "
-        "Sizes stand on a scale of powers.</figcaption></figure>"
+        "<figcaption>The share of all blocks that a cache of each size finds, on a scale of powers. The table below "
+        "has the same figures.</figcaption></figure>"
     )
     body += [_section(section) for section in words.sections()]
     return document("How much cache does this traffic need?", "\n".join(body), _STYLE)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from minikv.measure.plan import Plan, PlanPoint
-from minikv.measure.plan_sizes import KNEE, STEPS
+from minikv.measure.plan_sizes import KNEE
 from minikv.measure.quantities import count, gib, percent
 from minikv.measure.report_parts import NOTE, ReportPart
+
+_DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
 
 
 class PlanWords:
@@ -62,13 +64,18 @@ class PlanWords:
             yield self._prefixes()
 
     def shown_points(self) -> list[PlanPoint]:
-        """The points of the table: every other one of the curve, and those that have a name."""
-        plan, points = self.plan, self.plan.points
-        named = {plan.terms.capacity, plan.knee, plan.reach, points[0].blocks}
-        ladder = [point for point in points if point.blocks not in (plan.knee, plan.reach)]
-        anchor = next((at for at, point in enumerate(ladder) if point.blocks == plan.terms.capacity), 0)
-        rungs = {point.blocks for at, point in enumerate(ladder) if (at - anchor) % STEPS == 0}
-        return [point for point in points if point.blocks in named | rungs]
+        """The points of the table: those that have a name, and from there doublings and halvings."""
+        plan = self.plan
+        sizes = [point.blocks for point in plan.points]
+        shown = {plan.terms.capacity or sizes[len(sizes) // 2]}
+        for size in sorted(sizes):
+            if size >= _DOUBLE * max(shown):
+                shown.add(size)
+        for size in sorted(sizes, reverse=True):
+            if size <= min(shown) / _DOUBLE:
+                shown.add(size)
+        shown |= {plan.knee, plan.reach}
+        return [point for point in plan.points if point.blocks in shown]
 
     def name(self, point: PlanPoint) -> str:
         """What a point is, where it has a name."""
@@ -155,6 +162,8 @@ class PlanWords:
                 f"Of all hits at the ceiling, {percent(own / all_hits)} are blocks that the same conversation had sent "
                 f"before, {percent(1 - own / all_hits)} come from others ({plan.conversations:,} conversations)."
             )
+            if own == plan.ceiling.hits:
+                yield "No block of one conversation is found by another: the trace may not show what they share."
         yield (
             f"{plan.continued:,} requests go on from a whole earlier prompt, as a conversation's next turn does: "
             f"{percent(plan.continued_hits / all_hits)} of all hits."

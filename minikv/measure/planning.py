@@ -76,7 +76,7 @@ class _Planning:
         if terms.capacity:
             return curve_sizes(terms.capacity, largest)
         unit = (_GIB / terms.token_bytes if terms.token_bytes else _TOKENS) / terms.block_size
-        return curve_sizes(unit / 2 ** max(0, math.ceil(math.log2(unit / largest))), largest)
+        return curve_sizes(unit * 2 ** math.floor(math.log2(largest / unit)), largest)
 
     def _curve(self, reach: int, tick: Tick, expect: Callable[[int], None]) -> tuple[tuple[PlanPoint, ...], int]:
         """The points, and the size of the knee."""
