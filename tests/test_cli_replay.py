@@ -51,12 +51,14 @@ def test_with_one_capacity_json_is_an_object_and_with_several_a_list(trace, caps
     prompts=st.lists(st.lists(st.integers(0, 3), max_size=5), min_size=1, max_size=8),
     sizes=st.lists(st.integers(2, 9), min_size=2, max_size=4),
 )
-def test_several_capacities_find_what_each_finds_alone(prompts, sizes, tmp_path, capsys):
+@pytest.mark.parametrize(("page_size", "evict_by"), [(2, "node"), (2, "page"), (1, "page")])
+def test_several_capacities_find_what_each_finds_alone(page_size, evict_by, prompts, sizes, tmp_path, capsys):
     requests = written(tmp_path / "t.jsonl", prompts)
-    command = ["replay", tmp_path / "t.jsonl", "--capacity", ",".join(map(str, sizes)), "--csv", "--page-size", 2]
-    rows = list(csv.DictReader(io.StringIO(said(capsys, *command).out)))
+    command = ["replay", tmp_path / "t.jsonl", "--capacity", ",".join(map(str, sizes)), "--csv"]
+    out = said(capsys, *command, "--page-size", page_size, "--evict-by", evict_by).out
+    rows = list(csv.DictReader(io.StringIO(out)))
     for row, size in zip(rows, sizes):
-        alone = replay(requests, RadixCache(2), size)
+        alone = replay(requests, RadixCache(page_size, evict_by=evict_by), size)
         assert (row["capacity"], row["hits"], row["evicted"]) == (str(size), str(alone.hits), str(alone.evicted))
         assert row["hit_rate"] == f"{round(alone.hit_rate, 6)}"
 

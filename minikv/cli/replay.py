@@ -15,7 +15,9 @@ from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
 from minikv.measure.capacity import capacity_text, read_capacity
-from minikv.measure.replay import Replay, Replayer
+from minikv.measure.replay import Replay, Replayer, replay_each
+from minikv.measure.reuse import replay_sizes
+from minikv.measure.trace_tree import TraceTree
 from minikv.measure.traces import Traffic
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named
@@ -86,16 +88,22 @@ def run_replay(options: argparse.Namespace) -> int:
     start = time.perf_counter()
 
     def use(traffic: Traffic) -> int:
-        for request in traffic.requests:
-            for replayer in replayers:
-                replayer.serve(request)
-        results = [replayer.result for replayer in replayers]
+        if _one_pass(options):
+            results = replay_sizes(TraceTree(traffic.requests), options.capacity)
+        else:
+            results = replay_each(traffic.requests, replayers)
         if not results[0].requests:
             return complain(f"{traffic.name} is empty: it has no request", 1)
         _report(options, results, time.perf_counter() - start)
         return _draw(options, results, traffic) if options.curve is not None else 0
 
     return with_traffic(options, use)
+
+
+def _one_pass(options: argparse.Namespace) -> bool:
+    """Whether all capacities follow from one pass over the trace: the least recently used blocks leave one by one."""
+    by_page = options.evict_by == "page" and options.policy in (None, "lru") and options.page_size == 1
+    return by_page and options.index == "radix" and len(options.capacity) > 1
 
 
 def _index(options: argparse.Namespace) -> Any:

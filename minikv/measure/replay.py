@@ -7,7 +7,7 @@ all of them cached.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from minikv.errors import whole_number
@@ -55,24 +55,35 @@ def replay(requests: Iterable[TraceRequest], cache: PrefixCache, capacity: int |
     >>> replay(trace, RadixCache(), capacity=3).evicted
     5
     """
-    replayer = Replayer(cache, capacity)
+    (result,) = replay_each(requests, [Replayer(cache, capacity)])
+    return result
+
+
+def replay_each(requests: Iterable[TraceRequest], replayers: Sequence[Replayer]) -> list[Replay]:
+    """Serve every request through each of `replayers`, in one reading of the trace; returns what each of them found.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.tokens import pack
+    >>> trace = (TraceRequest(0, 1000, 10, pack(blocks)) for blocks in ([1, 2], [3], [1, 2]))
+    >>> [result.hits for result in replay_each(trace, [Replayer(RadixCache(), size) for size in (2, 3)])]
+    [0, 2]
+    """
     for request in requests:
-        replayer.serve(request)
-    return replayer.result
+        for replayer in replayers:
+            replayer.serve(request)
+    return [replayer.result for replayer in replayers]
 
 
 class Replayer:
     """A replay that is given one request at a time; `result` is what it has found up to now.
 
-    `cache` and `capacity` are those of `replay`. Several replayers can share one reading of a trace.
+    `cache` and `capacity` are those of `replay`. Several replayers can share one reading of a trace (`replay_each`).
 
     >>> from minikv import RadixCache
     >>> from minikv.tokens import pack
-    >>> small, large = Replayer(RadixCache(), 2), Replayer(RadixCache(), 3)
-    >>> for blocks in ([1, 2], [3], [1, 2]):
-    ...     for replayer in (small, large): replayer.serve(TraceRequest(0, 1000, 10, pack(blocks)))
-    >>> small.result.hits, large.result.hits
-    (0, 2)
+    >>> replayer = Replayer(RadixCache(), capacity=2)
+    >>> replayer.serve(TraceRequest(0, 1000, 10, pack([1, 2]))); replayer.result.peak_size
+    2
     """
 
     def __init__(self, cache: PrefixCache, capacity: int | None = None):
