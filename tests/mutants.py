@@ -58,6 +58,7 @@ JUDGES = {
     "prefix/token_trie": "contract machine::test_another_design",
     "prefix/trie_check": "contract",
     "prefix/window_check": "sliding_window window_machine",
+    "prefix/windowed_tree": "sliding_window window_machine contract",
     "prefix/windows": "sliding_window window_machine",
     "pools/bitmask": "pools",
     "pools/contract": "pools growing_pool contract",

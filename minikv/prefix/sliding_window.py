@@ -8,8 +8,9 @@ everything from the root on:
     root --[ . . . . . . ]-- tombstone --[ x x ]--> no: window 4 needs two of the dead tokens
                                          --[ x x x x x ]--> yes
 
-Which tokens those are is kept by `windows.py`, a component of the tree; here are the verbs. After pymllm's radix tree
-and SGLang's, which has become a component of its unified tree.
+Which tokens those are is kept by `windows.py`, a component of the tree. `windowed_tree.py` matches and locks with it.
+Here is what makes windows come and go: insert and evict. After pymllm's radix tree and SGLang's, which has become a
+component of its unified tree.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from minikv.errors import LockError, bounded, whole_number
+from minikv.errors import bounded, whole_number
 from minikv.pools.contract import Pages
-from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
+from minikv.prefix.contract import Handle, Insertion, PagesLike, page_bytes
 from minikv.prefix.eviction import EvictionOrder
-from minikv.prefix.page_hashes import HashedNode, page_hashes
-from minikv.prefix.radix import RadixCache, RadixNode
-from minikv.prefix.windows import WindowNode, Windows
-from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, pack
+from minikv.prefix.page_hashes import HashedNode
+from minikv.prefix.radix import RadixNode
+from minikv.prefix.windowed_tree import WindowedTree
+from minikv.prefix.windows import WindowNode
+from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 FULL, WINDOW = "full", "window"
 _PAGE_BYTES = 4  # of a page's number: an int32
@@ -54,7 +56,7 @@ class WindowPool(Protocol):
         """The window pages of `pages` belong to `to_pages` from now on, which had none: nothing is copied."""
 
 
-class SlidingWindowCache(RadixCache):
+class SlidingWindowCache(WindowedTree):
     """A radix tree whose nodes may lose the keys and values of windowed layers before those of the full ones.
 
     `window` is how many tokens before the next one the windowed layers read; one more, a model's `sliding_window`, is
@@ -87,118 +89,9 @@ class SlidingWindowCache(RadixCache):
         pool: WindowPool | None = None,
         on_evict: Callable[[Evicted], object] | None = None,
     ):
-        if window is not None:
-            window = whole_number("window", window, 1, "windowed layers read at least 1 token before the next")
-        self.window, self.pool, self.on_evict = window, pool, on_evict
-        self._make_node = HashedNode if window is None else WindowNode
+        self.pool, self.on_evict = pool, on_evict
         self._gone: list[Evicted] = []
-        super().__init__(page_size, policy, evict_by)
-
-    def _clear(self) -> None:
-        super()._clear()
-        self.windows = Windows(-(-(self.window or 0) // self.page_size) * self.page_size)
-
-    # -- looking at it ----------------------------------------------------------------------------------------------
-
-    @property
-    def window_evictable_size(self) -> int:
-        """Tokens whose window `evict` could free now; without a window, 0."""
-        return self.windows.evictable
-
-    @property
-    def window_protected_size(self) -> int:
-        """Tokens whose window a lock holds; without a window, 0."""
-        return self.windows.protected
-
-    @property
-    def has_tombstones(self) -> bool:
-        """Whether any cached token has lost its window."""
-        return self.windows.dead > 0
-
-    def hashes_of(self, node: RadixNode) -> list[str]:
-        """A name for each page of `node`, which no other tokens, position or namespace has: see `page_hashes`."""
-        return page_hashes(node, self._stride)
-
-    # -- split and join ---------------------------------------------------------------------------------------------
-
-    def _split(self, node: RadixNode, num_pages: int) -> RadixNode:
-        upper = super()._split(node, num_pages)
-        assert isinstance(upper, HashedNode)
-        assert isinstance(node, HashedNode)
-        if node.hashes is not None:
-            upper.hashes, node.hashes = node.hashes[:num_pages], node.hashes[num_pages:]
-        if isinstance(upper, WindowNode) and isinstance(node, WindowNode):
-            self.windows.split(upper, node)
-        return upper
-
-    def _joinable(self, node: RadixNode, top: RadixNode | None = None) -> list[RadixNode]:
-        found = super()._joinable(node, top)
-        if not isinstance(node, WindowNode):
-            return found
-        live_from = node.window.live_from
-        for i, upper in enumerate(found):
-            assert isinstance(upper, WindowNode)
-            if not self.windows.joins(upper, node, live_from, use=top is not None):
-                return found[:i]
-            live_from = min(live_from, upper.window.live_from)
-        return found
-
-    def _join(self, node: RadixNode, above: list[RadixNode]) -> None:
-        parts = [part for part in [*above[::-1], node] if isinstance(part, HashedNode)]
-        hashes = [part.hashes for part in parts if part.hashes is not None]
-        if isinstance(node, WindowNode):
-            self.windows.join(node, [part for part in above if isinstance(part, WindowNode)])
-        super()._join(node, above)
-        parts[-1].hashes = sum(hashes, ()) if len(hashes) == len(parts) else None
-
-    # -- match ------------------------------------------------------------------------------------------------------
-
-    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
-        if self.has_tombstones:
-            tokens = pack(tokens)
-            most = require_limit(limit, len(tokens)) // self.page_size * self._stride
-            limit = self._valid_length(self._root_of(namespace), tokens.data, most)
-        return super()._find(tokens, limit, namespace)
-
-    def _valid_length(self, node: RadixNode, data: bytes, end_byte: int) -> int:
-        """The longest cached prefix of `data[:end_byte]`, in tokens, at whose end no layer lacks anything.
-
-        Only the end of the match and of live runs before a tombstone can be that. It looks, and splits nothing.
-        """
-        at_byte, longest, begin = 0, 0, None  # `begin`: where the live run began; None if that is the root
-        while at_byte < end_byte:
-            child = node.children.get(data[at_byte : at_byte + self._stride])
-            if not isinstance(child, WindowNode):
-                break
-            same = self._same_bytes(child, data, at_byte, end_byte)
-            at_byte += same
-            if child.window.live_from > child.start:
-                begin = child.window.live_from
-            reached = at_byte // TOKEN_BYTES
-            if begin is None or reached - begin >= self.windows.span:
-                longest = reached
-            if reached < child.end:
-                break
-            node = child
-        return longest
-
-    def _same_bytes(self, node: RadixNode, data: bytes, at_byte: int, end_byte: int) -> int:
-        """How many bytes of the edge of `node`, in whole pages, `data[at_byte:end_byte]` begins with."""
-        if not node.more_runs and data.startswith(node.key_run, at_byte, end_byte):
-            return len(node.key_run)
-        found = 0
-        for run, _ in node.runs:
-            at = at_byte + found
-            if not data.startswith(run, at, end_byte):
-                return found + common_bytes(run, data, at, end_byte, self._stride)
-            found += len(run)
-        return found
-
-    def _use(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
-        path = super()._use(node, top)
-        if self.window is not None:
-            self.windows.touch(path, self._clock)  # type: ignore[arg-type]
-        return path
+        super().__init__(page_size, policy, evict_by, window=window)
 
     # -- insert -----------------------------------------------------------------------------------------------------
 
@@ -282,41 +175,6 @@ class SlidingWindowCache(RadixCache):
         """Of `pages`, which begin at depth `first`, those of the tokens from depth `begin` to `end`."""
         size = self.page_size
         return np.frombuffer(pages, np.int32)[(begin - first) // size : (end - first) // size]
-
-    def _link(self, leaf: RadixNode) -> RadixNode:
-        if isinstance(leaf, WindowNode):
-            self.windows.add(leaf, leaf.start)
-        return super()._link(leaf)
-
-    # -- lock -------------------------------------------------------------------------------------------------------
-
-    def _protect(self, handle: Handle, path: list[RadixNode]) -> None:
-        """Lock the path for the full layers, and the window before its end for the others."""
-        if self.has_tombstones:
-            self._require_window(handle, path)
-        super()._protect(handle, path)
-        if self.window is not None:
-            self.windows.lock(handle.node, handle.length)
-
-    def _require_window(self, handle: Handle, path: list[RadixNode]) -> None:
-        """The end of `handle` must be valid: keys and values would be missing behind it."""
-        begin = handle.length - self.windows.span
-        for node in path:
-            if isinstance(node, WindowNode) and node.end > begin and node.window.live_from > max(node.start, begin):
-                raise LockError(f"cannot lock the handle of length {handle.length}: the window before its end is gone")
-
-    def unlock(self, handle: Handle) -> None:
-        """Give back one lock of this handle: of its path, and of the window that it has held since."""
-        held = self.window is not None and isinstance(handle, Handle) and handle in self._held
-        if held:
-            self.windows.unlock(handle.node, handle.length)
-        super().unlock(handle)
-        if held:
-            path, node = [], handle.node
-            while isinstance(node, WindowNode):
-                path.append(node)
-                node = node.parent
-            self.windows.touch(path, self._clock)
 
     # -- evict ------------------------------------------------------------------------------------------------------
 
