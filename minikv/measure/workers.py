@@ -113,6 +113,19 @@ def _end_as_an_orphan(parent: int) -> None:
 
 
 @contextlib.contextmanager
+def _children_without_interrupts() -> Iterator[None]:
+    """While it is open, a process that is started ignores Ctrl-C for good, and so does this one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
+
+
+@contextlib.contextmanager
 def _dask_client(jobs: int | None, address: str | None) -> Iterator[Any]:
     import logging
 
@@ -122,12 +135,11 @@ def _dask_client(jobs: int | None, address: str | None) -> Iterator[Any]:
         with Client(address, set_as_default=False) as client:
             yield client
         return
-    with (
-        LocalCluster(
+    with _children_without_interrupts():
+        cluster = LocalCluster(
             n_workers=jobs, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-        ) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
+        )
+    with cluster, Client(cluster, set_as_default=False) as client:
         yield client
 
 
@@ -145,7 +157,8 @@ def _ray_backend(jobs: int | None, address: str | None) -> Iterator[str]:
 
     register_parallel_backend("minikv-ray", _OneByOne)
     where = {"address": address} if address else {"num_cpus": jobs}
-    ray.init(**where, logging_level=logging.ERROR, log_to_driver=False)
+    with _children_without_interrupts():
+        ray.init(**where, logging_level=logging.ERROR, log_to_driver=False)
     try:
         yield "minikv-ray"
     finally:
