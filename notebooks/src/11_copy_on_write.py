@@ -31,7 +31,7 @@ play(steps, at=2)
 
 "Give me four versions of this email." One prompt, four answers. The prompt's keys and values should be computed once and kept once. Your tree of chapter 04 does that for pages that are full, and shares nothing else: a page that is still being written belongs to one request.
 
-Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them go on from *the same* beam, which must become two. If they shared nothing, the whole sequence would have to be copied each time. Let's count.
+Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them go on from *the same* beam, which must become two. If they shared nothing, the whole sequence would have to be copied each time:
 """
 
 # %%
@@ -51,7 +51,7 @@ print(f"{copied:,} tokens are copied for 4 beams of 100 tokens behind 1,000")
 
 # %% [markdown]
 """
-The beams write 400 new tokens in all, and for each of them more than 350 are copied. We want to turn one sequence into two without a copy. And the two must be able to part *inside* a page, wherever they happen to be.
+The beams write 400 new tokens in all, and for each of them more than 350 are copied. We want to turn one sequence into two without a copy. And the two must be able to part *inside* a page.
 
 ## Build it
 
@@ -65,7 +65,7 @@ source(Branch, SharedPages)
 
 # %% [markdown]
 """
-When you **fork** a branch, you get a second one with the same tokens and the same pages, and no value is copied. From then on each goes its own way, so what one adds to its lists must not show up in the other's.
+When you **fork** a branch, you get a second one with the same tokens and the same pages, and no value is copied. From then on each goes its own way, so a token that one adds to its list must not show up in the other's.
 
 #### 11.1 You write: `fork_branch`
 
@@ -207,7 +207,7 @@ play(steps, at=1)
 
 # %% [markdown]
 """
-In step 1 both beams go on from `0y`, so `0x` ends, and its page goes back. Nobody had to say which pages to keep. The references knew.
+In step 1 both beams go on from `0y`, so `0x` ends, and its page goes back.
 
 ### Step 5: take a guess back
 
@@ -215,7 +215,7 @@ A model computes ten tokens in one step almost as fast as one. So guess the next
 
 #### 11.4 You write: `settle_draft`
 
-Keep the first `num_right` tokens of the draft of `branch`. In front of the draft are `branch.draft_from` tokens. Afterwards there is no draft.
+Keep the first `num_right` tokens of the draft of `branch`. The draft begins behind the first `branch.draft_from` tokens. Afterwards there is no draft.
 """
 
 
@@ -281,7 +281,7 @@ for most in (0, 2, 4, 8):
 
 # %% [markdown]
 """
-The text comes out in fewer steps, and a wrong guess costs nothing but the work that was done on it. The serving engine of chapter 08 does the same when you make it with `drafts=PromptLookup()`.
+A wrong guess costs nothing but the work that was done on it. The serving engine of chapter 08 does the same when you make it with `drafts=PromptLookup()`.
 
 ## The same in `minikv`
 
@@ -310,7 +310,7 @@ print(f"equal in 1000 steps, with {free_pages} free pages")
 
 # %% [markdown]
 """
-Three things deserve a closer look. `write` changes tokens in the *middle* of a sequence, and copies exactly the shared pages that it touches. What lies behind them was computed for other tokens, so it is no longer found.
+Three things deserve a closer look. `write` changes tokens in the *middle* of a sequence, and copies exactly the shared pages that it touches. The values behind them were computed for other tokens, so from there on nothing of `b` is found by others.
 """
 
 # %%
@@ -323,25 +323,12 @@ draw(cache)
 # %% [markdown]
 """
 `get` returns a copy. Why not the values themselves, which would be faster? Because a slice of a tensor is a view, and a view is an alias: a write to it goes into the shared page, whatever the references say.
+
+And `attach` finds pages in two ways. Tokens that a caller *declares* to be a prefix (`prefix_length=`) are shared. Or sharing is *discovered*: every full page can be found. Each way can be switched off. Here `discovered=False`, so only declared tokens are shared. Pages have four tokens, and both sequences begin with the same eight.
 """
 
 # %%
-import numpy as np
-
-page = np.zeros(4)
-view, copy = page[:2], page[:2].copy()
-view[0], copy[1] = 7, 9
-print("the page holds", page)
-
-# %% [markdown]
-"""
-And `attach` finds pages in two ways. What a caller *declares* to be a prefix (`prefix_length=`) is shared. Or sharing is *discovered*: all full pages are open to everybody. Each can be switched off. Here `discovered=False`, so only declared tokens are shared. Pages have four tokens, and both sequences begin with the same eight.
-"""
-
-# %%
-guess(
-    "11.d", "the first 6 of 9 tokens are declared a prefix: how many are found?", None
-)
+guess("11.d", "the first 6 are declared a prefix: how many are found?", None)
 
 # %%
 cache = CopyOnWrite(num_pages=8, page_size=4, discovered=False)
@@ -359,23 +346,9 @@ Four. Only whole pages are found, and the second page has two tokens that nobody
 
 ### What went wrong elsewhere
 
-{{engines llm-rag-ds-optimizer}} This chapter is modeled on it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have one name:
-"""
+{{engines llm-rag-ds-optimizer}} This chapter is modeled on it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have one name.
 
-# %%
-import hashlib
-
-
-def name_of(prefix):
-    return hashlib.sha256(",".join(map(str, prefix[:100])).encode()).hexdigest()
-
-
-one, other = list(range(128)), [*range(100), *range(500, 528)]
-print("two prompts, one name:", name_of(one) == name_of(other))
-
-# %% [markdown]
-"""
-Its `attach` takes fresh pages for the whole sequence, and then finds that some can be shared. The fresh ones in their place are never given back: {{engines llmds-leak}}. And when a page is freed, it stays in the map of prefixes: {{engines llmds-map}}. A few lines show both:
+Its `attach` takes fresh pages for the whole sequence, and then finds that some can be shared. The fresh ones in their place are never given back: see {{engines llmds-leak}}. And when a page is freed, it stays in the map of prefixes: {{engines llmds-map}}. A few lines show both:
 """
 
 
@@ -409,36 +382,11 @@ print("Ben has pages", cache.pages["Ben"], "and the new one", cache.pages["new"]
 """
 Two pages are in use and two are free. The other four are lost. In the second case, `x` takes the two other pages, so Ben gets the two that were Anna's. They are still on the map under her prompt, so the new sequence is given them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
 
-Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used, and all behind them as free. Nothing is moved, and no sequence is told:
-"""
+Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used, and all behind them as free. Nothing is moved, and no sequence is told, so two sequences may get one page. Our pages never move. They need not: all have one size, so any free page will do.
 
-# %%
-pages, values = {"Anna": [1, 2], "Ben": [3]}, {1: "a", 2: "b", 3: "c"}
-in_use = sum(map(len, pages.values()))
-free_pages = list(range(in_use, 5))  # "defragmented"
-pages["Carl"] = [free_pages.pop(0)]
-values[pages["Carl"][0]] = "x"
-print("Ben reads", [values[page] for page in pages["Ben"]], "and Carl wrote that")
+Ask the original for a sequence that is not there, and it {{engines llmds-none}}. Ours raises a `KeyError` that names it. Its hook for speculative decoding is {{engines llmds-hook}}; yours has six lines. And it has no way to append or to write, so there is no first write: {{engines llmds-cow}} runs only while a sequence is attached.
 
-# %% [markdown]
-"""
-To move a page you must change every reference to it, and copy on write knows how many there are, but not whose. So our pages never move. They need not: where all pages have one size, any free page will do.
-
-Ask the original for a sequence that is not there, and it {{engines llmds-none}}. Ours says that there is none:
-"""
-
-# %%
-cache = CopyOnWrite(num_pages=4)
-try:
-    cache.detach("nobody")
-except KeyError as error:
-    print(error)
-
-# %% [markdown]
-"""
-Its hook for speculative decoding is {{engines llmds-hook}}; yours has six lines. And it has no way to append or to write, so there is no first write: {{engines llmds-cow}} runs while a sequence is attached, and at no other time.
-
-Finally, the original {{engines llmds-cite}}. That paper is about chunks of text that appear in many prompts, *in different places*. It reuses a chunk's keys and values even behind other text, and recomputes a part of them to make up for the difference. What we share is a prefix: the same place, the same tokens in front, the same values. Neither the original nor ours does what the paper does.
+Finally, the original {{engines llmds-cite}}. That paper reuses the keys and values of text chunks that appear in many prompts *in different places*, and recomputes a part of them to make up for it. The original and ours share prefixes alone.
 
 ## Play
 
@@ -604,11 +552,11 @@ None. A page can be found as long as some sequence has it, and no longer. With t
 
 {{engines 11}}
 
-The paper that introduced vLLM's pages (below) uses copy on write for parallel answers and for beams. Today vLLM's beam search is {{engines vllm-beam}}, and prefix caching finds what they share, in full blocks. It copies before a write only where a cache hit ends inside a block. SGLang's beams are rows of slots: where a page is one token, no page is ever half full.
+The paper that introduced vLLM's pages (below) uses copy on write for parallel answers and for beams. Today vLLM's beam search is {{engines vllm-beam}}, and prefix caching finds what they share, in full blocks. It copies before a write only where a cache hit ends inside a block.
 
 ## Recap
 
-Count who has a page, and a sequence can be forked without a copy. The last one to let go gives the page back, and it is no longer found. Only a page that is not full and that others have is copied, before the first write to it, and everything that may fail comes before anything that changes. A draft is written like any other tokens, is not found by others, and is cut off where it is wrong.
+Count the sequences that have a page, and any of them can be forked without a copy. The last one to let go gives the page back, and it is no longer found. Only a shared page that is not full is copied, before the first write to it, and everything that may fail comes before any change. A draft is written like any other tokens, is not found by others, and is cut off where it is wrong.
 
 **Check yourself**
 
