@@ -54,7 +54,7 @@ print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
 
 # %% [markdown]
 """
-One lookup in ten cut an edge, although a lookup should only read. Several of the bugs that you hunted in chapters 03 to 05 sat in just such a change. And there is a second problem. Ten servers each have a tree of their own. Which of them has the prefix of the next prompt? A node is an object in one process. It has no name that means anything to another.
+One lookup in ten cut an edge, although a lookup should only read. Several of the bugs that you hunted in chapters 03 to 05 sat in just such a change. And there is a second problem. Ten servers each have a tree of their own. Which of them has the prefix of the next prompt? A node is an object in one process, and its name means nothing to any other.
 
 vLLM does without the tree. {{engines vllm}} Could that be as simple as it sounds?
 
@@ -173,7 +173,7 @@ fold("10.b", hits_after_one_is_taken(list), f"the other way around: {other}")
 """
 <details><summary>Why</summary>
 
-A is taken, and without A nobody can use B and C. They stay in memory, and no lookup will ever reach them. In the other order C is taken, and A and B are still good. In chapter 05 this was the rule that only a leaf may go. Here no one checks for leaves. The order of the queue has to bring it about.
+A is taken, and without A nobody can use B and C. They stay in memory, and no lookup will ever reach them. In the other order C is taken, and A and B are still good. In chapter 05 this was the rule that only a leaf may go. Here no one checks for leaves, so the order of the queue must make sure of it.
 
 </details>
 
@@ -225,13 +225,13 @@ print("fast:", [text for text in guesses if is_fast(pool, text)])
 
 # %% [markdown]
 """
-After ten thousand requests, Ben knows Anna's PIN. The cure is a **salt**: a secret text that the customer sends along, and that goes into the seed of the chain. Without it, nobody can make a key that hits. vLLM has had salts since {{engines vllm-17045}}.
+After ten thousand requests, Ben knows Anna's PIN. The cure is a **salt**: a secret text that the customer sends along. It goes into the seed of the chain, and without it nobody can make a key that hits. vLLM has had salts since {{engines vllm-17045}}.
 
 An adapter changes the keys and values too (chapter 03), so it belongs in the seed as well. Careful: both are texts that somebody chooses, and an adapter called X must not pass for the salt X. In vLLM it did: {{engines vllm-44701}}.
 
 #### 10.4 You write: `seed_of`
 
-Return bytes that no *other* adapter and salt give, whatever is in the two texts. Each of them may be `None`, and that is not the same as an empty text or the text `"None"`. How you do it is up to you.
+Return bytes that no *other* pair of adapter and salt gives, whatever is in the two texts. Each of them may be `None`, and that is not the same as an empty text or the text `"None"`. How you do it is up to you.
 """
 
 
@@ -508,7 +508,7 @@ for size in (4, 16, 64):
 
 # %% [markdown]
 """
-There is also a new invariant to lose: the blocks in front of a cached block must be cached too. The tree could not break it, because a child hangs on its parent. Here it rests on the order in which blocks are given back, and every user of the queue has to keep to it.
+There is also a new invariant to lose: the blocks in front of a cached block must be cached too. The tree could not break it, because a child hangs from its parent. Here it rests on the order in which blocks are given back, and every user of the queue has to keep to it.
 
 ## In real engines
 
