@@ -80,3 +80,22 @@ def test_blocks_are_sizes(blocks, capsys):
     with pytest.raises(SystemExit):
         main(["why", "a", "b", f"--blocks={blocks}"])
     assert "block" in capsys.readouterr().err
+
+
+def test_hostile_names_in_a_body_are_cut_and_printable(tmp_path, capsys):
+    odd = "\x1b[31m\n" + "k" * 100_000
+    for name, text in (("a", "one"), ("b", "two")):
+        tools = [{"name": odd, odd: {odd: text}}]
+        body = {
+            "messages": [{"role": odd, odd: text, "content": text}],
+            "tools": tools if text == "one" else [],
+            odd: text,
+        }
+        (tmp_path / name).write_text(json.dumps(body), "utf-8")
+        (tmp_path / f"{name}2").write_text(json.dumps({**body, "tools": []}), "utf-8")
+    (tmp_path / "log").write_text("\n".join((tmp_path / name).read_text("utf-8") for name in ("a", "b", "a2")), "utf-8")
+    for names in (["a", "b"], ["a2", "b2"], ["a2", "a"], ["log"]):
+        assert main(["why", *(str(tmp_path / name) for name in names)]) == 0
+        said = capsys.readouterr().out
+        assert "\x1b" not in said
+        assert len(said) < 5000

@@ -27,6 +27,8 @@ def test_the_shared_length_is_that_of_the_longest_common_beginning(one, two):
     ("since 1779514688 s", "since 1779514702 s", "clock"),
     ("7 left", "70 left", "number"),
     ("cost 1.20", "cost 1.2", "number format"),
+    ("cch=36ee5;", "cch=abcde;", "random id"),
+    ("cch=36ee5;", "cch=31234;", "random id"),
     ("req-77f1ab", "req-9c01de", "random id"),
     ("at 14:05 now", "at 14:05, now", None),
     ("a cat", "a cow", None),

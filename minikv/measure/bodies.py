@@ -34,6 +34,7 @@ _FIRST = (
     "tool_calls",
 )  # fields as templates order them
 _NOT_READ = {"role", "cache_control", "refusal", "annotations", "audio", "id", "type", "status"}  # of a message
+_KNOWN = {*_NOT_READ, *_FIRST}
 _IN_PROMPT = {*_PROMPTS, "tools", "functions", "response_format", *_NAMESPACE}
 _DEEPEST_WRAP = 3
 
@@ -62,9 +63,9 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         if self.item is None:
-            return self.part + self.field
+            return self.part + bounded_name(self.field, 80)
         name = f" ({bounded_name(self.name)})" if self.name else ""
-        return f"{self.part}[{self.item}]{name}" + (f", {self.field}" if self.field else "")
+        return f"{self.part}[{self.item}]{name}" + (f", {bounded_name(self.field, 80)}" if self.field else "")
 
 
 class PromptPiece(NamedTuple):
@@ -180,13 +181,13 @@ def _messages(part: str, messages: Any) -> Iterator[PromptPiece]:
         role = message.get("role", message.get("type", ""))
         if not isinstance(role, str):
             raise ValueError(f"{part}[{index}] has the role {bounded(role)}: expected text")
-        place = Place(part, index, role)
-        yield PromptPiece(place._replace(field="role"), f"<|im_start|>{role}\n")
-        for field in (*_FIRST, *sorted(message.keys() - _NOT_READ - set(_FIRST))):
-            if message.get(field) is not None:
-                yield from _content(message[field], place._replace(field=field))
+        yield PromptPiece(Place(part, index, role, "role"), f"<|im_start|>{role}\n")
+        others = message.keys() - _KNOWN
+        for field in (*_FIRST, *sorted(others)) if others else _FIRST:
+            if (value := message.get(field)) is not None:
+                yield from _content(value, Place(part, index, role, field))
         if role != "assistant" or index < len(messages) - 1:  # the last one may be the beginning of the answer
-            yield PromptPiece(place, "<|im_end|>\n")
+            yield PromptPiece(Place(part, index, role), "<|im_end|>\n")
 
 
 def _content(value: Any, place: Place) -> Iterator[PromptPiece]:

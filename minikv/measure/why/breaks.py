@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from minikv.measure.bodies import Place
-from minikv.measure.why.changes import PromptChange, change_between
+from minikv.measure.why.changes import change_between, items_change
 from minikv.measure.why.places import Spot, spot_at
 from minikv.measure.why.texts import shared_length
 from minikv.measure.why.turns import LoggedRequest
@@ -64,7 +64,7 @@ class Breaks:
         seen = self._seen[signature]
         if len(seen) == 1 and (known := next(iter(seen.items())))[1] >= _SURE:
             return known[0]
-        found: PromptChange = change_between(one.body, two.body)
+        found = items_change(one.items, two.items)
         seen[found.kind] += 1
         return found.kind
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby, takewhile
 from typing import NamedTuple
 
-from minikv.measure.bodies import Body, PromptPiece
+from minikv.measure.bodies import Body, PromptPiece, bounded_name
 from minikv.measure.why.histories import history_change, prompt_change
 from minikv.measure.why.texts import text_change
 from minikv.measure.why.tools import tools_change
@@ -66,16 +66,25 @@ def change_between(one: Body, two: Body) -> PromptChange:
         return PromptChange("extended")
     if one.text.startswith(two.text):
         return PromptChange("shortened")
-    left, right = items_of(one), items_of(two)
-    same = sum(1 for _ in takewhile(lambda pair: pair[0].text == pair[1].text, zip(left, right)))
-    left, right = left[same:], right[same:]
+    return items_change(items_of(one), items_of(two))
+
+
+def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> PromptChange:
+    """The kind of change between two prompts, of which none continues the other, from their items.
+
+    >>> from minikv.measure.bodies import read_body
+    >>> items_change(*(items_of(read_body({"prompt": f"It is 14:0{n}."})) for n in (5, 6))).kind
+    'clock'
+    """
+    same = sum(1 for _ in takewhile(lambda pair: pair[0].text == pair[1].text, zip(one, two)))
+    left, right = one[same:], two[same:]
     parts = {items[0].part for items in (left, right) if items}
     for part in ("tools", "response_format", "system"):
         if part in parts:
             return _of_part(part, left, right)
     if parts == {"prompt"} and left and right:
         return PromptChange(*prompt_change(left[0].text, right[0].text))
-    begun = any(item.part == "messages" for item in items_of(one)[:same])
+    begun = any(item.part == "messages" for item in one[:same])
     return PromptChange(*history_change([item.pieces for item in left], [item.pieces for item in right], begun))
 
 
@@ -84,7 +93,7 @@ def _beside(one: Body, two: Body) -> PromptChange:
     for before, after, kind in ((one.namespace, two.namespace, "namespace"), (one.settings, two.settings, "settings")):
         names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
         if names:
-            return PromptChange(kind, ", ".join(name[:40] for name in names[:6]))
+            return PromptChange(kind, ", ".join(bounded_name(name) for name in names[:6]))
     return PromptChange("nothing")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from minikv.measure.bodies import PromptPiece
+from minikv.measure.bodies import PromptPiece, bounded_name
 from minikv.measure.why.texts import TextChange, shared_length, text_change
 
 MessagePieces = Sequence[PromptPiece]
@@ -73,7 +73,11 @@ def _message_change(one: MessagePieces, two: MessagePieces, last: bool) -> tuple
     role, other_role = one[0].place.name, two[0].place.name
     if role != other_role:
         same = [piece.text for piece in one[1:-1]] == [piece.text for piece in two[1:-1]]
-        return ("role changed", f"{role} to {other_role}"[:60]) if same and len(one) > 2 else ("message edited", "")
+        return (
+            ("role changed", f"{bounded_name(role)} to {bounded_name(other_role)}")
+            if same and len(one) > 2
+            else ("message edited", "")
+        )
     at = _run([piece.text for piece in one], [piece.text for piece in two])
     if at == len(one) or at == len(two):
         return "message edited", ""

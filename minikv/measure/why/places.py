@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from minikv.measure.bodies import Body, Place, PromptPiece
+from minikv.measure.bodies import Body, Place, PromptPiece, bounded_name
 from minikv.measure.why.texts import shared_length
 
 _FAR = 2**20  # characters into a JSON text up to which a key is looked for
@@ -79,7 +79,8 @@ def json_key(text: str, at: int) -> str:
             continue
         _step(path, character, last)
         position += 1
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key[:40]}" for key in path if key != "").lstrip(".")
+    shown = (f"[{key}]" if isinstance(key, int) else f".{bounded_name(key)}" for key in path if key != "")
+    return "".join(shown).lstrip(".")
 
 
 def _step(path: list[str | int], character: str, last: str) -> None:

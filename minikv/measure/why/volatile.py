@@ -29,6 +29,7 @@ _ID = re.compile(
     r"|(?i:\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{5,64}\b)"  # a hash
     r"|(?i:\b(?=[a-z_-]{0,64}\d)(?=[\d_-]{0,64}[a-z])[0-9a-z][0-9a-z_-]{7,127})"  # letters and digits
 )
+_WORD = re.compile(r"\w+")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)*(?:[eE][-+]?\d+)?%?")
 _AROUND = 200  # characters of a text that are looked at on each side of a place
 _PATTERNS = {"clock": _CLOCK, "random id": _ID, "number": _NUMBER}
@@ -55,6 +56,9 @@ def volatile_at(text: str, other: str, at: int) -> str | None:
     one, two = (side[begin : at + _AROUND] for side in (text, other))
     for kind, pattern in _PATTERNS.items():
         found = _covering(pattern, one, at - begin), _covering(pattern, two, at - begin)
+        if kind == "random id" and any(found) and not all(found):
+            found = found[0] or _covering(_WORD, one, at - begin), found[1] or _covering(_WORD, two, at - begin)
+            found = found if len(found[0]) == len(found[1]) else ("", "")  # an id without digits, or with nothing else
         if all(found) and found[0] != found[1]:
             return _number_kind(*found) if kind == "number" else kind
     return None
