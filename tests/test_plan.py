@@ -91,6 +91,13 @@ def test_without_a_memory_sizes_are_round_and_begin_where_the_curve_does():
     assert {250, 500} <= set(sizes)
 
 
+def test_lengths_that_no_machine_integer_can_add_up_are_added_up():
+    requests = [TraceRequest(0, 2**53, 1, pack([1]))] * 2000
+    plan = make_plan(TraceTree(requests), Terms(512, cost=PrefillCost(total=1, active=1, per_pair=4)))
+    assert plan.tokens == 2000 * 2**53
+    assert plan.flops == 2000 * PrefillCost(total=1, active=1, per_pair=4).flops(2**53)
+
+
 def test_each_size_is_announced():
     sizes, totals = [], []
     plan = make_plan(TraceTree(trace([1], [2], [1])), Terms(512), sizes.append, totals.append)

@@ -45,9 +45,10 @@ class PlanWords:
         plan = self.plan
         warm = f", after a warm-up of {percent(plan.terms.warm_up)}" if plan.terms.warm_up else ""
         during = f" in {plan.seconds:,.0f} s" if plan.seconds else ""
+        many = f"{plan.requests:,} request{'' if plan.requests == 1 else 's'}"
         mean = plan.tokens / plan.requests if plan.requests else 0
         return (
-            f"{plan.requests:,} requests{during}{warm}; prompts of {count(plan.tokens)} {self.unit}, {count(mean)} on "
+            f"{many}{during}{warm}; prompts of {count(plan.tokens)} {self.unit}, {count(mean)} on "
             f"average, {self.units(plan.longest)} at most; {self.units(plan.distinct)} are different."
         )
 

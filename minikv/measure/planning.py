@@ -94,7 +94,7 @@ class _Planning:
         return self._total(self.sizes.at(size).found(size))
 
     def _total(self, per_request: np.ndarray[tuple[int], np.dtype[np.generic]]) -> int:
-        return int(per_request[self.counts].sum())
+        return int(sum(per_request[self.counts].tolist()))  # whole numbers of any size
 
     def _point(self, size: int) -> PlanPoint:
         reuse = self.sizes.at(size)
@@ -114,9 +114,7 @@ class _Planning:
         """The FLOPs to prefill so many first tokens of each counted request."""
         if (cost := self.terms.cost) is None:
             return None
-        some = tokens[self.counts]
-        pairs = sum(map(int, some * (some + 1) // 2))  # whole numbers of any size
-        return int(2 * cost.active * int(some.sum()) + cost.per_pair * pairs)
+        return sum(map(cost.flops, tokens[self.counts].tolist()))
 
     def _lifetime(self, seconds: float) -> Lifetime:
         def hits(size: int | None) -> int:
