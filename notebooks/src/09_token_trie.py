@@ -282,7 +282,7 @@ Row 0 is in use and cannot be recycled, so the nodes that name it are safe. Newe
 
 A trie of one node a token grows fast, so it has a capacity in nodes. A running request must **pin** its path: it locks it, so that no node of it is evicted. Look at `start` and `finish` once more: they call `lock`, `unlock`, `touch` and `evict`. These are *your functions of chapters 04 and 05*. They need a parent, a count of locks and a place in the ring, whatever a node stands for.
 
-AstrAI wrote its own. `OrderedTrie` behaves as that cache did. Its `order` holds all nodes.
+AstrAI wrote its own. `OrderedTrie` behaves as that cache did.
 """
 
 # %%
@@ -361,27 +361,13 @@ print(f"found in 1000 requests: yours {found[0]}, minikv {found[1]}; {ours.state
 
 ### What went wrong elsewhere
 
-Here are four everyday things in an `OrderedTrie` with room for three nodes. A time limit stops whatever doesn't end by itself.
+Here are four everyday things in an `OrderedTrie` with room for three nodes. `outcome` says what comes of them, and stops whatever doesn't end by itself.
 """
 
 # %%
-from minikv.testing.time_limit import TimeLimit, TooLong
+from minikv.course.exercises.ch09 import outcome
 
 
-def outcome(*steps):
-    trie, limit = OrderedTrie(capacity=3), TimeLimit(1.0)
-    try:
-        limit.start()
-        for verb, tokens in steps:
-            result = getattr(trie, verb)(tokens)
-        return f"found {result}"
-    except (KeyError, TooLong) as error:
-        return type(error).__name__
-    finally:
-        limit.stop()
-
-
-# %%
 def served(*tokens):
     return ("insert", tokens), ("release", tokens)
 

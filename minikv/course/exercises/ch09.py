@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from minikv.course.exercises.exercise import Exercise, Hunt, Wrong
 from minikv.course.exercises.judge import Script
+from minikv.testing.time_limit import TimeLimit, TooLong
 
 Used = Sequence[int | None]
 
@@ -74,6 +75,26 @@ class OrderedTrie:
                 break
             found.append(found[-1].children[token])
         return found[1:]
+
+
+def outcome(*steps: tuple[str, Sequence[int]]) -> str:
+    """What comes of `steps`, pairs of a verb and tokens, in an `OrderedTrie` with room for three nodes.
+
+    It is the number that the last step found, or the name of the error; a second is time enough.
+
+    >>> outcome(("insert", [1, 2]), ("find", [1, 2, 3])), outcome(*(("insert", [token]) for token in range(4)))
+    ('found 2', 'TooLong')
+    """
+    trie, limit, found = OrderedTrie(capacity=3), TimeLimit(1.0), None
+    try:
+        limit.start()
+        for verb, tokens in steps:
+            found = getattr(trie, verb)(tokens)
+    except (KeyError, TooLong) as error:
+        return type(error).__name__
+    finally:
+        limit.stop()
+    return f"found {found}"
 
 
 def pick_row(used: Used, named: Sequence[int]) -> int | None:
