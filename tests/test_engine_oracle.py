@@ -201,9 +201,10 @@ def clear_workloads(llamas):
 
 
 def test_greedy_tokens_are_the_same_in_every_way_over_every_index(llamas):
+    """By day in the tight pool alone, where pages are evicted as well; the fingerprints above have both."""
     tallies = {index: Tally() for index in INDEXES}
     for work, expected in clear_workloads(llamas):
-        for (index, tally), kind in itertools.product(tallies.items(), ("wide", "tight")):
+        for (index, tally), kind in itertools.product(tallies.items(), ("wide", "tight") if NIGHTLY else ("tight",)):
             engine = engine_for(replace(work, index=index), kind, lambda m, w=work: llamas.model_for(m, w))
             for shuffle in (None, random.Random(work.seed)):
                 answers = serve(engine, work, tally, shuffle)

@@ -6,7 +6,6 @@ from array import array
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from minikv.pools.page_table import page_slots
 from minikv.prefix.contract import brief
 from minikv.tokens import TOKEN_BYTES, PackedTokens
 
@@ -113,7 +112,8 @@ class Block:
     @property
     def slots(self) -> array[int]:
         """The slots of those tokens, one a token, in order."""
-        return array("i", page_slots(self.pages, self.run.stride // TOKEN_BYTES).tobytes())
+        size = self.run.stride // TOKEN_BYTES
+        return array("i", [slot for page in self.pages for slot in range(page * size, (page + 1) * size)])
 
     def __repr__(self) -> str:
         held = f"tokens={brief(self.tokens)}, pages={brief(self.pages)}"

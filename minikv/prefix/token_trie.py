@@ -22,7 +22,6 @@ import numpy as np
 
 from minikv.errors import LockError, whole_number
 from minikv.pools.contract import Pages
-from minikv.pools.page_table import page_slots
 from minikv.prefix.contract import (
     Handle,
     Insertion,
@@ -73,7 +72,8 @@ class TrieNode:
     @property
     def slots(self) -> array[int]:
         """The slots of those tokens, one a token."""
-        return array("i", page_slots(self.pages, max(1, len(self.tokens))).tobytes())
+        size = len(self.tokens)
+        return array("i", range(self.page * size, (self.page + 1) * size))
 
     def __repr__(self) -> str:
         return f"TrieNode(id={self.id}, tokens={self.tokens}, page={self.page}, ref_count={self.ref_count})"
