@@ -182,3 +182,25 @@ def test_a_page_goes_with_a_log_and_into_a_folder_that_is_there(tmp_path, capsys
     assert main(["why", str(tmp_path / "log"), "--html", str(tmp_path / "none" / "x.html")]) == 2
     assert main(["why", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err.count("\n") == 3
+
+
+def test_the_text_that_is_lost_is_counted_to_the_byte():
+    bodies = [{"prompt": f"It is 14:0{number}. And this is said again."} for number in (1, 2)]
+    (place,) = survey(lines(*bodies)).places
+    assert (place.lost, survey(lines(*bodies)).lost) == (len(". And this is said again."),) * 2
+
+
+def test_two_kinds_of_change_at_one_place_are_told_apart():
+    said = ["It is 14:01. Rest.", "It is 14:02. Rest.", "It is 14:02.  Rest.", "It is 14:03.  Rest."]
+    kinds = {place.kind for place in survey(lines(*({"prompt": f"{RULES} {text}"} for text in said))).places}
+    assert kinds == {"clock", "white space"}
+
+
+def test_a_conversation_of_short_messages_is_followed():
+    talks = [["Hi", "Ho", "Go"], ["Yo", "Ho", "No"]]
+    bodies = [body(*talk[:size], clock=number + 3 * size) for size in (1, 3) for number, talk in enumerate(talks)]
+    turns = [LoggedRequest(number, number + 1, read_body(one)) for number, one in enumerate(bodies)]
+    kept = Turns()
+    kept.add(turns[0])
+    kept.add(turns[1])
+    assert [kept.before(turn) for turn in turns[2:]] == turns[:2]

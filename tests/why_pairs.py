@@ -305,6 +305,13 @@ PAIRS = [
         FIRST,
     ),
     Pair(
+        "a question asked again after another one",
+        told(RULES, user("Is it warm outside, and windy?"), answer("No."), user("Is it cold?"), answer("Yes.")),
+        told(RULES, user("Is it cold?"), answer("Very cold."), user("Is it late?")),
+        "conversation",
+        FIRST,
+    ),
+    Pair(
         "a message of memory in front of the history",
         told(RULES, *TALK),
         told(RULES, user("Notes: prefers tea."), *TALK),

@@ -16,7 +16,7 @@ def log_text(words: LogWords, top: int) -> str:
     >>> from minikv.measure.why.log import survey
     >>> from minikv.measure.why.units import PromptUnit
     >>> print(log_text(LogWords(survey([b'{"prompt": "Hi"}']), PromptUnit()), 3).splitlines()[0])
-    log: 1 requests, 2 bytes of prompts.
+    log: 1 request, 2 bytes of prompts.
     """
     lines = [line for sentence in words.sentences() for line in textwrap.wrap(sentence, _WIDTH)]
     return "\n".join([*lines, *_table(words, top), *_places(words, top)])

@@ -36,14 +36,14 @@ class LogWords:
     def sentences(self) -> Iterator[str]:
         """What was read, what can be reused, what is lost."""
         report = self.report
-        yield f"{report.name}: {report.requests:,} requests, {self.size(report.size)} {self.unit} of prompts."
+        yield f"{report.name}: {_many(report.requests, 'request')}, {self.size(report.size)} {self.unit} of prompts."
         if self._bytes != 1.0:
             yield f"A token has {self._bytes:.2f} bytes here, measured on the first prompts; sizes follow from it."
         yield (f"An unlimited cache by tokens reuses {self.share(report.reused)} of them; "
-               f"{report.continued:,} requests continue an earlier one.")  # fmt: skip
+               f"{report.continued:,} of the requests continue an earlier one.")  # fmt: skip
         yield f"{self.share(report.lost)} was sent before but not reused, because something in front of it changed."
         if report.other_lines:
-            yield f"{report.other_lines:,} lines hold no request and were left out."
+            yield f"{_many(report.other_lines, 'line')} without a request left out."
         if report.unread:
             yield f"The log holds more text than is compared at once: only {report.requests:,} requests were read."
 
@@ -57,6 +57,10 @@ class LogWords:
     def telling(self, top: int) -> list[BreakingPlace]:
         """Those of the `top` places about which something can be done."""
         return [place for place in self.report.places[:top] if not place.about.harmless and place.lost]
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def sides(place: BreakingPlace) -> list[tuple[str, str]]:

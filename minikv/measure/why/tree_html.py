@@ -10,8 +10,8 @@ from minikv.measure.why.prompt_tree import PromptNode, PromptTree
 from minikv.palette import LINES
 
 _HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
-_MOST = 80  # branches that are drawn: those that most prompts pass
-_LEAST = 0.01  # of all prompts: what a branch must have to be drawn
+_MOST = 80  # branches that are drawn: those below which the most is shared
+_LEAST = 0.01  # of all that is shared: what must be shared in a branch for it to be drawn
 TREE_STYLE = f"""
 .tree, .tree ul {{ list-style: none; margin: 0; padding-left: 1.1rem; }}
 .tree {{ padding-left: 0; }}
@@ -24,7 +24,7 @@ TREE_STYLE = f"""
 
 
 def tree_html(tree: PromptTree, depth: int) -> str:
-    """The tree as a list of lists: at most `depth` levels, and the branches that most prompts pass.
+    """The tree as a list of lists: at most `depth` levels, and the branches in which the most is shared.
 
     >>> tree = PromptTree()
     >>> for number, text in enumerate([b"Be brief. Why?", b"Be brief. How?"]):
@@ -32,29 +32,35 @@ def tree_html(tree: PromptTree, depth: int) -> str:
     >>> "2 prompts, 10 bytes" in tree_html(tree, 3), "+2 branches" in tree_html(tree, 3)
     (True, True)
     """
-    chosen = _chosen(tree.root, depth)
+    chosen = _chosen(tree, depth)
     return f'<ul class="tree">{_branches(tree.root, max(1, tree.root.count), chosen)}</ul>'
 
 
-def _chosen(root: PromptNode, depth: int) -> set[int]:
-    """The nodes to draw, by identity: each has its parent drawn, at least two prompts, and more than those left out."""
-    least = max(2.0, _LEAST * root.count)
+def _chosen(tree: PromptTree, depth: int) -> set[int]:
+    """The nodes to draw, by identity: each has its parent drawn, and more is shared below it than in those left out."""
+    shared = _shared_below(tree)
+    least = max(1.0, _LEAST * shared[id(tree.root)])
     heap: list[tuple[int, bytes, int, int, PromptNode]] = []
     found: set[int] = set()
-    order = 0
-
-    def push(node: PromptNode, level: int) -> None:
-        nonlocal order
-        for child in node.children.values() if level <= depth else ():
-            if child.count >= least:
+    nodes, order = [(tree.root, 0)], 0
+    while nodes or (heap and len(found) < _MOST):
+        if not nodes:
+            *_, level, node = heappop(heap)
+            found.add(id(node))
+            nodes.append((node, level))
+        node, level = nodes.pop()
+        for child in node.children.values() if level < depth else ():
+            if shared[id(child)] >= least:
                 order += 1
-                heappush(heap, (-child.count, child.text[:64], order, level, child))
+                heappush(heap, (-shared[id(child)], child.text[:64], order, level + 1, child))
+    return found
 
-    push(root, 1)
-    while heap and len(found) < _MOST:
-        *_, level, node = heappop(heap)
-        found.add(id(node))
-        push(node, level + 1)
+
+def _shared_below(tree: PromptTree) -> dict[int, int]:
+    """For each node the bytes that a cache reuses in it and below: what each of its prompts but the first has again."""
+    found: dict[int, int] = {}
+    for node in reversed(list(tree.nodes())):
+        found[id(node)] = (node.count - 1) * len(node.text) + sum(found[id(child)] for child in node.children.values())
     return found
 
 
