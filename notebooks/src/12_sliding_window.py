@@ -508,10 +508,10 @@ from inspect import signature
 
 NAMES = "RadixCache TokenTrie HashBlockCache SlidingWindowCache RowCache CopyOnWrite"
 ASKED = [
-    ("namespaces", "insert", "namespace"),
+    ("namespace", "insert", "namespace"),
     ("policies", "__init__", "policy"),
     ("hash keys", "__init__", "block_hash"),
-    ("hash names", "hashes_of", "node"),
+    ("hash name", "hashes_of", "node"),
     ("windows", "evict", "window_tokens"),
     ("versions", "is_current", "node"),
     ("forks", "fork", "new_name"),
@@ -533,7 +533,7 @@ for asked, *verb in ASKED:
 rules = [len(getattr(index, "claims", range(15))) for index in designs[:4]]
 table["rules"] = [*map(str, rules), "-", "-"]
 for asked, cells in table.items():
-    print(f"{asked:10}", *(cell.ljust(len(head)) for cell, head in zip(cells, heads)))
+    print(f"{asked:9}", *(cell.ljust(len(head)) for cell, head in zip(cells, heads)))
 
 # %% [markdown]
 """
