@@ -16,7 +16,7 @@ from test_engine import PROMPTS, assert_nothing_left, engine_of
 from test_manager import busy_day
 from test_scheduler import run_step, submitted
 
-from minikv import CacheManager, OutOfPages, Scheduler
+from minikv import CacheManager, CopyOnWrite, OutOfPages, Scheduler
 from minikv.interrupts import Exclusive, exclusive, uninterrupted
 
 
@@ -66,6 +66,38 @@ def test_the_manager_survives_ctrl_c_at_any_line(page_size):
             manager.abort(sequence)
         assert not manager.cache.protected_size
         assert manager.pool.num_free * page_size + manager.cache.total_size == 16
+
+
+SHARING = "minikv/copy_on_write", "minikv/known_pages", "minikv/page_values", "minikv/pools/free_list"
+
+
+def share(cache):
+    """Every verb of copy on write, in an order in which pages are shared, copied and given back."""
+    cache.attach("a", [1, 2, 3, 4, 5], "ABCDE")
+    cache.fork("a", "b")
+    cache.append("b", [6, 7], "FG")
+    cache.write("a", 1, [9], "Z")
+    cache.draft("b", [8, 8], "HH")
+    cache.settle("b", 1)
+    cache.attach("a", [1, 2, 3, 4, 7], "ABCDE")
+    cache.truncate("b", 3)
+    cache.detach("a")
+
+
+@pytest.mark.parametrize("page_size", [1, 2])
+def test_shared_pages_survive_ctrl_c_at_any_line(page_size):
+    with ctrl_c_at_line(0, *SHARING) as lines:
+        share(CopyOnWrite(24, page_size))
+    assert len(lines) > 200
+    for n in some_of(lines, page_size, 7):
+        cache = CopyOnWrite(24, page_size)
+        with contextlib.suppress(KeyboardInterrupt), ctrl_c_at_line(n, *SHARING):
+            share(cache)
+        cache.check()
+        for name in cache.names():
+            assert len(cache.get(name)) == len(cache.tokens(name))
+            cache.detach(name)
+        assert (cache.stats()["free_pages"], cache.stats()["prefix_map_size"]) == (24, 0)
 
 
 @pytest.mark.parametrize("verb", ["generate", "stream"])

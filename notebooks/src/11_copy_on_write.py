@@ -509,7 +509,7 @@ print(f"{cache.copied:,} tokens are copied, in place of {copied:,}")
 
 # %% [markdown]
 """
-A fork copies no values, however long the sequence is, and an append copies one page at most. Copy on write itself keeps one number for each page. `CopyOnWrite` also keeps a key of 32 bytes for each full page that can be found, as in chapter 10.
+A fork copies no values, however long the sequence is, and an append copies one page at most. Copy on write itself keeps one number for each page. `CopyOnWrite` also keeps a key of 32 bytes for each full page that can be found, as in chapter 10, and its tokens, which are compared.
 
 But what is it worth as a *prefix cache*? Two hundred prompts come one after the other, with the same 1,000 tokens of instructions. Some of them run at the same time; when a new one comes, the oldest one ends.
 """
