@@ -33,6 +33,13 @@ def test_with_a_span_of_zero_all_begin_at_once():
     assert [r.timestamp for r in AgentSessions([line] * 3, span_hours=0)] == [3000] * 3
 
 
+def test_of_many_at_once_the_earlier_session_and_position_comes_first():
+    """320 requests at two times: more than a sort that is not stable would leave in order."""
+    lines = [session(*[[at // 4, 64, at, 0, [[0, 1]]] for at in range(8)]) for _ in range(40)]
+    found = [(request.conversation, request.output_length) for request in AgentSessions(lines, span_hours=0)]
+    assert found == [(number, 4 * half + at) for half in (0, 1) for number in range(40) for at in range(4)]
+
+
 @st.composite
 def conversations(draw):
     """Sessions as lists of prompts: each begins with a part of the one before it."""

@@ -42,7 +42,7 @@ def written(tmp_path):
         ({"request": BODY}, "format log, blocks of 64 bytes (bytes of UTF-8: no tokenizer was given)", [0, 1, 2]),
         (
             AGENTS,
-            "format agents, blocks of 64 tokens (1 sessions, 2 requests; the sessions begin evenly over 8 h)",
+            "format agents, blocks of 64 tokens (1 session, 2 requests; the sessions begin evenly over 8 h)",
             [1, 2],
         ),
     ],

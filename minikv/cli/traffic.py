@@ -41,7 +41,7 @@ def add_traffic(command: argparse.ArgumentParser) -> None:
     command.add_argument("--span", type=hours, default=SPAN_HOURS, metavar="HOURS",
                          help="sessions without start times begin evenly over these hours (default 8)")  # fmt: skip
     command.add_argument("--block-size", type=positive, metavar="B",
-                         help="tokens in a block, where the trace does not say so")  # fmt: skip
+                         help="tokens (of a log: bytes) in a block, where the trace does not say so")  # fmt: skip
     command.add_argument("--tokenizer", metavar="FOLDER",
                          help="cut a log of requests into the tokens of this checkpoint, not into bytes")  # fmt: skip
 

@@ -207,7 +207,8 @@ def _of_agents(opened: _Opened, reading: _Reading) -> Traffic:
     name = opened.file.name
     sessions = AgentSessions(opened.lines, name, reading.span_hours, opened.start)
     spread = f"the sessions begin evenly over {sessions.span_hours:g} h"
-    note = f"{sessions.num_sessions:,} sessions, {len(sessions):,} requests; {spread}"
+    count = f"{sessions.num_sessions:,} session{'s' if sessions.num_sessions > 1 else ''}"
+    note = f"{count}, {len(sessions):,} requests; {spread}"
     return Traffic(name, "agents", sessions.block_size, "tokens", iter(sessions), note, fraction=sessions.fraction)
 
 
