@@ -360,6 +360,18 @@ def test_nobody_is_preempted_for_a_guess():
     assert younger.output == [7, 8, 0]
 
 
+def test_where_no_page_is_left_a_draft_fills_the_last_one():
+    """6 tokens have 2 pages of 4, and somebody else has the others: of a draft of 5 tokens 2 get slots."""
+    manager = CacheManager(4, page_size=4)
+    engine = Engine(CountsUp(9), manager, drafts=Says(2, 3, 4, 5, 6))
+    manager.start([7] * 8)
+    request = engine.submit([5, 6, 7, 8, 0], 9)
+    engine.step()
+    assert [event.token for event in engine.step()] == [2, 3, 4]
+    assert (request.drafted_tokens, request.accepted_tokens, manager.pool.num_free) == (2, 2, 0)
+    manager.check()
+
+
 def test_what_was_computed_is_counted():
     """Each token that was put through the model counts; but for the wrong ones, as many as without drafts."""
     engine = Engine(CanaryModel(VOCAB), CacheManager(64), drafts=Foresight())

@@ -13,6 +13,7 @@ alone, and Saxena's prompt lookup decoding, which vLLM calls n-gram speculation.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
@@ -83,21 +84,28 @@ def with_drafts(
     """`chunks`, the decoding ones longer by their drafts, which have slots: drafts get what is left of the `budget`.
 
     A request has no draft where it does not sample greedily, where no token can come behind its next one, and where
-    there is no room: nobody is preempted for a guess, but a cached page that nobody reads may be evicted. `ValueError`
-    or `TypeError` when a draft is too long, or not made of the model's tokens.
+    there is no room: nobody is preempted for a guess, but a cached page that nobody reads may be evicted. Where no page
+    is to be had, a draft ends with the sequence's last page. `ValueError` or `TypeError` when a draft is too long, or
+    not made of the model's tokens.
     """
     left, longer = budget - sum(chunk.num_tokens for chunk in chunks), []
     for chunk in chunks:
         most = _most(chunk, left)
         draft = _checked(drafts.draft(chunk.request.tokens, most), most, vocab_size) if most > 0 else []
-        try:
-            if draft:
-                manager.extend(chunk.request.sequence, draft)
-        except OutOfPages:
-            draft = []
+        draft = _with_slots(manager, chunk.request.sequence, draft)
         left -= len(draft)
         longer.append(chunk._replace(num_tokens=chunk.num_tokens + len(draft)))
     return longer
+
+
+def _with_slots(manager: TruncatingManager, sequence: Any, draft: list[int]) -> list[int]:
+    """As much of `draft` as gets slots behind `sequence`: all of it, or what fits in its last page."""
+    for count in (len(draft), -len(sequence.tokens) % manager.page_size):
+        with contextlib.suppress(OutOfPages):
+            if count and draft:
+                manager.extend(sequence, draft[:count])
+            return draft[:count]
+    return []
 
 
 def _most(chunk: ScheduledChunk, left: int) -> int:
