@@ -157,7 +157,8 @@ def test_a_conversation_is_named_by_text_or_a_number(entry, found):
 
 
 @pytest.mark.parametrize(("entry", "found"), [
-    ({"timestamp": 2}, 2000.0), ({"timestamp": 1.7e12}, 1.7e12), ({"ts": "1970-01-02"}, 86_400_000.0),
+    ({"timestamp": 2}, 2000.0), ({"timestamp": 1.7e12}, 1.7e12), ({"ts": 1.7e15}, 1.7e12),
+    ({"ts": 2**60}, 2**60 / 1e6), ({"ts": "1970-01-02"}, 86_400_000.0),
     ({"timestamp_ms": 5}, 5.0), ({"timestamp": -1}, None), ({"timestamp": 10**400}, None), ({"timestamp": True}, None),
     ({"timestamp": "soon"}, None),
     ({"timestamp": "0001-01-01"}, None), ({"timestamp": "x", "time": 1}, 1000.0), ({}, None),

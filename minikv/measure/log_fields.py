@@ -10,8 +10,9 @@ from typing import Any
 _CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id", "conversation", "session")
 _TIMES = ("timestamp", "timestamp_ms", "time", "ts", "created_at", "created", "start_time", "date")
 _INNER = ("metadata", "request", "body", "request_body", "payload", "data")  # where a log may hide them
-_EPOCH_MS = 1e11  # a larger number counts milliseconds since 1970, a smaller one seconds
+_EPOCH = ((1e17, 1e-6), (1e14, 1e-3), (1e11, 1.0))  # from where on a number counts ns, µs or ms, and its ms
 _LARGEST = 2.0**53
+_LATEST = 1e19
 
 
 def _objects(entry: Mapping[str, Any], depth: int = 2) -> Iterator[Mapping[str, Any]]:
@@ -39,7 +40,7 @@ def time_of(entry: Mapping[str, Any]) -> float | None:
     """When the request came, in milliseconds, or `None` where the entry does not say or is not clear.
 
     A text is a date of ISO 8601, in UTC where it names no zone. A number counts seconds, or milliseconds where its name
-    ends in `_ms` or it is as large as a date in milliseconds.
+    ends in `_ms`; one as large as a date in milli-, micro- or nanoseconds counts those.
 
     >>> time_of({"timestamp": 1.5}), time_of({"created_at": "1970-01-01T00:00:02Z"}), time_of({"timestamp_ms": 7})
     (1500.0, 2000.0, 7.0)
@@ -54,9 +55,11 @@ def time_of(entry: Mapping[str, Any]) -> float | None:
 
 
 def _number(value: Any, milliseconds: bool) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LARGEST:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LATEST:
         return None
-    return float(value) if milliseconds or value >= _EPOCH_MS else value * 1000.0
+    if milliseconds:
+        return float(value)
+    return value * next((factor for least, factor in _EPOCH if value >= least), 1000.0)
 
 
 def _date(text: str) -> float | None:
