@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 import io
 import json
+import re
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tqdm import tqdm
 
 from minikv import RadixCache, asset, cli, pack
 from minikv.measure import TraceRequest, replay
@@ -92,6 +96,24 @@ def test_a_span_a_block_size_and_a_tokenizer_reach_the_reader(tmp_path, capsys):
     log.write_text(json.dumps({"prompt": "a" * 64}) + "\n", "utf-8")
     assert "blocks of 8 bytes" in said(capsys, "replay", log, "--block-size", 8).err
     assert "blocks of 16 tokens" in said(capsys, "replay", log, "--tokenizer", MODEL).err
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(("from_file", "shows"), [(True, r" 50%\|.+\| \d\d:\d\d<"), (False, r"\d+ requests \[")])
+def test_on_a_terminal_a_bar_shows_how_much_was_read_and_goes_away(from_file, shows, tmp_path, monkeypatch):
+    path = tmp_path / "day.jsonl"
+    written(path, [[1]] * 200)  # of which 100 are read at once, to see what they are
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    monkeypatch.setattr("tqdm.tqdm.__init__", functools.partialmethod(tqdm.__init__, mininterval=0))
+    assert cli.main(["replay", str(path) if from_file else "-"]) == 0
+    said = sys.stderr.getvalue()
+    assert re.search(shows, said)
+    assert not said.rpartition("\r")[0].rpartition("\r")[2].strip(), "it is wiped away"
 
 
 @pytest.mark.parametrize("end", ["png", "svg"])
