@@ -140,6 +140,13 @@ def test_a_log_of_requests_is_swept_as_it_is_replayed(folder):
     assert expected.hits > 5
 
 
+def test_made_up_traffic_is_swept_without_a_file(folder):
+    config = config_of(folder, 'traces = "synthetic:chat?requests=50"\ncapacities = ["200", "unlimited"]\njobs = 1')
+    found = Sweep(config).run(folder / "journal")
+    assert [result.requests for result in found] == [50, 50]
+    assert 0 < found[0].hits < found[1].hits
+
+
 def test_a_sweep_that_was_stopped_goes_on_and_does_nothing_twice(folder, expected, monkeypatch):
     config = config_of(folder, f'{CONFIG}backend = "sequential"')
     served = []
@@ -331,6 +338,7 @@ BROKEN = [
     (CONFIG.replace('"hash"', '"btree"'), r"indexes\[1\] is 'btree': expected one of radix, trie"),
     (CONFIG.replace('"page"', '"token"'), r"evict_by\[0\] is 'token': expected one of node, page"),
     (CONFIG.replace("day.jsonl", "none.jsonl"), "cannot read none.jsonl: No such file"),
+    (CONFIG.replace("day.jsonl", "synthetic:none"), "synthetic traffic 'none' is unknown: expected chat"),
     (CONFIG.replace("day.jsonl", "-"), r"traces\[0\] is '-': a sweep reads a trace more than once"),
     (CONFIG.replace("day.jsonl", r"a\u0000b"), r"traces\[0\] is 'a\\x00b': expected a text"),
     (CONFIG.replace('"day.jsonl"', "5"), r"traces\[0\] is 5: expected a text"),

@@ -25,7 +25,8 @@ from minikv.measure.capacity import capacity_text
 from minikv.measure.journal import Journal, JournalError, open_journal
 from minikv.measure.progress import Progress, Tick, quiet
 from minikv.measure.replay import Replay, replay
-from minikv.measure.sweep_config import SYNTHETIC, SweepConfig
+from minikv.measure.sweep_config import SweepConfig
+from minikv.measure.synthetic import SYNTHETIC
 from minikv.measure.traces import TraceError, TraceRequest, open_traffic
 from minikv.measure.workers import spread
 from minikv.prefix.indexes import index_named

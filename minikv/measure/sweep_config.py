@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from minikv.errors import bounded
 from minikv.measure.capacity import read_capacity
+from minikv.measure.synthetic import SYNTHETIC
 from minikv.measure.traces import SPAN_HOURS
 from minikv.measure.workers import BACKENDS, CLUSTERS
 from minikv.prefix.eviction import POLICIES
@@ -33,7 +34,6 @@ from minikv.untrusted import float_field, int_field, read_text, refusal
 _MOST_BYTES = 2**20
 _MOST_VALUES = 1000  # of one list
 _LONGEST = 1000  # characters of a text
-SYNTHETIC = "synthetic:"  # how the name of traffic that no file holds begins
 _Value = TypeVar("_Value")
 
 
