@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from traffic import trace
 
+from minikv.measure import TraceRequest
 from minikv.measure.plan import Terms
 from minikv.measure.plan_words import PlanWords
 from minikv.measure.planning import make_plan
 from minikv.measure.prefill_cost import PrefillCost
 from minikv.measure.report_parts import text_lines
 from minikv.measure.trace_tree import TraceTree
+from minikv.tokens import pack
 
 PROMPTS = [[1, 2], [3], [4], [5], [1, 2]] * 3
 
@@ -47,6 +49,11 @@ def test_the_ceiling_the_knee_and_what_a_knee_is_are_said():
 
 def test_requests_that_do_not_fit_are_said():
     assert "6 requests are larger than that" in text(token_bytes=1, memory=512)
+
+
+def test_the_longest_prompt_is_counted_in_tokens_not_in_whole_blocks():
+    tree = TraceTree([TraceRequest(0, 7, 1, pack([1]))])
+    assert "7 on average, 7 tokens at most" in PlanWords(make_plan(tree, Terms(512))).summary()
 
 
 def test_a_time_to_live_is_a_row():

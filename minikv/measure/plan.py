@@ -61,6 +61,8 @@ class Lifetime:
 class Plan:
     """A plan for the traffic of a trace; sizes and hits are in blocks, of the requests that are counted.
 
+    `tokens` and `longest_prompt` count what blocks are made of, as a prompt's last block may not be full.
+
     `points` are in the order of their size; three of them are at `terms.capacity`, at `knee`, and at `reach`, from
     which size on LRU finds as much as unlimited memory, which is `ceiling`. `continued` of the requests go on from a
     whole earlier prompt, which accounts for `continued_hits`.
@@ -73,6 +75,7 @@ class Plan:
     flops: int | None
     distinct: int
     longest: int
+    longest_prompt: int
     seconds: float
     points: tuple[PlanPoint, ...]
     ceiling: PlanPoint

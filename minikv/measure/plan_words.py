@@ -49,7 +49,7 @@ class PlanWords:
         mean = plan.tokens / plan.requests if plan.requests else 0
         return (
             f"{many}{during}{warm}; prompts of {count(plan.tokens)} {self.unit}, {count(mean)} on "
-            f"average, {self.units(plan.longest)} at most; {self.units(plan.distinct)} are different."
+            f"average, {count(plan.longest_prompt)} {self.unit} at most; {self.units(plan.distinct)} are different."
         )
 
     def sections(self) -> Iterator[ReportPart]:

@@ -56,6 +56,7 @@ class _Planning:
         return Plan(
             terms, int(self.counts.sum()), self._total(self.whole.lengths), self._total(self.inputs),
             self._flops(self.inputs), tree.num_distinct, max(tree.lengths, default=0),
+            int(self.inputs.max(initial=0)),
             (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0,
             points, self._ceiling(), bend, reach,
             tuple(self._lifetime(seconds) for seconds in terms.lifetimes),
