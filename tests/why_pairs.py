@@ -66,6 +66,14 @@ def claude(text, *messages, **more):
     return {"model": "m", "system": [{"type": "text", "text": text}], "messages": list(messages or TALK), **more}
 
 
+def in_parts(*texts):
+    return {"role": "user", "content": [{"type": "text", "text": text} for text in texts]}
+
+
+def called(arguments):
+    return {**CALL, "function": {**CALL["function"], "arguments": arguments}}
+
+
 def changed(messages, at, **fields):
     found = copy.deepcopy(list(messages))
     found[at].update(fields)
@@ -387,8 +395,46 @@ PAIRS = [
                 tool_calls=[{**CALL, "function": {"name": "grep", "arguments": '{"pattern":"lock","n":5}'}}],
             )
         ),
-        "white space",
+        "JSON rewritten",
         "messages[1] (assistant), tool_calls[0], function.arguments, after ",
+    ),
+    Pair(
+        "the keys of a call's arguments in another order",
+        told(RULES, *WORK),
+        told(RULES, *changed(WORK, 1, tool_calls=[called('{"n": 5, "pattern": "lock"}')])),
+        "keys reordered",
+        "messages[2] (assistant), tool_calls[0], function.arguments, after ",
+    ),
+    Pair(
+        "a system prompt sent by a developer",
+        told(RULES),
+        chat({"role": "developer", "content": RULES}, *TALK),
+        "role changed",
+        "messages[0] (system), role, after ",
+    ),
+    Pair(
+        "a reminder added to an old message as a part of its own",
+        claude(RULES, in_parts("Go."), answer("Done."), user("On.")),
+        claude(RULES, in_parts("Go.", "<system-reminder>No tasks.</system-reminder>"), answer("Done."), user("On.")),
+        "text appended",
+        "messages[0] (user), after ",
+    ),
+    Pair(
+        "a reminder that is gone from the parts of an old message",
+        claude(RULES, in_parts("<system-reminder>No tasks.</system-reminder>", "Go."), answer("Done."), user("On.")),
+        claude(RULES, in_parts("Go."), answer("Done."), user("On.")),
+        "text removed",
+        "messages[0] (user), content[0].text, after ",
+    ),
+    Pair(
+        "found documents in another order",
+        "[1] The door is red.\n[2] Ann has the key.\nWho?",
+        "[2] Ann has the key.\n[1] The door is red.\nWho?",
+        "order",
+        "prompt, after 1 ",
+    ),
+    Pair(
+        "a word that begins like what follows", "A: b\nA: d\nQ", "A: b\nA: dd\nQ", "text inserted", "prompt, after 9 "
     ),
     Pair(
         "the system prompt sent as a user's",
@@ -523,6 +569,7 @@ PAIRS = [
     Pair(
         "another temperature", told(RULES, temperature=0), told(RULES, temperature=0.7, max_tokens=9), "settings", None
     ),
+    Pair("a model that may not think", told(RULES), told(RULES, enable_thinking=False), "template settings", None),
     Pair("another model", told(RULES), {**told(RULES), "model": "n"}, "namespace", None),
     Pair("another salt", told(RULES, cache_salt="tenant-1"), told(RULES, cache_salt="tenant-2"), "namespace", None),
     Pair("a LoRA adapter", told(RULES), told(RULES, lora_name="polite"), "namespace", None),

@@ -72,10 +72,13 @@ class Breaks:
 def general_place(place: Place) -> str:
     """A place without the number of the message, so that the same place of many requests has one name.
 
+    A system prompt that is the first message keeps its number: a later message of that role is another place.
+
     >>> general_place(Place("messages", 17, "user", "content")), general_place(Place("tools", 2, "grep"))
     ('messages[*] (user), content', 'tools[*] (grep)')
     """
-    return str(place) if place.item is None else str(place).replace(f"[{place.item}]", "[*]", 1)
+    leads = place.item == 0 and place.name in ("system", "developer")
+    return str(place) if place.item is None or leads else str(place).replace(f"[{place.item}]", "[*]", 1)
 
 
 def lost_text(one: LoggedRequest, two: LoggedRequest, at: int) -> int:

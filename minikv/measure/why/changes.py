@@ -16,6 +16,10 @@ from minikv.measure.why.texts import text_change
 from minikv.measure.why.tools import tools_change
 
 _SYSTEM = ("system", "developer")
+_TEMPLATED = {
+    "add_generation_prompt", "chat_template", "chat_template_kwargs", "continue_final_message", "documents",
+    "enable_thinking", "reasoning", "reasoning_effort", "thinking", "tool_choice",
+}  # fmt: skip  # settings that templates and servers write into the prompt, or choose its template by
 _PARTS = ("tools", "functions", "response_format", "system")
 
 
@@ -92,6 +96,8 @@ def _beside(one: Body, two: Body) -> PromptChange:
     """What differs beside two equal prompts."""
     for before, after, kind in ((one.namespace, two.namespace, "namespace"), (one.settings, two.settings, "settings")):
         names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        if kind == "settings" and _TEMPLATED.intersection(names):
+            kind, names = "template settings", sorted(_TEMPLATED.intersection(names))
         if names:
             return PromptChange(kind, ", ".join(bounded_name(name) for name in names[:6]))
     return PromptChange("nothing")
@@ -104,8 +110,15 @@ def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem])
                                     [(item.name, item.text) for item in right if item.part == part]))  # fmt: skip
     if not (left and right and left[0].part == right[0].part == part):
         return PromptChange("system added" if part == "system" else "schema edited")
+    if left[0].name != right[0].name and _said(left[0]) == _said(right[0]):
+        return PromptChange("role changed", f"{bounded_name(left[0].name)} to {bounded_name(right[0].name)}")
     pairs = zip(left[0].pieces, right[0].pieces)
     before, after = next((pair for pair in pairs if pair[0].text != pair[1].text), (left[0], right[0]))
     if found := text_change(before.text, after.text):
         return PromptChange(found.kind, "" if found.whole else "and more than that")
     return PromptChange("system edited" if part == "system" else "schema edited")
+
+
+def _said(item: PromptItem) -> list[str]:
+    """The texts of an item less the marker that names its role."""
+    return [piece.text for piece in item.pieces[1:]]

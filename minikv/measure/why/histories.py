@@ -79,6 +79,8 @@ def _message_change(one: MessagePieces, two: MessagePieces, last: bool) -> tuple
             else ("message edited", "")
         )
     at = _run([piece.text for piece in one], [piece.text for piece in two])
+    if role == "user" and not last and (parts := _parts_change(one[at:], two[at:])):
+        return parts, ""
     if at == len(one) or at == len(two):
         return "message edited", ""
     left, right = one[at], two[at]
@@ -91,6 +93,16 @@ def _message_change(one: MessagePieces, two: MessagePieces, last: bool) -> tuple
         return found.kind, "" if found.whole else "and more than that"
     kind = _edited(role, left.place.field)
     return (_ends(left.text, right.text) or kind) if kind == "message edited" else kind, ""
+
+
+def _parts_change(one: MessagePieces, two: MessagePieces) -> str | None:
+    """Whole parts of a message that came or went; the message is given from the first piece on that differs."""
+    before, after = [piece.text for piece in one], [piece.text for piece in two]
+    if len(before) < len(after) and after[len(after) - len(before) :] == before:
+        return "text appended" if len(before) <= 1 else "text inserted"
+    if len(after) < len(before) and before[len(before) - len(after) :] == after:
+        return "text cut off" if len(after) <= 1 else "text removed"
+    return None
 
 
 def _of_field(one: str, two: str) -> str | None:
@@ -149,7 +161,8 @@ def prompt_change(one: str, two: str) -> tuple[str, str]:
         return found.kind, "" if found.whole else "and more than that"
     for kind, whole, part in (("text removed", one, two), ("text inserted", two, one)):
         probe = part[at : at + _PROBE]
-        if probe and (whole.endswith(part[at:]) or (len(probe) == _PROBE and whole.find(probe, at) > 0)):
+        ends = len(whole) > len(part) and whole.endswith(part[at:])
+        if probe and (ends or (len(probe) == _PROBE and whole.find(probe, at) > 0)):
             return kind, ""
     behind = shared_length(one[at:][::-1], two[at:][::-1])
     if behind > _PROBE:

@@ -25,6 +25,11 @@ KINDS = {
         "routing.",
         harmless=True,
     ),
+    "template settings": ChangeKind(
+        "Nothing in the messages changed, but a setting that a server may write into the prompt.",
+        "Keep it the same for a whole conversation: a template may write it before all messages (reasoning_effort, "
+        "enable_thinking), and an API may keep a cache for each value (tool_choice, thinking).",
+    ),
     "namespace": ChangeKind(
         "Nothing in the prompt changed, but the cache is another one.",
         "Requests share keys and values only within one model, one adapter and one salt. Use the same where they may "
@@ -178,7 +183,7 @@ KINDS = {
     ),
     "order": ChangeKind(
         "The same words stand in another order.",
-        "A set or an unordered map was written out: sort it before it is written.",
+        "Sort it before it is written: a set, an unordered map and the results of a search come in any order.",
     ),
     "image changed": ChangeKind(
         "Another image, or the same one encoded anew.",

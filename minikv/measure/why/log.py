@@ -135,7 +135,7 @@ class _Survey:
 
     def _note(self, one: LoggedRequest, two: LoggedRequest, found: Break, reused: float) -> None:
         """Count a break: what it loses, less what another earlier prompt made up for."""
-        if found.kind in ("extended", "shortened", "nothing", "settings", "namespace"):
+        if found.kind in ("extended", "shortened", "nothing", "settings", "template settings", "namespace"):
             self.report.continued += found.kind == "extended"
             return
         place = self._places.setdefault((found.place, found.kind), BreakingPlace(found.place, found.kind))

@@ -57,13 +57,14 @@ def text_change(one: str, two: str) -> TextChange | None:
     if max(len(one), len(two)) > LONGEST_LOOK:
         begin = max(0, at - _AROUND)
         one, two, at = one[begin : at + _AROUND], two[begin : at + _AROUND], at - begin
+    found = _json_change(one, two)
     for kind, normal in _NORMAL.items():
         if normal(one) == normal(two):
-            return TextChange(kind)
-    if (found := _json_change(one, two)) or (found := _volatile(one, two, at)):
+            return found if found and kind == "white space" else TextChange(kind)
+    if (found := found or _volatile(one, two, at)) and found.whole:
         return found
     words = [sorted(re.findall(r"\w+", text)) for text in (one[at:], two[at:])]
-    return TextChange("order") if words[0] == words[1] and len(words[0]) > 1 else None
+    return TextChange("order") if words[0] == words[1] and len(words[0]) > 1 else found
 
 
 def _trailing(text: str) -> str:
@@ -103,7 +104,7 @@ def _json_change(one: str, two: str) -> TextChange | None:
     if not (one.lstrip()[:1] in ("{", "[") and two.lstrip()[:1] in ("{", "[")):
         return _escapes(one, two)
     try:
-        left, right = parse_json(one, "it"), parse_json(two, "it")
+        left, right = _unfolded(parse_json(one, "it")), _unfolded(parse_json(two, "it"))
     except ValueError:
         return _escapes(one, two)
     if _spelled(left, False) == _spelled(right, False):
@@ -113,6 +114,20 @@ def _json_change(one: str, two: str) -> TextChange | None:
     if left == right:  # Python compares 1 and 1.0 by value
         return TextChange("number format")
     return None
+
+
+def _unfolded(value: Any) -> Any:
+    """A value with JSON in place of each text in it that spells JSON, as the arguments of a call do."""
+    if isinstance(value, dict):
+        return {key: _unfolded(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_unfolded(inner) for inner in value]
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return parse_json(value, "it")
+        except ValueError:
+            return value
+    return value
 
 
 def _escapes(one: str, two: str) -> TextChange | None:
