@@ -43,7 +43,7 @@ def write_log(path: Path) -> None:
         turns = number % 4 + 1
         asked = [{"role": "user", "content": f"Question {turn} of customer {number // 4}."} for turn in range(turns)]
         lines.append({"messages": [{"role": "system", "content": system}, *asked], "tools": tools})
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    files.replace(path, "".join(json.dumps(line) + "\n" for line in lines))
 
 
 def run(*command: str) -> None:
@@ -98,7 +98,7 @@ def main(trace: str) -> None:
             "plan.html",
         )
         photograph(work / "plan.html", 800, HERE / "plan.png")
-        (work / "day.toml").write_text(SWEEP.format(trace=json.dumps("day.jsonl")), "utf-8")
+        files.replace(work / "day.toml", SWEEP.format(trace=json.dumps("day.jsonl")))
         run("sweep", "day.toml", "--csv", "day.csv")
         draw_sweep(rows_of(work / "day.csv"), HERE / "sweep.png")
 
