@@ -296,7 +296,11 @@ WRITES = [
 
 
 @pytest.mark.parametrize("act", WRITES)
-@pytest.mark.parametrize("values", [["X", threading.Lock()], {8: "X", 9: "Y"}, {"X", "Y"}, 5, iter("XY")], ids=str)
+@pytest.mark.parametrize(
+    "values",
+    [["X", threading.Lock()], {8: "X", 9: "Y"}, {"X", "Y"}, 5, iter("XY")],
+    ids=["not to be copied", "a dictionary", "a set", "a number", "an iterator"],
+)
 def test_values_that_cannot_be_kept_change_nothing(act, values):
     cache = CopyOnWrite(4, 2)
     cache.attach("a", [1, 2, 3, 4, 5], "ABCDE")
