@@ -91,3 +91,25 @@ def test_a_prefix_of_a_thousand_blocks_that_is_used_again_stays_one_use():
         run.grow([now], bytes(4), bytes(4), first_id=now)
         queue.use([(run, now)], now)
     assert [(use.end, use.used) for use in queue.uses()] == [(1000, 1000)]
+
+
+def of_four():
+    """A run of four blocks, used as a whole, and its first again."""
+    queue, run = BlockQueue(), BlockRun(BlockRoot(0, None, b""), None, 0, stride=4)
+    run.grow("abcd", bytes(16), bytes(16), first_id=1)
+    queue.use([(run, 4)], now=1)
+    queue.use([(run, 1)], now=2)
+    return queue, run
+
+
+def test_what_is_locked_of_a_use_stays_when_the_rest_of_it_goes():
+    queue, run = of_four()
+    queue.lock([(run, 2)])
+    assert queue.shorten(queue.first(), 9) == 2
+    assert (queue.first(), list(queue)) == (None, [])
+
+
+def test_a_use_that_has_gone_is_forgotten():
+    queue, run = of_four()
+    run.cut(queue.shorten(queue.first(), 9))
+    assert [(use.end, use.used) for use in run.uses] == [(1, 2)]
