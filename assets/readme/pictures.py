@@ -84,7 +84,7 @@ def main(trace: str) -> None:
         os.chdir(work)
         run("why", "log.jsonl", "--html", "why.html")
         photograph(work / "why.html", 805, HERE / "why.png")
-        shutil.copy(trace, "day.jsonl")
+        files.replace("day.jsonl", Path(trace).read_bytes())
         run(
             "plan",
             "day.jsonl",
