@@ -19,6 +19,7 @@ LARGEST_JSON = 2**24  # bytes: room for an index of 100,000 weights
 DEEPEST_JSON = 64
 LARGEST_SIZE = 2**31 - 1
 _LONGEST_NAME = 255
+_KINDS = {list: "a list", str: "text", int: "a number", float: "a number", bool: "true or false", type(None): "null"}
 
 
 def read_bytes(path: Path, most: int) -> bytes:
@@ -79,7 +80,7 @@ def json_object(text: str | bytes, name: str) -> dict[str, Any]:
     """
     found = parse_json(text, name)
     if not isinstance(found, dict):
-        raise ValueError(f"{name} holds a {type(found).__name__}: expected an object")
+        raise ValueError(f"{name} holds {_KINDS[type(found)]}: expected an object")
     return found
 
 

@@ -104,7 +104,7 @@ def test_the_tokens_of_an_answer_are_found_where_logs_have_them(entry, tokens):
     ("text", "reason"),
     [
         ("{", "the line is not JSON"),
-        ("7", "the line holds a int"),
+        ("7", "the line holds a number: expected an object"),
         (b"\xff", "the line is not UTF-8"),
         ('{"messages": ' + "[" * 10_000, "nested too deeply"),
         ('{"messages": ' + "[" * 70 + "]" * 70 + "}", "nested too deeply"),

@@ -52,7 +52,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
     (b'{"a": 1} x', "is not JSON: Extra data"),
     (b"\xff\xfe{}", "is not UTF-8: invalid start byte at byte 1"),
     (b"[]", "holds a list: expected an object"),
-    (b"7", "holds a int: expected an object"),
+    (b"7", "holds a number: expected an object"),
     (b'{"a": NaN}', "has the number NaN: expected finite numbers"),
     (b'{"a": -Infinity}', "has the number -Infinity: expected finite numbers"),
     (b'{"a": {"b": 1, "c": 2, "b": 3}}', "has the key 'b' twice"),

@@ -156,7 +156,7 @@ KINDS = {
         "Cut a result before it is sent the first time. Clear old results rarely and many at once.",
     ),
     "reasoning removed": ChangeKind(
-        "The reasoning of an earlier answer was removed.",
+        "The reasoning of an earlier answer is in one of the two prompts only.",
         "Many templates do this at each new question. Keep it (preserve_thinking and the like), or accept one "
         "recomputed turn.",
     ),
