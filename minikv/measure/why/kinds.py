@@ -46,7 +46,7 @@ KINDS = {
         harmless=True,
     ),
     "question": ChangeKind(
-        "The last messages differ; all before them is shared.",
+        "The last messages differ; everything before them is shared.",
         "Nothing: this is what differs between requests. What else they share belongs before it.",
         harmless=True,
     ),
@@ -56,13 +56,13 @@ KINDS = {
         harmless=True,
     ),
     "prefill": ChangeKind(
-        "The begun answers differ; all before them is shared.",
+        "The answers begun for the model differ; everything before them is shared.",
         "Nothing: only the begun answer is computed again.",
         harmless=True,
     ),
     "clock": ChangeKind(
         "A date or a time changed.",
-        "Put it at the end of the last message, or behind the part that many requests share, or round it to the day; "
+        "Put it at the end of the last message, or after the part that many requests share, or round it to the day; "
         "a tool can tell the time too.",
     ),
     "random id": ChangeKind(
@@ -71,7 +71,7 @@ KINDS = {
     ),
     "number": ChangeKind(
         "A number changed: a counter, a cost, a budget.",
-        "Put it at the end of the last message, or behind the part that many requests share, or leave it out.",
+        "Put it at the end of the last message, or after the part that many requests share, or leave it out.",
     ),
     "number format": ChangeKind(
         "The same number is written differently.",
@@ -111,7 +111,7 @@ KINDS = {
     ),
     "system edited": ChangeKind(
         "The system prompt was edited.",
-        "Keep the beginning of the prompt the same, byte by byte, and put what changes behind it. Roll out a new "
+        "Keep the beginning of the prompt the same, byte for byte, and put what changes after it. Roll out a new "
         "version at once, not request by request.",
     ),
     "system added": ChangeKind(
@@ -124,8 +124,8 @@ KINDS = {
     ),
     "history truncated": ChangeKind(
         "Old messages were dropped, so all later ones moved up.",
-        "Drop rarely and much at once (half of the history), not one message a turn: each time everything behind is "
-        "computed again.",
+        "Drop rarely and much at once (half of the history), not one message a turn: each time, everything after "
+        "them is computed again.",
     ),
     "history summarized": ChangeKind(
         "Old messages were replaced by a shorter text.",
@@ -133,7 +133,7 @@ KINDS = {
     ),
     "message inserted": ChangeKind(
         "A message was inserted before ones that were already sent.",
-        "Append it behind the last message instead of putting it between old ones.",
+        "Append it after the last message instead of putting it between old ones.",
     ),
     "message removed": ChangeKind(
         "An earlier message was left out.",
@@ -149,7 +149,7 @@ KINDS = {
     ),
     "answer edited": ChangeKind(
         "An earlier answer of the model came back changed.",
-        "Send the answer back byte by byte as the model wrote it: no trimming, no formatting, no new JSON.",
+        "Send the answer back byte for byte as the model wrote it: no trimming, no formatting, no new JSON.",
     ),
     "tool result edited": ChangeKind(
         "The result of an earlier tool call was edited.",
@@ -162,7 +162,7 @@ KINDS = {
     ),
     "text appended": ChangeKind(
         "Text was added at the end of an earlier message.",
-        "A reminder belongs into the last message, and must stay there in later requests.",
+        "A reminder belongs in the last message, and must stay there in later requests.",
     ),
     "text cut off": ChangeKind(
         "Text that stood at the end of an earlier message is gone.",
@@ -171,15 +171,15 @@ KINDS = {
     ),
     "text inserted": ChangeKind(
         "Text was inserted.",
-        "Keep the beginning of the prompt the same, byte by byte, and put what changes behind it.",
+        "Keep the beginning of the prompt the same, byte for byte, and put what changes after it.",
     ),
     "text removed": ChangeKind(
         "Text was removed.",
-        "Keep the beginning of the prompt the same, byte by byte, and put what changes behind it.",
+        "Keep the beginning of the prompt the same, byte for byte, and put what changes after it.",
     ),
     "text edited": ChangeKind(
         "The text was edited.",
-        "Keep the beginning of the prompt the same, byte by byte, and put what changes behind it.",
+        "Keep the beginning of the prompt the same, byte for byte, and put what changes after it.",
     ),
     "order": ChangeKind(
         "The same words stand in another order.",
@@ -187,7 +187,7 @@ KINDS = {
     ),
     "image changed": ChangeKind(
         "Another image, or the same one encoded anew.",
-        "Send the same bytes each time (no new encoding, no signed URL that changes), and put images behind what is "
+        "Send the same bytes each time (no new encoding, no signed URL that changes), and put images after what is "
         "shared.",
     ),
     "trailing white space": ChangeKind(
