@@ -82,10 +82,11 @@ $(COURSE): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[$(if $(filter none,$(BUILD)),course,course$(comma)serving)]'
 	touch $@
 
+# Python compiles what is imported, which is a small part of what pip would compile here.
 $(DEV): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
 	$(if $(filter none,$(BUILD)),$(error TORCH=0 is for `make lab`: the tests need PyTorch))
 	@echo "The course and what checks it: 0.4 GB to fetch."
-	$(PIP) install -c constraints.txt -e '.[dev]'
+	$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
 	touch $@ $(COURSE)
 
 $(VENV)/.torch-none: $(BIN)/python

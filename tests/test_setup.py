@@ -93,6 +93,7 @@ def index(tmp_path):
 
 COURSE = "install -c constraints.txt -e .[course,serving]"
 ANY_TORCH = "install -c constraints.txt torch"
+DEV = "install --no-compile -c constraints.txt -e .[dev]"
 
 
 def test_without_a_gpu_the_cpu_build_comes_from_pytorchs_own_index(machine, index):
@@ -170,7 +171,7 @@ def test_the_same_choice_installs_once_and_another_choice_again(machine):
 
 def test_make_test_installs_what_make_lab_needs(machine):
     *_, last = [line for line in machine.make("test") if line.startswith("install")]
-    assert last == "install -c constraints.txt -e .[dev]"
+    assert last == DEV
     assert "0.4 GB to fetch" in machine.said
     assert machine.make("lab") == []
 
@@ -193,7 +194,7 @@ def test_make_gpu_runs_what_waits_for_one(tmp_path):
     machine.program(tmp_path / ".venv" / "bin" / "minikv", '#!/bin/sh\necho "minikv $*" >> asked.txt\n')
     asked = machine.make("gpu")
     assert machine.status == 0
-    assert [line for line in asked if line.startswith("install")] == [ANY_TORCH, "install -c constraints.txt -e .[dev]"]
+    assert [line for line in asked if line.startswith("install")] == [ANY_TORCH, DEV]
     done = (tmp_path / "asked.txt").read_text("utf-8").splitlines()
     assert "torch.cuda.is_available()" in done[-6]
     assert done[-5:] == [
