@@ -174,7 +174,7 @@ def test_the_bench_runs_on_a_gpu():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--copy"], "--copy and --engine are two benches"),
+        (["--copy"], "--copy, --engine and --designs are three benches"),
         (["--only", "W1"], "do not go with --engine"),
         (["--index", "hash", "--index", "trie"], "--engine serves with one --index"),
     ],
