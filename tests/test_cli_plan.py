@@ -131,6 +131,20 @@ def test_another_trace_s_journal_is_refused(capsys):
     assert "--journal names another file" in err
 
 
+def test_a_journal_is_refused_once_a_prompt_goes_on_from_another_one(capsys, tmp_path):
+    day = tmp_path / "day.jsonl"
+
+    def replayed(last):
+        lines = [{"timestamp": 0, "input_length": 512 * len(ids), "output_length": 1, "hash_ids": ids}
+                 for ids in ([1, 2], [3, 4], last)]  # fmt: skip
+        day.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+        return plan(capsys, "--policies", "lru", trace=str(day))
+
+    assert replayed([1, 2, 5])[0] == 0
+    status, _, err = replayed([3, 4, 5])  # as many nodes, of the same depths
+    assert (status, "is a journal of other work" in err) == (2, True)
+
+
 SIGKILL = getattr(signal, "SIGKILL", signal.SIGTERM)
 
 

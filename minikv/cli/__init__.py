@@ -1,4 +1,4 @@
-"""The command `minikv`: open the course, look after the installation, replay a trace, race the tree, chat.
+"""The command `minikv`: open the course, look after the installation, measure traffic, race the tree, chat.
 
 Nothing heavy is imported here, so Ctrl-C is one clear line from the first import on.
 """

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
-import zlib
 from array import array
 from typing import Any
 
+from minikv import __version__
 from minikv.cli.console import complain, lacking, say
 from minikv.cli.plan_options import PlanOptions, read_options
 from minikv.cli.traffic import add_traffic, with_traffic
@@ -109,8 +110,10 @@ def _policies(
             yield again.requests
 
     sizes = [point.blocks for point in words.shown_points()]
-    print_of_it = zlib.crc32(array("q", tree.ends).tobytes() + array("q", tree.depths).tobytes())
-    work = {"plan": traffic.format, "requests": len(tree.ends), "blocks": tree.num_distinct, "prompts": print_of_it}
+    digest = hashlib.sha256()
+    for column in (tree.parents, tree.depths, tree.ends):  # all that decides what hits
+        digest.update(array("q", [len(column), *column]).tobytes())
+    work = {"minikv": __version__, "plan": traffic.format, "prompts": digest.hexdigest()}
     journal_path = options.journal or f"{os.path.basename(options.trace)}.journal"
     with open_journal(journal_path, work) as journal, Progress(command="plan") as progress:
         return replay_policies(requests, wanted.policies, sizes, journal, progress)
