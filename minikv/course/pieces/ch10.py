@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.observe import MOST, told
+from minikv.course.pieces.observe import MOST, CountingDict, told
 from minikv.course.pieces.piece import Cost, Piece, Shot
 from minikv.course.pieces.sections import World
 from minikv.course.pieces.trial import ALL_RIGHT
@@ -192,32 +192,9 @@ class OneHash(str):
         return 0
 
 
-class _Counting(dict[Any, Any]):
-    """A table that counts how often somebody looks into it."""
-
-    looks = 0
-
-    def __contains__(self, key: Any) -> bool:
-        self.looks += 1
-        return super().__contains__(key)
-
-    def __getitem__(self, key: Any) -> Any:
-        self.looks += 1
-        return super().__getitem__(key)
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        """A block, or the default."""
-        self.looks += 1
-        return super().get(key, default)
-
-    def __iter__(self) -> Iterator[Any]:
-        self.looks += len(self)
-        return super().__iter__()
-
-
 def looks(world: World) -> int:
     """How often the table is looked into for a prompt of a hundred blocks of which the first three are cached."""
-    table = _Counting((key, world["PoolBlock"](key)) for key in [*range(3), *range(200, 300)])
+    table = CountingDict((key, world["PoolBlock"](key)) for key in [*range(3), *range(200, 300)])
     world["longest_hit"](table, list(range(100)))
     return table.looks
 

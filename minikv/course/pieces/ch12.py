@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.observe import CountingDict
 from minikv.course.pieces.piece import Cost, Piece, Shot
 from minikv.course.pieces.sections import World
 
@@ -129,28 +130,9 @@ def play_heal(world: World, case: Any) -> Iterator[Shot]:
     yield Shot(f"the tree keeps {kept}, computed twice: {twice}, the map is {before}", seen)
 
 
-class _Counting(dict[Any, Any]):
-    """A map that counts how often somebody looks into it."""
-
-    looks = 0
-
-    def __contains__(self, key: Any) -> bool:
-        self.looks += 1
-        return super().__contains__(key)
-
-    def __getitem__(self, key: Any) -> Any:
-        self.looks += 1
-        return super().__getitem__(key)
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        """A window slot, or the default."""
-        self.looks += 1
-        return super().get(key, default)
-
-
 def looks(world: World) -> int:
     """How often the map is looked into for a path of a thousand slots that all have a window."""
-    window_of = _Counting((slot, slot) for slot in range(1000))
+    window_of = CountingDict((slot, slot) for slot in range(1000))
     world["valid_length"](list(range(1000)), window_of, 4)
     return window_of.looks
 

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from minikv.course.pieces.sections import World, ours
 from minikv.testing.snapshot import plain, ranges, shorten
 
 MOST = 200  # nodes: a tree with a loop in it ends here
+
+
+class CountingDict(dict[Any, Any]):
+    """A dictionary that counts in `looks` how often somebody looks into it; going through all of it is a look at each.
+
+    >>> found = CountingDict({1: "a", 2: "b"})
+    >>> found.get(1), 2 in found, found[2], list(found), found.looks
+    ('a', True, 'b', [1, 2], 5)
+    """
+
+    looks = 0
+
+    def __contains__(self, key: Any) -> bool:
+        self.looks += 1
+        return super().__contains__(key)
+
+    def __getitem__(self, key: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(key)
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """The value of `key`, or the default: one look."""
+        self.looks += 1
+        return super().get(key, default)
+
+    def __iter__(self) -> Iterator[Any]:
+        self.looks += len(self)
+        return super().__iter__()
 
 
 def told(tokens: Any) -> str:
