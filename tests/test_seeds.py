@@ -2,13 +2,14 @@
 
 A table is `tests/seed_NAME.toml`. Each `[[row]]` has `seed`, what it is called there, and either `here`, where it is in
 this project, with a `note` where that differs, or `why_not`. A name is `module:attribute.of.it`, or a file of the
-project and, behind `::`, a test in it.
+project and, behind `::`, a test in it. Two tables are of bugs: each has a test that fails on a re-creation of it.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+from pathlib import Path
 
 import pytest
 from project import ROOT, tomllib
@@ -55,6 +56,15 @@ def test_nothing_of_a_seed_is_named_twice(name):
     seeds = [row["seed"] for row in TABLES[name]["row"]]
     assert len(set(seeds)) == len(seeds)
     assert TABLES[name]["source"]
+
+
+@pytest.mark.parametrize("name", ["bugs", "field"])
+def test_the_test_of_a_bug_is_run_on_ours_and_on_the_original(name):
+    for row in TABLES[name]["row"]:
+        if "here" in row:
+            path, _, law = row["here"].partition("::")
+            museum = importlib.import_module(Path(path).stem).MUSEUM
+            assert law in [each.__name__ for each in museum], f"{row['seed']}: {law}"
 
 
 NOTHING = ["minikv.prefix:RadixCache.no_such_thing", "tests/no_such_file.py", "tests/test_seeds.py::test_nothing"]

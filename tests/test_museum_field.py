@@ -1,0 +1,412 @@
+"""Bugs that live engines had, by their threads: tests that pass on ours and fail on a re-creation of what they did.
+
+Those that hashed blocks had are in test_museum_hash.py. Which bug has which test is told by seed_field.toml.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from test_manager_mutants import DoubleReleaseOnAbort, DuplicatesFreedRowKept
+
+from minikv import (
+    CacheManager,
+    FreeListPool,
+    HashBlockCache,
+    OutOfPages,
+    QueuePool,
+    RadixCache,
+    SlidingWindowCache,
+    WindowedManager,
+    WindowedPool,
+)
+from minikv.prefix.block_hash import extra_keys
+from minikv.prefix.block_queue import BlockQueue
+
+# -- locks ------------------------------------------------------------------------------------------------------------
+
+
+def the_last_unlock_is_allowed(make):
+    """mini-sglang#44: an assertion wants a lock to be left after the unlock, so the one that frees always fails."""
+    cache = make()
+    match = cache.insert([1, 2, 3], range(3))
+    cache.lock(match)
+    try:
+        cache.unlock(match)
+    except AssertionError:
+        pytest.fail("the last lock cannot be given back")
+    assert (cache.evictable_size, cache.protected_size) == (3, 0)
+
+
+class WantsALockLeft(RadixCache):
+    def unlock(self, handle):
+        node = handle.node
+        while node.parent is not None:
+            assert node.ref_count - 1 > 0
+            node = node.parent
+        super().unlock(handle)
+
+
+def a_match_ends_where_it_found_the_last_token(make):
+    """mini-sglang#46: the walk goes on with the same variable, so the handle of a match is the root's."""
+    cache = make()
+    cache.insert([1, 2, 3], range(3))
+    cache.lock(cache.match_prefix([1, 2, 3]).handle)
+    assert cache.evict(3).tolist() == []
+
+
+class HandsOutTheRoot(RadixCache):
+    def match_prefix(self, tokens, **options):
+        match = super().match_prefix(tokens, **options)
+        match.node, match.length = self.root, 0
+        return match
+
+
+def a_lock_holds_the_last_node_too(make):
+    """mini-sglang#52: the loop goes to the parent first, so the node at the end of the prefix is never locked."""
+    cache = make()
+    cache.insert([1, 2], range(2))
+    cache.lock(cache.insert([1, 2, 3], range(3)))
+    assert cache.evict(3).tolist() == []
+
+
+class LocksFromTheParentOn(RadixCache):
+    def _protect(self, handle, path):
+        super()._protect(handle, path[1:])
+
+
+# -- the life of a request --------------------------------------------------------------------------------------------
+
+
+def two_that_compute_the_same_read_the_same_pages(make):
+    """mini-sglang#142: the duplicates of the second are freed, and its row still names them when others get them."""
+    manager = make(8)
+    first, second = manager.start([1, 2, 3]), manager.start([1, 2, 3])
+    for sequence in (first, second):
+        manager.advance(sequence)
+        manager.checkpoint(sequence)
+    stranger = manager.start([7, 7, 7])
+    assert not {*second.slots.tolist()} & {*stranger.slots.tolist()}
+
+
+def room_is_counted_in_one_unit(make):
+    """mini-sglang#80: eviction counts tokens and the allocator pages, so too little is evicted."""
+    manager = make(4, page_size=4, prefix_cache=RadixCache(4, evict_by="page"))
+    with manager.request(range(16)) as sequence:
+        manager.advance(sequence)
+    try:
+        assert len(manager.start(range(100, 108)).pages) == 2
+    except OutOfPages:
+        pytest.fail("there was room for it")
+
+
+class EvictsPagesForTokens(CacheManager):
+    def _make_room(self, num_pages, spare=0):
+        self._give_back(self.cache.evict(max(0, num_pages - self.pool.num_free)))
+
+
+def a_request_gives_each_page_back_once(make):
+    """sglang#12224: two ways out of a request, and each of them freed its last slot."""
+    manager = make(8)
+    sequence = manager.start([1, 2, 3])
+    manager.advance(sequence)
+    try:
+        manager.abort(sequence)
+    except ValueError:
+        pytest.fail("a page was freed twice")
+    assert manager.pool.num_free == 8
+
+
+def a_request_ends_once(make):
+    """mini-sglang: a second finish frees the first one's pages, which the cache has by now: 8 free, and 3 cached."""
+    manager = make(8)
+    sequence = manager.start([1, 2, 3])
+    manager.advance(sequence)
+    manager.finish(sequence)
+    with pytest.raises(ValueError, match="it is finished already"):
+        manager.finish(sequence)
+    assert (manager.pool.num_free, manager.cache.total_size) == (5, 3)
+
+
+class FreesItsRowAgain(CacheManager):
+    def finish(self, sequence):
+        if sequence.state == "running":
+            self.row = sequence.pages
+            super().finish(sequence)
+        else:
+            self.pool.free(self.row)
+
+
+def a_page_that_is_free_goes_before_one_that_is_cached(make):
+    """vllm#42656, by the manager: pages that no prefix needs were put behind cached ones, and drove them out."""
+    manager = make(4, page_size=2, prefix_cache=HashBlockCache(2))
+    for prompt in ([1, 2, 3, 4], *([token] for token in range(8))):
+        with manager.request(prompt) as sequence:
+            manager.advance(sequence)
+    assert manager.cache.match_prefix([1, 2, 3, 4]).length == 4
+
+
+class EvictsFirst(CacheManager):
+    def _make_room(self, num_pages, spare=0):
+        self._give_back(self.cache.evict(num_pages * self.page_size))
+
+
+def pages_come_back_in_the_order_in_which_they_went(make):
+    """vllm#51482: a cleanup that changed nothing turned last in, first out around, and TPUs crashed."""
+    pool = make(8)
+    pages = list(pool.alloc(3))
+    pool.free(pages)
+    assert list(pool.alloc(3)) == pages
+
+
+# -- what is found ----------------------------------------------------------------------------------------------------
+
+
+def asking_again_finds_as_much(make):
+    """vllm#32802: each round of agreeing on a length drops the last block once more, until nothing is left."""
+    manager = make(WindowedPool(16, 16), window=2)
+    found = []
+    for _ in range(3):
+        with manager.request(range(8)) as sequence:
+            found.append(sequence.cached_length)
+            manager.advance(sequence)
+    assert found == [0, 7, 7]
+
+
+class DropsInEachRound(WindowedManager):
+    def start(self, tokens, **options):
+        limit, before = len(tokens), None
+        while limit != before:
+            before = limit
+            limit = max(0, self.cache.match_prefix(tokens, limit=limit).length - 1)
+        return super().start(tokens, limit=limit, **options)
+
+
+def a_prompt_that_parts_in_its_last_page_hits_up_to_there(make):
+    """vllm#57610: only what an equal prompt would need is kept, so one that differs at its end finds nothing."""
+    manager = make(WindowedPool(16, 16), window=4, page_size=4)
+    for prompt, cached in ((range(12), 0), ([*range(11), 99], 8)):
+        with manager.request(prompt) as sequence:
+            assert sequence.cached_length == cached
+            manager.advance(sequence)
+
+
+class KeepsTheLastWindowAlone(WindowedManager):
+    def advance(self, sequence, num_tokens=None):
+        super().advance(sequence, num_tokens)
+        begin, end = self.live_from(sequence), sequence.publishable - self.cache.windows.span
+        if end > begin:
+            self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
+            self._live_from[sequence.number] = end
+
+
+def what_counts_as_evictable_can_be_freed(make):
+    """sglang#34870: the frontier of the windows counted N tokens, the tree N - 1, and a slot was lost between them."""
+    manager = make(WindowedPool(16, 16), window=2)
+    with manager.request(range(8)) as sequence:
+        manager.advance(sequence)
+    in_use = manager.num_window_pages - manager.pool.windows.num_free
+    assert manager.cache.window_evictable_size == in_use
+
+
+class CountsOneTokenMore(WindowedManager):
+    def live_from(self, sequence):
+        return max(0, super().live_from(sequence) - 1)
+
+
+def the_last_page_keeps_its_window(make):
+    """sglang#29860: with pages longer than the window, the window of the last leaf was freed before it was cached."""
+    manager, found = make(WindowedPool(16, 16), window=2, page_size=4), []
+    for _ in range(2):
+        with manager.request(range(9)) as sequence:
+            found.append(sequence.cached_length)
+            manager.advance(sequence)
+    assert found == [0, 8]
+
+
+class FreesUpToTheWindow(WindowedManager):
+    def advance(self, sequence, num_tokens=None):
+        CacheManager.advance(self, sequence, num_tokens)
+        begin, end = self.live_from(sequence), sequence.publishable
+        if sequence.length - self.cache.window < end:  # the frontier, and then the page that it is in
+            self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
+            self._live_from[sequence.number] = end
+
+
+def what_loses_its_last_window_loses_its_pages(make):
+    """sglang#35515: the last window of a branch may go first; its pages stay, and nothing finds them any more."""
+    cache = make(window=2)
+    cache.insert(range(5), range(5))
+    freed = cache.evict(0, window_tokens=5)
+    assert (len(freed), cache.total_size) == (5, 0)
+
+
+class TakesAnyWindow(SlidingWindowCache):
+    def _spare(self, state):
+        return state.num_free
+
+
+def less_than_a_page_is_no_error(make):
+    """sglang#10637: with pages of more than one token, a short prompt is an empty key, and its first page is asked."""
+    cache = make(4)
+    try:
+        found = [cache.match_prefix(prompt).length for prompt in ([], [1], [1, 2, 3])]
+        stored = cache.insert([1, 2], [0]).length
+    except IndexError:
+        pytest.fail("an IndexError")
+    assert (found, stored, cache.total_size) == ([0, 0, 0], 0, 0)
+
+
+class AsksTheFirstPage(RadixCache):
+    def match_prefix(self, tokens, **options):
+        whole = tokens[: len(tokens) // self.page_size * self.page_size]
+        assert whole[0] >= 0
+        return super().match_prefix(whole, **options)
+
+
+def nothing_found_is_an_empty_row(make):
+    """mini-sglang: the indices of an empty match are a list of no tensors, which cannot be put together."""
+    try:
+        match = make().match_prefix([1, 2])
+    except ValueError:
+        pytest.fail("there was nothing to put together")
+    assert (match.pages.tolist(), match.slots.tolist()) == ([], [])
+
+
+class PutsPartsTogether(RadixCache):
+    def match_prefix(self, tokens, **options):
+        match = super().match_prefix(tokens, **options)
+        match.parts = [np.concatenate([np.frombuffer(part, np.int32) for part in match.parts]).tobytes()]
+        return match
+
+
+# -- what goes --------------------------------------------------------------------------------------------------------
+
+
+def eviction_stops_at_what_was_asked_for(make):
+    """sglang#4987: the loop never counted what it had evicted, and took everything."""
+    cache = make(evict_by="page")
+    cache.insert(range(6), range(6))
+    assert len(cache.evict(2)) == 2
+
+
+class NeverCounts(RadixCache):
+    def evict(self, num_tokens):
+        freed, evicted = [], 0
+        while evicted < num_tokens and self.evictable_size:
+            freed += super().evict(1).tolist()
+        return freed
+
+
+def several_parts_go_from_the_end_of_the_last(queue):
+    """vllm#48489: what is put together of several groups and then reversed is not each group reversed."""
+    cache = HashBlockCache()
+    cache._queue = queue()
+    cache.insert([1, 2, 3], range(3))
+    cache.insert([1, 9], [0, 9])  # a run of its own, from behind the first block
+    cache.insert([1, 9, 8], [0, 9, 8])
+    cache.match_prefix([1, 2, 3])
+    cache.match_prefix([1, 9, 8])
+    assert [cache.evict(1).tolist() for _ in range(5)] == [[2], [1], [8], [9], [0]]
+
+
+class ReversesTheWhole(BlockQueue):
+    def use(self, path, now):
+        super().use(path[::-1], now)
+
+
+# -- hashes -----------------------------------------------------------------------------------------------------------
+
+
+def another_process_has_the_same_keys(seed):
+    """LMCache#1139, vllm#51875: where a chain begins was random in each process, so no other one ever had a hit."""
+    script = f"from minikv import HashBlockCache as C; print(C(2, seed={seed}).insert([1, 2], [0]).node.key.hex())"
+    keys = set()
+    for start in "12":
+        env = {**os.environ, "PYTHONHASHSEED": start}
+        keys.add(subprocess.run([sys.executable, "-c", script], env=env, check=True, capture_output=True).stdout)
+    assert len(keys) == 1
+
+
+def names_do_not_run_together(keys):
+    """sglang#24638: the name of a tenant and that of an adapter were put behind each other as texts."""
+    cache = HashBlockCache()
+    cache.insert([1, 2], [0, 1], namespace=keys(salt="team", lora="7"))
+    assert cache.match_prefix([1, 2], namespace=keys(salt="team7", lora="")).length == 0
+
+
+def one_text(salt, lora):
+    return salt + lora
+
+
+def an_image_is_known_by_all_of_its_hash(keys):
+    """LMCache#4783: the hash of an image was cut to 16 bits, and two of 65,536 images were one."""
+    cache = HashBlockCache()
+    cache.insert([1, 2], [0, 1], namespace=keys(image="77aa0000cat"))
+    assert cache.match_prefix([1, 2], namespace=keys(image="77aa1111dog")).length == 0
+
+
+def sixteen_bits(image):
+    return extra_keys(image=image[:4])
+
+
+# -- copies -----------------------------------------------------------------------------------------------------------
+
+
+def a_copy_on_its_way_holds_what_was_there(later):
+    """sglang#27444: a copy was still being read when its memory was given to another request."""
+    torch = pytest.importorskip("torch")
+    from minikv import KVShape, KVStore
+
+    store = KVStore(KVShape(num_layers=1, num_kv_heads=1, head_dim=2), num_pages=2, dtype="fp32")
+    one, other = torch.ones(1, 1, 2), torch.zeros(1, 1, 2)
+    store.write(0, [0], one, one)
+    read = later(store) if later else store.to_host([0]).read
+    store.write(0, [0], other, other)
+    assert read(0)[0].flatten().tolist() == [1.0, 1.0]
+
+
+def reads_when_it_is_asked(store):
+    return lambda layer: store.read(layer, [0])
+
+
+MUSEUM = {
+    the_last_unlock_is_allowed: (RadixCache, WantsALockLeft),
+    a_match_ends_where_it_found_the_last_token: (RadixCache, HandsOutTheRoot),
+    a_lock_holds_the_last_node_too: (RadixCache, LocksFromTheParentOn),
+    two_that_compute_the_same_read_the_same_pages: (CacheManager, DuplicatesFreedRowKept),
+    room_is_counted_in_one_unit: (CacheManager, EvictsPagesForTokens),
+    a_request_gives_each_page_back_once: (CacheManager, DoubleReleaseOnAbort),
+    a_request_ends_once: (CacheManager, FreesItsRowAgain),
+    a_page_that_is_free_goes_before_one_that_is_cached: (CacheManager, EvictsFirst),
+    pages_come_back_in_the_order_in_which_they_went: (FreeListPool, QueuePool),
+    asking_again_finds_as_much: (WindowedManager, DropsInEachRound),
+    a_prompt_that_parts_in_its_last_page_hits_up_to_there: (WindowedManager, KeepsTheLastWindowAlone),
+    what_counts_as_evictable_can_be_freed: (WindowedManager, CountsOneTokenMore),
+    the_last_page_keeps_its_window: (WindowedManager, FreesUpToTheWindow),
+    what_loses_its_last_window_loses_its_pages: (SlidingWindowCache, TakesAnyWindow),
+    less_than_a_page_is_no_error: (RadixCache, AsksTheFirstPage),
+    nothing_found_is_an_empty_row: (RadixCache, PutsPartsTogether),
+    eviction_stops_at_what_was_asked_for: (RadixCache, NeverCounts),
+    several_parts_go_from_the_end_of_the_last: (BlockQueue, ReversesTheWhole),
+    another_process_has_the_same_keys: ("b''", "str(hash('none'))"),
+    names_do_not_run_together: (extra_keys, one_text),
+    an_image_is_known_by_all_of_its_hash: (extra_keys, sixteen_bits),
+    a_copy_on_its_way_holds_what_was_there: (None, reads_when_it_is_asked),
+}
+
+
+@pytest.mark.parametrize("law", MUSEUM, ids=lambda law: law.__name__)
+def test_ours_holds(law):
+    law(MUSEUM[law][0])
+
+
+@pytest.mark.parametrize("law", MUSEUM, ids=lambda law: law.__name__)
+def test_the_original_does_not(law):
+    """By what the law says; never because the re-creation does not run."""
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        law(MUSEUM[law][1])
