@@ -22,6 +22,9 @@ VERSION   := $(patsubst torch==%,%,$(shell grep '^torch==' constraints.txt))
 CUDA_SIZE := 2.8 GB to fetch, more than 5 GB on disk
 comma     := ,
 
+# The tests start hundreds of processes that import the same modules, so what is imported is compiled once and kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: lab test lint types spell unit notebooks mutants gpu on-gpu build clean
 
 lab: $(COURSE)
@@ -76,13 +79,14 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "$(PYTHON) is missing or older than 3.11; try: make lab PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --retries 0 --timeout 5 'pip>=25' || \
+	  echo "No newer pip can be reached: the one that came with $(PYTHON) does the same, only slower."
 
 $(COURSE): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
 	@echo "The course: 0.1 GB to fetch."
 	$(PIP) install -c constraints.txt -e '.[$(if $(filter none,$(BUILD)),course,course$(comma)serving)]'
 	touch $@
 
-# Python compiles what is imported, which is a small part of what pip would compile here.
 $(DEV): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
 	$(if $(filter none,$(BUILD)),$(error TORCH=0 is for `make lab`: the tests need PyTorch))
 	@echo "The course and what checks it: 0.4 GB to fetch."
@@ -92,11 +96,12 @@ $(DEV): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
 $(VENV)/.torch-none: $(BIN)/python
 	touch $@
 
+# Python compiles what is imported, which is a small part of what pip would compile here: hence --no-compile.
 # Both builds have the same version, so pip would keep the one that is there.
 $(VENV)/.torch-cuda: $(BIN)/python constraints.txt
 	$(if $(wildcard $(VENV)/.torch-cpu),$(PIP) uninstall --yes torch)
 	@echo "PyTorch with CUDA: $(CUDA_SIZE)."
-	$(PIP) install -c constraints.txt torch
+	$(PIP) install --no-compile -c constraints.txt torch
 	rm -f $(VENV)/.torch-cpu
 	touch $@
 
@@ -107,11 +112,11 @@ $(VENV)/.torch-cpu: $(BIN)/python constraints.txt
 	@if PIP_FIND_LINKS=$(BIN) PIP_EXTRA_INDEX_URL=$(TORCH_INDEX) $(PIP) index versions torch \
 	  --index-url $(TORCH_INDEX) --retries 0 --timeout 5 2>/dev/null | grep -qF $(VERSION); \
 	then echo "PyTorch's CPU build: 0.2 GB to fetch."; \
-	  $(PIP) install --no-deps --index-url $(TORCH_INDEX) torch==$(VERSION); \
+	  $(PIP) install --no-compile --no-deps --index-url $(TORCH_INDEX) torch==$(VERSION); \
 	else echo "$(TORCH_INDEX) cannot be reached, or has no torch $(VERSION) for this Python."; \
 	  echo "PyTorch as pip finds it; on Linux often with CUDA: $(CUDA_SIZE)."; \
 	  echo "To stop, press Ctrl-C; to go without PyTorch, use TORCH=0."; \
-	  $(PIP) install -c constraints.txt torch; \
+	  $(PIP) install --no-compile -c constraints.txt torch; \
 	fi
 	rm -f $(VENV)/.torch-cuda
 	touch $@

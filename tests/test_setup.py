@@ -92,14 +92,14 @@ def index(tmp_path):
 
 
 COURSE = "install -c constraints.txt -e .[course,serving]"
-ANY_TORCH = "install -c constraints.txt torch"
+ANY_TORCH = "install --no-compile -c constraints.txt torch"
 DEV = "install --no-compile -c constraints.txt -e .[dev]"
 
 
 def test_without_a_gpu_the_cpu_build_comes_from_pytorchs_own_index(machine, index):
     probe, torch, course = machine.make("lab", index=index)
     assert probe.startswith(f"index versions torch --index-url {index}")
-    assert torch == f"install --no-deps --index-url {index} torch==2.13.0"
+    assert torch == f"install --no-compile --no-deps --index-url {index} torch==2.13.0"
     assert course == COURSE
     assert machine.said.index("CPU build: 0.2 GB to fetch") < machine.said.index(
         "Successfully installed torch-2.13.0+cpu"
@@ -215,6 +215,30 @@ def test_make_gpu_stops_where_pytorch_finds_no_gpu(tmp_path):
     assert machine.status == 2
     assert "can use, and it finds none: is the driver too old?" in machine.said
     assert not [line for line in asked if "pytest" in line]
+
+
+# Stands for the Python that makes the virtual environment, whose place one that does as `pip` says takes.
+MAKER = """#!/bin/sh
+case "$*" in
+  *venv*) mv ready .venv/bin/python ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("pip", ["exit 0", "exit 1"])
+def test_a_new_environment_gets_a_newer_pip_where_one_can_be_had(pip, machine):
+    ready = machine.folder / ".venv" / "bin" / "python"
+    ready.rename(machine.folder / "ready")
+    machine.program(machine.folder / "ready", PYTHON.replace("esac", f'  *"pip>=25"*) {pip} ;;\nesac'))
+    machine.program(machine.programs / "python3", MAKER)
+    (machine.programs / "mv").symlink_to(shutil.which("mv"))
+    assert machine.make("lab", "TORCH=0") == [
+        "install --retries 0 --timeout 5 pip>=25",
+        "install -c constraints.txt -e .[course]",
+    ]
+    assert machine.status == 0
+    assert ("No newer pip can be reached" in machine.said) == (pip == "exit 1")
+    assert machine.make("lab", "TORCH=0") == []
 
 
 def test_pip_shows_its_progress():
