@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import functools
 import json
 import os
 import secrets
@@ -32,23 +30,14 @@ RUN_ALL = """async () => {
 
 
 @pytest.fixture(scope="session")
-def chromium() -> Any:
+def chromium() -> Iterator[Any]:
     """A headless browser; the test is skipped where there is none."""
-    pytest.importorskip("playwright.sync_api")
+    playwright = pytest.importorskip("playwright.sync_api")
     if not BROWSER:
         pytest.skip("no Chrome or Chromium on this machine")
-    return _browser()
-
-
-@functools.cache
-def _browser() -> Any:
-    """One for the whole process: each module that imports the fixture has its own, and Playwright runs only once."""
-    from playwright.sync_api import sync_playwright
-
     as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    running = sync_playwright().start()
-    atexit.register(running.stop)
-    return running.chromium.launch(executable_path=BROWSER, args=QUIET + as_root)
+    with playwright.sync_playwright() as running:
+        yield running.chromium.launch(executable_path=BROWSER, args=QUIET + as_root)
 
 
 class Page:

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from browser import chromium, lab  # noqa: F401 - fixtures: imported here, they are made once for all modules
 from hypothesis import HealthCheck, Phase, settings
 from nightly import NIGHTLY
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browser import Page, chromium, lab  # noqa: F401 - fixtures
+from browser import Page
 from chapters import NOTEBOOKS
 from nightly import by_day
 
@@ -16,7 +16,7 @@ BY_DAY = "04"  # one chapter
 @pytest.mark.parametrize(
     "path", by_day(NOTEBOOKS, lambda path: path.stem.startswith(BY_DAY)), ids=lambda path: path.stem
 )
-def test_a_chapter_runs_in_a_browser(path, lab, chromium):  # noqa: F811
+def test_a_chapter_runs_in_a_browser(path, lab, chromium):
     """All of it, and its player goes on when the kernel is gone."""
     tab = Page(chromium)
     page = lab.open(tab, path.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from browser import Page, chromium, serious_findings  # noqa: F401 - fixtures
+from browser import Page, serious_findings
 from chapters import NOTEBOOKS
 from nbconvert import HTMLExporter
 from nightly import by_day
@@ -19,7 +19,7 @@ BY_DAY = "04"  # it has code, tables, folds and films
 @pytest.mark.parametrize(
     "path", by_day(NOTEBOOKS, lambda path: path.stem.startswith(BY_DAY)), ids=lambda path: path.stem
 )
-def test_axe_finds_nothing_serious_in_an_exported_chapter(path, theme, chromium, tmp_path):  # noqa: F811
+def test_axe_finds_nothing_serious_in_an_exported_chapter(path, theme, chromium, tmp_path):
     html, _ = HTMLExporter(theme=theme).from_notebook_node(nbformat.read(path, as_version=4))
     (tmp_path / "chapter.html").write_text(html, "utf-8")
     tab = Page(chromium, dark=theme == "dark")

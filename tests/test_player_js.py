@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from browser import Page, chromium, serious_findings  # noqa: F401 - fixtures
+from browser import Page, serious_findings
 
 from minikv import CacheManager, FreeListPool, LockError, RadixCache, draw, play, record
 from minikv.course.pictures.looks import size_words
@@ -40,7 +40,7 @@ def film():
 
 
 @pytest.fixture
-def tab(chromium, film, tmp_path):  # noqa: F811
+def tab(chromium, film, tmp_path):
     opened = []
 
     def open_it(**how):
@@ -244,7 +244,7 @@ def test_a_step_is_read_out_once(tab, film):
     assert page.locator("[data-testid=slider]").get_attribute("aria-valuetext") == film.at(3).caption
 
 
-def test_a_slot_of_a_page_says_which_page(chromium, tmp_path):  # noqa: F811
+def test_a_slot_of_a_page_says_which_page(chromium, tmp_path):
     cache, pool = RadixCache(page_size=4), FreeListPool(3)
     with record(cache, pool) as film:
         cache.insert(range(8), pool.alloc(2))
@@ -257,7 +257,7 @@ def test_a_slot_of_a_page_says_which_page(chromium, tmp_path):  # noqa: F811
     tab.context.close()
 
 
-def test_the_end_of_a_node_is_that_node(chromium):  # noqa: F811
+def test_the_end_of_a_node_is_that_node(chromium):
     cache = RadixCache(evict_by="page")
     cache.insert([1, 2, 3], [0, 1, 2])
     with record(cache) as film:
@@ -351,7 +351,7 @@ def test_a_node_starts_where_it_was_and_its_new_half_where_its_other_half_was(ta
         assert page.locator(f'.minikv-tree [data-part="{name}"]').evaluate("e => getComputedStyle(e).opacity") == "1"
 
 
-def test_no_motion_for_who_wants_none(chromium, film, tmp_path):  # noqa: F811
+def test_no_motion_for_who_wants_none(chromium, film, tmp_path):
     context = chromium.new_context(reduced_motion="reduce")
     page = context.new_page()
     page.goto(film.save(tmp_path / "film.html").as_uri())
@@ -405,7 +405,7 @@ def on_a_page(page, reel, before=""):
     )
 
 
-def test_two_players_on_one_page_do_not_meet(chromium, film):  # noqa: F811
+def test_two_players_on_one_page_do_not_meet(chromium, film):
     tab = Page(chromium)
     on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
     one, two = tab.page.locator("#one"), tab.page.locator("#two")
@@ -425,7 +425,7 @@ def test_two_players_on_one_page_do_not_meet(chromium, film):  # noqa: F811
     tab.context.close()
 
 
-def test_it_goes_on_when_nobody_takes_its_changes(chromium, film):  # noqa: F811
+def test_it_goes_on_when_nobody_takes_its_changes(chromium, film):
     tab = Page(chromium)
     on_a_page(tab.page, json.loads(json.dumps(film.player().reel)), before="throw new Error('no kernel')")
     one = tab.page.locator("#one")
@@ -438,7 +438,7 @@ def test_it_goes_on_when_nobody_takes_its_changes(chromium, film):  # noqa: F811
     tab.context.close()
 
 
-def test_a_row_of_pictures_is_played_by_the_same_player(chromium):  # noqa: F811
+def test_a_row_of_pictures_is_played_by_the_same_player(chromium):
     tab = Page(chromium)
     pool, steps = FreeListPool(3), []
     for n in (1, 2):
@@ -454,7 +454,7 @@ def test_a_row_of_pictures_is_played_by_the_same_player(chromium):  # noqa: F811
     tab.context.close()
 
 
-def test_a_film_plays_in_an_exported_notebook(chromium, film):  # noqa: F811
+def test_a_film_plays_in_an_exported_notebook(chromium, film):
     """As nbconvert writes it: the output's HTML in a page, no kernel and no script of Jupyter's."""
     tab = Page(chromium)
     tab.page.set_content(f"<h1>A notebook</h1><div class='output'>{film.page()._repr_html_()}</div>")
@@ -471,7 +471,7 @@ def test_a_film_plays_in_an_exported_notebook(chromium, film):  # noqa: F811
     tab.context.close()
 
 
-def test_a_page_in_a_notebook_cannot_reach_the_notebook(chromium, film):  # noqa: F811
+def test_a_page_in_a_notebook_cannot_reach_the_notebook(chromium, film):
     """The frame runs its scripts with an origin of its own, so the notebook's page and its cookies are out of reach."""
     tab = Page(chromium)
     tab.page.set_content(film.page()._repr_html_())
@@ -542,7 +542,7 @@ def test_a_ring_stands_around_its_node(tab):
     assert ring == [box[0] - 6, box[1] - 6, box[2] + 12, box[3] + 12]
 
 
-def test_a_slot_beyond_the_cells_has_a_story_and_no_ring(chromium):  # noqa: F811
+def test_a_slot_beyond_the_cells_has_a_story_and_no_ring(chromium):
     pool = FreeListPool(600)
     cache = RadixCache()
     with record(cache, pool) as film:
@@ -557,7 +557,7 @@ def test_a_slot_beyond_the_cells_has_a_story_and_no_ring(chromium):  # noqa: F81
     tab.context.close()
 
 
-def test_a_node_that_holds_no_numbers_has_no_slot_to_ask_about(chromium):  # noqa: F811
+def test_a_node_that_holds_no_numbers_has_no_slot_to_ask_about(chromium):
     class Node:
         children, tokens, slots = (), [1], ["x"]
 
@@ -637,7 +637,7 @@ def test_the_tree_and_the_pool_have_the_room_that_they_need(tab, film):
 
 
 @pytest.mark.parametrize(("leaves", "steps"), [(40, (40, 1, 20)), (6, (6, 1, 3))], ids=["tall", "wide"])
-def test_a_large_tree_is_scrolled_to_what_the_step_is_about(chromium, leaves, steps):  # noqa: F811
+def test_a_large_tree_is_scrolled_to_what_the_step_is_about(chromium, leaves, steps):
     """40 leaves grow to the right and are taller than the panel; 6 stand side by side and are wider than it."""
     cache = RadixCache()
     with record(cache) as film:
@@ -759,7 +759,7 @@ def test_what_a_picture_shows_is_said(tab, film):
     assert [word[1:] for word in words] == ["evicted", "new", "matched", "split", "taken", "freed"]
 
 
-def test_a_film_that_is_revealed_is_laid_out(chromium, film):  # noqa: F811
+def test_a_film_that_is_revealed_is_laid_out(chromium, film):
     """In a closed fold it has no width and no height: the log can be scrolled to its line only afterwards."""
     tab = Page(chromium)
     on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
@@ -774,7 +774,7 @@ def test_a_film_that_is_revealed_is_laid_out(chromium, film):  # noqa: F811
     tab.context.close()
 
 
-def test_what_an_operation_called_is_in_a_fold(chromium):  # noqa: F811
+def test_what_an_operation_called_is_in_a_fold(chromium):
     manager = CacheManager(8)
     with record(manager) as film:
         manager.start([1, 2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from browser import RUN_ALL, Page, chromium, lab, serious_findings  # noqa: F401 - fixtures
+from browser import RUN_ALL, Page, serious_findings
 
 pytestmark = pytest.mark.browser
 
@@ -12,7 +12,7 @@ CELL = "from minikv.course.playground import playground\nplayground(capacity=16)
 
 
 @pytest.fixture(scope="module")
-def tab(lab, chromium):  # noqa: F811
+def tab(lab, chromium):
     """A notebook of one cell, beside the chapters, open in a tab."""
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
     path = lab.root / "notebooks" / "playground.ipynb"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import nbformat
 import pytest
-from browser import RUN_ALL, Page, chromium, lab  # noqa: F401 - fixtures
+from browser import RUN_ALL, Page
 from chapters import NOTEBOOKS, load
 from nbconvert import HTMLExporter
 
@@ -44,14 +44,14 @@ def labels(page):
 
 
 @pytest.fixture
-def tab(chromium):  # noqa: F811
+def tab(chromium):
     tab = Page(chromium, height=20_000)  # so that every cell is there
     yield tab
     tab.context.close()
 
 
 @pytest.mark.parametrize(("program", "address"), [("jupyterlab", "lab/tree"), ("notebook", "notebooks")])
-def test_no_answer_is_visible_before_a_guess(program, address, lab, tab):  # noqa: F811
+def test_no_answer_is_visible_before_a_guess(program, address, lab, tab):
     """Fresh from a clone, where nothing is trusted; once it is trusted; and after Run All."""
     pytest.importorskip(program)
     page = tab.page
@@ -68,7 +68,7 @@ def test_no_answer_is_visible_before_a_guess(program, address, lab, tab):  # noq
     assert readable(page) == ["3.a"]
 
 
-def test_no_answer_is_visible_in_exported_html(chromium, tmp_path):  # noqa: F811
+def test_no_answer_is_visible_in_exported_html(chromium, tmp_path):
     html, _ = HTMLExporter().from_notebook_node(nbformat.read(CHAPTER, as_version=4))
     (tmp_path / "chapter.html").write_text(html, "utf-8")
     page = chromium.new_page()

@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from browser import Page, chromium  # noqa: F401 - fixtures
+from browser import Page
 from hypothesis import given
 from hypothesis import strategies as st
 from reels import pictures_of
@@ -120,7 +120,7 @@ def test_a_reel_that_grew_is_made_again():
 
 @pytest.mark.browser
 @needs_graphviz
-def test_the_browser_makes_the_same_pictures(chromium):  # noqa: F811
+def test_the_browser_makes_the_same_pictures(chromium):
     """In any order of steps, for a tree that grows down or to the right, for requests, and for a row of pictures."""
     broad = RadixCache()
     with record(broad) as sideways:

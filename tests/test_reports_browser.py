@@ -6,7 +6,7 @@ import itertools
 import json
 
 import pytest
-from browser import Page, chromium, serious_findings  # noqa: F401 - a fixture
+from browser import Page, serious_findings
 from nightly import by_day
 
 from minikv import cli
@@ -62,7 +62,7 @@ SCREENS = ["light 1280", "dark 390", "light 390", "dark 1280"]
 
 
 @pytest.mark.parametrize("screen", by_day(SCREENS, lambda screen: screen in SCREENS[:2]))
-def test_a_report_is_read_offline_in_light_and_dark_on_wide_and_narrow_screens(report, screen, chromium):  # noqa: F811
+def test_a_report_is_read_offline_in_light_and_dark_on_wide_and_narrow_screens(report, screen, chromium):
     dark, width = screen.startswith("dark"), int(screen.split()[1])
     tab = Page(chromium, width, 900, dark, local=(report,))
     page = tab.page
@@ -92,7 +92,7 @@ BRIGHTNESS = """() => {
 }"""
 
 
-def test_a_report_has_pictures_or_a_tree_and_tables_and_needs_no_script(report, chromium):  # noqa: F811
+def test_a_report_has_pictures_or_a_tree_and_tables_and_needs_no_script(report, chromium):
     context = chromium.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report)
