@@ -15,7 +15,7 @@ from chapters import NOTEBOOKS, ROOT, WRITTEN, load
 from nightly import NIGHTLY
 
 from minikv.course.pieces.mine import kept_sections
-from minikv.course.pieces.piece import all_pieces, pieces_of
+from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
 from minikv.course.pieces.sections import sections
 
 LONG = 8  # whose cells take many seconds
@@ -64,10 +64,10 @@ def shown(cells):
     return found
 
 
-def marks(cells):
-    """The mark of each piece."""
+def verdicts(cells):
+    """What is said of each piece, by its number and name."""
     text = "".join(output.get("text", "") for cell in cells if cell.cell_type == "code" for output in cell.outputs)
-    return {name: mark for mark, name in re.findall(r"^([⬜❌✅]) (\d+\.\d+) ", text, re.MULTILINE)}
+    return dict(re.findall(r"^[⬜❌✅] ([\d.]+ \w+): (.*)", text, re.MULTILINE))
 
 
 def variants(chapter):
@@ -102,8 +102,8 @@ def test_a_notebook_shows_the_same_with_any_right_pieces(path, tmp_path, monkeyp
     keep_environment(monkeypatch)
     stored, tried = shown(load(path).cells), dict(variants(int(path.stem[:2])))
     for name, cells in answered(path, tried, tmp_path).items():
-        solved = {id for id, mark in marks(cells).items() if mark == "✅"}
-        assert solved == set(tried[name]), f"{name}: {marks(cells)}"
+        right = {piece for piece, said in verdicts(cells).items() if re.match(r"right in \d+ cases", said)}
+        assert right == {f"{id} {find_piece(id).name}" for id in tried[name]}, f"{name}: {verdicts(cells)}"
         assert set(kept_sections((tmp_path / f"{name}.py").read_text("utf-8"))) == set(tried[name]), name
         assert shown(cells) == stored, name
 
