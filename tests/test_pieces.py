@@ -12,7 +12,7 @@ from html import unescape
 
 import numpy as np
 import pytest
-from chapters import NOTEBOOKS, WRITTEN, code_cells, code_under, load, markdown
+from chapters import NOTEBOOKS, ROOT, WRITTEN, code_cells, code_under, load, markdown
 
 from minikv.course.exercises.judge import TooLong
 from minikv.course.pieces import accepted, begin, check, fold, guess, hint, mine, progress, solution, source
@@ -21,12 +21,13 @@ from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.mistakes import mistake_in
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
-from minikv.course.pieces.sections import ENGINE, LAST, engine_sections, ours, run_section
+from minikv.course.pieces.sections import ENGINE, LAST, engine_sections, ours, run_section, sections
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, play, reference_world
 
 PIECES = all_pieces()
 WRONG = [(piece, wrong) for piece in PIECES for wrong in piece.wrong]
+RIGHT = [part for path in sorted((ROOT / "tests/right").glob("*.txt")) for part in sections(path.read_text("utf-8"))]
 CHECKED = re.compile(r'^(\w+) = check\("([\d.]+) (\w+)", (\w+)\)$', re.MULTILINE)
 KEEPING = """
 def keeping(function):
@@ -133,6 +134,13 @@ def test_a_right_answer_may_be_written_in_any_way(earlier, number, old, new, not
     notebook.answer(find_piece(number), find_piece(number).solution.replace(old, new))
     (said,) = capsys.readouterr().out.splitlines()
     assert said.startswith(f"✅ {number}")
+
+
+@pytest.mark.parametrize("section", RIGHT, ids=lambda section: f"{section.id}{section.remark}")
+def test_a_right_answer_of_another_shape_passes(section, tmp_path, capsys):
+    piece = find_piece(section.id)
+    Notebook(tmp_path, piece.chapter).answer(piece, section.text)
+    assert capsys.readouterr().out.startswith(f"✅ {piece.id} {piece.name}: right in ")
 
 
 def test_half_a_character_is_printed_as_a_question_mark(notebook, capsys):
