@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.exercises.judge import shown
 from minikv.course.pieces.observe import MOST, CountingDict, told
 from minikv.course.pieces.piece import Cost, Piece, Shot
 from minikv.course.pieces.sections import World
@@ -28,7 +29,7 @@ def short(keys: Any) -> Any:
     """
     if not isinstance(keys, (list, tuple)):
         return no_list(keys)
-    return [key.hex()[:8] if isinstance(key, bytes) else f"no bytes: {key!r:.60}" for key in keys]
+    return [key.hex()[:8] if isinstance(key, bytes) else f"no bytes: {shown(key)}" for key in keys]
 
 
 def no_list(found: Any) -> str | None:
@@ -49,21 +50,21 @@ def play_block_keys(world: World, case: Any) -> Iterator[Shot]:
         "how many keys": count, "the keys": short(keys), "the caller's tokens, which must not change": tokens,
     }  # fmt: skip
     yield Shot(f"the keys of {told(case[0])} in blocks of {size}, with the seed {seed!r}", seen)
-    weak = world["block_keys"](tokens, size, 0, lambda parent, block: (parent, tuple(block)))
-    yield Shot("the same with the seed 0 and key_of=lambda parent, block: (parent, block)", {"the keys": weak})
+    weak = world["block_keys"](tokens, size, 0, lambda parent, tokens: (parent, tuple(tokens)))
+    yield Shot("the same with the seed 0 and key_of=lambda parent, tokens: (parent, tokens)", {"the keys": weak})
 
 
 def play_longest_hit(world: World, case: Any) -> Iterator[Shot]:
-    """A table with some keys; the key k belongs to the block of page k."""
-    cached, keys = case
-    table = {key: world["PoolBlock"](key) for key in cached}
-    given = list(keys)
+    """A table with some keys, which are letters here; "a" belongs to the block of page 0, "b" to that of page 1."""
+    cached, given = (["abcdef"[number] for number in numbers] for numbers in case)
+    table = {key: world["PoolBlock"](ord(key) - ord("a")) for key in cached}
+    keys = list(given)
     hits = world["longest_hit"](table, given)
     seen = {
         "what is returned": pages(hits), "the keys in the table": sorted(table),
         "the caller's keys, which must not change": given,
     }  # fmt: skip
-    yield Shot(f"the keys {given} of a prompt, with {sorted(table)} in the table", seen)
+    yield Shot(f"the keys {keys} of a prompt, with {list(table)} in the table", seen)
 
 
 def pages(blocks: Any) -> Any:
@@ -74,14 +75,25 @@ def pages(blocks: Any) -> Any:
     """
     if not isinstance(blocks, (list, tuple)):
         return no_list(blocks)
-    return [f"page {block.page}" if hasattr(block, "page") else f"no block: {block!r:.60}" for block in blocks]
+    return [f"page {block.page}" if hasattr(block, "page") else no_block(block) for block in blocks]
+
+
+def no_block(found: Any) -> str:
+    """What stands in a list in place of a block, in words.
+
+    >>> no_block(3), no_block([3])
+    ('no block: 3', 'no block, but of type list')
+    """
+    is_plain = found is None or isinstance(found, (int, str, bytes))
+    return f"no block: {shown(found)}" if is_plain else f"no block, but of type {type(found).__name__}"
 
 
 def play_give_back(world: World, case: Any) -> Iterator[Shot]:
     """A request with a block for each pair of `case`: how many requests use it, and whether it has a key."""
     waiting, states, again = case
     pool = world["BlockPool"](len(states) + waiting)
-    blocks = pool.take(len(states))
+    taken = pool.take(len(states))
+    blocks = taken[1:] + taken[:1]  # the pages of a request may have any numbers
     for block, (users, has_key) in zip(blocks, states):
         block.users = users
         if has_key:
@@ -89,19 +101,30 @@ def play_give_back(world: World, case: Any) -> Iterator[Shot]:
     yield Shot(f"the request's blocks: {in_words(blocks)}", queue_of(pool))
     for verb in ["give back", "give back once more"][: 1 + again]:
         given, caption = list(blocks), f"{verb}: {in_words(blocks)}"
-        try:
-            world["give_back"](pool, given)
-            raised = "no error"
-        except ValueError:
-            raised = "a ValueError"
-        except AssertionError:
-            raised = "an AssertionError"
         seen = {
-            "raised": raised, "the blocks": in_words(blocks), **queue_of(pool),
+            "raised": raised_by(world["give_back"], pool, given), "the blocks": in_words(blocks), **queue_of(pool),
             "the table": [key for key, _ in sorted(pool.table.items())],
+            "the blocks of the pool that were not given": in_words([b for b in pool.blocks if b not in blocks]),
             "the caller's list, which must not change": pages(given),
         }  # fmt: skip
         yield Shot(caption, seen)
+
+
+def raised_by(give_back: Callable[[Any, list[Any]], object], pool: Any, blocks: list[Any]) -> str:
+    """Which error it raises on purpose, in words; any other goes on.
+
+    >>> raised_by(lambda pool, blocks: None, None, [])
+    'no error'
+    """
+    try:
+        give_back(pool, blocks)
+    except (NotImplementedError, RecursionError):
+        raise
+    except ValueError:
+        return "a ValueError"
+    except (AssertionError, RuntimeError, MemoryError) as error:
+        return f"an error of type {type(error).__name__}"
+    return "no error"
 
 
 def in_words(blocks: Sequence[Any]) -> str:
@@ -133,6 +156,8 @@ def queue_of(pool: Any) -> Mapping[str, Any]:
     }
 
 
+SEPARATORS = ("", " ", ",", ", ", ":", ";", "|", "/", "-", "_", ".", "\n", "\0")  # where a hash hides what is between
+ONE_TEXT, AN_EQUAL_TEXT = "ab", "".join(["a", "b"])  # two objects
 LONG, FEW = 40, 16  # letters in a text; bytes of a seed that is made of it: with fewer, two that agree are soon found
 
 
@@ -143,18 +168,32 @@ def play_seed_of(world: World, case: Any) -> Iterator[Shot]:
     for at, pair in enumerate(case):
         same = [case[i] for i in range(at) if seeds[i] == seeds[at]]
         seen = {"the type": kinds, "equal to the seed of": same[0] if same else "none before it"}
-        yield Shot(f"seed_of(lora={pair[0]!r}, salt={pair[1]!r})", seen)
+        is_forged = any(isinstance(text, OneHash) for text in pair)
+        note = ", a text that has the same `hash` as the other one" if is_forged else ""
+        yield Shot(f"seed_of(lora={pair[0]!r}, salt={pair[1]!r}){note}", seen)
     long = [world["seed_of"](text, text) for text, _ in case if text is not None and len(text) >= LONG]
     if sizes := [size_of(seed) for seed in long if isinstance(seed, bytes)]:
         enough = ALL_RIGHT if min(sizes) >= FEW else f"{min(sizes)} bytes, which many pairs of texts must share"
         yield Shot(f"the seeds of texts of {LONG} letters", {"their lengths": enough})
     if not case:
-        one, other = (world["seed_of"](*pair) for pair in forged(world["seed_of"]))
-        said = (
-            "seed_of('Q7' + between + 'Z9', 'Z9') equals seed_of('Q7', 'Z9' + between + 'Z9'), where `between` "
-            "is what you put between the two texts"
-        )
-        yield Shot("a text that holds your separator", {"the seeds": ALL_RIGHT if one != other else said})
+        yield Shot("a text that holds your separator", {"the seeds": told_of_separators(world["seed_of"])})
+
+
+def told_of_separators(seed_of: Callable[[str, str], Any]) -> str:
+    """Whether the texts of a pair can hold what keeps them apart in the seed.
+
+    >>> told_of_separators(lambda lora, salt: repr((lora, salt)).encode())
+    'all right'
+    >>> told_of_separators(lambda lora, salt: f"{lora} and {salt}".encode())[:46]
+    "seed_of('Q7' + between + 'Z9', 'Z9') equals se"
+    >>> told_of_separators(lambda lora, salt: hash(f"{lora}-{salt}"))[:46]
+    "seed_of('Q7' + between + 'Z9', 'Z9') equals se"
+    """
+    pairs = [forged(between_texts(seed_of)), *map(forged, SEPARATORS)]
+    if all(seed_of(*one) != seed_of(*other) for one, other in pairs):
+        return ALL_RIGHT
+    said = "seed_of('Q7' + between + 'Z9', 'Z9') equals seed_of('Q7', 'Z9' + between + 'Z9')"
+    return f"{said}, where `between` is what you put between the two texts"
 
 
 def size_of(seed: bytes) -> int:
@@ -169,15 +208,23 @@ def size_of(seed: bytes) -> int:
         return len(seed)
 
 
-def forged(seed_of: Callable[[str, str], Any]) -> list[tuple[str, str]]:
-    """Two pairs with equal seeds, if nothing but a fixed text keeps the adapter and the salt apart.
+def between_texts(seed_of: Callable[[str, str], Any]) -> str:
+    """What stands between the two texts in a seed; the empty text if they cannot be found in it.
 
-    >>> forged(lambda lora, salt: f"{lora}, {salt}".encode())
+    >>> between_texts(lambda lora, salt: f"{lora}, {salt}".encode())
+    ', '
+    """
+    seed = seed_of("Q7", "Z9")
+    found = re.search("Q7(.*)Z9", str(seed, "utf-8", "replace") if isinstance(seed, bytes) else "", re.DOTALL)
+    return found[1] if found else ""
+
+
+def forged(between: str) -> list[tuple[str, str]]:
+    """Two pairs with equal seeds, if nothing but `between` keeps the adapter and the salt apart.
+
+    >>> forged(", ")
     [('Q7, Z9', 'Z9'), ('Q7', 'Z9, Z9')]
     """
-    text = str(seed_of("Q7", "Z9"), "utf-8", "replace") if isinstance(seed_of("Q7", "Z9"), bytes) else ""
-    found = re.search("Q7(.*)Z9", text, re.DOTALL)
-    between = found[1] if found else ", "
     return [(f"Q7{between}Z9", "Z9"), ("Q7", f"Z9{between}Z9")]
 
 
@@ -241,7 +288,7 @@ PIECES = (
         id="10.4", name="seed_of", play=play_seed_of,
         cases=[[("x", None), (None, "x")], [(None, None), ("x", None), ("x", None)], [("ab", "c"), ("a", "bc")],
                [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")],
-               [("a,b", "c"), ("a", "b,c")], [("a", "b"), ("b", "a")], [("a", "b"), ("a", "c")],
+               [("a", "b"), ("b", "a")], [("a", "b"), ("a", "c")], [(ONE_TEXT, ONE_TEXT), (ONE_TEXT, AN_EQUAL_TEXT)],
                [("a', 'b", "c"), ("a", "b', 'c")], [("1", "2"), ("12", "")], [("é", None), (None, None)],
                [(OneHash("a"), None), (OneHash("b"), None)], [], [("x" * LONG, None), (None, "y" * LONG)]],
         strategy=st.lists(_PAIR, max_size=5),

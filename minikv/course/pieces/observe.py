@@ -15,8 +15,8 @@ class CountingDict(dict[Any, Any]):
     """A dictionary that counts in `looks` how often somebody looks into it; going through all of it is a look at each.
 
     >>> found = CountingDict({1: "a", 2: "b"})
-    >>> found.get(1), 2 in found, found[2], list(found), found.looks
-    ('a', True, 'b', [1, 2], 5)
+    >>> found.get(1), 2 in found, found[2], list(found), "c" in found.values(), len(found.items()), found.looks
+    ('a', True, 'b', [1, 2], False, 2, 9)
     """
 
     looks = 0
@@ -37,6 +37,16 @@ class CountingDict(dict[Any, Any]):
     def __iter__(self) -> Iterator[Any]:
         self.looks += len(self)
         return super().__iter__()
+
+    def values(self) -> Any:
+        """The values, through which somebody is about to go: a look at each."""
+        self.looks += len(self)
+        return super().values()
+
+    def items(self) -> Any:
+        """The pairs, through which somebody is about to go: a look at each."""
+        self.looks += len(self)
+        return super().items()
 
 
 def told(tokens: Any) -> str:
