@@ -97,9 +97,10 @@ def seen_of(cache: Any) -> dict[str, Any]:
     """
     met: dict[Any, int] = {}
     for branch in cache.branches.values():
-        for page in branch.pages if isinstance(getattr(branch, "pages", None), list) else ():
+        pages = branch.pages if isinstance(getattr(branch, "pages", None), list) else ()
+        for page in (page for page in pages if isinstance(page, int)):
             met.setdefault(page, len(met) + 1)
-    valid = [page for page in met if isinstance(page, int) and 0 <= page < len(cache.refs)]
+    valid = [page for page in met if 0 <= page < len(cache.refs)]
     others = sum(1 for page, refs in enumerate(cache.refs) if refs and page not in met)
     found = {name: contents(cache, branch) for name, branch in cache.branches.items()}
     return {
@@ -256,7 +257,8 @@ PIECES = (
     Piece(
         id="11.3", name="own_pages", play=play_own_pages,
         cases=[(_FORKED, 1, 1), (_THREE, 0, 1), ((2, []), 0, 3), (_THREE, 0, 2), (_FORKED, 0, 2), (_FULL, 1, 1),
-               (_FORKED, 1, 0), (_PARTED, 1, 1), (_THREE_HAVE_IT, 2, 4), (_FORKED, 1, 12), (_FORKED, 1, 11),
+               (_FULL, 1, 2), (_FORKED, 1, 0), (_PARTED, 1, 1), (_THREE_HAVE_IT, 2, 4), (_FORKED, 1, 12),
+               (_FORKED, 1, 11),
                ((2, [("append", 0, 3), ("fork", 0, 0), ("detach", 0, 0)]), 0, 1), ((2, [("append", 0, 13)]), 0, 1)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 9)),
         hints=(
@@ -264,8 +266,8 @@ PIECES = (
             "It must be copied if three things hold: there is something to write, the last page is not full, and it "
             "has more than one reference.",
             "Take all pages that you need in one `alloc`, before you change anything: it takes all or none.",
-            "A new page has one reference. The copy stands in the place of the old page, which has one reference "
-            "less; `list(...)` makes a copy of the values.",
+            "A new page has one reference. The copy takes the place of the old page, which has one reference fewer "
+            "now. `list(...)` makes a copy of the values.",
         ),
     ),
     Piece(
