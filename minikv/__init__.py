@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         CanaryModel,
         Ledger,
         LedgerError,
+        RowLedger,
         WindowCanaryModel,
         explore,
         follow,
@@ -115,7 +116,7 @@ _HOMES = {
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "
     "page_waste pages_that_fit",
     "minikv.store": "HostCopy KVStore Slots",
-    "minikv.testing": "Canary CanaryError CanaryModel Ledger LedgerError WindowCanaryModel explore follow",
+    "minikv.testing": "Canary CanaryError CanaryModel Ledger LedgerError RowLedger WindowCanaryModel explore follow",
     "minikv.tokens": "PackedTokens common_prefix pack",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -1,6 +1,7 @@
-"""Rows with versions: what is found is in the row that is named, whoever wrote it, and nothing that is there is missed.
+"""Rows with versions: what is found is in the row that is named, whoever wrote it, and nothing that is named is missed.
 
-Every position of the array holds a fingerprint of the tokens up to it, so a wrong key or value is a wrong number.
+Every position of the array holds a fingerprint of the tokens up to it, so a wrong key or value is a wrong number. A
+ledger watches the state of each row.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from minikv import OutOfPages, RowCache
+from minikv import OutOfPages, RowCache, RowLedger
 from minikv.pools import BitmaskPool
 
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=6)
@@ -44,13 +45,14 @@ def is_true(cache, row, tokens):
 
 
 class RowsAgainstModel(RuleBasedStateMachine):
-    """The model lists what each row holds that was published; a prefix is found if any of them begins with it."""
+    """The model lists what each row is named for; a prefix is found if any of them begins with it."""
 
     max_nodes = 10_000
 
     @initialize(num_rows=st.integers(1, 4))
     def begin(self, num_rows):
         self.cache = cache_of(num_rows, max_nodes=self.max_nodes)
+        self.ledger = RowLedger(self.cache)
         self.held = [[] for _ in range(num_rows)]
         self.running = []
 
@@ -83,9 +85,17 @@ class RowsAgainstModel(RuleBasedStateMachine):
     def finish(self, which, generated):
         sequence = self.running.pop(which % len(self.running))
         tokens = [*sequence.tokens, *generated]
+        known = self.longest(tokens)
         written(self.cache, sequence, tokens)
         self.cache.finish(sequence, generated)
-        self.held[sequence.row] = tokens
+        self.held[sequence.row] = self.named(sequence.row, tokens, known)
+
+    def named(self, row, tokens, known):
+        """All of `tokens`, unless other rows hold them already: then at most the beginning that had become stale."""
+        found = self.cache.rows[row]
+        assert found == tokens[: len(found)]
+        assert self.agrees(len(found), len(tokens)) or known == len(tokens)
+        return found
 
     @precondition(lambda self: self.running)
     @rule(which=st.integers(0, 9))
@@ -105,6 +115,8 @@ class RowsAgainstModel(RuleBasedStateMachine):
     def it_is_sound(self):
         if hasattr(self, "cache"):
             self.cache.check()
+            assert self.ledger.running == sorted(sequence.row for sequence in self.running)
+            assert self.ledger.states() == self.cache.states()
 
 
 class FewNodes(RowsAgainstModel):
@@ -184,6 +196,18 @@ def test_a_full_cache_gives_up_the_row_that_was_used_longest_ago():
     served(cache, [1, 1])
     served(cache, [4, 4])
     assert [len(cache.find(prompt)) for prompt in ([1, 1], [2, 2], [3, 3], [4, 4])] == [2, 0, 2, 2]
+
+
+def test_a_duplicate_is_not_cached_and_is_lost_with_the_row_that_is():
+    """Both rows hold [1, 2], and the nodes name row 0; when that one is taken over for less, nobody knows of row 1."""
+    cache = cache_of(2)
+    first, second = cache.start([1, 2]), cache.start([1, 2])
+    for sequence in (first, second):
+        written(cache, sequence, [1, 2])
+        cache.finish(sequence)
+    assert (cache.states(), is_true(cache, 1, [1, 2])) == (["free, cached", "free"], True)
+    cache.start([1, 9])
+    assert len(cache.find([1, 2])) == 1
 
 
 def test_when_somebody_runs_in_every_row_nothing_changes():

@@ -1,4 +1,4 @@
-"""What checks any engine from outside: the ledger, the canary and its model, the explorer of interleavings.
+"""What checks any engine from outside: the ledgers, the canary and its model, the explorer of interleavings.
 
 Nothing here draws or needs a widget, and nothing below knows that it is watched.
 """
@@ -7,6 +7,7 @@ from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.canary_model import CanaryModel
 from minikv.testing.interleave import Exploration, Interleaving, explore, follow
 from minikv.testing.ledger import Ledger, LedgerError
+from minikv.testing.row_ledger import RowLedger
 from minikv.testing.window_canary import WindowCanaryModel
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Interleaving",
     "Ledger",
     "LedgerError",
+    "RowLedger",
     "WindowCanaryModel",
     "explore",
     "follow",

@@ -109,7 +109,7 @@ is_current = check("9.2 is_current", is_current)
 
 # %% [markdown]
 """
-So a row has three states, not two: a request runs in it, or it is free, or it is **free and cached**: it belongs to nobody, and yet it is worth keeping. The third state is new. In chapter 02 every slot had exactly one owner, and the ledger of chapter 04 checked that.
+So a row has three states, not two: a request runs in it, or it is free, or it is **free and cached**: it belongs to nobody, and yet it is worth keeping. In chapter 02 every slot had exactly one owner.
 
 #### 9.3 You write: `trie_insert`
 
@@ -338,12 +338,12 @@ print(f"equal in 1000 rounds, with {trie.total_size} tokens in both")
 
 # %% [markdown]
 """
-`RowCache` is your `RowTrie`, for arrays of numpy or torch. It differs in two ways. Where the deepest node is stale, it looks for a current node *below* it, because that one's row begins with the same tokens. And of the free rows it takes one that no node names, or else the one given back longest ago; yours takes the lowest. What is that worth?
+`RowCache` is your `RowTrie`, for arrays of numpy or torch. Where the deepest node is stale, it looks for a current node *below* it, because that one's row begins with the same tokens. And of the free rows it takes one that no node names, or else the one given back longest ago; yours takes the lowest. What is that worth?
 """
 
 # %%
-chance, found = random.Random(9), [0, 0]
 yours, ours, running = RowTrie(4), minikv.RowCache(4), []
+ledger, chance, found = minikv.RowLedger(yours), random.Random(9), [0, 0]
 for _ in range(1000):
     tokens = chance.choices([1, 2], weights=[3, 1], k=chance.randint(2, 8))
     pair = yours.start(tokens), ours.start(tokens)
@@ -353,15 +353,15 @@ for _ in range(1000):
     if len(running) > 2:
         one, other = running.pop(0)
         yours.finish(one), ours.finish(other)
-print(f"found in 1000 requests: yours {found[0]}, minikv {found[1]}; {ours.states()}")
+print(f"found in 1000 requests: yours {found[0]}, minikv {found[1]}; {ledger.states()}")
 
 # %% [markdown]
 """
-`RowCache` finds a quarter more tokens, for a look at each row. `states()` tells the state of each row. The `assert` in the loop is a canary: each request's row in your `RowTrie` holds its own tokens, found or computed.
+`RowCache` finds a quarter more tokens, for a look at each row. The `assert` is a canary: each row in your `RowTrie` holds its request's tokens. The ledger of chapter 04 has no third state. A `RowLedger` compares each row's state and tokens with the nodes after every operation. Had `take_row` kept a version, it would name both owners.
 
 ### What went wrong elsewhere
 
-Here are four everyday things in an `OrderedTrie` with room for three nodes. `outcome` says what comes of them, and stops whatever doesn't end by itself.
+Here are four everyday things in an `OrderedTrie` with room for three nodes. `outcome` says what comes of them, and stops whatever doesn't end.
 """
 
 # %%

@@ -32,6 +32,10 @@ class RowRequest:
     def __init__(self, tokens, row, path, is_copy):
         self.tokens, self.row, self.path, self.is_copy = tokens, row, path, is_copy
 
+    @property
+    def found(self):
+        return len(self.path)
+
     def __repr__(self):
         how = "copied" if self.is_copy else "reused"
         found = f"{len(self.path)} tokens {how}" if self.path else "nothing found"
