@@ -21,6 +21,7 @@ from minikv.course.playground.steps import MOST_PAGES, Settings, Step, label_tex
 from minikv.errors import LockError, OutOfPages
 from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
+from minikv.prefix.indexes import BY_POLICY
 
 # -- the core ---------------------------------------------------------------------------------------------------------
 
@@ -421,7 +422,7 @@ def test_the_same_steps_are_replayed_in_another_design(index):
     live = room.history.live
     assert type(live.cache) is type(INDEXES[index](1))
     assert (live.cache.protected_size, live.cache.evictable_size) == (6, 1)
-    assert room.text.startswith("Playground(page_size=1, capacity=32, " + ("policy" if index == "radix" else "index"))
+    assert room.text.startswith("Playground(page_size=1, capacity=32, " + ("policy" if index in BY_POLICY else "index"))
     press(room, "insert", "1 2 3 4 5 6 7")
     assert "6 of 7 cached, 1 new in slot 7" in room.said
     press(room, "evict")

@@ -13,6 +13,7 @@ from window_pool import WindowLedger
 
 from minikv import FreeListPool, LockError, RadixCache, SlidingWindowCache
 from minikv.prefix.eviction import POLICIES
+from minikv.prefix.radix import EVICT_BY
 from minikv.prefix.windows import Windows
 from minikv.testing.canary import Canary
 from minikv.testing.ledger import Ledger
@@ -21,10 +22,13 @@ from minikv.testing.ledger import Ledger
 class WindowIndexAgainstModel(IndexAgainstModel):
     """The machine of every index, with windows: budgets, offsets from which they are there, and a pool that listens."""
 
-    @initialize(page_size=st.integers(1, 3), window=st.integers(1, 6))
-    def start(self, page_size, window):
-        self.model, self.windows = NaiveWindowCache(page_size, window), WindowLedger()
-        self.index = SlidingWindowCache(page_size, evict_by="page", window=window, pool=self.windows)
+    policies = ("lru",)
+
+    @initialize(page_size=st.integers(1, 3), window=st.integers(1, 6), number=st.integers(0, len(POLICIES) - 1))
+    def start(self, page_size, window, number):
+        self.policy = self.policies[number % len(self.policies)]
+        self.model, self.windows = NaiveWindowCache(page_size, window, self.policy), WindowLedger()
+        self.index = SlidingWindowCache(page_size, self.policy, "page", window=window, pool=self.windows)
         self.page_size, self.pool = page_size, FreeListPool(PAGES)
         self.ledger, self.canary = Ledger(self.pool, self.index, page_size), Canary(self.index)
 
@@ -71,9 +75,16 @@ class WindowIndexAgainstModel(IndexAgainstModel):
             assert live == self.windows.live
 
 
-def test_the_index_agrees_with_a_model_that_recomputes_every_window():
+class WindowIndexByPolicy(WindowIndexAgainstModel):
+    """The same under each of the other policies, which say what goes for the full layers."""
+
+    policies = tuple(policy for policy in POLICIES if policy != "lru")
+
+
+@pytest.mark.parametrize("machine", [WindowIndexAgainstModel, WindowIndexByPolicy])
+def test_the_index_agrees_with_a_model_that_recomputes_every_window(machine):
     steps = settings(stateful_step_count=30, max_examples=max(100, settings().max_examples))
-    run_state_machine_as_test(WindowIndexAgainstModel, settings=steps)
+    run_state_machine_as_test(machine, settings=steps)
 
 
 def outcome(cache, handles, step, verb, which, tokens, namespace, extra):
@@ -110,7 +121,7 @@ VERBS = st.sampled_from(
 OPERATIONS = st.lists(st.tuples(VERBS, st.integers(0, 99), TOKENS, NAMESPACES, LIMITS), max_size=40)
 
 
-@given(OPERATIONS, st.integers(1, 3), st.sampled_from(sorted(POLICIES)), st.sampled_from(["node", "page"]))
+@given(OPERATIONS, st.integers(1, 3), st.sampled_from(sorted(POLICIES)), st.sampled_from(EVICT_BY))
 def test_without_a_window_it_is_the_radix_tree_operation_by_operation(operations, page_size, policy, evict_by):
     radix, index = (kind(page_size, policy, evict_by) for kind in (RadixCache, SlidingWindowCache))
     of_radix, of_index = [], []
@@ -120,13 +131,11 @@ def test_without_a_window_it_is_the_radix_tree_operation_by_operation(operations
     index.check()
 
 
-@given(OPERATIONS, st.integers(1, 3), st.integers(1, 6), st.sampled_from(["node", "page"]))
-def test_as_long_as_no_window_has_gone_it_is_the_radix_tree_too(operations, page_size, window, evict_by):
+@given(OPERATIONS, st.integers(1, 3), st.integers(1, 6), st.sampled_from([*POLICIES]), st.sampled_from(EVICT_BY))
+def test_as_long_as_no_window_has_gone_it_is_the_radix_tree_too(operations, page_size, window, policy, evict_by):
     """The same nodes, ids and order; what is locked takes a window with it, and splits nothing."""
-    radix, index = (
-        RadixCache(page_size, evict_by=evict_by),
-        SlidingWindowCache(page_size, "lru", evict_by, window=window),
-    )
+    radix = RadixCache(page_size, policy, evict_by)
+    index = SlidingWindowCache(page_size, policy, evict_by, window=window)
     of_radix, of_index = [], []
     for step, operation in enumerate(operations):
         assert outcome(index, of_index, step, *operation) == outcome(radix, of_radix, step, *operation)

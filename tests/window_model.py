@@ -6,18 +6,19 @@ import numpy as np
 
 from minikv import LockError
 from minikv.prefix.contract import Match
-from minikv.testing.conformance.naive import NaiveCache
+from minikv.testing.conformance.naive import GOES_FIRST, NaiveCache
 
 
 class NaiveWindowCache(NaiveCache):
     """`NaiveCache`, by pages, with a set of the pages that still have their window and when each was last used.
 
     A prefix is valid where the last `window` tokens before its end have their windows, or all of its tokens have.
+    `policy` says what goes for the full layers; windows go least recently used first, whatever the policy is.
     """
 
-    def __init__(self, page_size=1, window=4):
+    def __init__(self, page_size=1, window=4, policy="lru"):
         self.span = -(-window // page_size)  # pages
-        super().__init__(page_size, evict_by="page")
+        super().__init__(page_size, policy, evict_by="page")
 
     def _clear(self):
         super()._clear()
@@ -83,7 +84,7 @@ class NaiveWindowCache(NaiveCache):
         size, freed, tombs = self.page_size, [], []
         before = len(self.live)
         while len(freed) * size < num_tokens and (leaves := self.unlocked_leaves()):
-            freed += self.remove(min(leaves, key=lambda leaf: self.pages[leaf].last_used))
+            freed += self.remove(min(leaves, key=lambda leaf: GOES_FIRST[self.policy](self.pages[leaf])))
         while (before - len(self.live)) * size < window_tokens:
             free = [key for key in self.live if not self.pinned(key)]
             if not free:

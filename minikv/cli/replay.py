@@ -51,8 +51,8 @@ def add_replay(commands: Any) -> None:
                      help="blocks to hold, one number or several (20k,1e6); without it none is evicted")  # fmt: skip
     run.add_argument("--page-size", type=positive, default=1, metavar="P", help="blocks in a page (default 1)")
     run.add_argument("--index", choices=INDEXES, default="radix", help="the design that serves it (default radix)")
-    run.add_argument("--evict-by", choices=EVICT_BY, help="radix: evict whole nodes (default), or pages off their end")
-    run.add_argument("--policy", choices=sorted(POLICIES), help="radix: what is evicted first (default lru)")
+    run.add_argument("--evict-by", choices=EVICT_BY, help="radix, window: evict whole nodes (default), or pages")
+    run.add_argument("--policy", choices=sorted(POLICIES), help="radix, window: what goes first (default lru)")
     form = run.add_mutually_exclusive_group()
     form.add_argument(
         "--json", action="store_true", help="print a JSON object, or a list of them for several capacities"

@@ -25,7 +25,7 @@ _EXAMPLES = """what a CONFIG says (traces and capacities it must say):
   capacities = ["10k", "20k", "unlimited"]        blocks; k is 1,000
   page_sizes = [1, 4, 16]                         blocks in a page
   indexes = ["radix", "hash"]                     or "all"
-  policies = "all"                                and evict_by = ["node", "page"]: of the radix tree
+  policies = "all"                                and evict_by = ["node", "page"]: of radix and window
   backend = "loky"                                and jobs = 4, address = "tcp://10.0.0.1:8786"
 
 examples:

@@ -29,7 +29,7 @@ from minikv.measure.sweep_config import SweepConfig
 from minikv.measure.synthetic import SYNTHETIC
 from minikv.measure.traces import TraceError, TraceRequest, open_traffic
 from minikv.measure.workers import spread
-from minikv.prefix.indexes import index_named
+from minikv.prefix.indexes import BY_POLICY, index_named
 from minikv.untrusted import require_regular
 
 MOST_RUNS = 100_000
@@ -92,7 +92,7 @@ def sweep_runs(config: SweepConfig) -> tuple[list[SweepRun], list[str]]:
 
 def _left_out(config: SweepConfig, too_small: list[str]) -> list[str]:
     """A line on each kind of combination that does not exist."""
-    lines, others = [], [index for index in config.indexes if index != "radix"]
+    lines, others = [], [index for index in config.indexes if index not in BY_POLICY]
     if others and (config.policies or config.evict_by):
         what = f"policies and evict_by of {', '.join(others)}"
         lines.append(f"left out: {what}: each has one order of eviction, its own")
@@ -104,7 +104,7 @@ def _left_out(config: SweepConfig, too_small: list[str]) -> list[str]:
 
 def _designs(config: SweepConfig) -> Iterator[tuple[str, str | None, str | None]]:
     for index in config.indexes:
-        if index == "radix":
+        if index in BY_POLICY:
             for evict_by in config.evict_by or ("node",):
                 yield from ((index, policy, evict_by) for policy in config.policies or ("lru",))
             continue

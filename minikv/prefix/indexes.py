@@ -15,12 +15,13 @@ from minikv.prefix.token_trie import TokenTrie
 
 WINDOW = 4096  # tokens: what Mistral 7B reads
 
-INDEXES: dict[str, Callable[[int], PrefixCache]] = {
+INDEXES: dict[str, Callable[..., PrefixCache]] = {
     "radix": RadixCache,
     "trie": TokenTrie,
     "hash": HashBlockCache,
     "window": partial(SlidingWindowCache, window=WINDOW),
 }
+BY_POLICY = ("radix", "window")  # trees that are told what goes first; the others have an order of their own
 
 
 def index_named(
@@ -31,8 +32,8 @@ def index_named(
 ) -> PrefixCache:
     """An empty index of the design `name`, with pages of `page_size` tokens.
 
-    `policy` and `evict_by` are the radix tree's (see `RadixCache`). The other designs have one order of eviction, so
-    for them it is a `ValueError` to give either.
+    `policy` and `evict_by` are those of `RadixCache`, and of the window index, which is a radix tree as well. The other
+    designs have one order of eviction, so for them it is a `ValueError` to give either.
 
     >>> index_named("radix", page_size=16, evict_by="page")
     RadixCache(page_size=16, policy='lru', evict_by='page', evictable=0, protected=0)
@@ -42,8 +43,8 @@ def index_named(
     """
     if name not in INDEXES:
         raise ValueError(f"index is {bounded(name)}: expected one of {', '.join(INDEXES)}")
-    if name == "radix":
-        return RadixCache(page_size, policy or "lru", evict_by or "node")
+    if name in BY_POLICY:
+        return INDEXES[name](page_size, policy or "lru", evict_by or "node")
     for option, value in (("policy", policy), ("evict_by", evict_by)):
         if value is not None:
             raise ValueError(f"{option} is {bounded(value)}: index {name!r} has one order of eviction, its own")

@@ -62,7 +62,9 @@ class SlidingWindowCache(WindowedTree):
     `window` is how many tokens before the next one the windowed layers read; one more, a model's `sliding_window`, is
     as good. With `None` it is a `RadixCache`, operation by operation. `pool` is told about window pages (`WindowPool`);
     with `None` they are forgotten. `on_evict` is called with an `Evicted` after a node has lost something; what it
-    raises becomes a warning. The other arguments are those of `RadixCache`.
+    raises becomes a warning. The other arguments are those of `RadixCache`. `policy` says which leaves go for the full
+    layers. Windows alone go least recently used first under every policy: on a path all but the last window is free to
+    go, however much the path is worth.
 
     It keeps the fifteen rules of `PrefixCache`, as seen by the full layers, with these differences once windows have
     gone: a match is the longest prefix that is valid for all layers; `lock` refuses one that is not valid any more;

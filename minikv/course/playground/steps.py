@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from minikv.errors import whole_number
 from minikv.prefix import PrefixCache, index_named
+from minikv.prefix.indexes import BY_POLICY
 from minikv.testing.snapshot import cut, ends, shorten
 from minikv.tokens import pack
 
@@ -21,8 +22,8 @@ NAMES = {
 class Settings:
     """The cache and the pool of a playground; `capacity` is in pages, the rest as in `RadixCache`.
 
-    `index` is the design of the cache, by its name in `INDEXES`. But for the radix tree each has an order of eviction
-    of its own, so `policy` and `evict_by` are what they are by default.
+    `index` is the design of the cache, by its name in `INDEXES`. Those that are not in `BY_POLICY` have an order of
+    eviction of their own, so `policy` and `evict_by` are what they are by default.
 
     >>> Settings(page_size=4, capacity=0)
     Traceback (most recent call last):
@@ -53,7 +54,9 @@ class Settings:
         return index_named(self.index, self.page_size, policy, evict_by)
 
     def __str__(self) -> str:
-        shown = ("page_size", "capacity", *(("policy", "evict_by") if self.index == "radix" else ("index",)))
+        shown = ["page_size", "capacity"]
+        shown += ["policy", "evict_by"] if self.index in BY_POLICY else []
+        shown += ["index"] if self.index != "radix" else []
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
 
     def changes(self, other: Settings) -> str:
