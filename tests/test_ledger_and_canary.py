@@ -109,7 +109,7 @@ def test_two_nodes_that_hold_one_slot():
     pool, cache, ledger = world()
     cache.insert([1], pool.alloc(1))
     node = cache.insert([2], pool.alloc(1)).handle.node
-    node.page_run = array("i", [0]).tobytes()
+    node.page_runs = (array("i", [0]).tobytes(),)
     with pytest.raises(LedgerError, match=r"slot 0 has two owners:\nnode 1 \[1\], and node 2 \[2\]"):
         ledger.check()
 
@@ -180,7 +180,7 @@ def test_slots_that_no_pool_has_are_named():
             act(pool)
     pool, cache = FreeListPool(4), RadixCache()
     ledger = Ledger(pool, cache)
-    cache.insert([1], pool.alloc(1)).handle.node.page_run = array("i", [50]).tobytes()
+    cache.insert([1], pool.alloc(1)).handle.node.page_runs = (array("i", [50]).tobytes(),)
     with pytest.raises(LedgerError, match=r"slot 50 is held by node 1 \[1\], but the pool has slots 0 to 3"):
         ledger.check()
 
@@ -275,7 +275,7 @@ def test_a_cache_that_serves_another_prompt_is_caught_at_once():
     cache = RadixCache()
     canary = Canary(cache)
     cache.insert([1, 2, 3], [0, 1, 2])
-    cache.root.children[b"\1\0\0\0"].page_run = array("i", [0, 0, 2]).tobytes()
+    cache.root.children[b"\1\0\0\0"].page_runs = (array("i", [0, 0, 2]).tobytes(),)
     with pytest.raises(
         CanaryError, match=r"(?s)operation 2, match_prefix \[1, 2\].*written by operation 1 \(insert \[1, 2, 3\]\)"
     ):
@@ -324,7 +324,7 @@ def test_the_verbs_without_an_array_are_seen_too():
     cache.unlock(cache.acquire([1, 2]))
     assert cache.evict(1).tolist() == ledger.callers == [2]
     canary.close()
-    cache.root.children[b"\1\0\0\0"].page_run = array("i", [1, 0]).tobytes()
+    cache.root.children[b"\1\0\0\0"].page_runs = (array("i", [1, 0]).tobytes(),)
     with Canary(cache, writes=False) as fresh, pytest.raises(CanaryError, match="nothing was ever computed"):
         cache.acquire([1, 2])
     assert fresh.step == 1

@@ -132,7 +132,7 @@ def duplicates_replace_the_trees_pages(patch):
         node, start = done.handle.node, options.get("start")
         if done.prefix_length == done.length > (start.length if start else 0):
             node.glue()
-            node.page_run = kept[-len(node.page_run) :]
+            node.page_runs = (kept[-len(node.page_bytes) :],)
         return done
 
     patch.setattr(RadixCache, "insert", broken)
@@ -146,7 +146,7 @@ def the_callers_buffer_is_kept(patch):
         done = original(self, tokens, pages, **options)
         node = done.handle.node
         if done.prefix_length == 0 and done.length == len(pages) * self.page_size == len(node.tokens):
-            node.page_run = memoryview(pages).cast("B")
+            node.page_runs = (memoryview(pages).cast("B"),)
         return done
 
     patch.setattr(RadixCache, "insert", broken)
@@ -163,10 +163,10 @@ def evicted_nodes_stay_reachable(patch):
     original = RadixCache._remove_leaf
 
     def broken(self, leaf):
-        parent, first_page, held = leaf.parent, leaf.key_run[: self._stride], (leaf.key_bytes, leaf.page_bytes)
+        parent, first_page, held = leaf.parent, leaf.key_bytes[: self._stride], (leaf.key_runs, leaf.page_runs)
         freed = original(self, leaf)
         if parent.parent is not None and not parent.children:
-            leaf.key_run, leaf.page_run = held
+            leaf.key_runs, leaf.page_runs = held
             parent.children = {first_page: leaf}
         return freed
 
@@ -257,7 +257,7 @@ def a_join_turns_the_pages_round(patch):
         turned = b"".join(part.page_bytes for part in [node, *above])
         original(self, node, above)
         node.glue()
-        node.page_run = turned
+        node.page_runs = (turned,)
 
     patch.setattr(RadixCache, "_join", broken)
 

@@ -38,7 +38,8 @@ def looks_in_the_wrong_namespace(original):
 def evicts_the_beginning_of_a_leaf(original):
     def trim(self, leaf, num_bytes):
         leaf.glue()
-        leaf.page_run = leaf.page_run[num_bytes:] + leaf.page_run[:num_bytes]
+        (pages,) = leaf.page_runs
+        leaf.page_runs = (pages[num_bytes:] + pages[:num_bytes],)
         return original(self, leaf, num_bytes)
 
     return RadixCache, "_trim", trim

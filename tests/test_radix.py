@@ -61,7 +61,7 @@ def test_a_page_size_is_a_whole_number():
 CORRUPTIONS = {
     "ref_count is 5": lambda cache, nodes: setattr(nodes[5,], "ref_count", 5),
     "ends at 9": lambda cache, nodes: setattr(nodes[7,], "end", 9),
-    "1 pages of 1 for 2 tokens": lambda cache, nodes: setattr(nodes[3, 4], "page_run", bytes(4)),
+    "1 pages of 1 for 2 tokens": lambda cache, nodes: setattr(nodes[3, 4], "page_runs", (bytes(4),)),
     "its parent is None": lambda cache, nodes: setattr(nodes[7,], "parent", None),
     "does not list it": lambda cache, nodes: setattr(nodes[3, 4], "parent", nodes[5,]),
     "evictable_size is 4": lambda cache, nodes: setattr(cache, "_evictable", 4),
@@ -71,7 +71,7 @@ CORRUPTIONS = {
     "stands before an older one": lambda cache, nodes: cache._order.touch([nodes[3, 4]]),
     "share 4 ids": lambda cache, nodes: setattr(nodes[7,], "id", 2),
     "next id to give out is 3": lambda cache, nodes: setattr(cache, "_next_id", 3),
-    "not whole pages": lambda cache, nodes: setattr(nodes[7,], "key_run", b""),
+    "not whole pages": lambda cache, nodes: setattr(nodes[7,], "key_runs", (b"",)),
     "its neighbour does not link back": lambda cache, nodes: setattr(nodes[7,], "older", None),
     "breaks off after 1 of its nodes": lambda cache, nodes: setattr(cache._order.first(), "newer", None),
     "but the clock is at": lambda cache, nodes: setattr(nodes[5,], "last_used", 99),
@@ -82,13 +82,14 @@ CORRUPTIONS = {
     "its locked handle at 9": lambda cache, nodes: setattr(next(iter(cache._held)), "length", 9),
     "kept as holding 0 locks": lambda cache, nodes: cache._held.update({cache.match_prefix([7]).handle: 0}),
     "locked nodes [3] are not in the tree": lambda cache, nodes: nodes[1, 2].children.pop(nodes[5,].key_bytes),
-    "not a root": lambda cache, nodes: setattr(cache.root, "key_run", b"x"),
+    "not a root": lambda cache, nodes: setattr(cache.root, "key_runs", (b"x",)),
     "is the root of another namespace": lambda cache, nodes: (
         cache.insert([1], [8], namespace="a"), cache._roots.update(b=cache._roots.pop("a"))
     ),
     "priority 3 is higher than its parent's, 0": lambda cache, nodes: setattr(nodes[5,], "priority", 3),
-    "page 0 is cached twice in node 2": lambda cache, nodes: setattr(nodes[1, 2], "page_run", bytes(8)),
-    "page 9 is cached in nodes 3 and 4": lambda cache, nodes: setattr(nodes[5,], "page_run", nodes[7,].page_bytes),
+    "page 0 is cached twice in node 2": lambda cache, nodes: setattr(nodes[1, 2], "page_runs", (bytes(8),)),
+    "page 9 is cached in nodes 3 and 4": lambda cache, nodes: setattr(nodes[5,], "page_runs", nodes[7,].page_runs),
+    "1 runs of tokens and 2 of pages": lambda cache, nodes: setattr(nodes[3, 4], "page_runs", (bytes(4), bytes(4))),
     "kept, but it holds nothing": lambda cache, nodes: cache._new_root("lora"),
 }  # fmt: skip
 
@@ -276,7 +277,7 @@ def test_a_conversation_of_many_turns_is_one_edge_of_few_parts_that_splits_and_g
         cache.unlock(match)
     cache.match_prefix(range(length))
     (node,) = cache.nodes()
-    assert len(node.runs) <= 4
+    assert len(node.key_runs) <= 4
     cut = data.draw(st.integers(0, length), "cut")
     assert cache.match_prefix(range(cut)).pages.tolist() == list(range(100, 100 + cut))
     cache.check()
@@ -407,7 +408,7 @@ def test_trimming_a_long_leaf_page_by_page_copies_little(monkeypatch):
     copied, original = [], RadixCache._trim
 
     def counted(self, leaf, num_bytes):
-        copied.append(len(leaf.runs[-1][1]))
+        copied.append(len(leaf.page_runs[-1]))
         return original(self, leaf, num_bytes)
 
     monkeypatch.setattr(RadixCache, "_trim", counted)

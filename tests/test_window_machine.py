@@ -110,7 +110,7 @@ def outcome(cache, handles, step, verb, which, tokens, namespace, extra):
 
 def anatomy(cache):
     """Every node with all that is kept on it, the eviction order and the sizes."""
-    fields = ("id", "end", "key_run", "page_run", "more_runs", "ref_count", "last_used", "created", "hits")
+    fields = ("id", "end", "key_runs", "page_runs", "ref_count", "last_used", "created", "hits")
     nodes = [(*(getattr(node, field) for field in fields), node.parent.id) for node in cache.nodes()]
     return nodes, [node.id for node in cache._order], cache.evictable_size, cache.protected_size
 

@@ -46,7 +46,6 @@ _PAGE_BYTES = 4  # of a page's number: an int32
 _LONG_RUN = 4096  # bytes of pages
 _MOST_RUNS = 4  # a join copies nothing until an edge has more runs than this: each costs a walk one more memcmp
 _GONE = -1  # the `ref_count` of a node that is no longer in the tree
-EdgeRun = tuple[bytes, bytes]  # tokens and their pages, as they are stored
 _NO_CHILDREN: dict[bytes, RadixNode] = {}  # shared by all leaves, so that a leaf needs no dictionary; never changed
 
 
@@ -56,22 +55,23 @@ _NO_CHILDREN: dict[bytes, RadixNode] = {}  # shared by all leaves, so that a lea
 class RadixNode:
     """One edge of the tree and the node at its end: its tokens, their pages, and how many locks pass through.
 
-    `key_run` and `page_run` are the tokens and the pages as they are stored, four bytes a number, and never changed in
-    place. A join copies nothing: it lines up the runs of both edges, and `more_runs` are those behind the first. `end`
-    is the depth, in tokens, at which the edge ends. `last_used` is the clock's reading at the last use. Three more are
-    for policies that read them: `created` is the reading when the tokens were cached, `hits` counts the matches and
-    inserts that went through (kept up only for a policy that reads it), and `priority` is the largest one given.
-    `older` and `newer` belong to the eviction order.
+    `key_runs` and `page_runs` are the tokens and the pages as they are stored, four bytes a number, and no run is ever
+    changed in place: a node that was inserted has one of each, and a join, which copies nothing, lines up those of both
+    edges. `end` is the depth, in tokens, at which the edge ends. `last_used` is the clock's reading at the last use.
+    Three more are for policies that read them: `created` is the reading when the tokens were cached, `hits` counts the
+    matches and inserts that went through (kept up only for a policy that reads it), and `priority` is the largest one
+    given. `older` and `newer` belong to the eviction order.
     """
 
     __slots__ = (
-        "children", "created", "end", "hits", "id", "key_run", "last_used", "more_runs", "newer", "older", "page_run",
-        "parent", "priority", "ref_count",
+        "children", "created", "end", "hits", "id", "key_runs", "last_used", "newer", "older", "page_runs", "parent",
+        "priority", "ref_count",
     )  # fmt: skip
 
     def __init__(self, node_id: int, key_run: bytes, page_run: bytes, parent: RadixNode | None, end: int, now: int):
-        self.id, self.key_run, self.page_run, self.parent, self.end = node_id, key_run, page_run, parent, end
-        self.more_runs: tuple[EdgeRun, ...] = ()
+        self.id, self.parent, self.end = node_id, parent, end
+        self.key_runs: tuple[bytes, ...] = (key_run,)
+        self.page_runs: tuple[bytes, ...] = (page_run,)
         self.children = _NO_CHILDREN
         self.ref_count = self.priority = 0
         self.created = self.last_used = now
@@ -80,24 +80,19 @@ class RadixNode:
         self.newer: Any = None
 
     @property
-    def runs(self) -> tuple[EdgeRun, ...]:
-        """The edge as it is stored: its tokens and their pages, run by run."""
-        return ((self.key_run, self.page_run), *self.more_runs)
-
-    @property
     def key_bytes(self) -> bytes:
         """The tokens on this edge as they are stored, in one piece."""
-        return b"".join([keys for keys, _ in self.runs]) if self.more_runs else self.key_run
+        return b"".join(self.key_runs)
 
     @property
     def page_bytes(self) -> bytes:
         """The pages of those tokens as they are stored, in one piece."""
-        return b"".join([pages for _, pages in self.runs]) if self.more_runs else self.page_run
+        return b"".join(self.page_runs)
 
     def glue(self) -> None:
         """Make one run of all: what cuts an edge needs it in one piece."""
-        if self.more_runs:
-            self.key_run, self.page_run, self.more_runs = self.key_bytes, self.page_bytes, ()
+        if len(self.key_runs) > 1:
+            self.key_runs, self.page_runs = (self.key_bytes,), (self.page_bytes,)
 
     @property
     def tokens(self) -> list[int]:
@@ -225,17 +220,19 @@ class RadixCache:
             child = node.children.get(data[at_byte : at_byte + stride])
             if child is None:
                 break
-            start_byte, agree = at_byte, data.startswith(child.key_run, at_byte, end_byte)  # one memcmp, no slice
-            at_byte += len(child.key_run)
-            for run, _ in child.more_runs:
-                agree = agree and data.startswith(run, at_byte, end_byte)
+            for run in child.key_runs:
+                if not data.startswith(run, at_byte, end_byte):  # one memcmp, no slice
+                    return self._part(child, data, end_byte)
                 at_byte += len(run)
-            if not agree:
-                child.glue()
-                same = common_bytes(child.key_run, data, start_byte, end_byte, stride)
-                return self._split(child, same // stride), start_byte + same
             node = child
         return node, at_byte
+
+    def _part(self, node: RadixNode, data: bytes, end_byte: int) -> tuple[RadixNode, int]:
+        """Split the edge of `node` where `data[:end_byte]`, which begins with its first page, parts from it."""
+        node.glue()
+        start_byte = node.parent.end * TOKEN_BYTES  # type: ignore[union-attr]
+        same = common_bytes(node.key_runs[0], data, start_byte, end_byte, self._stride)
+        return self._split(node, same // self._stride), start_byte + same
 
     def _split(self, node: RadixNode, num_pages: int) -> RadixNode:
         """Cut the edge of `node` after `num_pages` pages; return the new upper node.
@@ -250,12 +247,13 @@ class RadixCache:
         cut, page_cut = num_pages * stride, num_pages * _PAGE_BYTES
         end = parent.end + num_pages * self.page_size
         node.glue()
-        upper = self._make_node(self._take_id(), node.key_run[:cut], node.page_run[:page_cut], parent, end, 0)
+        (keys,), (pages,) = node.key_runs, node.page_runs
+        upper = self._make_node(self._take_id(), keys[:cut], pages[:page_cut], parent, end, 0)
         upper.ref_count, upper.created, upper.last_used = node.ref_count, node.created, node.last_used
         upper.hits, upper.priority = node.hits, node.priority
-        parent.children[upper.key_run[:stride]] = upper
-        node.key_run, node.page_run, node.parent = node.key_run[cut:], node.page_run[page_cut:], upper
-        upper.children = {node.key_run[:stride]: node}
+        parent.children[keys[:stride]] = upper
+        node.key_runs, node.page_runs, node.parent = (keys[cut:],), (pages[page_cut:],), upper
+        upper.children = {keys[cut : cut + stride]: node}
         if not upper.ref_count:
             self._order.add((upper,))
         return upper
@@ -272,14 +270,13 @@ class RadixCache:
         if not node.ref_count:
             self._order.remove(above)
         for gone in above:
-            node.more_runs = (*gone.more_runs, (node.key_run, node.page_run), *node.more_runs)
-            node.key_run, node.page_run = gone.key_run, gone.page_run
-            gone.ref_count, gone.parent, gone.children = _GONE, node, _NO_CHILDREN
-            gone.key_run, gone.page_run, gone.more_runs = b"", b"", ()
+            node.key_runs, node.page_runs = gone.key_runs + node.key_runs, gone.page_runs + node.page_runs
+            gone.key_runs = gone.page_runs = ()
+            gone.children, gone.ref_count, gone.parent = _NO_CHILDREN, _GONE, node
         node.parent = parent
-        if len(node.more_runs) >= _MOST_RUNS:
+        parent.children[node.key_runs[0][: self._stride]] = node
+        if len(node.key_runs) > _MOST_RUNS:
             node.glue()
-        parent.children[node.key_run[: self._stride]] = node
 
     def _joinable(self, node: RadixNode, top: RadixNode | None = None) -> list[RadixNode]:
         """The nodes between `node` and `top` (or the root) that are one with `node`, nearest first.
@@ -331,17 +328,13 @@ class RadixCache:
     def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
         """The match and its path, deepest first; the path is used now, and stands in the eviction order as before."""
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
-        most = len(data) // TOKEN_BYTES
-        if limit is not None:
-            most = require_limit(limit, most)
-        root = self._root_of(namespace)
+        most = require_limit(limit, len(data) // TOKEN_BYTES)
+        root = self._roots[None] if namespace is None else self._root_of(namespace)
         end, at_byte = self._walk(root, data, 0, most // self.page_size * self._stride)
         path = self._use(end, root)
         parts: list[bytes] = []
         for node in reversed(path):
-            parts.append(node.page_run)
-            for _, pages in node.more_runs:
-                parts.append(pages)
+            parts += node.page_runs
         return Match(self._epoch, end, at_byte // TOKEN_BYTES, namespace, data, parts), path
 
     def _use(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
@@ -432,11 +425,18 @@ class RadixCache:
         upper = top.parent
         if upper is not None and len(upper.children) == 1 and (above := self._joinable(top)):
             self._join(top, above)  # else each insert that goes on from the last one would make the path longer
-        path, leaf = self._use(node, top), None
+        path: list[RadixNode] = []
+        leaf = None
+        if node is top:
+            self._clock += 1  # only what is new is used
+        else:
+            path = self._use(node, top)
         if key_run:
             end = node.end + len(key_run) // TOKEN_BYTES
-            leaf = self._make_node(self._take_id(), key_run, page_run, node, end, self._clock)
-            leaf.priority = priority
+            leaf = self._make_node(self._next_id, key_run, page_run, node, end, self._clock)
+            self._next_id += 1
+            if priority:
+                leaf.priority = priority
             self._order.add((leaf,))
         if path:
             try:
@@ -450,7 +450,7 @@ class RadixCache:
     def _link(self, leaf: RadixNode) -> RadixNode:
         """Put a new leaf below its parent."""
         parent: RadixNode = leaf.parent  # type: ignore[assignment]
-        first_page = leaf.key_run[: self._stride]
+        first_page = leaf.key_runs[0][: self._stride]
         if parent.children:
             parent.children[first_page] = leaf
         else:
@@ -521,19 +521,17 @@ class RadixCache:
         """
         if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
             refuse(handle, "unlock")
-        held = self._held.get(handle, 0)
+        held = self._held.pop(handle, 0)
         if not held:
             raise LockError(f"cannot unlock {told(handle)}: it holds no lock")
         if held > 1:
             self._held[handle] = held - 1
-        else:
-            del self._held[handle]
         self._clock = now = self._clock + 1
         freed, node = [], handle.node
         while (parent := node.parent) is not None:
-            node.ref_count -= 1
             node.last_used = now
-            if not node.ref_count:
+            node.ref_count = left = node.ref_count - 1
+            if not left:
                 freed.append(node)
             node = parent
         if freed:
@@ -561,7 +559,7 @@ class RadixCache:
         got, by_page = 0, self.evict_by == "page"
         while got < wanted and (leaf := self._next_victim(before=parts)) is not None:
             if by_page:
-                some = sum(len(pages) for _, pages in leaf.runs) > wanted - got
+                some = sum(map(len, leaf.page_runs)) > wanted - got
                 freed = self._trim(leaf, wanted - got) if some else b"".join(self._remove_leaf(leaf))
                 parts.append(np.frombuffer(freed, np.int32)[::-1].tobytes())
                 got += len(freed)
@@ -590,7 +588,7 @@ class RadixCache:
 
         What is left of a long run is halved, and the next cut copies one half: so page after page costs O(log n).
         """
-        runs, freed, keep = [*leaf.runs], list[bytes](), 0
+        runs, freed, keep = list(zip(leaf.key_runs, leaf.page_runs)), list[bytes](), 0
         while num_bytes:
             keys, pages = runs.pop()
             keep = max(0, len(pages) - num_bytes)
@@ -600,21 +598,18 @@ class RadixCache:
             half = keep // 2 // _PAGE_BYTES * _PAGE_BYTES if keep > _LONG_RUN else 0
             ends = ((0, half), (half, keep)) if half else ((0, keep),)
             runs += [(keys[a * self.page_size : b * self.page_size], pages[a:b]) for a, b in ends]
-        (leaf.key_run, leaf.page_run), *more = runs
-        leaf.more_runs = tuple(more)
+        leaf.key_runs, leaf.page_runs = zip(*runs)
         cut = b"".join(reversed(freed))
         leaf.end -= len(cut) // _PAGE_BYTES * self.page_size
         self._order.rekey(leaf)  # a policy may read `end`
         return cut
 
-    def _remove_leaf(self, leaf: RadixNode) -> list[bytes]:
+    def _remove_leaf(self, leaf: RadixNode) -> tuple[bytes, ...]:
         """Take a whole leaf out of the tree, and return the runs of its pages; handles that ended in it go stale."""
         parent: RadixNode = leaf.parent  # type: ignore[assignment]
-        order, freed = self._order, [leaf.page_run]
-        for _, pages in leaf.more_runs:
-            freed.append(pages)
+        order, freed = self._order, leaf.page_runs
         order.remove((leaf,))
-        del parent.children[leaf.key_run[: self._stride]]
+        del parent.children[leaf.key_runs[0][: self._stride]]
         if not parent.children:
             parent.children = _NO_CHILDREN
             if isinstance(parent, RadixRoot):
@@ -622,7 +617,7 @@ class RadixCache:
             elif not parent.ref_count:
                 order.bared(parent)
         leaf.end, leaf.ref_count = parent.end, _GONE  # and `parent` is where to look for what is left of it
-        leaf.key_run, leaf.page_run, leaf.more_runs = b"", b"", ()
+        leaf.key_runs = leaf.page_runs = ()
         return freed
 
     # -- the rest ---------------------------------------------------------------------------------------------------

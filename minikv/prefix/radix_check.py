@@ -55,7 +55,9 @@ def _check_edge(cache: RadixCache, node: RadixNode) -> None:
     _require(listed, f"{name}: its parent {parent.id} does not list it under its first page")
     pages = len(node.pages)
     _require(pages * cache.page_size == length, f"{name}: {pages} pages of {cache.page_size} for {length} tokens")
-    for keys, held in node.runs:
+    runs = len(node.key_runs), len(node.page_runs)
+    _require(runs[0] == runs[1], f"{name}: {runs[0]} runs of tokens and {runs[1]} of pages")
+    for keys, held in zip(node.key_runs, node.page_runs):
         fits = bool(held) and len(keys) == len(held) * cache.page_size
         _require(fits, f"{name}: a run of {len(keys) // TOKEN_BYTES} tokens has {len(held) // TOKEN_BYTES} pages")
     _require(

@@ -260,9 +260,9 @@ class SlidingWindowCache(WindowedTree):
             freed += self._remove_leaf(leaf)
         return b"".join(freed)
 
-    def _remove_leaf(self, leaf: RadixNode) -> list[bytes]:
+    def _remove_leaf(self, leaf: RadixNode) -> tuple[bytes, ...]:
         """Take a leaf out, and every tombstone above it that has no other child."""
-        freed: list[bytes] = []
+        freed: tuple[bytes, ...] = ()
         while True:
             parent = leaf.parent
             self._note(leaf, FULL, leaf.end - parent.end)  # type: ignore[union-attr]

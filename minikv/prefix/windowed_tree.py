@@ -128,10 +128,8 @@ class WindowedTree(RadixCache):
 
     def _same_bytes(self, node: RadixNode, data: bytes, at_byte: int, end_byte: int) -> int:
         """How many bytes of the edge of `node`, in whole pages, `data[at_byte:end_byte]` begins with."""
-        if not node.more_runs and data.startswith(node.key_run, at_byte, end_byte):
-            return len(node.key_run)
         found = 0
-        for run, _ in node.runs:
+        for run in node.key_runs:
             at = at_byte + found
             if not data.startswith(run, at, end_byte):
                 return found + common_bytes(run, data, at, end_byte, self._stride)
