@@ -155,14 +155,14 @@ def test_a_stack_reuses_what_was_freed_last():
     assert pool.alloc(3).tolist() == [2, 0, 4]
 
 
-@given(st.lists(st.lists(st.integers(-1, 12), max_size=8), max_size=8), st.integers(1, 12))
-def test_long_lists_are_noted_by_runs_with_the_same_outcome(frees, in_use):
-    """The path for long lists, here from two pages on, refuses and frees exactly what the path for short ones does."""
-    outcomes = []
-    for long_run in (2, 1000):
-        pool, said = FreeListPool(12), []
+def outcomes(size, in_use, frees):
+    """What a pool says and gives out, when it goes from page to page, takes many in one step, and looks at runs."""
+    found = []
+    for few, long_run in ((1000, 1000), (0, 1000), (0, 2)):
+        pool, said = FreeListPool(size), []
         pool.alloc(in_use)
         with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(free_list, "_FEW", few)
             patch.setattr(free_list, "_LONG_RUN", long_run)
             for pages in frees:
                 try:
@@ -170,10 +170,16 @@ def test_long_lists_are_noted_by_runs_with_the_same_outcome(frees, in_use):
                 except ValueError as error:
                     said.append(str(error))
                 pool.check()
-            said.append(pool.alloc(pool.num_free).tolist())
-            pool.check()
-        outcomes.append(said)
-    assert outcomes[0] == outcomes[1]
+        said.append(pool.alloc(pool.num_free).tolist())
+        pool.check()
+        found.append(said)
+    return found
+
+
+@given(st.lists(st.lists(st.integers(-1, 12), max_size=8), max_size=8), st.integers(1, 12))
+def test_every_way_to_free_has_the_same_outcome(frees, in_use):
+    one_by_one, at_once, by_runs = outcomes(12, in_use, frees)
+    assert one_by_one == at_once == by_runs
 
 
 @every_pool
@@ -212,21 +218,9 @@ PIECES = st.lists(st.tuples(st.integers(-2, 40), st.integers(1, 20)), min_size=1
 @given(st.lists(PIECES, max_size=4), st.integers(1, 40))
 def test_runs_that_leave_the_pool_or_meet_are_refused(frees, in_use):
     """Runs from -2 to 60 in a pool of 40, looked at as runs and page by page: the same outcome, all or nothing."""
-    outcomes = []
-    for long_run in (2, 1000):
-        pool, said = FreeListPool(40), []
-        pool.alloc(in_use)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(free_list, "_LONG_RUN", long_run)
-            for pieces in frees:
-                try:
-                    pool.free(np.concatenate([np.arange(at, at + count, dtype=np.int32) for at, count in pieces]))
-                except ValueError as error:
-                    said.append(str(error))
-                pool.check()
-            said.append(pool.alloc(pool.num_free).tolist())
-        outcomes.append(said)
-    assert outcomes[0] == outcomes[1]
+    runs = [[page for at, count in pieces for page in range(at, at + count)] for pieces in frees]
+    one_by_one, at_once, by_runs = outcomes(40, in_use, runs)
+    assert one_by_one == at_once == by_runs
 
 
 def test_a_run_that_wraps_round_int32_is_no_run():

@@ -10,7 +10,7 @@ from minikv.errors import InvariantError, OutOfPages
 from minikv.pools.contract import Pages, page_id, page_ids, pool_size, refuse_free, request
 
 _INT32 = np.dtype(np.int32)
-_FEW = 8  # up to here, going from page to page costs less than starting numpy
+_FEW = 32  # up to here, going from page to page costs less than starting numpy
 _FEW_FREE = 2  # with up to so many free pages for each that comes back, looking at all of them costs less
 _LONG_RUN = 1024  # from here on, noting a run like memory costs less than going to its pages one by one
 
@@ -103,14 +103,12 @@ class FreeListPool:
 
     def _free_few(self, pages: list[int]) -> bool:
         """Push a few pages, or none when one of them is foreign, free already, or given twice."""
-        stack, where, top, at = self._memory.data, self._where.data, self._at, self._at - len(pages)
-        for page in pages:
-            if not 0 <= page < self.size or (where[page] >= top and stack[where[page]] == page):
-                return False
-        if at < 0 or len(set(pages)) < len(pages):
-            return False
-        for place, page in enumerate(pages, at):
-            stack[place], where[page] = page, place
+        stack, where, at = self._memory.data, self._where.data, self._at
+        for page in reversed(pages):
+            if not 0 <= page < self.size or (where[page] >= at and stack[where[page]] == page):
+                return False  # what was pushed before it is not on the stack before `_at` says so
+            at -= 1
+            stack[at], where[page] = page, at
         self._at = at
         return True
 
