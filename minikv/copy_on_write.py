@@ -110,12 +110,10 @@ class CopyOnWrite(Exclusive):
         self._hold(found)
         try:
             self._attach_rest(made, rest, taken, old)
+            self._enter(name, made, old)
         except BaseException:
             self._let_go(made.pages)
             raise
-        if old is not None:
-            self._let_go(old.pages)
-        self._sequences[name] = made
         self._shares += bool(found)
         return at
 
@@ -132,6 +130,14 @@ class CopyOnWrite(Exclusive):
             old.pages = []
         self._put(made, len(made.tokens), rest, taken)
 
+    def _enter(self, name: Hashable, made: PagedSequence, old: PagedSequence | None) -> None:
+        """The sequence `name` is `made` from now on, in the place of the `old` one if there is one."""
+        if old is None:
+            self._sequences[name] = made
+        else:
+            self._let_go(old.pages)
+            vars(old).update(vars(made))  # so that the name is not hashed again, which may raise
+
     @exclusive
     def fork(self, name: Hashable, new_name: Hashable) -> None:
         """Begin the sequence `new_name` with all that `name` has; nothing is copied. A draft is not taken along.
@@ -145,9 +151,9 @@ class CopyOnWrite(Exclusive):
             raise ValueError(f"cannot fork {bounded(name)} to {bounded(new_name)}: there is such a sequence already")
         end = len(source.tokens) if source.draft_from is None else source.draft_from
         pages = source.pages[: -(-end // self.page_size)]
-        self._hold(pages)
         keys = source.keys[: end // self.page_size]
         self._sequences[new_name] = PagedSequence(source.tokens[:end], pages, source.open_to, keys)
+        self._hold(pages)  # last, for a name's own __hash__ may raise
 
     @exclusive
     def detach(self, name: Hashable) -> None:
@@ -187,15 +193,7 @@ class CopyOnWrite(Exclusive):
         """Write `numbers` and what was `taken` for them from token `at` on, in pages that are its own by then."""
         size, end = self.page_size, at + len(numbers)
         touched = range(at // size, -(-end // size)) if numbers else range(0)
-        shared = [i for i in touched if i < len(sequence.pages) and self._refs[sequence.pages[i]] > 1]
-        more = max(0, -(-end // size) - len(sequence.pages))
-        pages = self.pool.alloc(len(shared) + more).tolist()  # all or none
-        self._hold(pages)
-        for i, page in zip(shared, pages):
-            self.values.copy(sequence.pages[i], page)
-            self._let_go([sequence.pages[i]])
-            sequence.pages[i] = page
-        sequence.pages += pages[len(shared) :]
+        self._own(sequence, touched, -(-end // size))
         for i in touched:
             self._known.forget(sequence.pages[i])
             start, stop = max(at, i * size), min(end, (i + 1) * size)
@@ -206,6 +204,23 @@ class CopyOnWrite(Exclusive):
             sequence.open_to = min(sequence.open_to, end)
         if sequence.draft_from is None:
             self._publish(sequence)
+
+    def _own(self, sequence: PagedSequence, touched: range, num_pages: int) -> None:
+        """Give a sequence at least `num_pages` pages, and copies of those that are `touched` and shared; or nothing."""
+        shared = [i for i in touched if i < len(sequence.pages) and self._refs[sequence.pages[i]] > 1]
+        more = max(0, num_pages - len(sequence.pages))
+        pages = self.pool.alloc(len(shared) + more).tolist()  # all or none
+        try:
+            for i, page in zip(shared, pages):
+                self.values.copy(sequence.pages[i], page)
+        except BaseException:
+            self.pool.free(pages)
+            raise
+        self._hold(pages)
+        for i, page in zip(shared, pages):
+            self._let_go([sequence.pages[i]])
+            sequence.pages[i] = page
+        sequence.pages += pages[len(shared) :]
 
     @exclusive
     def truncate(self, name: Hashable, length: int) -> None:

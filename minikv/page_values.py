@@ -67,7 +67,7 @@ class PlainValues:
 
     def copy(self, source: int, target: int) -> None:
         """Copy the whole page `source` over the page `target`."""
-        self._pages[target] = copy.deepcopy(self._pages[source])
+        self._pages[target] = list(self._pages[source])  # nobody else has these values, and nobody changes them
 
 
 class StoreValues:

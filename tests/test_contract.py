@@ -340,6 +340,22 @@ def test_rule_10_a_namespace_that_changes_loses_no_page(make, now):
 
 
 @every_shipped_index
+@pytest.mark.parametrize("verb", ["acquire", "insert"])
+def test_rule_10_an_insert_goes_on_from_a_lock_though_the_namespace_has_changed(make, verb):
+    cache, name = make(), Changing("a")
+    start = cache.insert([1, 2], [0, 1], namespace=name)
+    if verb == "acquire":
+        start = cache.acquire([1, 2], namespace=name)
+    else:
+        cache.lock(start)
+    name.what = "fresh"
+    cache.insert([1, 2, 3], [0, 1, 2], namespace=name, start=start.handle)
+    cache.check()
+    name.what = "a"
+    assert cached(cache, [1, 2, 3], name) == [0, 1, 2]
+
+
+@every_shipped_index
 def test_rule_10_a_namespace_that_takes_anothers_name_takes_no_page_with_it(make):
     cache, one, other = make(), Changing(1), Changing(2)
     cache.insert([1, 2], [0, 1], namespace=one)

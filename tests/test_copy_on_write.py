@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from unittest import mock
 
@@ -309,6 +310,81 @@ def test_values_that_cannot_be_kept_change_nothing(act, values):
     with pytest.raises(TypeError, match=r"cannot pickle|expected one for each token, in order"):
         act(cache, values)
     assert (cache.stats(), cache.get("a"), cache.pages("a"), cache.draft_length("a")) == before
+    cache.check()
+
+
+class Stubborn:
+    """A value that can be copied so many times, and then not any more."""
+
+    def __init__(self, times):
+        self.times = times
+
+    def __deepcopy__(self, memo):
+        if not self.times:
+            raise RuntimeError("not again")
+        return Stubborn(self.times - 1)
+
+
+@pytest.mark.parametrize("act", WRITES[:3])
+def test_a_page_is_copied_though_its_values_cannot_be_copied_again(act):
+    cache = CopyOnWrite(4, 2)
+    cache.attach("a", [1, 2, 3], [Stubborn(1), Stubborn(1), Stubborn(1)])
+    cache.fork("a", "b")
+    act(cache, "XY")
+    cache.check()
+
+
+def test_a_page_that_cannot_be_copied_changes_nothing(monkeypatch):
+    cache = CopyOnWrite(4, 2)
+    cache.attach("a", [1, 2, 3], "ABC")
+    cache.fork("a", "b")
+    before = cache.stats(), cache.get("a"), cache.pages("a"), cache.draft_length("a")
+    monkeypatch.setattr(cache.values, "copy", lambda source, target: 1 / 0)
+    for act in WRITES[:3]:
+        with pytest.raises(ZeroDivisionError):
+            act(cache, "XY")
+        assert (cache.stats(), cache.get("a"), cache.pages("a"), cache.draft_length("a")) == before
+        cache.check()
+
+
+class Fickle:
+    """A name whose hash works `times` times."""
+
+    def __init__(self, text):
+        self.text, self.times = text, 100
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        self.times -= 1
+        if self.times < 0:
+            raise RuntimeError("no hash today")
+        return hash(self.text)
+
+
+@pytest.mark.parametrize("act", ["attach", "attach with values", "attach in its place", "fork", "detach"])
+@pytest.mark.parametrize("times", range(6))
+def test_a_name_whose_hash_raises_changes_nothing(act, times):
+    """It fails at its first use, or its second, or at one after that; where it does not fail, the act is done."""
+    cache, name, new = CopyOnWrite(6, 2), Fickle("a"), Fickle("b")
+    cache.attach(name, [1, 2, 3], "ABC")
+    before = cache.stats(), cache.pages(name), cache.get(name)
+    name.times, new.times = (100 if act == "fork" else times), times
+    with contextlib.suppress(RuntimeError):
+        if act == "attach":
+            cache.attach(new, [1, 2, 3])
+        elif act == "attach with values":
+            cache.attach(new, [1, 2, 7, 8, 9], "ABXYZ")
+        elif act == "attach in its place":
+            cache.attach(name, range(12), range(12))
+        elif act == "fork":
+            cache.fork(name, new)
+        else:
+            cache.detach(name)
+        before = None
+    name.times = new.times = 100
+    assert before is None or (cache.stats(), cache.pages(name), cache.get(name)) == before
     cache.check()
 
 

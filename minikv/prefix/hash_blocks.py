@@ -194,13 +194,16 @@ class HashBlockCache:
         """
         packed = tokens if type(tokens) is PackedTokens else pack(tokens)
         data, stride = packed.data, self._stride
-        root = self._roots.find(namespace) or self._root_for(self._next_id, namespace)
         skip = self._skip(start, packed, namespace) * TOKEN_BYTES
         new = page_bytes(pages, len(data) // TOKEN_BYTES, self.page_size, skip // stride)
         end = len(data) // stride * stride
-        top, state = (start.node, self._states.get(start)) if start is not None and skip else (root, root.state)
+        if start is not None and skip:  # its own root: the hash of the namespace may have changed since
+            top, state = start.node, self._states.get(start)
+        else:
+            top = self._roots.find(namespace) or self._root_for(self._next_id, namespace)
+            state = top.state
         if state is None:
-            state = self._hash.after(root.state, memoryview(data)[:skip], stride)
+            state = self._hash.after(top.root.state, memoryview(data)[:skip], stride)
         path, count, state = self._index.reach(top, state, data, skip, end)
         at = skip + count * stride
         keys = self._hash.keys(state, np.frombuffer(data[at:end], f"V{stride}").tolist())  # pages, as bytes
