@@ -228,7 +228,7 @@ def common_prefix(a: TokensLike, b: TokensLike) -> int:
     return common_bytes(first, second, 0, len(second), TOKEN_BYTES) // TOKEN_BYTES
 
 
-def common_bytes(edge: bytes, data: bytes, at: int, end: int, step: int) -> int:
+def common_bytes(edge: bytes | memoryview, data: bytes, at: int, end: int, step: int) -> int:
     """How many bytes of `edge` agree with `data[at:end]`, in whole steps of `step` bytes.
 
     A binary search whose every probe is one memcmp and looks only at bytes not yet known to agree, so that the

@@ -39,8 +39,9 @@ def test_a_state_goes_on_from_anywhere_and_is_not_changed_by_it(name, tokens, cu
 def test_keys_of_several_pages_are_those_of_each_prefix(name, tokens):
     made, data = HASHES[name](), packed(tokens)
     start = made.begin(b"")
-    keys = made.keys(start, [bytes(data[at : at + 4]) for at in range(0, len(data), 4)])
+    keys, behind = made.keys(start, [bytes(data[at : at + 4]) for at in range(0, len(data), 4)])
     assert keys == [made.key(made.after(start, data[:end], 4)) for end in range(4, len(data) + 1, 4)]
+    assert made.key(behind) == keys[-1]
 
 
 @EVERY_HASH

@@ -15,6 +15,7 @@ from machine import IndexAgainstModel
 
 from minikv import HashBlockCache, InvariantError, LockError, RadixCache, pack
 from minikv.prefix.block_hash import Crc32, Sha256, extra_keys
+from minikv.prefix.block_run import BlockRun
 from minikv.testing.conformance.naive import NaiveCache
 
 TRUNK = [5, 6, 5, 5, 6, 6, 5, 6, 6, 5]
@@ -51,7 +52,8 @@ class CollidingAgainstModel(HashAgainstModel):
 
 
 @pytest.mark.parametrize("machine", [HashAgainstModel, CollidingAgainstModel])
-def test_the_state_machine_finds_no_difference_from_the_naive_model(machine):
+def test_the_state_machine_finds_no_difference_from_the_naive_model(machine, monkeypatch):
+    monkeypatch.setattr(BlockRun, "worth_a_state", 0)  # its prompts are short
     run_state_machine_as_test(machine, settings=settings(stateful_step_count=30, max_examples=60))
 
 
@@ -114,39 +116,86 @@ def test_a_page_that_was_never_hashed_is_the_callers_to_free():
 # -- keys -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_match_of_many_blocks_computes_few_keys():
-    """Cached prefixes have no holes, so the longest one is found by bisection."""
-    counted = []
+class Counting(Sha256):
+    """Counts the keys that are read one by one, and the bytes that are hashed for a state."""
 
-    class Counting(Sha256):
-        def key(self, state):
-            counted.append(1)
-            return super().key(state)
+    keys_read = bytes_read = 0
 
-    cache = HashBlockCache(16, Counting)
-    tokens = pack(range(16 * 1000))
+    def after(self, state, pages, page_bytes):
+        Counting.bytes_read += len(pages)
+        return super().after(state, pages, page_bytes)
+
+    def key(self, state):
+        Counting.keys_read += 1
+        return super().key(state)
+
+
+def cost(act):
+    """What `act()` returns, and how many keys and bytes it takes."""
+    Counting.keys_read = Counting.bytes_read = 0
+    return act(), Counting.keys_read, Counting.bytes_read
+
+
+def test_a_match_of_many_blocks_computes_a_key_for_each_run_and_one_for_the_miss():
+    cache, tokens = HashBlockCache(16, Counting), pack(range(16 * 1000))
     cache.insert(tokens, range(1000))
     for length in (0, 1, 499, 999, 1000):
-        counted.clear()
         prompt = pack(tokens.tolist()[: 16 * length] + [0] * (16 * (1000 - length)))
-        assert cache.match_prefix(prompt).length == 16 * length
-        assert len(counted) <= 11
+        match, keys_read, _ = cost(lambda prompt=prompt: cache.match_prefix(prompt))
+        assert match.length == 16 * length
+        assert keys_read == (length > 0) + (length < 1000)
 
 
 def test_an_insert_behind_an_acquired_prefix_hashes_only_what_is_new():
-    hashed = []
-
-    class Counting(Sha256):
-        def after(self, state, pages, page_bytes):
-            hashed.append(len(pages))
-            return super().after(state, pages, page_bytes)
-
     cache, prompt = HashBlockCache(1, Counting), pack(range(1000))
     cache.insert(prompt, range(1000))
     match = cache.acquire(prompt)
-    hashed.clear()
-    cache.insert(prompt + pack([7, 7]), range(1002), start=match)
-    assert sum(hashed) <= 2 * 4
+    assert cost(lambda: cache.insert(prompt + pack([7, 7]), range(1002), start=match))[1:] == (0, 0)
+
+
+def test_what_an_acquire_has_hashed_the_insert_behind_it_does_not_hash_again():
+    cache = HashBlockCache(1, Counting)
+    cache.insert(range(1000), range(1000))
+    prompt = pack([*range(500), 7])
+    match, _, bytes_read = cost(lambda: cache.acquire(prompt))
+    assert 2000 <= bytes_read <= 2000 + 2 * 4
+    assert cost(lambda: cache.insert(prompt, range(501), start=match))[2] == 0
+
+
+def test_no_turn_of_two_conversations_under_one_system_prompt_is_hashed_from_its_beginning():
+    cache, page = HashBlockCache(16, Counting), 0
+    systems = list(range(800))
+    said = {name: [*systems, *[name] * 16] for name in (1, 2)}
+    for turn in range(6):
+        for name, tokens in said.items():
+            match, _, bytes_read = cost(lambda tokens=tokens: cache.acquire(list(tokens)))
+            assert bytes_read <= 4 * 64 or turn < 2
+            tokens += [name, turn] * 160
+            cache.insert(tokens, range(page, page + len(tokens) // 16), start=match)
+            page += len(tokens) // 16
+            cache.unlock(match)
+    cache.check()
+
+
+@pytest.mark.parametrize("block_hash", ["sha256", Collides])
+def test_keys_are_the_same_whether_states_of_the_hash_are_kept_or_not(block_hash, monkeypatch):
+    found = []
+    for least in (0, 10**9):
+        monkeypatch.setattr(BlockRun, "worth_a_state", least)
+        chance, cache, page = random.Random(3), HashBlockCache(2, block_hash), 0
+        for _ in range(300):
+            prompt = TRUNK[: chance.randrange(11)] + [chance.randrange(5, 8) for _ in range(chance.randrange(8))]
+            match = cache.acquire(prompt, limit=chance.randrange(20))
+            if chance.randrange(2):
+                cache.insert(prompt, range(page, page + len(prompt) // 2))
+            cache.insert(prompt, range(page + 20, page + 20 + len(prompt) // 2), start=match)
+            cache.unlock(match)
+            page += 40
+            cache.evict(chance.randrange(8))
+            cache.check()
+        found.append([(block.id, block.key, block.page) for block in cache.nodes()])
+    assert found[0] == found[1]
+    assert found[0]
 
 
 def test_two_seeds_share_no_key_and_one_seed_gives_the_same_keys_everywhere():
@@ -318,6 +367,14 @@ def lose_the_parent(cache, run):
     below.above, below.above_count = run, 7
 
 
+def keep_a_wrong_state(cache, run):
+    run._end_state = cache.roots[None].state
+
+
+def keep_a_state_of_too_many_blocks(cache, run):
+    run._parting = 4, cache.roots[None].state
+
+
 def miscount(cache, run):
     cache._protected += 1
 
@@ -332,14 +389,14 @@ def forget_a_lock(cache, run):
 
 
 def repeat_an_id(cache, run):
-    cache._next_id = 1
+    cache._runs.next_id = 1
     cache.insert([8], [8])
 
 
 SPOILT = [
     spoil_a_token, lose_a_token, lose_a_page, cache_a_page_twice, lose_a_name, keep_a_name, swap_in_the_queue,
     forget_a_link, drop_from_the_queue, make_a_parent_older, forget_a_use, lose_the_run, lose_the_parent, miscount,
-    keep_another_path, forget_a_lock, repeat_an_id,
+    keep_another_path, forget_a_lock, repeat_an_id, keep_a_wrong_state, keep_a_state_of_too_many_blocks,
 ]  # fmt: skip
 
 

@@ -39,8 +39,8 @@ class BlockHash(Protocol):
     def key(self, state: HashState) -> Hashable:
         """The key of the block that ends here."""
 
-    def keys(self, state: HashState, pages: Sequence[bytes]) -> list[Hashable]:
-        """The key of each of some pages that follow each other."""
+    def keys(self, state: HashState, pages: Sequence[bytes]) -> tuple[list[Hashable], HashState]:
+        """The key of each of some pages that follow each other, and the state behind the last."""
 
 
 class OneByOne:
@@ -54,13 +54,13 @@ class OneByOne:
         """The key is the state itself."""
         return state
 
-    def keys(self, state: HashState, pages: Sequence[bytes]) -> list[Hashable]:
-        """The key of each page, one after the other."""
+    def keys(self, state: HashState, pages: Sequence[bytes]) -> tuple[list[Hashable], HashState]:
+        """The key of each page, one after the other, and the last state."""
         found = list[Hashable]()
         for page in pages:
             state = self.after(state, memoryview(page), len(page))
             found.append(self.key(state))
-        return found
+        return found, state
 
 
 class Sha256:
@@ -86,11 +86,11 @@ class Sha256:
         """The 32 bytes of the digest."""
         return state.digest()
 
-    def keys(self, state: HashState, pages: Sequence[bytes]) -> list[Hashable]:
-        """The digest read after each page: one copy for all of them."""
+    def keys(self, state: HashState, pages: Sequence[bytes]) -> tuple[list[Hashable], HashState]:
+        """The digest read after each page, and the digest so far: one copy for all of them."""
         running = state.copy()
         update, digest = running.update, running.digest
-        return [digest() for page in pages if not update(page)]  # `update` returns nothing
+        return [digest() for page in pages if not update(page)], running  # `update` returns nothing
 
 
 class Crc32(OneByOne):

@@ -1,22 +1,39 @@
-"""The dictionary of hashed blocks: from keys to runs of blocks, and the longest cached prefix by bisection."""
+"""The dictionary of hashed blocks, from keys to runs of blocks, and what of a prompt is found through it.
+
+Hashing costs more than comparing, so a prompt is hashed as little as possible. A key leads to the first block of a run;
+the tokens of the run then say how much of it the prompt has. And the state of the hash is read from the run, where it
+is kept, so that a conversation is not hashed again from its beginning in every turn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice, repeat
+from typing import NamedTuple
+
+import numpy as np
 
 from minikv.prefix.block import Block, BlockRoot
 from minikv.prefix.block_hash import BlockHash, HashState
-from minikv.prefix.block_run import BlockRun, RunPath, path_to
+from minikv.prefix.block_run import BlockRun, RunPath
 
-Found = tuple[RunPath, int, HashState]  # a path, how many blocks of it were found, the state of the hash behind it
+Reading = tuple[HashState, int]  # a state of the hash, and how many bytes of the prompt it has read
+Found = tuple[RunPath, int, Reading]  # a path, how many of its blocks were found, and how far the hash has read
+
+
+class New(NamedTuple):
+    """Blocks that are not cached yet: their keys, and the states of the hash before the first and behind the last."""
+
+    keys: list[Hashable]
+    before: HashState
+    behind: HashState
 
 
 class BlockIndex:
     """The run of every key; where one is in it, the length of the prefix says. `twins` are further runs with a key.
 
-    Only a collision makes twins. `stride` is the bytes of one page of tokens. With `verify` the tokens of what is found
-    are compared; without, equal keys are taken for equal tokens.
+    Only a collision makes twins. `stride` is the bytes of one page of tokens. With `verify` the tokens of a block that
+    a key leads to are compared; without, equal keys are taken for equal tokens.
 
     >>> from minikv.prefix.block_hash import Crc32
     >>> index, root = BlockIndex(Crc32(), stride=4, verify=True), BlockRoot(0, None, 0)
@@ -28,6 +45,7 @@ class BlockIndex:
 
     def __init__(self, block_hash: BlockHash, stride: int, verify: bool):
         self.hash, self.stride, self.verify = block_hash, stride, verify
+        self._page = np.dtype(f"V{stride}")
         self.by_key: dict[Hashable, BlockRun] = {}
         self.twins: dict[Hashable, list[BlockRun]] = {}
 
@@ -66,75 +84,76 @@ class BlockIndex:
             else:
                 del by_key[key]
 
-    def reach(self, top: Block | BlockRoot, state: HashState, data: bytes, at: int, end: int) -> Found:
-        """The cached blocks of `data[at:end]` behind `top`, and the state of the hash behind them.
+    def reach(self, top: Block | BlockRoot, reading: Reading, data: bytes, at: int, end: int) -> Found:
+        """The cached blocks of `data[at:end]` behind `top`; `reading` has read at most `at` bytes of `data`.
 
-        Cached prefixes have no holes, since the end of a prompt goes first: so the longest one is found by bisection,
-        and of a hundred keys seven are computed. A key of another run than the last one makes a good guess: the hit
-        ends where that run ends. The path begins in the run of `top`, where anything was found in that.
+        A key leads to the first block of a run. Equal tokens behind an equal prefix have equal keys, so the rest of the
+        run takes one comparison of bytes and no hash. The path begins in the run of `top`, if any block of that run is
+        found.
         """
-        stride, view, by_key, base = self.stride, memoryview(data), self.by_key, at // self.stride
-        after, key = self.hash.after, self.hash.key
-        low, high, there, run, guess = 0, (end - at) // stride, state, None, 1  # most misses end at the first block
-        while low < high:
-            middle = guess if low < guess <= high else (low + high + 1) // 2
-            ahead = after(there, view[at + low * stride : at + middle * stride], stride)
-            found = by_key.get(key(ahead))
-            if found is None:
-                high = middle - 1
-                continue
-            ends = found.first + len(found.keys) - base
-            guess = middle + 1 if ends == middle else ends if found is not run and run is not None else 0
-            low, run, there = middle, found, ahead
-        if run is None:
-            return [], 0, there
-        path = self._path(top, run, base + low - run.first)
-        if path is not None and (not self.verify or self._holds(path, data, at)):
-            return path, low, there
-        return self._walk(top, state, data, at, end)
-
-    def _path(self, top: Block | BlockRoot, run: BlockRun, count: int) -> RunPath | None:
-        """The path from `top` to the first `count` blocks of `run`; `None` if it leads elsewhere: keys collided."""
-        if not 0 < count <= len(run.keys) or run.root is not top.root:
-            return None
-        path, last = path_to(run, count), top.run
-        if last is None:
-            return path
-        for i, (above, reached) in enumerate(path):
-            if above is last and reached >= top.count:
-                return path[: i + (reached > top.count)]
-        return None
-
-    def _holds(self, path: RunPath, data: bytes, at: int) -> bool:
-        """Whether the blocks of `path` hold the tokens of `data` from byte `at` on."""
-        for run, count in path:
-            first, end = run.first * self.stride, (run.first + count) * self.stride
-            begin = max(first, at)
-            if run.tokens[begin - first : end - first] != data[begin:end]:
-                return False
-        return True
-
-    def _walk(self, top: Block | BlockRoot, state: HashState, data: bytes, at: int, end: int) -> Found:
-        """What `reach` finds, where two prefixes have one key: block by block, by their tokens too."""
-        run, count, view, found = top.run, top.count, memoryview(data), 0
+        stride, begin, run, count = self.stride, at, top.run, top.count
+        after, view, (state, read) = self.hash.after, memoryview(data), reading
+        path: RunPath = []
         while at < end:
-            ahead = self.hash.after(state, view[at : at + self.stride], self.stride)
-            follower = self._follower(top.root, run, count, self.hash.key(ahead), data[at : at + self.stride])
-            if follower is None:
+            if read < at:
+                state, read = after(state, view[read:at], stride), at
+            key = self.hash.key(after(state, view[at : at + stride], stride))
+            found = self._follower(top.root, run, count, key, data, at)
+            if found is None:
                 break
-            run, count = follower
-            found, state, at = found + 1, ahead, at + self.stride
-        path = self._path(top, run, count) if run is not None and found else None
-        return path or [], found, state
+            if found is run:
+                count += 1
+                del path[-1:]
+            else:
+                run, count = found, 1
+            same = run.agreeing(count, data, at + stride, end)
+            count, at = count + same, at + (same + 1) * stride
+            path.append((run, count))
+            if (known := run.state_behind(count)) is not None:
+                state, read = known, at
+        return path[::-1], (at - begin) // stride, (state, read)
 
     def _follower(
-        self, root: BlockRoot, run: BlockRun | None, count: int, key: Hashable, tokens: bytes
-    ) -> tuple[BlockRun, int] | None:
-        """The block with this key and these tokens right behind the first `count` of `run`: its run and its number."""
-        for other in self.having(key):
-            if other is run and other.tokens[count * self.stride : (count + 1) * self.stride] == tokens:
-                return other, count + 1
-            first = other.above is run and other.above_count == count and other.root is root
-            if first and other.tokens[: self.stride] == tokens:
-                return other, 1
+        self, root: BlockRoot, run: BlockRun | None, count: int, key: Hashable, data: bytes, at: int
+    ) -> BlockRun | None:
+        """The run with the block of `key` right behind the first `count` blocks of `run`: the one of `data` at `at`.
+
+        There are several runs to look at only where keys collide.
+        """
+        found = self.by_key.get(key)
+        if found is None:
+            return None
+        twins = self.twins.get(key, ()) if self.twins else ()
+        for other in (found, *twins) if twins else (found,):
+            index = count if other is run else 0
+            behind = other is run or (other.above is run and other.above_count == count and other.root is root)
+            fits = behind and index < len(other.keys) and other.keys[index] == key
+            if fits and (not self.verify or data.startswith(other.tokens_at(index), at)):
+                return other
         return None
+
+    def known_and_new(
+        self, top: Block | BlockRoot, reading: Reading, data: bytes, at: int, end: int
+    ) -> tuple[RunPath, New]:
+        """The path to the cached blocks of `data[at:end]` behind `top`, and the other blocks, which are new.
+
+        Behind a matched prefix (`at` > 0) all blocks are new, unless another request was faster. There the keys are
+        computed first, each once, and the first one tells which case it is.
+        """
+        path: RunPath = []
+        matched = at > 0
+        if not matched:
+            path, count, reading = self.reach(top, reading, data, at, end)
+            at += count * self.stride
+        state = self._read(reading, data, at)
+        keys, behind = self.hash.keys(state, np.frombuffer(data, self._page, (end - at) // self.stride, at).tolist())
+        if matched and keys and keys[0] in self.by_key:
+            path, count, reading = self.reach(top, (state, at), data, at, end)
+            del keys[:count]
+            state = self._read(reading, data, at + count * self.stride)
+        return path, New(keys, state, behind)
+
+    def _read(self, reading: Reading, data: bytes, at: int) -> HashState:
+        """The state of the hash behind the first `at` bytes of `data`."""
+        state, read = reading
+        return state if read == at else self.hash.after(state, memoryview(data)[read:at], self.stride)

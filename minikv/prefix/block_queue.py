@@ -34,7 +34,8 @@ class BlockQueue:
 
     def use(self, path: RunPath, now: int) -> None:
         """The blocks of `path` are used now: what is unlocked of them goes to the tail, the deepest first."""
-        left, come = list[Use](), list[Use]()
+        left: list[Use] = []
+        come: list[Use] = []
         for run, count in path:
             uses, use = run.uses, None
             while uses and uses[-1].end <= count:
@@ -52,7 +53,8 @@ class BlockQueue:
 
     def lock(self, path: RunPath) -> int:
         """Lock the blocks of `path`; how many of them were not locked before."""
-        newly, left = 0, list[Use]()
+        left: list[Use] = []
+        newly = 0
         for run, count in path:
             run.pins[count] = run.pins.get(count, 0) + 1
             if count > run.locked:
@@ -87,12 +89,14 @@ class BlockQueue:
 
     def shorten(self, use: Use, most: int) -> int:
         """At most `most` blocks at the end of `use`, which is `first()`, are about to go: how many that makes."""
-        begin, uses = use.begin, use.run.uses
+        uses = use.run.uses  # `use` is the first of them: what is deeper is older
+        end_of_next = uses[1].end if len(uses) > 1 else 0
+        begin = max(end_of_next, use.run.locked)
         count = min(most, use.end - begin)
         use.end -= count
         if use.end == begin:
             self._ring.remove((use,))
-            if use.end == (uses[1].end if len(uses) > 1 else 0):
+            if begin == end_of_next:
                 del uses[0]
         return count
 

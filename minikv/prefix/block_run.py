@@ -16,9 +16,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect
 from collections.abc import Hashable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from minikv.prefix.block import Block, BlockRoot
+from minikv.prefix.block_hash import HashState
+from minikv.tokens import common_bytes
 
 RunPath = list[tuple["BlockRun", int]]  # a prefix: its runs, and how many blocks of each, deepest first
 
@@ -50,13 +53,17 @@ class BlockRun:
     The first one follows the first `above_count` blocks of the run `above`, or the root; `first` blocks lie in front of
     it. `stride` is the bytes of a page of tokens. `pins` says how many locks end behind which number of blocks, and
     `locked` is the largest such number. `uses` are the blocks by their last use: the deepest and oldest first. `blocks`
-    are those that somebody has looked at, by their index.
+    are those that somebody has looked at, by their index. Two states of the hash are kept, so that prompts need not be
+    hashed again: the one behind the last block, and the one where a prompt last left the run.
     """
 
     __slots__ = (
-        "_births", "above", "above_count", "blocks", "first", "keys", "locked", "pages", "pins", "root", "stride",
-        "tokens", "uses",
+        "_births", "_end_state", "_parting", "above", "above_count", "blocks", "first", "keys", "locked", "pages",
+        "pins", "root", "stride", "tokens", "uses",
     )  # fmt: skip
+    worth_a_state = (
+        2048  # bytes of tokens: to hash them takes a microsecond, to keep a state of SHA-256 takes 250 bytes
+    )
 
     def __init__(self, root: BlockRoot, above: BlockRun | None, above_count: int, stride: int):
         self.root, self.above, self.above_count, self.stride = root, above, above_count, stride
@@ -68,6 +75,8 @@ class BlockRun:
         self.locked = 0
         self._births: list[tuple[int, int]] = []  # from which block on ids are counted, and from which id
         self.blocks: dict[int, Block] = {}
+        self._end_state: HashState | None = None
+        self._parting: tuple[int, HashState] | None = None  # behind how many blocks a prompt left, and the state there
 
     def grow(self, keys: Sequence[Hashable], tokens: bytes, pages: bytes, first_id: int) -> None:
         """Put new blocks behind the last one; their ids count up from `first_id`."""
@@ -75,16 +84,60 @@ class BlockRun:
         self.keys += keys
         self.tokens += tokens
         self.pages.frombytes(pages)
+        self._end_state = None
 
     def cut(self, count: int) -> tuple[list[Hashable], array[int]]:
         """Take the last `count` blocks off; their keys and pages, the deepest first."""
+        left, births, blocks = len(self.keys) - count, self._births, self.blocks
         keys, pages = self.keys[: -count - 1 : -1], self.pages[: -count - 1 : -1]
-        del self.keys[-count:], self.pages[-count:], self.tokens[-count * self.stride :]
-        for index in [index for index in self.blocks if index >= len(self.keys)]:
-            del self.blocks[index]
-        while self._births and self._births[-1][0] >= len(self.keys):
-            self._births.pop()
+        del self.keys[left:], self.pages[left:], self.tokens[left * self.stride :]
+        while births and births[-1][0] >= left:
+            births.pop()
+        if blocks and max(blocks) >= left:
+            self.blocks = {index: block for index, block in blocks.items() if index < left}
+        if self._parting is not None and self._parting[0] > left:
+            self._parting = None
+        self._end_state = None
         return keys, pages
+
+    def agreeing(self, count: int, data: bytes, at: int, end: int) -> int:
+        """How many blocks, right behind the first `count`, have the tokens of `data[at:end]`.
+
+        A prompt has the whole run, or leaves it where the last one did, or a search finds the place.
+        """
+        stride, first = self.stride, at
+        begin = count * stride
+        most = min(len(self.tokens) - begin, end - at)
+        if most <= 0:
+            return 0
+        tokens = memoryview(self.tokens)[begin : begin + most]
+        if data.startswith(tokens, at):
+            return most // stride
+        near = self._parting[0] * stride - begin if self._parting is not None else 0
+        if 0 < near < most and data.startswith(tokens[:near], at):
+            tokens, at = tokens[near:], at + near
+            if not data.startswith(tokens[:stride], at):
+                return near // stride
+        return (at - first + common_bytes(tokens, data, at, end, stride)) // stride
+
+    def keep_state(self, count: int, state: HashState) -> None:
+        """Keep the state of the hash behind the first `count` blocks, unless these are quickly hashed again."""
+        if count * self.stride >= self.worth_a_state:
+            if count == len(self.keys):
+                self._end_state = state
+            else:
+                self._parting = count, state
+
+    def state_behind(self, count: int) -> HashState | None:
+        """The state of the hash behind the first `count` blocks, if it is kept."""
+        if count == len(self.keys) and self._end_state is not None:
+            return self._end_state
+        return self._parting[1] if self._parting is not None and self._parting[0] == count else None
+
+    def states(self) -> list[tuple[int, HashState]]:
+        """The states that are kept, each with the number of blocks that it has read."""
+        kept = [] if self._end_state is None else [(len(self.keys), self._end_state)]
+        return kept if self._parting is None else [*kept, self._parting]
 
     def block(self, index: int) -> Block:
         """The block at `index`: always the same object."""
@@ -99,7 +152,9 @@ class BlockRun:
 
     def id_of(self, index: int) -> int:
         """The id of the block at `index`."""
-        begin, first_id = self._births[bisect(self._births, index, key=lambda birth: birth[0]) - 1]
+        begin, first_id = self._births[-1]
+        if index < begin:
+            begin, first_id = self._births[bisect(self._births, index, key=itemgetter(0)) - 1]
         return first_id + index - begin
 
     def locks_on(self, index: int) -> int:

@@ -4,7 +4,8 @@ A block is one page of tokens. Its key is a hash of all tokens up to its end (`b
 found without walking from node to node (`block_index.py`), and nothing is ever split or joined. Unlocked blocks stand
 in a queue (`block_queue.py`) whose order is the order of eviction: what was used least recently first, and of what was
 used together the end of the prompt first. So no block is ever cached without the one in front of it, and that has a
-price and a gain: the order must be kept up on every use, and it lets a match find the longest hit by bisection.
+price and a gain: the order must be kept up on every use, but blocks that were cached behind each other stay together as
+one run (`block_run.py`). A match looks up the key of a run's first block and compares the tokens of all others at once.
 
 After vLLM's `KVCacheManager`, `BlockPool` and `FreeKVCacheBlockQueue`. There, free blocks are one queue, cached or
 not, and a cached block leaves it when a request touches it. Here the pool is its own part: this queue holds what is
@@ -18,22 +19,22 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from operator import attrgetter
 
 import numpy as np
 
 from minikv.errors import LockError, bounded, whole_number
 from minikv.pools.contract import Pages
 from minikv.prefix.block import Block, BlockRoot
-from minikv.prefix.block_hash import BlockHash, HashState, Sha256, frame, hash_named
-from minikv.prefix.block_index import BlockIndex
+from minikv.prefix.block_hash import BlockHash, Sha256, hash_named
+from minikv.prefix.block_index import BlockIndex, Reading
 from minikv.prefix.block_queue import BlockQueue
-from minikv.prefix.block_run import BlockRun, RunPath, path_to
+from minikv.prefix.block_run import RunPath, path_to
+from minikv.prefix.block_runs import BlockRuns
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
-from minikv.prefix.namespaces import Roots
 from minikv.prefix.receipts import Receipts, told
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
+_NO_PAGES = array("i")
 _PAGE_BYTES = 4  # of a page's number: an int32
 _NOTHING = BlockRoot(0, None, None)  # the root of every namespace that holds nothing; nothing is ever hung on it
 
@@ -43,13 +44,14 @@ class HashBlockCache:
 
     `page_size` is in tokens. `block_hash` is "sha256" (default), "crc32" (fast, for prompts that you trust), "python"
     (a warning) or a class of your own (`BlockHash`); `seed` goes into every key, so that two deployments share none.
-    With `verify` the tokens of a hit are compared, and a collision costs time; without, as in vLLM, equal keys are
+    With `verify` the tokens behind a key are compared, and a collision costs time; without, as in vLLM, equal keys are
     taken for equal tokens, and a collision serves another prompt's keys and values. By default they are compared for
     every hash but SHA-256, which nobody knows how to make collide. A namespace is part of the key (`extra_keys` makes
     one of an adapter, a salt or an image). Evicting frees single pages, never one more than asked.
 
-    A match hashes the prompt once and looks up a few keys; an insert makes a key for each new page, and an eviction
-    takes one out for each page that goes. So pages of 16 or more are what this index is made for.
+    A match looks up a key for each run of blocks and compares the rest; where a conversation goes on, nothing is hashed
+    again. An insert makes a key for each new page, and an eviction takes one out for each page that goes. So pages of
+    16 or more are what this index is made for.
 
     >>> cache = HashBlockCache(page_size=2)
     >>> cache.insert([1, 2, 3, 4], [10, 11])
@@ -83,18 +85,11 @@ class HashBlockCache:
     def _clear(self) -> None:
         self._receipts = Receipts()
         self._paths: dict[Handle, RunPath] = {}  # of what is locked
-        self._states: dict[Handle, HashState] = {}  # of the hash, behind acquired matches: an insert goes on from there
+        self._readings: dict[Handle, Reading] = {}  # of acquired matches: an insert goes on hashing from there
         self._evictable = self._protected = self._clock = 0
         self._queue = BlockQueue()
         self._index = BlockIndex(self._hash, self._stride, self.verify)
-        self._roots = Roots(self._root_for(0, None))
-        self._next_id = 1
-
-    def _root_for(self, root_id: int, namespace: Hashable) -> BlockRoot:
-        """The root of a namespace: the seed and the name are the beginning of all keys below it."""
-        seed = frame((self.seed, namespace)) or frame((self.seed, None, root_id))  # has no bytes of its own: a number
-        assert seed is not None
-        return BlockRoot(root_id, namespace, self._hash.begin(seed))
+        self._runs = BlockRuns(self._index, self.seed)
 
     # -- looking at it ----------------------------------------------------------------------------------------------
 
@@ -116,12 +111,11 @@ class HashBlockCache:
     @property
     def roots(self) -> Mapping[Hashable, BlockRoot]:
         """The root of every namespace that holds something, and the default one; read only."""
-        return self._roots.by_name
+        return self._runs.roots.by_name
 
     def nodes(self) -> Iterator[Block]:
         """Every block, in the order in which they were cached: parents before children."""
-        runs = [run for root in self.roots.values() for run in root.runs]
-        return iter(sorted((run.block(i) for run in runs for i in range(len(run.keys))), key=attrgetter("id")))
+        return self._runs.blocks()
 
     def queue(self) -> Iterator[Block]:
         """The unlocked blocks in the order in which they would be evicted: by last use, then the deepest first.
@@ -159,22 +153,22 @@ class HashBlockCache:
         Match(length=2, pages=[6, 7])
         ([9, 8], 2)
         """
-        match, path, state = self._find(tokens, limit, namespace)
+        match, path, reading = self._find(tokens, limit, namespace)
         self._clock += 1
         self._protect(match, path)
-        self._states[match] = state
+        self._readings[match] = reading
         return match
 
-    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, RunPath, HashState]:
-        """The match, its path, and the state of the hash behind it."""
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, RunPath, Reading]:
+        """The match, its path, and how far the hash has read."""
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
         most = require_limit(limit, len(data) // TOKEN_BYTES)
-        root = self._roots.find(namespace) or _NOTHING
+        root = self._runs.roots.find(namespace) or _NOTHING
         whole = most // self.page_size * self._stride if root.runs else 0
-        path, count, state = self._index.reach(root, root.state, data, 0, whole)
+        path, count, reading = self._index.reach(root, (root.state, 0), data, 0, whole)
         parts = [run.pages[:reached].tobytes() for run, reached in reversed(path)]
         end = _end_of(path, root)
-        return Match(self._receipts.epoch, end, count * self.page_size, namespace, data, parts), path, state
+        return Match(self._receipts.epoch, end, count * self.page_size, namespace, data, parts), path, reading
 
     # -- insert -----------------------------------------------------------------------------------------------------
 
@@ -195,20 +189,18 @@ class HashBlockCache:
         packed = tokens if type(tokens) is PackedTokens else pack(tokens)
         data, stride = packed.data, self._stride
         skip = self._skip(start, packed, namespace) * TOKEN_BYTES
-        new = page_bytes(pages, len(data) // TOKEN_BYTES, self.page_size, skip // stride)
+        packed_pages = page_bytes(pages, len(data) // TOKEN_BYTES, self.page_size, skip // stride)
         end = len(data) // stride * stride
         if start is not None and skip:  # its own root: the hash of the namespace may have changed since
-            top, state = start.node, self._states.get(start)
+            top, reading = start.node, self._reading(start)
         else:
-            top = self._roots.find(namespace) or self._root_for(self._next_id, namespace)
-            state = top.state
-        if state is None:
-            state = self._hash.after(top.root.state, memoryview(data)[:skip], stride)
-        path, count, state = self._index.reach(top, state, data, skip, end)
-        at = skip + count * stride
-        keys = self._hash.keys(state, np.frombuffer(data[at:end], f"V{stride}").tolist())  # pages, as bytes
-        if keys:
-            path = self._grow(top, path, keys, data[at:end], new[count * _PAGE_BYTES :])
+            top = self._runs.root_of(namespace)
+            reading = top.state, 0
+        path, new = self._index.known_and_new(top, reading, data, skip, end)
+        at = end - len(new.keys) * stride
+        if new.keys:
+            path = self._runs.grow(top, path, new, data[at:end], packed_pages[(at - skip) // stride * _PAGE_BYTES :])
+            self._evictable += len(new.keys) * self.page_size
         self._clock += 1
         self._queue.use(path, self._clock)
         last, epoch = _end_of(path, top), self._receipts.epoch
@@ -228,30 +220,13 @@ class HashBlockCache:
                     raise ValueError(f"start is not a prefix of the tokens: they part in {where}")
         return start.length
 
-    def _grow(
-        self, top: Block | BlockRoot, path: RunPath, keys: list[Hashable], tokens: bytes, pages: bytes
-    ) -> RunPath:
-        """Cache new blocks behind `path`, which leads on from `top`: at the end of its run, or in a new one."""
-        run, count = path[0] if path else (top.run, top.count)
-        if run is not None and count == len(run.keys):
-            path = [(run, count + len(keys)), *path[1:]]
-        else:
-            if top.root.is_empty:
-                self._open(top.root)
-            run = BlockRun(top.root, run, count, self._stride)
-            top.root.runs[run] = None
-            path = [(run, len(keys)), *path]
-        run.grow(keys, tokens, pages, self._next_id)
-        self._index.add(keys, run)
-        self._next_id += len(keys)
-        self._evictable += len(keys) * self.page_size
-        return path
-
-    def _open(self, root: BlockRoot) -> None:
-        """Something is about to be cached in this namespace."""
-        if root.namespace is not None:
-            self._roots.add(root)
-            self._next_id += root.id == self._next_id
+    def _reading(self, start: Handle) -> Reading:
+        """The state of the hash behind `start`, which is locked, or at some place before."""
+        node = start.node
+        kept = node.run.state_behind(node.count)
+        if kept is not None:
+            return kept, start.length * TOKEN_BYTES
+        return self._readings.get(start, (node.root.state, 0))
 
     # -- lock -------------------------------------------------------------------------------------------------------
 
@@ -283,7 +258,7 @@ class HashBlockCache:
         path = self._paths[handle]
         if self._receipts.give_back(handle):
             del self._paths[handle]
-            self._states.pop(handle, None)
+            self._readings.pop(handle, None)
         self._clock += 1
         freed = self._queue.unlock(path, self._clock) * self.page_size
         self._evictable += freed
@@ -301,22 +276,12 @@ class HashBlockCache:
         """
         if type(num_tokens) is not int or num_tokens < 0:
             num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        wanted, freed = -(-num_tokens // self.page_size), array("i")
+        wanted, freed = -(-num_tokens // self.page_size), _NO_PAGES
         while len(freed) < wanted and (use := self._queue.first()) is not None:
-            run = use.run
-            keys, pages = run.cut(self._queue.shorten(use, wanted - len(freed)))
-            self._index.discard(keys, run)
-            freed += pages
-            if not run.keys:
-                self._close(run)
+            pages = self._runs.cut(use.run, self._queue.shorten(use, wanted - len(freed)))
+            freed = freed + pages if freed else pages
         self._evictable -= len(freed) * self.page_size
         return np.frombuffer(freed, np.int32)
-
-    def _close(self, run: BlockRun) -> None:
-        """A run has no blocks left; it may have been the last one of its namespace."""
-        del run.root.runs[run]
-        if run.root.is_empty:
-            self._roots.drop(run.root)
 
     # -- the rest ---------------------------------------------------------------------------------------------------
 

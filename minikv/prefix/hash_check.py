@@ -67,9 +67,12 @@ def _check_run(cache: HashBlockCache, run: BlockRun) -> None:
     data = b"".join(other.tokens[: reached * cache._stride] for other, reached in reversed(path_to(run, count)))
     ahead = cache._hash.after(run.root.state, memoryview(data)[: first * cache._stride], cache._stride)
     own = [data[at : at + cache._stride] for at in range(first * cache._stride, len(data), cache._stride)]
-    for index, key in enumerate(cache._hash.keys(ahead, own)):
+    for index, key in enumerate(cache._hash.keys(ahead, own)[0]):
         same = run.keys[index] == key
         _require(same, f"block {run.id_of(index)}: its key is not that of its {first + index + 1} pages of tokens")
+    for reached, state in run.states():
+        same = 0 < reached <= count and cache._hash.key(state) == run.keys[reached - 1]
+        _require(same, f"{name}: its run keeps a hash state that is not the one behind {reached} blocks")
 
 
 def _check_roots(cache: HashBlockCache) -> None:
@@ -78,7 +81,7 @@ def _check_roots(cache: HashBlockCache) -> None:
         same = root.namespace is namespace or root.namespace == namespace
         _require(same, f"{name}: it says it is the root of another namespace")
         _require(all(run.root is root for run in root.runs), f"{name}: a run of it says it has another root")
-        needed = namespace is None or root.runs or not cache._roots.leads_to(namespace, root)
+        needed = namespace is None or root.runs or not cache._runs.roots.leads_to(namespace, root)
         _require(bool(needed), f"{name}: kept, but it holds nothing")
 
 
@@ -86,7 +89,7 @@ def _check_ids(cache: HashBlockCache, runs: list[BlockRun]) -> None:
     ids = [run.id_of(index) for run in runs for index in range(len(run.keys))]
     ids += [root.id for root in cache.roots.values()]
     _require(len(set(ids)) == len(ids), f"{len(ids)} blocks share {len(set(ids))} ids")
-    _require(max(ids) < cache._next_id, f"block {max(ids)}: the next id to give out is {cache._next_id}")
+    _require(max(ids) < cache._runs.next_id, f"block {max(ids)}: the next id to give out is {cache._runs.next_id}")
 
 
 def _check_index(cache: HashBlockCache, runs: list[BlockRun]) -> None:

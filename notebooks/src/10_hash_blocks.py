@@ -284,11 +284,11 @@ print("the next to go ends at token", queue[0].num_hashed_tokens)
 
 # %% [markdown]
 """
-The law has a pleasant consequence. The end of a prompt goes first, so cached prefixes have no holes. If the key of block 50 is in the dictionary, those of blocks 1 to 49 are too. So we need not ask for every key: a binary search will do. `HashBlockCache` lets SHA-256 read the prompt as one long chain, looks up a key in the middle, and goes on in one half.
+The law has a pleasant consequence. The end of a prompt goes first, so cached prefixes have no holes. Blocks that were cached one behind the other can stay together in one **run**, which grows and shrinks at its end. `HashBlockCache` looks up the key of a run's first block. Then it compares the tokens of all other blocks of the run in one go: equal tokens behind an equal prefix have equal keys, so nobody has to compute them.
 """
 
 # %%
-guess("10.c", "a hit of 500 blocks: are about 10, 100 or 500 keys looked up?", None)
+guess("10.c", "a hit of 500 blocks of one run: are 1, 10 or 500 keys looked up?", None)
 
 
 # %%
@@ -313,7 +313,7 @@ fold("10.c", Counting.asked)
 """
 <details><summary>Why</summary>
 
-The first lookup is for the first block alone, where most misses end. Each further one halves what is left, so 1000 blocks would take just one more. Your `longest_hit` asks for every key up to the first miss, and so does vLLM. The tokens still have to be hashed, each about once.
+One, that of the first block. The other 499 blocks are one comparison of memory, which costs far less than their hashes. Had the prompt gone on, one more key would have been looked up: there another run might begin. Your `longest_hit` asks for every key up to the first miss, and so does vLLM. Still, each block has its key in the dictionary, for a prompt may leave a run behind any block.
 
 </details>
 
