@@ -58,6 +58,7 @@ JUDGES = {
     "prefix/sliding_window": "sliding_window window_machine contract",
     "prefix/token_trie": "contract machine::test_another_design",
     "prefix/trie_check": "contract",
+    "prefix/versioned_trie": "row_cache rowed museum_astrai",
     "prefix/window_check": "sliding_window window_machine",
     "prefix/windowed_tree": "sliding_window window_machine contract",
     "prefix/windows": "sliding_window window_machine",

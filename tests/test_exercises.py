@@ -15,11 +15,12 @@ from test_interleave import all_orders
 
 from minikv import CacheManager, CanaryModel, Engine, LongestPrefixFirst, NoCache, Scheduler, progress
 from minikv.course.exercises import exercise as exercise_module
-from minikv.course.exercises import judge
+from minikv.course.exercises import judge, outcome
 from minikv.course.exercises.ch07 import orders
 from minikv.course.exercises.ch08 import finished, let_in
 from minikv.course.exercises.exercise import CHAPTERS, Exercise, Hunt, check, exercises_of, find_exercise
-from minikv.course.exercises.judge import Script, run
+from minikv.course.exercises.judge import Script
+from minikv.course.exercises.outcome import run
 from minikv.course.pieces.piece import pieces_of
 
 ALONE = [path for path in NOTEBOOKS if path.stem[:2] not in ("07", "13")]  # those go on with what other cells made
@@ -163,7 +164,7 @@ def forever(num_tokens, page_size):
 @pytest.fixture
 def impatience(monkeypatch):
     """An answer without an end is given up sooner than a learner's is."""
-    monkeypatch.setattr(judge, "MOST_SECONDS", 0.3)
+    monkeypatch.setattr(outcome, "MOST_SECONDS", 0.3)
 
 
 # Python 3.10 looks for a thrown exception only inside the `try` of such a loop, so there nothing can end it.

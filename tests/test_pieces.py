@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from chapters import NOTEBOOKS, ROOT, WRITTEN, code_cells, code_under, load, markdown
 
-from minikv.course.exercises.judge import TooLong
 from minikv.course.pieces import accepted, begin, check, fold, guess, hint, mine, progress, solution, source
 from minikv.course.pieces.guessing import predictions
 from minikv.course.pieces.mine import kept_sections
@@ -24,6 +23,7 @@ from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
 from minikv.course.pieces.sections import ENGINE, LAST, engine_sections, ours, run_section, sections
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, play, reference_world
+from minikv.testing.time_limit import TooLong
 
 PIECES = all_pieces()
 WRONG = [(piece, wrong) for piece in PIECES for wrong in piece.wrong]
@@ -170,7 +170,7 @@ def test_check_puts_nothing_into_a_module_that_the_answer_comes_from(monkeypatch
 
 def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(notebook, capsys, monkeypatch):
     waits = []
-    monkeypatch.setattr("minikv.course.exercises.judge.MOST_SECONDS", 0.1)
+    monkeypatch.setattr("minikv.course.exercises.outcome.MOST_SECONDS", 0.1)
 
     def watched(*args, **more):
         played = play(*args, **more)
@@ -265,7 +265,7 @@ def test_piece_6_2_takes_as_few_moves_as_a_search_over_all_orders_finds(size):
 
 
 def test_a_loop_without_an_end_ends(notebook, capsys, monkeypatch):
-    monkeypatch.setattr("minikv.course.exercises.judge.MOST_SECONDS", 0.3)
+    monkeypatch.setattr("minikv.course.exercises.outcome.MOST_SECONDS", 0.3)
     notebook.answer(find_piece("3.2"), "def walk(root, tokens):\n    while True:\n        pass")
     assert "no end" in capsys.readouterr().out
 

@@ -91,14 +91,15 @@ class IndexLife:
         self.rows: list[memoryview] = []  # free ones
 
     def prepare(self, exchange: Exchange, tokens: ToTokens) -> Any:
-        """Prompt and full sequence, and how many tokens they have."""
-        return tokens(exchange.prompt), len(exchange.prompt), tokens(exchange.full), len(exchange.full)
+        """The prompt and how many tokens of it may be cached, the full sequence and how many pages it fills."""
+        full = exchange.full
+        return tokens(exchange.prompt), len(exchange.prompt) - 1, tokens(full), -(-len(full) // self.page_size)
 
     def begin(self, prepared: Any) -> tuple[Any, int]:
         """Acquire, make room, write the row of pages."""
-        prompt, asked, full, total = prepared
-        match = self.cache.acquire(prompt, limit=asked - 1)
-        cached, pages = match.length // self.page_size, -(-total // self.page_size)
+        prompt, limit, full, pages = prepared
+        match = self.cache.acquire(prompt, limit=limit)
+        cached = match.length // self.page_size
         row = self.rows.pop() if self.rows else memoryview(b"")
         if len(row) < pages:
             row = memoryview(_ONE_PAGE * (2 * pages))

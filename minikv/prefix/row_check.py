@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from minikv.errors import InvariantError
 
 if TYPE_CHECKING:
-    from minikv.prefix.row_cache import RowCache, RowNode
+    from minikv.prefix.row_cache import RowCache
+    from minikv.prefix.versioned_trie import RowNode
 
 
 def check_rows(cache: RowCache) -> None:

@@ -18,19 +18,17 @@ from hypothesis.strategies import SearchStrategy
 from minikv.course.exercises.judge import (
     INCONSTANT,
     Difference,
-    Outcome,
     Script,
-    TooLong,
-    arguments,
     class_state,
     differ,
     form_hint,
     refused,
-    run,
     smallest,
 )
+from minikv.course.exercises.outcome import Outcome, arguments, run
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.errors import bounded, whole_number
+from minikv.testing.time_limit import TooLong
 
 CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
 _FIX_FIRST = "what both refuse does nothing: fix it first"

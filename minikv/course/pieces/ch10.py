@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.exercises.judge import shown
+from minikv.course.exercises.outcome import shown
 from minikv.course.pieces.observe import MOST, CountingDict, told
 from minikv.course.pieces.piece import Cost, Piece, Shot
 from minikv.course.pieces.sections import World

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from minikv.course.exercises.exercise import check as check_exercise
 from minikv.course.exercises.exercise import find_exercise
-from minikv.course.exercises.judge import TooLong, run
+from minikv.course.exercises.outcome import run
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces import colab
 from minikv.course.pieces.guessing import come_back, forget_guesses
@@ -22,6 +22,7 @@ from minikv.course.pieces.piece import Piece, all_pieces, find_piece, pieces_for
 from minikv.course.pieces.sections import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.course.pieces.showing import Code, both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
+from minikv.testing.time_limit import TooLong
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
 _taken: dict[str, int] = {}  # how many hints were given

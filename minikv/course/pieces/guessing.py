@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minikv.course.exercises.judge import agree, shown
+from minikv.course.exercises.outcome import agree, shown
 from minikv.course.exercises.record import RIGHT, recall, recall_missed, remember
 from minikv.course.pictures import Picture
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minikv.course.exercises.judge import TooLong
 from minikv.course.pieces.piece import Piece, WrongAnswer
 from minikv.course.pieces.sections import World, run_section
 from minikv.course.pieces.trial import Played, parted, play, reference_world
+from minikv.testing.time_limit import TooLong
 
 
 class Mistake(NamedTuple):

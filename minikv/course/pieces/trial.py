@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from minikv.course.exercises.judge import INCONSTANT, Outcome, TooLong, agree, run, shown, smallest
+from minikv.course.exercises.judge import INCONSTANT, smallest
+from minikv.course.exercises.outcome import Outcome, agree, run, shown
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.course.pieces.sections import World, classes_for, engine_world, given, ours, pieces_up_to
+from minikv.testing.time_limit import TooLong
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 MOST_WORDS = 200  # letters of a tree in a message
