@@ -437,6 +437,19 @@ def test_who_lost_its_sequence_can_leave():
     assert (request.reason, scheduler.running) == ("aborted", [])
 
 
+def test_what_cannot_be_aborted_is_aborted_at_the_next_step(monkeypatch):
+    scheduler = Scheduler(CacheManager(16))
+    (request,) = submitted(scheduler, [1, 2, 3])
+    run_step(scheduler)
+    with monkeypatch.context() as patch:
+        patch.setattr(scheduler.manager, "abort", lambda sequence: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            scheduler.abort(request)
+    assert scheduler.manager.sequences
+    assert scheduler.schedule() == []
+    assert (scheduler.running, scheduler.manager.sequences, request.sequence) == ([], [], None)
+
+
 def test_whoever_is_over_leaves_even_if_another_could_not():
     """Publishing the first one's tokens fails: both are over all the same, and hold nothing after the next step."""
     scheduler = Scheduler(CacheManager(16))

@@ -127,6 +127,19 @@ def test_window_pages_come_back_as_a_request_advances():
     assert (manager.cache.total_size, manager.cache.window_evictable_size, manager.pool.windows.num_free) == (8, 3, 7)
 
 
+def test_where_window_pages_cannot_be_given_back_nothing_counts_as_computed(monkeypatch):
+    manager = WindowedManager(WindowedPool(20, num_window_pages=10), window=2)
+    sequence = manager.start(range(8))
+    with monkeypatch.context() as patch:
+        patch.setattr(manager.pool, "free_window", lambda pages: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            manager.advance(sequence)
+    assert (sequence.computed, manager.pool.windows.num_free) == (0, 2)
+    manager.check()
+    manager.advance(sequence)
+    assert (sequence.computed, manager.pool.windows.num_free) == (8, 7)
+
+
 @pytest.mark.parametrize("page_size", [1, 2, 4])
 def test_the_same_prompt_is_found_again_up_to_its_last_page(page_size):
     manager = WindowedManager(WindowedPool(40, num_window_pages=20), window=3, page_size=page_size)

@@ -64,11 +64,17 @@ class WindowedManager(CacheManager):
         What a checkpoint or the end publishes keeps its last window, and a page more: the same prompt, asked again,
         computes its last token again, so it needs the window before that one.
         """
+        self._require(sequence, "advance")
+        before = sequence.computed
         super().advance(sequence, num_tokens)
         kept = self.cache.windows.span + self.page_size
         begin, end = self.live_from(sequence), sequence.publishable - kept
         if end > begin:
-            self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
+            try:
+                self.pool.free_window(sequence.pages[begin // self.page_size : end // self.page_size])
+            except BaseException:
+                sequence.computed = before  # else an engine would never get the token that comes behind
+                raise
             self._live_from[sequence.number] = end
 
     @exclusive

@@ -164,17 +164,19 @@ class Scheduler:
                 drop_draft(self.manager, request)
 
     def _leave(self, request: Request) -> None:
-        """`request` is over: it publishes what it computed, unless it was aborted, and holds nothing any more."""
-        sequence, request.sequence = request.sequence, None
-        self.running.remove(request)
-        if sequence is None or sequence.state != RUNNING:
-            return
+        """`request` is over: it publishes what it computed, unless it was aborted, and holds nothing any more.
+
+        If even `abort` fails, it stays among the running, and the next `sweep` tries again.
+        """
+        sequence = request.sequence
         try:
-            if request.reason != ABORTED:
+            if sequence is not None and sequence.state == RUNNING and request.reason != ABORTED:
                 self.manager.finish(sequence)
         finally:
-            if sequence.state == RUNNING:
+            if sequence is not None and sequence.state == RUNNING:
                 self.manager.abort(sequence)
+            request.sequence = None
+            self.running.remove(request)
 
     # -- the running ------------------------------------------------------------------------------------------------
 
