@@ -35,10 +35,10 @@ from minikv import (
 )
 from minikv.measure import race, replay
 from minikv.measure.bench import bench
-from minikv.measure.growing_pool import GrowingPool
 from minikv.measure.lap import Contender
 from minikv.measure.long_run import long_run
-from minikv.measure.traces import read_trace
+from minikv.measure.traffic.growing_pool import GrowingPool
+from minikv.measure.traffic.traces import read_trace
 from minikv.measure.workloads import WORKLOADS, mooncake
 
 SHAPE = KVShape(2, num_kv_heads=2, head_dim=4)

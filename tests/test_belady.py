@@ -10,9 +10,9 @@ from traffic import random_prompts, trace
 
 from minikv import RadixCache
 from minikv.measure import replay
-from minikv.measure.belady import clairvoyant_found, clairvoyant_sizes
-from minikv.measure.reuse import ReuseBySize
-from minikv.measure.trace_tree import TraceTree
+from minikv.measure.traffic.belady import clairvoyant_found, clairvoyant_sizes
+from minikv.measure.traffic.reuse import ReuseBySize
+from minikv.measure.traffic.trace_tree import TraceTree
 from minikv.prefix.eviction import POLICIES
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from minikv import RadixCache, asset, cli, pack
 from minikv.measure import TraceRequest, open_traffic, read_trace, replay
-from minikv.measure.block_ids import anonymous
-from minikv.measure.mooncake import write_trace
+from minikv.measure.traffic.block_ids import anonymous
+from minikv.measure.traffic.mooncake import write_trace
 
 MODEL = str(asset("model"))
 ENTRIES = [

@@ -7,8 +7,8 @@ import random
 import pytest
 from traffic import random_prompts, trace
 
-from minikv.measure.conversations import continued_depths, own_depths
-from minikv.measure.trace_tree import TraceTree
+from minikv.measure.plan.conversations import continued_depths, own_depths
+from minikv.measure.traffic.trace_tree import TraceTree
 from minikv.tokens import common_prefix
 
 

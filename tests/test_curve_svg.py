@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from minikv.measure.curve_svg import Curves, curve_svg
+from minikv.measure.plan.curve_svg import Curves, curve_svg
 from minikv.palette import LINES
 
 SPACE = "{http://www.w3.org/2000/svg}"

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from minikv import asset
 from minikv.measure import TraceError
-from minikv.measure.logs import RequestLog, answer_tokens
-from minikv.measure.units import Units
+from minikv.measure.traffic.logs import RequestLog, answer_tokens
+from minikv.measure.traffic.units import Units
 
 
 def chat(*contents, **changes):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv.measure import TraceError
-from minikv.measure.made_up import Author, MadeUpText, NextRequest, Shelf, overlapping
+from minikv.measure.traffic.made_up import Author, MadeUpText, NextRequest, Shelf, overlapping
 from minikv.tokens import PackedTokens, common_prefix
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from minikv import pack
 from minikv.measure import TraceError, TraceRequest, read_trace
-from minikv.measure.mooncake import blocks_of
-from minikv.measure.trace_file import trace_lines
-from minikv.measure.trace_request import LONGEST_LINE
+from minikv.measure.traffic.mooncake import blocks_of
+from minikv.measure.traffic.trace_file import trace_lines
+from minikv.measure.traffic.trace_request import LONGEST_LINE
 
 
 def line(**changes):

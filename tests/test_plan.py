@@ -7,10 +7,10 @@ from traffic import NAMES, cut, trace
 
 from minikv import RadixCache
 from minikv.measure import TraceRequest, replay
-from minikv.measure.plan import Lifetime, Terms
-from minikv.measure.planning import make_plan
-from minikv.measure.prefill_cost import PrefillCost
-from minikv.measure.trace_tree import TraceTree
+from minikv.measure.plan.plan import Lifetime, Terms
+from minikv.measure.plan.planning import make_plan
+from minikv.measure.plan.prefill_cost import PrefillCost
+from minikv.measure.traffic.trace_tree import TraceTree
 from minikv.tokens import pack
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from traffic import trace
 
 from minikv.measure import TraceRequest
-from minikv.measure.plan import Terms
-from minikv.measure.plan_words import PlanWords
-from minikv.measure.planning import make_plan
-from minikv.measure.prefill_cost import PrefillCost
-from minikv.measure.report_parts import text_lines
-from minikv.measure.trace_tree import TraceTree
+from minikv.measure.plan.plan import Terms
+from minikv.measure.plan.plan_words import PlanWords
+from minikv.measure.plan.planning import make_plan
+from minikv.measure.plan.prefill_cost import PrefillCost
+from minikv.measure.plan.report_parts import text_lines
+from minikv.measure.traffic.trace_tree import TraceTree
 from minikv.tokens import pack
 
 PROMPTS = [[1, 2], [3], [4], [5], [1, 2]] * 3

@@ -11,7 +11,7 @@ from traffic import cut
 from minikv import RadixCache
 from minikv.measure import replay
 from minikv.measure.journal import open_journal
-from minikv.measure.policies import replay_policies
+from minikv.measure.plan.policies import replay_policies
 from minikv.measure.progress import Progress
 
 REQUESTS, SIZES = cut("mooncake"), [300, 1000]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minikv.measure.report_parts import NOTE, ReportPart, text_lines
+from minikv.measure.plan.report_parts import NOTE, ReportPart, text_lines
 
 
 def lines(*sections):

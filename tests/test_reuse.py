@@ -10,8 +10,8 @@ from traffic import NAMES, cut, random_prompts, trace
 
 from minikv import RadixCache
 from minikv.measure import Replay, replay
-from minikv.measure.reuse import ReuseBySize, replay_sizes, reuse_in
-from minikv.measure.trace_tree import TraceTree
+from minikv.measure.traffic.reuse import ReuseBySize, replay_sizes, reuse_in
+from minikv.measure.traffic.trace_tree import TraceTree
 
 
 def segments(*prompts, largest=None):

@@ -9,7 +9,7 @@ import pytest
 
 from minikv import RadixCache, cli
 from minikv.measure import open_traffic, replay
-from minikv.measure.synthetic import SHAPES, synthetic
+from minikv.measure.traffic.synthetic import SHAPES, synthetic
 
 
 def requests_of(path, **options):

@@ -7,7 +7,7 @@ from traffic import random_prompts, trace
 
 from minikv import RadixCache
 from minikv.measure import replay
-from minikv.measure.trace_tree import TraceTree
+from minikv.measure.traffic.trace_tree import TraceTree
 
 
 def blocks_at(prompts, tree):

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import asset, pack
-from minikv.measure import units as units_module
-from minikv.measure.units import Units
+from minikv.measure.traffic import units as units_module
+from minikv.measure.traffic.units import Units
 from minikv.serving.tokenizer import load_tokenizer
 
 texts = st.lists(st.text(st.characters(), max_size=20), max_size=5)

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from minikv.cli import main
-from minikv.measure.bodies import read_body
-from minikv.measure.trace_request import TraceError
+from minikv.measure.traffic.bodies import read_body
+from minikv.measure.traffic.trace_request import TraceError
 from minikv.measure.why import log as log_module
 from minikv.measure.why.breaks import Breaks
 from minikv.measure.why.log import survey

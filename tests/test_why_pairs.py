@@ -9,7 +9,7 @@ import pytest
 from why_pairs import PAIRS, REUSES, text_of
 
 from minikv.cli import main
-from minikv.measure.bodies import read_body
+from minikv.measure.traffic.bodies import read_body
 from minikv.measure.why.explain import explain
 from minikv.measure.why.explanation_text import explanation_text
 from minikv.measure.why.kinds import KINDS

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from minikv.measure import read_trace
-from minikv.measure.traces import TraceRequest
+from minikv.measure.traffic.traces import TraceRequest
 from minikv.measure.workloads import MOST_TOKENS, WORKLOADS, mooncake
 from minikv.tokens import pack
 

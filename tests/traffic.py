@@ -7,7 +7,7 @@ from pathlib import Path
 
 from minikv import pack
 from minikv.measure import TraceRequest
-from minikv.measure.traces import open_traffic
+from minikv.measure.traffic.traces import open_traffic
 
 CUTS = Path(__file__).with_name("traces")
 NAMES = "mooncake", "miniswe", "agents"

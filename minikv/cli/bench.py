@@ -22,7 +22,7 @@ from minikv.measure.lap import Contender
 from minikv.measure.progress import Progress, Tick
 from minikv.measure.race import ROUNDS
 from minikv.measure.report import report
-from minikv.measure.traces import TraceError, TraceRequest, open_traffic
+from minikv.measure.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.measure.workloads import BLOCK
 from minikv.prefix.indexes import INDEXES
 from minikv.untrusted import refusal

@@ -12,10 +12,10 @@ from minikv import __version__
 from minikv.cli.console import complain, lacking, say
 from minikv.cli.plan_options import PlanOptions, read_options
 from minikv.cli.traffic import add_traffic, with_traffic
-from minikv.measure.plan import Plan
-from minikv.measure.plan_words import PlanWords
-from minikv.measure.trace_tree import TraceTree
-from minikv.measure.traces import Traffic
+from minikv.measure.plan.plan import Plan
+from minikv.measure.plan.plan_words import PlanWords
+from minikv.measure.traffic.trace_tree import TraceTree
+from minikv.measure.traffic.traces import Traffic
 from minikv.prefix.eviction import POLICIES
 from minikv.sizing import DTYPE_BITS
 
@@ -70,7 +70,7 @@ def run_plan(options: argparse.Namespace) -> int:
 
 
 def _plan(traffic: Traffic, options: argparse.Namespace, wanted: PlanOptions) -> int:
-    from minikv.measure.planning import make_plan
+    from minikv.measure.plan.planning import make_plan
     from minikv.measure.progress import Progress
 
     if refused := wanted.refusal(traffic):
@@ -100,9 +100,9 @@ def _policies(
     from collections.abc import Iterable, Iterator
 
     from minikv.measure.journal import open_journal
-    from minikv.measure.policies import replay_policies
+    from minikv.measure.plan.policies import replay_policies
     from minikv.measure.progress import Progress
-    from minikv.measure.traces import TraceRequest, open_traffic
+    from minikv.measure.traffic.traces import TraceRequest, open_traffic
 
     @contextlib.contextmanager
     def requests() -> Iterator[Iterable[TraceRequest]]:
@@ -121,23 +121,23 @@ def _policies(
 
 def _write(plan: Plan, words: PlanWords, about: str, options: argparse.Namespace) -> None:
     from minikv.files import replace
-    from minikv.measure.plan_files import curve_csv, plan_curves
+    from minikv.measure.plan.plan_files import curve_csv, plan_curves
 
     if options.csv:
         replace(options.csv, curve_csv(plan, words.policies))
     if options.png:
-        from minikv.measure.curve_png import curve_png
+        from minikv.measure.plan.curve_png import curve_png
 
         replace(options.png, curve_png(plan_curves(plan, words)))
     if options.html:
-        from minikv.measure.plan_page import plan_page
+        from minikv.measure.plan.plan_page import plan_page
 
         replace(options.html, plan_page(plan, words, about))
 
 
 def _print(plan: Plan, words: PlanWords, about: str, options: argparse.Namespace) -> None:
-    from minikv.measure.plan_files import plan_object
-    from minikv.measure.report_parts import text_lines
+    from minikv.measure.plan.plan_files import plan_object
+    from minikv.measure.plan.report_parts import text_lines
 
     if options.json:
         import json

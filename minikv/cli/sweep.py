@@ -13,12 +13,12 @@ from minikv.errors import shown
 from minikv.files import destination, replace
 from minikv.measure.journal import JournalError
 from minikv.measure.progress import Progress
-from minikv.measure.replay import Replay
-from minikv.measure.sweep import Sweep
-from minikv.measure.sweep_config import SweepConfig, read_sweep_config
-from minikv.measure.sweep_table import sweep_csv, sweep_rows, sweep_table
-from minikv.measure.traces import TraceError
-from minikv.measure.workers import BACKENDS, WorkerError
+from minikv.measure.sweep.sweep import Sweep
+from minikv.measure.sweep.sweep_config import SweepConfig, read_sweep_config
+from minikv.measure.sweep.sweep_table import sweep_csv, sweep_rows, sweep_table
+from minikv.measure.sweep.workers import BACKENDS, WorkerError
+from minikv.measure.traffic.replay import Replay
+from minikv.measure.traffic.traces import TraceError
 
 _EXAMPLES = """what a CONFIG says (traces and capacities it must say):
   traces = ["day.jsonl", "sessions.jsonl.gz"]     files, looked for in the folder of CONFIG

@@ -11,8 +11,8 @@ from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.importing import importing
 from minikv.errors import shown
 from minikv.files import destination, replace
-from minikv.measure.trace_file import TraceFile, open_trace
-from minikv.measure.trace_request import TraceError
+from minikv.measure.traffic.trace_file import TraceFile, open_trace
+from minikv.measure.traffic.trace_request import TraceError
 from minikv.measure.why.caches import HYBRID
 from minikv.measure.why.explain import explain
 from minikv.measure.why.explanation_text import explanation_text

@@ -26,7 +26,7 @@ from minikv.measure.race import ROUNDS, race
 from minikv.measure.results import Race
 from minikv.measure.scaling import evict_one, extend_by_context, match_by_length, pool_by_size
 from minikv.measure.textbook import TextbookCache, ZippedTextbookCache
-from minikv.measure.traces import TraceRequest
+from minikv.measure.traffic.traces import TraceRequest
 from minikv.measure.workloads import WORKLOADS, Workload, mooncake
 from minikv.prefix import RadixCache
 from minikv.prefix.indexes import index_named

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minikv.errors import whole_number
-from minikv.measure.traces import TraceRequest
+from minikv.measure.traffic.traces import TraceRequest
 from minikv.tokens import PackedTokens
 
 BLOCK = 512

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from itertools import accumulate
 from typing import NamedTuple
 
-from minikv.measure.bodies import Place
+from minikv.measure.traffic.bodies import Place
 from minikv.measure.why.changes import change_between, items_change
 from minikv.measure.why.places import Spot, spot_at
 from minikv.measure.why.texts import shared_length
@@ -38,7 +38,7 @@ class Break(NamedTuple):
 class Breaks:
     """Finds breaks; after many of one kind at one place it takes the next ones there for the same.
 
-    >>> from minikv.measure.bodies import read_body
+    >>> from minikv.measure.traffic.bodies import read_body
     >>> one, two = (LoggedRequest(n, n + 1, read_body({"prompt": f"It is 14:0{n}. Now think."})) for n in range(2))
     >>> found = Breaks().between(one, two)
     >>> found.place, found.kind, found.lost

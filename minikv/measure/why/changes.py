@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby, takewhile
 from typing import NamedTuple
 
-from minikv.measure.bodies import Body, PromptPiece, bounded_name
+from minikv.measure.traffic.bodies import Body, PromptPiece, bounded_name
 from minikv.measure.why.histories import history_change, prompt_change
 from minikv.measure.why.texts import text_change
 from minikv.measure.why.tools import tools_change
@@ -42,7 +42,7 @@ class PromptItem(NamedTuple):
 def items_of(body: Body) -> list[PromptItem]:
     """The items of a body in the order of the prompt; a first message of the role system is the system prompt.
 
-    >>> from minikv.measure.bodies import read_body
+    >>> from minikv.measure.traffic.bodies import read_body
     >>> body = read_body({"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "Hi"}]})
     >>> [(item.part, item.name) for item in items_of(body)]
     [('system', 'system'), ('messages', 'user')]
@@ -60,7 +60,7 @@ def items_of(body: Body) -> list[PromptItem]:
 def change_between(one: Body, two: Body) -> PromptChange:
     """What kind of change made the prompt of `two` of that of `one`.
 
-    >>> from minikv.measure.bodies import read_body
+    >>> from minikv.measure.traffic.bodies import read_body
     >>> change_between(read_body({"prompt": "It is 14:05."}), read_body({"prompt": "It is 14:06."}))
     PromptChange(kind='clock', detail='')
     """
@@ -76,7 +76,7 @@ def change_between(one: Body, two: Body) -> PromptChange:
 def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> PromptChange:
     """The kind of change between two prompts, of which none continues the other, from their items.
 
-    >>> from minikv.measure.bodies import read_body
+    >>> from minikv.measure.traffic.bodies import read_body
     >>> items_change(*(items_of(read_body({"prompt": f"It is 14:0{n}."})) for n in (5, 6))).kind
     'clock'
     """

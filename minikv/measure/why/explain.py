@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minikv.measure.bodies import Body
+from minikv.measure.traffic.bodies import Body
 from minikv.measure.why.caches import HYBRID, Reused, reused_by_each
 from minikv.measure.why.changes import PromptChange, change_between
 from minikv.measure.why.kinds import KINDS, ChangeKind
@@ -61,7 +61,7 @@ class Explanation:
 def explain(one: Body, two: Body, unit: PromptUnit | None = None, blocks: Sequence[int] = HYBRID) -> Explanation:
     """Compare two prompts; `blocks` are the sizes of a hybrid model's blocks in tokens.
 
-    >>> from minikv.measure.bodies import read_body
+    >>> from minikv.measure.traffic.bodies import read_body
     >>> found = explain(read_body({"prompt": "It is 14:05."}), read_body({"prompt": "It is 14:06."}))
     >>> found.change.kind, str(found.spots[0]), found.shared
     ('clock', 'prompt, after 10 characters', 10)

@@ -14,7 +14,7 @@ _WIDTH = 100
 def explanation_text(found: Explanation) -> str:
     """What was found, in a few lines: the kind of change, the place, what is shared, what each cache reuses.
 
-    >>> from minikv.measure.bodies import read_body
+    >>> from minikv.measure.traffic.bodies import read_body
     >>> from minikv.measure.why.explain import explain
     >>> hi = read_body({"prompt": "Hi"})
     >>> print(explanation_text(explain(hi, hi)).splitlines()[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import takewhile
 
-from minikv.measure.bodies import PromptPiece, bounded_name
+from minikv.measure.traffic.bodies import PromptPiece, bounded_name
 from minikv.measure.why.texts import TextChange, shared_length, text_change
 
 MessagePieces = Sequence[PromptPiece]
@@ -22,7 +22,7 @@ def history_change(one: Sequence[MessagePieces], two: Sequence[MessagePieces], b
 
     `begun`: messages stand before them that are the same.
 
-    >>> from minikv.measure.bodies import Place
+    >>> from minikv.measure.traffic.bodies import Place
     >>> a, b, c = ([PromptPiece(Place("messages", 0, "user", "content"), text)] for text in "abc")
     >>> history_change([a, b, c], [b, c]), history_change([a, b], [c, a, b])
     (('history truncated', '1 message dropped'), ('message inserted', '1 message'))

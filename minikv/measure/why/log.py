@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from minikv.measure.bodies import Body, is_body, read_body
-from minikv.measure.log_fields import conversation_of
-from minikv.measure.trace_request import TraceError, located
+from minikv.measure.traffic.bodies import Body, is_body, read_body
+from minikv.measure.traffic.log_fields import conversation_of
+from minikv.measure.traffic.trace_request import TraceError, located
 from minikv.measure.why.breaks import Break, Breaks
 from minikv.measure.why.kinds import KINDS, ChangeKind
 from minikv.measure.why.places import Spot, shown_after, shown_before

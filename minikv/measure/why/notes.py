@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from minikv.measure.bodies import Body
+from minikv.measure.traffic.bodies import Body
 from minikv.measure.why.caches import BLOCK, Reused
 
 _COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the first prompt could be reused

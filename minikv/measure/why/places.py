@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from minikv.measure.bodies import Body, Place, PromptPiece, bounded_name
+from minikv.measure.traffic.bodies import Body, Place, PromptPiece, bounded_name
 from minikv.measure.why.texts import shared_length
 
 _FAR = 2**20  # characters into a JSON text up to which a key is looked for
@@ -33,7 +33,7 @@ class Spot(NamedTuple):
 def parting(one: Sequence[PromptPiece], two: Sequence[PromptPiece]) -> int:
     """How many characters two prompts share from the beginning.
 
-    >>> from minikv.measure.bodies import read_body
+    >>> from minikv.measure.traffic.bodies import read_body
     >>> parting(read_body({"prompt": "abcd"}).pieces, read_body({"prompt": "abx"}).pieces)
     2
     """
@@ -43,7 +43,7 @@ def parting(one: Sequence[PromptPiece], two: Sequence[PromptPiece]) -> int:
 def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:
     """The place of character `at` of a body's prompt, or `None` at its end; `text` is the prompt, where it is known.
 
-    >>> from minikv.measure.bodies import read_body
+    >>> from minikv.measure.traffic.bodies import read_body
     >>> print(spot_at(read_body({"messages": [{"role": "user", "content": "It is 14:05"}]}), 26))
     messages[0] (user), content, after 9 characters
     """

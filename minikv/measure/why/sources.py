@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 
 from minikv.errors import bounded, shown
-from minikv.measure.bodies import Body, Place, PromptPiece, is_body, read_body
-from minikv.measure.trace_file import open_trace
-from minikv.measure.trace_request import LONGEST_LINE, TraceError
+from minikv.measure.traffic.bodies import Body, Place, PromptPiece, is_body, read_body
+from minikv.measure.traffic.trace_file import open_trace
+from minikv.measure.traffic.trace_request import LONGEST_LINE, TraceError
 from minikv.untrusted import json_object, parse_json
 
 LARGEST_PROMPT = 2**26  # bytes of a file

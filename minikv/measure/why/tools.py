@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from minikv.measure.bodies import bounded_name
+from minikv.measure.traffic.bodies import bounded_name
 from minikv.measure.why.texts import text_change
 
 Tools = Sequence[tuple[str, str]]  # name and text of each

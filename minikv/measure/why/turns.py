@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from minikv.measure.bodies import Body
+from minikv.measure.traffic.bodies import Body
 from minikv.measure.why.changes import PromptItem, items_of
 
 _DROPPED = b"0123456789abcdefABCDEF \t\r\n:-"
@@ -43,7 +43,7 @@ def _telling(text: str) -> bytes:
 class Turns:
     """The requests that a later one may continue: as many of the latest as there is room for.
 
-    >>> from minikv.measure.bodies import read_body
+    >>> from minikv.measure.traffic.bodies import read_body
     >>> turns, text = Turns(), [{"role": "user", "content": "Where is the lock of the door?"}]
     >>> for number in range(2):
     ...     turn = LoggedRequest(number, number + 1, read_body({"messages": [*text, *text][: number + 1]}))

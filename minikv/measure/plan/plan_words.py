@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from minikv.measure.plan import Plan, PlanPoint
-from minikv.measure.plan_sizes import KNEE
-from minikv.measure.quantities import count, gib, percent
-from minikv.measure.report_parts import NOTE, ReportPart
+from minikv.measure.plan.plan import Plan, PlanPoint
+from minikv.measure.plan.plan_sizes import KNEE
+from minikv.measure.plan.quantities import count, gib, percent
+from minikv.measure.plan.report_parts import NOTE, ReportPart
 
 _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
 
@@ -15,8 +15,8 @@ _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
 class PlanWords:
     """What is said of `plan`, whose blocks hold `unit`; `policies` has the hits of other orders at each size.
 
-    >>> from minikv.measure.plan import Terms
-    >>> from minikv.measure.planning import TraceTree, make_plan
+    >>> from minikv.measure.plan.plan import Terms
+    >>> from minikv.measure.plan.planning import TraceTree, make_plan
     >>> words = PlanWords(make_plan(TraceTree(), Terms(16)))
     >>> [section.title for section in words.sections()]
     ['Hits by size', 'Ceiling, knee and bound', 'Conversations']
@@ -33,8 +33,8 @@ class PlanWords:
     def units(self, blocks: int) -> str:
         """A size in the trace's units.
 
-        >>> from minikv.measure.plan import Terms
-        >>> from minikv.measure.planning import TraceTree, make_plan
+        >>> from minikv.measure.plan.plan import Terms
+        >>> from minikv.measure.plan.planning import TraceTree, make_plan
         >>> PlanWords(make_plan(TraceTree(), Terms(16)), "bytes").units(1000)
         '16.0k bytes'
         """

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, cast
 
 from minikv.errors import shown
-from minikv.measure.trace_request import LONGEST_LINE, TraceError
+from minikv.measure.traffic.trace_request import LONGEST_LINE, TraceError
 
 _GZIP = b"\x1f\x8b"  # with which every file of gzip begins
 

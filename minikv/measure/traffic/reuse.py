@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import whole_number
-from minikv.measure.replay import Replay
-from minikv.measure.trace_tree import ROOT, TraceTree
+from minikv.measure.traffic.replay import Replay
+from minikv.measure.traffic.trace_tree import ROOT, TraceTree
 
 Column = np.ndarray[Any, np.dtype[np.int64]]
 _COLUMNS = 5

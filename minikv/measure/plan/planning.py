@@ -12,14 +12,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from minikv.measure.belady import clairvoyant_found
-from minikv.measure.conversations import continued_depths, own_depths
-from minikv.measure.plan import Lifetime, Plan, PlanPoint, Terms
-from minikv.measure.plan_sizes import curve_sizes, knee
+from minikv.measure.plan.conversations import continued_depths, own_depths
+from minikv.measure.plan.plan import Lifetime, Plan, PlanPoint, Terms
+from minikv.measure.plan.plan_sizes import curve_sizes, knee
+from minikv.measure.plan.shared_prefixes import requests_through, shared_prefixes
 from minikv.measure.progress import Tick, quiet
-from minikv.measure.reuse import Column, Reuse, ReuseBySize
-from minikv.measure.shared_prefixes import requests_through, shared_prefixes
-from minikv.measure.trace_tree import TraceTree
+from minikv.measure.traffic.belady import clairvoyant_found
+from minikv.measure.traffic.reuse import Column, Reuse, ReuseBySize
+from minikv.measure.traffic.trace_tree import TraceTree
 
 _TOKENS = 1_000_000  # the size that the others are multiples of, where no memory is given
 _GIB = 2**30

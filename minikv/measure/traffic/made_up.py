@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from minikv.measure.trace_request import MOST_BLOCKS, TraceError, TraceRequest
+from minikv.measure.traffic.trace_request import MOST_BLOCKS, TraceError, TraceRequest
 from minikv.tokens import TOKEN_BYTES, TOKEN_LIMIT, PackedTokens
 
 

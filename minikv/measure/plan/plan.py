@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from minikv.measure.prefill_cost import PrefillCost
-from minikv.measure.shared_prefixes import PrefixWorth
+from minikv.measure.plan.prefill_cost import PrefillCost
+from minikv.measure.plan.shared_prefixes import PrefixWorth
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,16 @@ from os import PathLike, fspath
 from typing import Any, NamedTuple
 
 from minikv.errors import bounded, shown
-from minikv.measure.agents import MOST_HOURS, SPAN_HOURS, AgentSessions
-from minikv.measure.bailian import BAILIAN_BLOCK, read_bailian
-from minikv.measure.bodies import is_body
-from minikv.measure.log_fields import time_of
-from minikv.measure.logs import RequestLog
-from minikv.measure.mooncake import LARGEST_BLOCK, blocks_of, read_trace
-from minikv.measure.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
-from minikv.measure.trace_file import TraceFile, open_trace
-from minikv.measure.trace_request import MOST_BLANK_LINES, TraceError, TraceRequest, located
-from minikv.measure.units import Units
+from minikv.measure.traffic.agents import MOST_HOURS, SPAN_HOURS, AgentSessions
+from minikv.measure.traffic.bailian import BAILIAN_BLOCK, read_bailian
+from minikv.measure.traffic.bodies import is_body
+from minikv.measure.traffic.log_fields import time_of
+from minikv.measure.traffic.logs import RequestLog
+from minikv.measure.traffic.mooncake import LARGEST_BLOCK, blocks_of, read_trace
+from minikv.measure.traffic.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
+from minikv.measure.traffic.trace_file import TraceFile, open_trace
+from minikv.measure.traffic.trace_request import MOST_BLANK_LINES, TraceError, TraceRequest, located
+from minikv.measure.traffic.units import Units
 from minikv.untrusted import float_field, int_field, json_object, refusal
 
 __all__ = ["SPAN_HOURS", "TraceError", "TraceRequest", "Traffic", "open_traffic", "read_trace"]

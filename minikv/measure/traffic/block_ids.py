@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
 
-from minikv.measure.trace_request import TraceRequest
+from minikv.measure.traffic.trace_request import TraceRequest
 from minikv.tokens import PackedTokens, pack
 
 _LINK = 16  # bytes

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from minikv.errors import bounded
-from minikv.measure.trace_request import Conversations, TraceRequest, located, number_field
+from minikv.measure.traffic.trace_request import Conversations, TraceRequest, located, number_field
 from minikv.tokens import TOKEN_LIMIT, PackedTokens, integers, pack
 from minikv.untrusted import int_field, json_object
 
@@ -36,7 +36,7 @@ def read_trace(lines: Iterable[bytes | str], name: str = "trace", start: int = 1
     PackedTokens([0, 1])
     >>> list(read_trace([line, "{}"], name="t.jsonl"))
     Traceback (most recent call last):
-    minikv.measure.trace_request.TraceError: t.jsonl, line 2: there is no timestamp
+    minikv.measure.traffic.trace_request.TraceError: t.jsonl, line 2: there is no timestamp
     """
     if isinstance(lines, (str, bytes)) or not isinstance(lines, Iterable):
         raise TypeError(f"lines are {bounded(lines)}: expected the lines of a trace")

@@ -34,9 +34,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from minikv.errors import whole_number
-from minikv.measure.replay import Replay
-from minikv.measure.reuse import Column, Reuse, ReuseBySize, replay_of
-from minikv.measure.trace_tree import TraceTree
+from minikv.measure.traffic.replay import Replay
+from minikv.measure.traffic.reuse import Column, Reuse, ReuseBySize, replay_of
+from minikv.measure.traffic.trace_tree import TraceTree
 
 
 def clairvoyant_sizes(tree: TraceTree, capacities: Iterable[int]) -> list[Replay]:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from minikv.errors import shown
-from minikv.measure.capacity import UNLIMITED, capacity_text
-from minikv.measure.replay import Replay
-from minikv.measure.sweep import SweepRun
+from minikv.measure.sweep.capacity import UNLIMITED, capacity_text
+from minikv.measure.sweep.sweep import SweepRun
+from minikv.measure.traffic.replay import Replay
 
 _OWN = "its own"
 

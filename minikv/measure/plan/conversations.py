@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from minikv.measure.reuse import Column
-from minikv.measure.trace_tree import TraceTree
+from minikv.measure.traffic.reuse import Column
+from minikv.measure.traffic.trace_tree import TraceTree
 
 
 def own_depths(tree: TraceTree) -> Column | None:

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator
 from urllib.parse import parse_qsl
 
 from minikv.errors import bounded
-from minikv.measure.made_up import Author, MadeUpText, NextRequest, Shelf, overlapping
-from minikv.measure.trace_request import TraceRequest
+from minikv.measure.traffic.made_up import Author, MadeUpText, NextRequest, Shelf, overlapping
+from minikv.measure.traffic.trace_request import TraceRequest
 
 SYNTHETIC = "synthetic:"  # with which such a path begins
 SYNTHETIC_BLOCK = 16  # tokens

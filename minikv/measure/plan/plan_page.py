@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from minikv.measure.curve_svg import curve_svg
 from minikv.measure.page import document, escape, table
-from minikv.measure.plan import Plan
-from minikv.measure.plan_files import plan_curves
-from minikv.measure.plan_words import PlanWords
-from minikv.measure.quantities import percent
-from minikv.measure.report_parts import NOTE, ReportPart
+from minikv.measure.plan.curve_svg import curve_svg
+from minikv.measure.plan.plan import Plan
+from minikv.measure.plan.plan_files import plan_curves
+from minikv.measure.plan.plan_words import PlanWords
+from minikv.measure.plan.quantities import percent
+from minikv.measure.plan.report_parts import NOTE, ReportPart
 
 _STYLE = """.curve svg { min-width: 30rem; }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
@@ -18,8 +18,8 @@ caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-pa
 def plan_page(plan: Plan, words: PlanWords, about: str) -> str:
     """The page; `about` says which trace it is, and for which model.
 
-    >>> from minikv.measure.plan import Terms
-    >>> from minikv.measure.planning import TraceTree, make_plan
+    >>> from minikv.measure.plan.plan import Terms
+    >>> from minikv.measure.plan.planning import TraceTree, make_plan
     >>> plan = make_plan(TraceTree(), Terms(16))
     >>> "How much cache does this traffic need?" in plan_page(plan, PlanWords(plan), "day.jsonl")
     True

@@ -21,14 +21,14 @@ from typing import Any, NamedTuple
 
 from minikv import __version__
 from minikv.errors import bounded, shown
-from minikv.measure.capacity import capacity_text
 from minikv.measure.journal import Journal, JournalError, open_journal
 from minikv.measure.progress import Progress, Tick, quiet
-from minikv.measure.replay import Replay, replay
-from minikv.measure.sweep_config import SweepConfig
-from minikv.measure.synthetic import SYNTHETIC
-from minikv.measure.traces import TraceError, TraceRequest, open_traffic
-from minikv.measure.workers import spread
+from minikv.measure.sweep.capacity import capacity_text
+from minikv.measure.sweep.sweep_config import SweepConfig
+from minikv.measure.sweep.workers import spread
+from minikv.measure.traffic.replay import Replay, replay
+from minikv.measure.traffic.synthetic import SYNTHETIC
+from minikv.measure.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.prefix.indexes import BY_POLICY, index_named
 from minikv.untrusted import require_regular
 

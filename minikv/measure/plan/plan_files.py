@@ -7,9 +7,9 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from minikv.measure.curve_svg import Curves
-from minikv.measure.plan import Plan, PlanPoint
-from minikv.measure.plan_words import PlanWords
+from minikv.measure.plan.curve_svg import Curves
+from minikv.measure.plan.plan import Plan, PlanPoint
+from minikv.measure.plan.plan_words import PlanWords
 
 _GIB = 2**30
 
@@ -17,8 +17,8 @@ _GIB = 2**30
 def plan_object(plan: Plan, unit: str, policies: Mapping[str, Mapping[int, int]]) -> dict[str, Any]:
     """The plan as an object of JSON: shares from 0 to 1, sizes in blocks, in the trace's units and in bytes.
 
-    >>> from minikv.measure.plan import Terms
-    >>> from minikv.measure.planning import TraceTree, make_plan
+    >>> from minikv.measure.plan.plan import Terms
+    >>> from minikv.measure.plan.planning import TraceTree, make_plan
     >>> plan_object(make_plan(TraceTree(), Terms(16)), "tokens", {})["ceiling"]["hits"]
     0
     """
@@ -76,8 +76,8 @@ def _point(plan: Plan, point: PlanPoint) -> dict[str, Any]:
 def curve_csv(plan: Plan, policies: Mapping[str, Mapping[int, int]]) -> str:
     """The curve as CSV, a line a size; each policy has a column, which is empty where it was not replayed.
 
-    >>> from minikv.measure.plan import Terms
-    >>> from minikv.measure.planning import TraceTree, make_plan
+    >>> from minikv.measure.plan.plan import Terms
+    >>> from minikv.measure.plan.planning import TraceTree, make_plan
     >>> curve_csv(make_plan(TraceTree(), Terms(16)), {}).splitlines()[1]
     '1,16,,0,0.0,0,0.0,,0,,0'
     """
@@ -94,8 +94,8 @@ def curve_csv(plan: Plan, policies: Mapping[str, Mapping[int, int]]) -> str:
 def plan_curves(plan: Plan, words: PlanWords) -> Curves:
     """The curve of the plan, to be drawn.
 
-    >>> from minikv.measure.plan import Terms
-    >>> from minikv.measure.planning import TraceTree, make_plan
+    >>> from minikv.measure.plan.plan import Terms
+    >>> from minikv.measure.plan.planning import TraceTree, make_plan
     >>> plan = make_plan(TraceTree(), Terms(16))
     >>> list(plan_curves(plan, PlanWords(plan)).lines)
     ['LRU', 'bound of any eviction']

@@ -12,8 +12,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 
-from minikv.measure.mooncake import block_ids
-from minikv.measure.trace_request import LARGEST, TraceRequest, located, number_field
+from minikv.measure.traffic.mooncake import block_ids
+from minikv.measure.traffic.trace_request import LARGEST, TraceRequest, located, number_field
 from minikv.untrusted import float_field, int_field, json_object
 
 BAILIAN_BLOCK = 16  # tokens

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from minikv.measure.block_ids import BlockIds
-from minikv.measure.bodies import read_body
-from minikv.measure.log_fields import conversation_of, time_of
-from minikv.measure.trace_request import LARGEST, Conversations, TraceRequest, located
-from minikv.measure.units import Units
+from minikv.measure.traffic.block_ids import BlockIds
+from minikv.measure.traffic.bodies import read_body
+from minikv.measure.traffic.log_fields import conversation_of, time_of
+from minikv.measure.traffic.trace_request import LARGEST, Conversations, TraceRequest, located
+from minikv.measure.traffic.units import Units
 from minikv.untrusted import json_object
 
 _ANSWERS = ("completion_tokens", "output_tokens")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from minikv.measure.trace_tree import TraceTree
+from minikv.measure.traffic.trace_tree import TraceTree
 
 
 class PrefixWorth(NamedTuple):

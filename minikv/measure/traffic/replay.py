@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from minikv.errors import whole_number
 from minikv.manager import CacheManager
-from minikv.measure.growing_pool import GrowingPool
-from minikv.measure.traces import TraceRequest
+from minikv.measure.traffic.growing_pool import GrowingPool
+from minikv.measure.traffic.traces import TraceRequest
 from minikv.pools.contract import PAGE_LIMIT
 from minikv.prefix import PrefixCache
 from minikv.tokens import PackedTokens

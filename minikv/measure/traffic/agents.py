@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import bounded
-from minikv.measure.mooncake import LARGEST_BLOCK
-from minikv.measure.trace_request import LARGEST, MOST_BLOCKS, TraceError, TraceRequest, located
+from minikv.measure.traffic.mooncake import LARGEST_BLOCK
+from minikv.measure.traffic.trace_request import LARGEST, MOST_BLOCKS, TraceError, TraceRequest, located
 from minikv.tokens import TOKEN_BYTES, TOKEN_LIMIT, PackedTokens
 from minikv.untrusted import float_field, int_field, json_object
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from minikv.measure.curve_svg import Curves
+from minikv.measure.plan.curve_svg import Curves
 from minikv.palette import BOTH, LINES
 
 _STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"), ("-", "x"), ("--", "v"), ("-.", "P"))

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 
 from minikv.measure.journal import Journal
 from minikv.measure.progress import Progress
-from minikv.measure.replay import replay
-from minikv.measure.trace_request import TraceRequest
+from minikv.measure.traffic.replay import replay
+from minikv.measure.traffic.trace_request import TraceRequest
 from minikv.prefix.radix import RadixCache
 
 OpenRequests = Callable[[], AbstractContextManager[Iterable[TraceRequest]]]

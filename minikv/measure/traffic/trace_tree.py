@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from minikv.measure.traces import TraceRequest
+from minikv.measure.traffic.traces import TraceRequest
 from minikv.tokens import TOKEN_BYTES, common_bytes
 
 ROOT = 0

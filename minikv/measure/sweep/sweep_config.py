@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from minikv.errors import bounded
-from minikv.measure.capacity import read_capacity
-from minikv.measure.synthetic import SYNTHETIC
-from minikv.measure.traces import SPAN_HOURS
-from minikv.measure.workers import BACKENDS, CLUSTERS
+from minikv.measure.sweep.capacity import read_capacity
+from minikv.measure.sweep.workers import BACKENDS, CLUSTERS
+from minikv.measure.traffic.synthetic import SYNTHETIC
+from minikv.measure.traffic.traces import SPAN_HOURS
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES
 from minikv.prefix.radix import EVICT_BY

@@ -65,7 +65,7 @@ def located(
 
     >>> list(located("t.jsonl", ["1", " ", "x"], int))
     Traceback (most recent call last):
-    minikv.measure.trace_request.TraceError: t.jsonl, line 3: invalid literal for int() with base 10: 'x'
+    minikv.measure.traffic.trace_request.TraceError: t.jsonl, line 3: invalid literal for int() with base 10: 'x'
     """
     blank = 0
     for number, line in enumerate(lines, start):
