@@ -96,6 +96,7 @@ JUDGES = {
     "serving/scheduled": "scheduler engine",
     "serving/scheduler": "scheduler engine interrupts",
     "serving/sharing": "attention engine",
+    "serving/packed": "packed llama",
     "serving/phrasebook": "phrasebook",
     "serving/template": "template chat",
     "serving/terminal": "chat broken_checkpoints",

@@ -181,6 +181,7 @@ FRIENDS = {
     "prefix/trie_check.py": {"cache"},
     "prefix/row_check.py": {"cache"},
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
+    "serving/packed.py": {"torch.ops.mkldnn", "tensor"},  # packed weights, and a count of the changes to a tensor
 }
 PROTOCOLS = {"_replace", "_asdict", "_fields", "_repr_mimebundle_"}  # underscored, and meant for others all the same
 

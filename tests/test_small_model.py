@@ -71,11 +71,12 @@ def test_training_learns():
 
 
 def test_the_step_that_trains_is_the_step_that_serves():
+    """Up to rounding: serving multiplies with packed weights."""
     model = Llama.random(LlamaConfig.read(SMALL))
     tokens = [random.Random(0).choices(range(257), k=20) for _ in range(3)]
     chunks = [Chunk(ids, 0, range(20 * i, 20 * i + 20)) for i, ids in enumerate(tokens)]
     trained = model.logits(chunks, OneStep(), all_positions=True)
-    assert trained.equal(model.forward(chunks, store_for(model), all_positions=True))
+    assert (trained - model.forward(chunks, store_for(model), all_positions=True)).abs().max() < 1e-5
 
 
 def test_answers_and_prose_weigh_most_and_what_stands_before_an_answer_little():

@@ -26,6 +26,7 @@ from minikv.serving.batch import Batch
 from minikv.serving.checkpoint import read_weights
 from minikv.serving.config import LlamaConfig, read_config, rope_frequencies
 from minikv.serving.contract import Chunk
+from minikv.serving.packed import STEP_ROWS, PackedLinear, can_pack
 from minikv.sizing import KVShape
 
 Weights = Mapping[str, torch.Tensor]
@@ -51,6 +52,7 @@ class Llama:
         _check_weights(weight_shapes(config), weights)
         self.config, self.weights, self.attention = config, weights, attention
         self._rope = torch.tensor(rope_frequencies(config), device=self.device)
+        self._can_pack, self._packed = can_pack(weights.values()), dict[tuple[str, ...], PackedLinear]()
 
     @classmethod
     def from_folder(cls, path: str | PathLike[str], device: Any = "cpu", dtype: torch.dtype | None = None) -> Llama:
@@ -137,17 +139,26 @@ class Llama:
             ends = batch.ends()
             x = self._layer(x, last, attention, angles, (batch.last[ends.last.argsort()], self.attention(ends, store)))
             x = x[ends.last]
-        x = self._norm(x, "model.norm")
-        return functional.linear(x, embedding if self.config.tied else self.weights["lm_head.weight"])
+        (logits,) = self._linears(self._norm(x, "model.norm"), "model.embed_tokens" if self.config.tied else "lm_head")
+        return logits
 
     # -- the parts --------------------------------------------------------------------------------------------------
 
-    def _linear(self, x: torch.Tensor, name: str) -> torch.Tensor:
-        return functional.linear(x, self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias"))
+    def _linears(self, x: torch.Tensor, *names: str) -> tuple[torch.Tensor, ...]:
+        """What each of the linear layers called `names` makes of x, (tokens, inputs)."""
+        weights = [self.weights[f"{name}.weight"] for name in names]
+        biases = [self.weights.get(f"{name}.bias") for name in names]
+        if not self._can_pack or len(x) < STEP_ROWS or torch.is_grad_enabled():
+            return tuple(map(functional.linear, [x] * len(names), weights, biases))
+        packed = self._packed.get(names)
+        if packed is None or not packed.is_of(weights, biases):
+            self._packed[names] = packed = PackedLinear(weights, biases)
+        return packed(x)
 
     def _norm(self, x: torch.Tensor, name: str) -> torch.Tensor:
         wide = x.to(torch.promote_types(x.dtype, torch.float32))
-        scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.config.norm_eps)
+        length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)  # one pass over x, where a mean of squares is two
+        scale = torch.rsqrt(length * length / x.shape[-1] + self.config.norm_eps)
         return self.weights[f"{name}.weight"] * (wide * scale).to(x.dtype)
 
     def _layer(
@@ -161,22 +172,24 @@ class Llama:
         """Attend and think: (tokens, hidden) to (tokens, hidden). With `ends` it goes on for those rows alone."""
         name, head = f"model.layers.{layer}", self.shape.head_dim
         h = self._norm(x, f"{name}.input_layernorm")
-        k, v = (self._linear(h, f"{name}.self_attn.{part}_proj").view(len(h), -1, head) for part in "kv")
-        k = apply_rotary(k, *angles)
+        k_proj, v_proj, q_proj = (f"{name}.self_attn.{part}_proj" for part in "kvq")
+        k, v, *q = self._linears(h, k_proj, v_proj, *([q_proj] if ends is None else []))
+        k, v = apply_rotary(k.view(len(h), -1, head), *angles), v.view(len(h), -1, head)
         attention.write(layer, k, v)
         if ends is not None:
             rows, attention = ends
-            x, h, k, v, angles = x[rows], h[rows], k[rows], v[rows], (angles[0][rows], angles[1][rows])
-        q = apply_rotary(self._linear(h, f"{name}.self_attn.q_proj").view(len(h), -1, head), *angles)
-        x = x + self._linear(attention(layer, q, k, v).flatten(1), f"{name}.self_attn.o_proj")
+            x, k, v, angles = x[rows], k[rows], v[rows], (angles[0][rows], angles[1][rows])
+            q = [*self._linears(h[rows], q_proj)]
+        out = attention(layer, apply_rotary(q[0].view(len(x), -1, head), *angles), k, v)
+        x = x + self._linears(out.flatten(1), f"{name}.self_attn.o_proj")[0]
         return x + self._mlp(self._norm(x, f"{name}.post_attention_layernorm"), f"{name}.mlp")
 
     def _mlp(self, h: torch.Tensor, name: str) -> torch.Tensor:
         """SwiGLU, some tokens at a time, so that what is between the projections stays in the processor's cache."""
-        found = []
+        found: list[torch.Tensor] = []
         for block in torch.split(h, BLOCK):
-            gate, up = self._linear(block, f"{name}.gate_proj"), self._linear(block, f"{name}.up_proj")
-            found.append(self._linear(swiglu(gate, up), f"{name}.down_proj"))
+            (gate,), (up,) = (self._linears(block, f"{name}.{part}_proj") for part in ("gate", "up"))
+            found += self._linears(swiglu(gate, up), f"{name}.down_proj")
         return found[0] if len(found) == 1 else torch.cat(found)
 
     def _angles(self, positions: torch.Tensor) -> Angles:
