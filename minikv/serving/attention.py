@@ -74,9 +74,9 @@ def join(
     30.0
     """
     before = lse[rows]
-    both = torch.logaddexp(before, more_lse)
-    out[rows] = out[rows] * (before - both).exp()[..., None] + more * (more_lse - both).exp()[..., None]
-    lse[rows] = both
+    share = torch.sigmoid(more_lse - before)  # of the weights, that `more` has
+    out[rows] = out[rows].lerp(more.to(out.dtype), share[..., None])
+    lse[rows] = torch.logaddexp(before, more_lse)
 
 
 class StepAttention:
