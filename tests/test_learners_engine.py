@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from window_pool import WindowLedger
 
 from minikv import (
     CacheManager,
@@ -16,6 +17,7 @@ from minikv import (
     RadixCache,
     SamplingParams,
     Scheduler,
+    SlidingWindowCache,
 )
 from minikv.course.pieces.piece import find_piece
 from minikv.course.pieces.sections import engine_world
@@ -243,3 +245,43 @@ def test_a_request_that_finds_no_room_keeps_none_of_the_blocks_that_it_hit():
         world["open_request"](pool, [1, 2, 3, 4, 5, 6, 7], 2)
     assert [block.users for block in pool.blocks] == [0, 0, 1, 0]
     assert sorted(block.page for block in pool.queue) == [0, 1, 3]
+
+
+valid_length = reference_world(find_piece("12.1"))["valid_length"]
+
+
+@settings(max_examples=300)
+@given(st.lists(st.booleans(), max_size=16), st.integers(1, 6))
+@example([True, True, False, True], 2)  # falls back to the run before the tombstone
+@example([True, False, True, True], 3)  # the last run is shorter than the window, and does not begin at the root
+@example([True, True], 3)  # a path without a tombstone, shorter than the window
+def test_its_valid_length_is_that_of_the_packages_match(live, window):
+    """Each insert adds a live token, and in front of it the dead ones; the last token only ends the path."""
+    index = SlidingWindowCache(window=window)
+    for at, has_window in enumerate([*live, True]):
+        if has_window:
+            index.insert(range(at + 1), range(at + 1), window_start=at)
+    slots = list(range(len(live)))
+    window_of = {slot: 100 + slot for slot in slots if live[slot]}
+    assert valid_length(slots, window_of, window) == index.match_prefix(slots).length
+
+
+@settings(max_examples=300)
+@given(st.lists(st.tuples(st.lists(st.integers(0, 1), max_size=10), st.integers(0, 8)), max_size=8), st.integers(1, 4))
+def test_its_valid_length_is_that_of_the_packages_match_after_evictions(steps, window):
+    """Prompts come in and windows go, in whatever order; what is live is what the pool of windows was told."""
+    ledger, slot_of = WindowLedger(), {}
+    index = SlidingWindowCache(evict_by="page", window=window, pool=ledger)
+    for number, (tokens, count) in enumerate(steps):
+        slots = list(range(20 * number, 20 * number + len(tokens)))
+        ledger.alloc(slots)
+        done = index.insert(tokens, slots)
+        ledger.free(slots[: done.prefix_length])
+        slot_of.update({tuple(tokens[: at + 1]): slots[at] for at in range(done.prefix_length, len(tokens))})
+        freed = index.evict(0, window_tokens=count).tolist()
+        ledger.free(freed)
+        slot_of = {path: slot for path, slot in slot_of.items() if slot not in freed}
+        for prompt, _ in steps:
+            found = [slot_of.get(tuple(prompt[: at + 1])) for at in range(len(prompt))]
+            cached = found[: found.index(None)] if None in found else found
+            assert valid_length(cached, dict.fromkeys(ledger.live, 0), window) == index.match_prefix(prompt).length

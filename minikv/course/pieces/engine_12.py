@@ -28,8 +28,9 @@ class WindowTree:
                 del self.pins[slot]
 
     def edges(self):
-        """(slots, whether it is a leaf) of each edge, the one used longest ago first."""
-        nodes, node = [n for n in self.cache.nodes() if n.locks], self.cache.ring.newer
+        """(slots, whether it is a leaf) of each edge: those with locks, then the others, oldest use first."""
+        nodes = [n for n in self.cache.nodes() if n.locks]  # not in the ring; pins hold what is read
+        node = self.cache.ring.newer
         while node is not self.cache.ring:
             nodes.append(node)
             node = node.newer
