@@ -6,7 +6,7 @@ By the end of this chapter you will have written the prefix cache of vLLM in fou
 
 **After this chapter you will be able to** *build* a prefix cache from hashes and a queue, *explain* why a hash must be a chain, and *defend* it against collisions and against a neighbor with a stopwatch.
 
-{{time}} **Needs** chapters 02 to 05. **New words** block hash, collision, salt, side channel.
+{{time}} **Needs** chapters 02 to 05, and for one film the manager of 07. **New words** block hash, collision, salt, side channel.
 
 Here is where we are going. Three prompts come in, in blocks of two tokens. Each box is one block, and a line leads up to the block in front of it. The lines are only drawn for you: nothing in this cache is a tree. Step through the film, and watch what is evicted at the end.
 """
@@ -27,11 +27,12 @@ film.player()
 """
 ## The problem
 
-Your radix tree of chapters 03 to 05 finds any prefix. Look at what that takes. Each time a prompt ends or leaves the tree in the middle of an edge, an edge is cut, and its locks, its age and its handles have to come out right. Let us put two hundred questions to the help desk of chapter 03, and count how often merely *looking up* a prompt changes the shape of the tree.
+Your radix tree of chapters 03 to 05 finds any prefix. Each time a prompt ends or leaves the tree in the middle of an edge, an edge is cut, and its locks, its age and its handles have to come out right. Let us put two hundred questions to the help desk of chapter 03, and count how often merely *looking up* a prompt changes the shape of the tree.
 """
 
 # %%
 import json
+import random
 
 from minikv import asset
 
@@ -54,9 +55,9 @@ print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
 
 # %% [markdown]
 """
-One lookup in ten cut an edge, although a lookup should only read. Several of the bugs that you hunted in chapters 03 to 05 sat in just such a change. And there is a second problem. Ten servers each have a tree of their own. Which of them has the prefix of the next prompt? A node is an object in one process, and its name means nothing to any other.
+One lookup in ten cut an edge, although a lookup should only read. Several of the bugs that you hunted in chapters 03 to 05 were in just such a change. And there is a second problem. Ten servers each have a tree of their own. Which of them has the prefix of the next prompt? A node is an object in one process, and its name means nothing in another.
 
-vLLM does without the tree. {{engines vllm}} Could that be as simple as it sounds?
+There is another way. {{engines vllm}} Could that be as simple as it sounds?
 
 ## Build it
 
@@ -64,7 +65,7 @@ vLLM does without the tree. {{engines vllm}} Could that be as simple as it sound
 
 Cut the prompt into **blocks** of a fixed number of tokens: pages, as in chapter 02. A block that is full never changes again, so we can name it once. The name should say which keys and values are in the block. These depend on the block's tokens, and, because attention looks back, on *all tokens in front of it*. So the name must cover the whole prefix.
 
-Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of the name in front of it and of its own tokens. That is the **block hash**, and we call it the block's *key*. (Attention has keys as well. Where we mean those, we write *keys and values*.) This function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with one result:
+Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of the name in front of it and of its own tokens. That is the **block hash**, and we call it the block's *key*. (Attention has keys as well. Where we mean those, we write *keys and values*.) This function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with the same result:
 """
 
 # %%
@@ -114,7 +115,7 @@ None. The first keys differ, so every later key is made from different parents. 
 
 ### Step 2: one dictionary
 
-Keep all cached blocks in one dictionary, from key to block. To look a prompt up, make its keys and ask for them in order.
+Keep all cached blocks in one dictionary, from key to block. To look a prompt up, make its keys and ask for them in order. The blocks that you find are *hits*.
 
 #### 10.2 You write: `longest_hit`
 
@@ -130,11 +131,19 @@ def longest_hit(table, keys):
 
 longest_hit = check("10.2 longest_hit", longest_hit)
 
+# %%
+keys = block_keys([1, 2, 3, 4, 5, 6], 2, b"", sha_key)
+table = dict(zip(keys, ["block 1", "block 2", "block 3"]))
+del table[keys[1]]
+print("hits without the second block:", longest_hit(table, keys))
+
 # %% [markdown]
 """
 ### Step 3: one queue
 
-Now the other half: which block goes when room is needed? vLLM puts *all* blocks that nobody uses into one queue, cached or not, and takes the first. So the order of the queue is the order of eviction. A hit may need a block from the middle of the queue. In a `deque` that means a search. In a list that is linked both ways, like your ring of chapter 05, it takes four assignments.
+Now the other half: which block goes when room is needed? vLLM puts *all* blocks that nobody uses into one queue, cached or not, and takes the first. So the order of the queue is the order of eviction. A hit may need a block from the middle of the queue. In a `deque` that means a search. In a doubly linked list, like your ring of chapter 05, it takes four assignments.
+
+Begin with `open_request`, at the end. It looks up the hits and takes them out of the queue (`touch`). It takes blocks for the rest of the prompt from the front of the queue (`take`), and puts their keys into the table (`publish`).
 """
 
 # %%
@@ -179,7 +188,7 @@ A is taken, and without A nobody can use B and C. They stay in memory, and no lo
 
 #### 10.3 You write: `give_back`
 
-A request is over. Each of its blocks has one user fewer. A block that has no user left joins the queue: at the front if it has no key, at the end if it has one, and the *last* block of the request before the others. Blocks without a key may stand in any order. If one of the blocks is not in use at all, raise a `ValueError` and change nothing.
+A request is over, and each of its blocks has one user fewer. A block that has no user left joins the queue: at the front if it has no key, and at the end if it has one. At the end they stand in reverse: the *last* block of the request is in front of its others. (Blocks without a key may stand in any order.) If one of the blocks is not in use at all, raise a `ValueError` and change nothing.
 """
 
 
@@ -197,14 +206,14 @@ first, _ = open_request(pool, [1, 2, 3, 4, 5], 2)
 pool.give_back(first)
 print("next to be taken:", [block.page for block in pool.queue])
 second, hits = open_request(pool, [1, 2, 3, 4, 7, 8, 9], 2)
-print(f"{hits} hits, in pages", [block.page for block in second])
+print(f"{hits} hits; the request has the pages", [block.page for block in second])
 draw(pool, cached=[block.page for block in pool.table.values()])
 
 # %% [markdown]
 """
 Page 2 held the half-full block. It stood at the front of the queue and was the first to be taken. Pages 0 and 1 were hits, and left the queue from its end.
 
-Two requests may compute the same block at the same time. Then `publish` gives the key to the first one, and the other block stays without a key and is soon taken. In vLLM {{engines vllm-no-dedup}} cached.
+Two requests may compute the same block at the same time. Then `publish` gives the key to the first one. The other block stays without a key, so it is taken soon after its request has ended. In vLLM {{engines vllm-no-dedup}} cached.
 
 ### Step 4: whose prompt is it?
 
@@ -231,7 +240,7 @@ An adapter changes the keys and values too (chapter 03), so it belongs in the se
 
 #### 10.4 You write: `seed_of`
 
-Return bytes that no *other* pair of adapter and salt gives, whatever is in the two texts. Each of them may be `None`, and that is not the same as an empty text or the text `"None"`. How you do it is up to you.
+Return bytes. Equal pairs of adapter and salt must give equal bytes, and different pairs different bytes, whatever is in the two texts. Each of them may be `None`, and that is not the same as an empty text or the text `"None"`.
 """
 
 
@@ -254,72 +263,77 @@ for name, seed in (("Anna", anna), ("Ben", ben), ("no salt", b"")):
 """
 ## The same in `minikv`
 
-`HashBlockCache` is this design behind the contract of chapter 07: `match_prefix`, `insert`, `lock`, `evict`. A namespace takes the place of the seed, and `extra_keys(lora=..., salt=...)` makes one with domains. No block is ever split, so none has to be joined again. On a thousand random prompts it finds the same pages as the radix tree.
+`HashBlockCache` is this design behind the contract of chapter 07: `match_prefix`, `insert`, `lock`, `evict`. A namespace takes the place of the seed, and `extra_keys(lora=..., salt=...)` makes one from an adapter and a salt. No block is ever split, so none has to be joined again. On a thousand random prompts your functions, ours and the radix tree find the same.
 """
 
 # %%
-import random
-
-chance, page = random.Random(10), 0
+chance, own = random.Random(10), BlockPool(4000)
 tree, blocks = RadixCache(page_size=4), HashBlockCache(page_size=4)
-for _ in range(1000):
+for number in range(1000):
     tokens = [chance.randrange(2) for _ in range(chance.randrange(1, 40))]
-    pages = range(page, page + len(tokens) // 4)
-    page += len(pages)
+    hits = longest_hit(own.table, block_keys(tokens, 4, b"", sha_key))
     found = [cache.match_prefix(tokens).pages.tolist() for cache in (tree, blocks)]
     assert found[0] == found[1]
-    tree.insert(tokens, pages), blocks.insert(tokens, pages)
-print(f"equal in 1000 steps, with {blocks.total_size} tokens in both")
+    assert len(found[0]) == len(hits)
+    own.give_back(open_request(own, tokens, 4)[0])
+    for cache in (tree, blocks):
+        cache.insert(tokens, range(10 * number, 10 * number + len(tokens) // 4))
+print("equal; tokens cached:", 4 * len(own.table), tree.total_size, blocks.total_size)
 
 # %% [markdown]
 """
-Its queue holds the cached blocks alone, since the pool of pages is separate. The order obeys a law that you can check: the block whose last use is oldest comes first, and of those with the same last use, the block with more hashed tokens, which is the one deeper in its prompt. vLLM's queue promises the same, {{engines vllm-more-hashed}}; but it reads no such number, and relies on its callers to free blocks in reverse.
+Its queue holds the cached blocks alone, since the pool of pages is separate. Its order follows a rule that you can check. The block that was used longest ago comes first. Of blocks with the same last use, the one with more hashed tokens comes first, because it is deeper in its prompt. vLLM's queue promises the same, {{engines vllm-more-hashed}}. But it looks at no such number, and relies on its callers to free blocks in reverse.
 """
 
 # %%
 queue = list(blocks.queue())
-law = sorted(queue, key=lambda block: (block.last_used, -block.num_hashed_tokens))
-print("the order is the law:", queue == law)
-print("the next to go ends at token", queue[0].num_hashed_tokens)
+rule = sorted(queue, key=lambda block: (block.last_used, -block.num_hashed_tokens))
+print("the order follows the rule:", queue == rule)
 
 # %% [markdown]
 """
-The law has a pleasant consequence. The end of a prompt goes first, so cached prefixes have no holes. Blocks that were cached one behind the other can stay together in one **run**, which grows and shrinks at its end. `HashBlockCache` looks up the key of a run's first block. Then it compares the tokens of all other blocks of the run in one go: equal tokens behind an equal prefix have equal keys, so nobody has to compute them.
+The rule has a pleasant consequence. The end of a prompt goes first, so cached prefixes have no holes. Blocks that were cached one behind the other can stay together in a *run*. `HashBlockCache` looks up the key of a run's first block. Then it compares the tokens of the run's other blocks at once. Equal tokens behind an equal prefix have equal keys, so it does not have to compute them. We count how often it makes a key.
 """
-
-# %%
-guess("10.c", "a hit of 500 blocks of one run: are 1, 10 or 500 keys looked up?", None)
-
 
 # %%
 from minikv.prefix.block_hash import Sha256
 
 
 class Counting(Sha256):
-    asked = 0
+    made = 0
 
     def key(self, state):
-        Counting.asked += 1
+        Counting.made += 1
         return super().key(state)
+
+
+# %%
+guess("10.c", "a hit of 500 blocks of one run: are 1, 10 or 500 keys looked up?", None)
+
+
+# %%
+def looked_up(cache, tokens):
+    Counting.made = 0
+    cache.match_prefix(tokens)
+    return Counting.made
 
 
 long = HashBlockCache(page_size=16, block_hash=Counting)
 long.insert(range(16_000), range(1000))
-Counting.asked = 0
-long.match_prefix(range(8_000))
-fold("10.c", Counting.asked)
+longer = looked_up(long, [*range(8_000), *range(16)])
+fold("10.c", looked_up(long, range(8_000)), f"if the prompt goes on: {longer}")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-One, that of the first block. The other 499 blocks are one comparison of memory, which costs far less than their hashes. Had the prompt gone on, one more key would have been looked up: there another run might begin. Your `longest_hit` asks for every key up to the first miss, and so does vLLM. Still, each block has its key in the dictionary, for a prompt may leave a run behind any block.
+One, that of the first block. The tokens of the other 499 blocks are compared. If the prompt goes on behind the run, one more key is looked up, because another run may begin there. Your `longest_hit` asks for every key up to the first miss, and so does vLLM. Each block still has its key in the dictionary, because a prompt may leave a run behind any block.
 
 </details>
 
 ### When two blocks have one key
 
-A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, that have one hash. To find them, we hashed 16 million blocks up to their third token, sorted the results, and took two that were close. The fourth token makes up for the difference.
+A dictionary finds a block by its key alone. Two different prefixes with the same key are a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, with the same hash. To find them, we hashed 16 million blocks up to their third token, sorted the results, and took two that were close. The fourth token makes up for the difference.
 """
 
 
@@ -356,7 +370,7 @@ Both of her full blocks. The first key is equal, so the chain goes on from an eq
 
 </details>
 
-There are three ways to prevent this. Take a hash for which nobody can build a collision, such as SHA-256. Begin the chain with a secret seed, so that nobody can prepare one. Or compare the tokens of a hit, as nano-vllm does, and as `HashBlockCache` does with any hash but SHA-256. `verify=` turns the comparison on or off. Here is a hash that gives *every* block at the same depth the same key:
+There are three ways to prevent this. Take a hash for which nobody can build a collision, such as SHA-256. Begin the chain with a secret seed, so that nobody can prepare one. Or compare the tokens of a hit, as nano-vllm does, and as `HashBlockCache` does with any hash but SHA-256. `verify=` turns the comparison on or off. A hash for `HashBlockCache` is a class: `begin` starts a chain, and `after` extends it by some pages. This one gives *every* block at the same depth the same key:
 """
 
 # %%
@@ -485,13 +499,14 @@ for size in (4, 16, 64):
     for prompt in prompts:
         pages = range(page, page + len(prompt) // size)
         page += len(pages)
-        tree.insert(prompt, pages), blocks.insert(prompt, pages)
+        for cache in (tree, blocks):
+            cache.insert(prompt, pages)
     nodes, entries = (len(list(cache.nodes())) for cache in (tree, blocks))
     print(f"{size:4} {nodes:13} {entries:8} {32 / size:23} {blocks.total_size:15}")
 
 # %% [markdown]
 """
-With pages of 4 the dictionary has many times as many entries as the tree has nodes. With pages of 64 it is about even, but less is shared. The next cell measures the time of a lookup on the machine that runs it; its output is not stored.
+With pages of 4 the dictionary has more than seven times as many entries as the tree has nodes. With pages of 64 they are nearly equal, but far fewer tokens are cached, because a last page that is not full is left out. The next cell measures the time of a lookup on the machine that runs it; its output is not stored.
 """
 
 # %% tags=["nbval-ignore-output", "measured"]
@@ -514,11 +529,11 @@ There is also a new invariant to lose: the blocks in front of a cached block mus
 
 {{engines 10}}
 
-vLLM {{engines vllm-last-token}}, which is the caller's `limit=` here, and it takes the salt and {{engines vllm-salt}}. Read docstrings with care. One in vLLM {{engines vllm-lru-claim}} for hashes that were computed before; there is none, and each turn of a conversation is hashed from its beginning. Another says that {{engines vllm-no-objects}} when blocks move in the queue. That one is true: the links are two fields of every block, and they take memory even while the block is in use.
+vLLM {{engines vllm-last-token}}; here the caller's `limit=` does that. It takes the salt and {{engines vllm-salt}}. Read docstrings with care. One in vLLM {{engines vllm-lru-claim}} for hashes that were computed before; there is none, and each turn of a conversation is hashed from its beginning. Another says that {{engines vllm-no-objects}} when blocks move in the queue. That one is true: the links are two fields of every block, and they take memory even while the block is in use.
 
 ## Recap
 
-A block's key is a hash of its tokens and of the key in front, so one dictionary finds any prefix and the key means the same on every machine. The queue of unused blocks is the order of eviction, and it stays right only if the end of a prompt is given back first. A key that can be forged, or that everybody can make, gives away keys and values, or at least what others have asked. So the hash must be strong, and the seed must say whose it is.
+A block's key is a hash of its tokens and of the key in front, so one dictionary finds any prefix and the key means the same on every machine. The queue of unused blocks is the order of eviction, and it stays right only if the end of a prompt is given back first. A key that can be forged gives away keys and values, and a key that everybody can make gives away what others have asked. So the hash must be strong, and the seed must say whose it is.
 
 **Check yourself**
 
