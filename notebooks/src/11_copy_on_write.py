@@ -31,7 +31,7 @@ play(steps, at=2)
 
 "Give me four versions of this email." One prompt, four answers. The prompt's keys and values should be computed once and kept once. Your tree of chapter 04 does that for pages that are full, and shares nothing else: a page that is still being written belongs to one request.
 
-Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them go on from *the same* beam, which must become two. If they shared nothing, the whole sequence would have to be copied each time:
+Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them go on from *the same* beam, which must become two. If they shared nothing, the whole sequence would have to be copied each time. Here are 4 beams of 100 tokens, behind a prompt of 1,000:
 """
 
 # %%
@@ -47,17 +47,18 @@ def parents_of_beams(steps, width):
 copied = 0
 for step, parents in enumerate(parents_of_beams(100, 4)):
     copied += (len(parents) - len(set(parents))) * (1000 + step)
-print(f"{copied:,} tokens are copied for 4 beams of 100 tokens behind 1,000")
+each = copied // 400
+print(f"{copied:,} tokens are copied: {each} for each of 400 that are written")
 
 # %% [markdown]
 """
-The beams write 400 new tokens in all, and for each of them more than 350 are copied. We want to turn one sequence into two without a copy. And the two must be able to part *inside* a page.
+We want to turn one sequence into two without a copy. And the two must be able to part *inside* a page.
 
 ## Build it
 
 ### Step 1: count who has a page
 
-In chapter 02 a page had one owner, who wrote to it and gave it back. Now let several sequences have it, and count them: `refs[page]` says how many. Here is the whole class that your functions complete. A `Branch` is one sequence. The four functions that it calls and does not define are yours.
+In chapter 02 a page had one owner, who wrote to it and gave it back. Now let several sequences have it, and count them: `refs[page]` says how many. Here is the whole class that your functions complete. A `Branch` is one sequence. The four functions that it calls and does not define are yours. You do not need all of it at once: `publish` and `forget` belong to step 2, `put` to step 3, and `draft` and `settle` to step 5.
 """
 
 # %%
@@ -135,6 +136,19 @@ drop_pages = check("11.2 drop_pages", drop_pages)
 
 # %% [markdown]
 """
+Branches `a` and `b` share two pages, and the first one is full. End `a`, then `b`. After each, a new branch looks for its beginning.
+"""
+
+# %%
+cache = started(6, "b")
+for name in "ab":
+    cache.detach(name)
+    found = cache.attach("new", [1, 2, 9])
+    cache.detach("new")
+    print(f"{name} has ended: {cache.pool.num_free} pages free, {found} tokens found")
+
+# %% [markdown]
+"""
 ### Step 3: copy before the first write
 
 Now `b` gets a fourth token. Its place is the second half of page 1, and page 1 is also in `a`. If `b` wrote there, the next token of `a` would go to the same place, and `b` would read what `a` wrote. So `b` first takes a page of its own, copies what is in the shared one, and writes to the copy. This is **copy on write**: copy as late as possible, and only what is about to be changed.
@@ -143,7 +157,7 @@ Which pages can that be? A full page is never written again. So it is the last p
 
 #### 11.3 You write: `own_pages`
 
-Branch `branch` is about to get `count` more tokens. Make sure that every page they will be written to is there, and is in this branch alone. If there is no room for all of it, raise a `MemoryError`, and change nothing. The tokens and their values are written afterwards, by `put`.
+Branch `branch` is about to get `count` more tokens. Make sure that every page that they will be written to is there, and is in this branch alone. If there is no room for all of it, raise a `MemoryError` and change nothing. `count` may be 0. The tokens and their values are written afterwards, by `put`.
 
 And copy the values into a list of their own. Two names for one list are an **alias**: what is written through one of them is seen through the other, so nothing has been copied.
 """
@@ -182,7 +196,7 @@ Two. When `b` has its copy, and `c` has one, only `a` is left on page 1. The pag
 
 ### Step 4: a beam search
 
-That is all that beam search needs. At each step, fork the beam that each winner goes on from, end the old ones, and append a token to each. Two beams, four steps:
+That is all that beam search needs. At each step, fork the beams that the winners go on from, end all the old ones, and append a token to each new one. Two beams, four steps:
 """
 
 
@@ -211,7 +225,7 @@ In step 1 both beams go on from `0y`, so `0x` ends, and its page goes back.
 
 ### Step 5: take a guess back
 
-A model computes ten tokens in one step almost as fast as one. So guess the next few tokens, let the model check all of them in one step, and keep those that it would have written anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the first few are right, and everything behind them goes.
+A step reads nearly all the weights of the model, whether it computes one token or ten (chapter 08), so ten take little longer. So guess the next few tokens, let the model check all of them in one step, and keep those that it would have written anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the first few are right, and everything behind them goes.
 
 #### 11.4 You write: `settle_draft`
 
@@ -250,7 +264,7 @@ Two. With the draft, `b` has seven tokens in four pages. It keeps four tokens in
 
 </details>
 
-Where do guesses come from? The simplest source is the text itself: find the last two tokens further up, and guess that the text goes on as it did there. This is called prompt lookup, and `minikv` has it. Our "model" knows the whole text and writes one token in each step, and it also keeps the guesses that were right. `common`, from chapter 03, counts them.
+Where do guesses come from? The simplest source is the text itself: look for its last two tokens earlier in the text, and guess that it goes on as it did there. This is called prompt lookup, and `minikv` has it. Our "model" knows the whole text and writes one token in each step, and it also keeps the guesses that were right. `common`, from chapter 03, counts them.
 """
 
 
@@ -281,11 +295,11 @@ for most in (0, 2, 4, 8):
 
 # %% [markdown]
 """
-A wrong guess costs nothing but the work that was done on it. The serving engine of chapter 08 does the same when you make it with `drafts=PromptLookup()`.
+For this text four guesses at a time are enough: eight save no further step. A wrong guess costs nothing but the work that was done on it. The serving engine of chapter 08 does the same when you make it with `drafts=PromptLookup()`.
 
 ## The same in `minikv`
 
-`CopyOnWrite` is this class with names, errors and a `check()`. Its values may be anything, or rows of tensors in a `KVStore`. On a thousand random steps, yours and ours have the same values in every sequence, and as many free pages.
+`CopyOnWrite` is this class with names, errors and a `check()`. Its values may be anything, or rows of tensors in a `KVStore`. On a thousand random steps, yours and ours have the same values in every sequence, and the same number of free pages.
 """
 
 
@@ -299,18 +313,20 @@ def some_acts(chance, names, step):
 
 # %%
 own, theirs, chance = SharedPages(3000, 4), CopyOnWrite(3000, 4), random.Random(11)
-own.attach("first", []), theirs.attach("first", [])
+for cache in (own, theirs):
+    cache.attach("first", [])
 for step in range(1000):
     name = chance.choice(theirs.names())
     for verb, *given in some_acts(chance, theirs.names(), step):
-        getattr(own, verb)(name, *given), getattr(theirs, verb)(name, *given)
+        for cache in (own, theirs):
+            getattr(cache, verb)(name, *given)
     assert all(own.get(each) == theirs.get(each) for each in theirs.names())
 free_pages = [cache.pool.num_free for cache in (own, theirs)]
 print(f"equal in 1000 steps, with {free_pages} free pages")
 
 # %% [markdown]
 """
-Three things deserve a closer look. `write` changes tokens in the *middle* of a sequence, and copies exactly the shared pages that it touches. The values behind them were computed for other tokens, so from there on nothing of `b` is found by others.
+Three things deserve a closer look. `write` changes tokens in the *middle* of a sequence, and copies exactly the shared pages that it touches. The values behind them were computed for other tokens, so from there on, others find nothing of `b`.
 """
 
 # %%
@@ -346,9 +362,9 @@ Four. Only whole pages are found, and the second page has two tokens that nobody
 
 ### What went wrong elsewhere
 
-{{engines llm-rag-ds-optimizer}} This chapter is modeled on it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have one name.
+{{engines llm-rag-ds-optimizer}} This chapter is modeled on it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have the same name.
 
-Its `attach` takes fresh pages for the whole sequence, and then finds that some can be shared. The fresh ones in their place are never given back: see {{engines llmds-leak}}. And when a page is freed, it stays in the map of prefixes: {{engines llmds-map}}. A few lines show both:
+Its `attach` takes fresh pages for the whole sequence, and then finds that some can be shared. The fresh pages that these replace are never given back: see {{engines llmds-leak}}. And when a page is freed, it stays in the map of prefixes: {{engines llmds-map}}. A few lines show both:
 """
 
 
@@ -374,19 +390,21 @@ print("8 pages,", len(cache.free), "free; in use:", cache.pages)
 cache = Careless(4)
 cache.attach("Anna", 2, "Anna's secret")
 cache.detach("Anna")
-cache.attach("x", 2, "x"), cache.attach("Ben", 2, "Ben's secret"), cache.detach("x")
+for name in ("x", "Ben"):
+    cache.attach(name, 2, f"{name}'s secret")
+cache.detach("x")
 cache.attach("new", 2, "Anna's secret")
 print("Ben has pages", cache.pages["Ben"], "and the new one", cache.pages["new"])
 
 # %% [markdown]
 """
-Two pages are in use and two are free. The other four are lost. In the second case, `x` takes the two other pages, so Ben gets the two that were Anna's. They are still on the map under her prompt, so the new sequence is given them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
+Two pages are in use and two are free. The other four are lost. In the second case, `x` takes the two other pages, so Ben gets the two that were Anna's. They are still in the map under her prompt, so the new sequence is given them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
 
-Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used, and all behind them as free. Nothing is moved, and no sequence is told, so two sequences may get one page. Our pages never move. They need not: all have one size, so any free page will do.
+Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used, and all behind them as free. Nothing is moved, and no sequence is told, so two sequences may get the same page. Our pages never move. There is no need to: all have the same size, so any free page will do.
 
 Ask the original for a sequence that is not there, and it {{engines llmds-none}}. Ours raises a `KeyError` that names it. Its hook for speculative decoding is {{engines llmds-hook}}; yours has six lines. And it has no way to append or to write, so there is no first write: {{engines llmds-cow}} runs only while a sequence is attached.
 
-Finally, the original {{engines llmds-cite}}. That paper reuses the keys and values of text chunks that appear in many prompts *in different places*, and recomputes a part of them to make up for it. The original and ours share prefixes alone.
+Finally, the original {{engines llmds-cite}}. That paper reuses the keys and values of text chunks that appear in many prompts *in different places*, and recomputes a part of them to make up for it. The original and ours share only prefixes.
 
 ## Play
 
@@ -411,7 +429,7 @@ play(steps)
 
 #### 11.5 Design: room for several answers
 
-A prompt gets several answers, of which you know the lengths. Some may be empty. Write `pages_of_answers(prompt, answers, size)`: how many pages of `size` tokens do they have in the end, if the prompt has `prompt` tokens, and `answers` are the lengths of the answers? With it an engine can say *before* it forks whether there is room. And when would you check, if nobody knows how long an answer gets?
+A prompt gets several answers, of which you know the lengths. Some may be empty. Write `pages_of_answers(prompt, answers, size)`: how many pages of `size` tokens do they take in the end, if the prompt has `prompt` tokens, and `answers` are the lengths of the answers? With it an engine can say *before* it forks whether there is room. And when would you check if nobody knows how long an answer will be?
 """
 
 
@@ -482,7 +500,7 @@ def script_that_breaks_it():
 
 ## What it cost
 
-First the beams from the beginning of this chapter, with your functions. We count the tokens that are copied.
+First the beams from the beginning of this chapter, now with your functions. We count the tokens that are copied.
 """
 
 
