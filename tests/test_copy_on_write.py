@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
 from minikv import CopyOnWrite, KVShape, KVStore, OutOfPages
-from minikv.known_pages import Link
+from minikv.copy_on_write.known_pages import Link
 
 TOKENS = st.lists(st.integers(0, 1), max_size=6)
 PAGES = 12

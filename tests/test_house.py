@@ -20,7 +20,7 @@ MODULES = sorted(path for path in (ROOT / "minikv").rglob("*.py"))
 
 # From the ground up; a part may import itself and what stands on a lower floor.
 FLOORS = [["errors", "assets", "interrupts", "palette"], ["tokens", "untrusted"], ["files", "sizing", "pools"],
-          ["prefix", "store", "page_values", "known_pages"], ["manager", "copy_on_write"], ["serving"],
+          ["prefix", "store"], ["manager", "copy_on_write"], ["serving"],
           ["testing", "measure", "doctor"], ["course"], ["cli"], ["__main__"]]  # fmt: skip
 FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 
@@ -175,6 +175,7 @@ FRIENDS = {
     "manager/manager.py": {"sequence"},  # which stores in it what the manager knows of it
     "manager/windowed.py": {"sequence"},  # which hands in its row, likewise
     "manager/audit.py": {"manager", "sequence"},  # `CacheManager.check`, in a file of its own
+    "copy_on_write/sharing_check.py": {"cache"},  # `CopyOnWrite.check`, in a file of its own
     "prefix/hash_check.py": {"cache"},  # `HashBlockCache.check`, in a file of its own
     "prefix/radix_check.py": {"cache", "order"},  # `RadixCache.check`, in a file of its own
     "prefix/window_check.py": {"cache"},  # `SlidingWindowCache.check`, likewise

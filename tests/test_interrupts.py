@@ -68,7 +68,7 @@ def test_the_manager_survives_ctrl_c_at_any_line(page_size):
         assert manager.pool.num_free * page_size + manager.cache.total_size == 16
 
 
-SHARING = "minikv/copy_on_write", "minikv/known_pages", "minikv/page_values", "minikv/pools/free_list"
+SHARING = "minikv/copy_on_write/", "minikv/pools/free_list"
 
 
 def share(cache):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minikv import CopyOnWrite, FreeListPool, OutOfPages
-from minikv.known_pages import KnownPages, Link
+from minikv.copy_on_write.known_pages import KnownPages, Link
 
 # -- what is shared ---------------------------------------------------------------------------------------------------
 

@@ -21,12 +21,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
+from minikv.copy_on_write.known_pages import KnownPages
+from minikv.copy_on_write.page_values import PageValues, PlainValues, StoreValues
+from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive, exclusive
-from minikv.known_pages import KnownPages
-from minikv.page_values import PageValues, PlainValues, StoreValues
 from minikv.pools.free_list import FreeListPool
-from minikv.tokens import TOKEN_BYTES, TokensLike, pack
+from minikv.tokens import TokensLike, pack
 
 
 @dataclass(eq=False)
@@ -324,34 +324,9 @@ class CopyOnWrite(Exclusive):
     @exclusive
     def check(self) -> None:
         """Recompute every reference from the sequences; `InvariantError` names the first page that differs."""
-        self.pool.check()
-        expected = [0] * self.pool.size
-        for name, sequence in self._sequences.items():
-            needed = -(-len(sequence.tokens) // self.page_size)
-            if len(sequence.pages) != needed:
-                raise InvariantError(f"{bounded(name)} has {len(sequence.pages)} pages: its tokens need {needed}")
-            for page in sequence.pages:
-                expected[page] += 1
-        for page, (refs, found) in enumerate(zip(self._refs, expected)):
-            if refs != found:
-                raise InvariantError(f"page {page} counts {refs} references: {found} sequences have it")
-            if self.pool.is_free(page) != (not refs):
-                raise InvariantError(f"page {page} has {refs} references: in the pool it is the other way around")
-        counted, there = (self._num_refs, self._num_shared), (sum(expected), sum(refs > 1 for refs in expected))
-        if counted != there:
-            raise InvariantError(f"(references, shared pages) are counted as {counted}: there are {there}")
-        self._check_known()
+        from minikv.copy_on_write.sharing_check import check_sharing
 
-    def _check_known(self) -> None:
-        """What can be found is somebody's, and holds the tokens by which it is found."""
-        self._known.check()
-        if wrong := [page for page in self._known if not self._refs[page]]:
-            raise InvariantError(f"page {wrong[0]} can be found, and no sequence has it")
-        for name, sequence in self._sequences.items():
-            data, stride = pack(sequence.tokens).data, TOKEN_BYTES * self.page_size
-            for i, page in enumerate(sequence.pages[: len(data) // stride]):
-                if self._known.tokens_of(page) not in (None, data[i * stride : (i + 1) * stride]):
-                    raise InvariantError(f"page {page} of {bounded(name)} can be found by tokens that it does not hold")
+        check_sharing(self)
 
     def __repr__(self) -> str:
         pages = f"{self.pool.size} pages of {self.page_size}, {self.pool.num_free} free"
