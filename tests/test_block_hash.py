@@ -78,6 +78,18 @@ def test_a_hash_of_ones_own_needs_four_methods():
         OneByOne().after(0, packed([1]), 4)
 
 
+@pytest.mark.parametrize("key", [[1], None, 0.5, object], ids=["a list", "none", "a fraction", "an object"])
+def test_a_key_is_of_a_kind_whose_own_hash_never_raises(key):
+    """With one that raises in the middle, a block would be in the index and not in its run, or the other way round."""
+
+    class Odd(Crc32):
+        def key(self, state):
+            return key
+
+    with pytest.raises(TypeError, match=r"block_hash Odd has the key .*: expected bytes, a number or text"):
+        hash_named(Odd)
+
+
 def collision(state):
     """Two pages of two tokens with one `hash((state, *tokens))`.
 

@@ -37,7 +37,7 @@ class BlockHash(Protocol):
         """The state behind some whole pages of `page_bytes` bytes each; `state` itself does not change."""
 
     def key(self, state: HashState) -> Hashable:
-        """The key of the block that ends here."""
+        """The key of the block that ends here: bytes, a whole number or text, whose own hash never raises."""
 
     def keys(self, state: HashState, pages: Sequence[bytes]) -> tuple[list[Hashable], HashState]:
         """The key of each of some pages that follow each other, and the state behind the last."""
@@ -152,6 +152,10 @@ def hash_named(name: str | Callable[[], BlockHash]) -> tuple[str, BlockHash]:
     for method in ("begin", "after", "key", "keys"):
         if not callable(getattr(made, method, None)):
             raise TypeError(f"block_hash {title} has no method {method}: expected those of BlockHash")
+    key = made.key(made.begin(b""))
+    if not isinstance(key, (bytes, int, str)):
+        kind = type(key).__name__
+        raise TypeError(f"block_hash {title} has the key {bounded(key)} ({kind}): expected bytes, a number or text")
     return title, made
 
 
