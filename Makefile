@@ -14,6 +14,7 @@ GPU    ?= $(if $(shell command -v nvidia-smi 2>/dev/null),1,0)
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 BIN    := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope --no-loadscope-reorder
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 BUILD  := $(if $(filter 0,$(TORCH)),none,$(if $(filter 1,$(GPU)),cuda,cpu))
 COURSE := $(VENV)/.course-$(BUILD)
@@ -30,7 +31,11 @@ unexport PYTHONDONTWRITEBYTECODE
 lab: $(COURSE)
 	$(BIN)/minikv lab
 
-test: lint types spell unit notebooks
+# The types are checked beside the tests, where a core is free now and then, and shown after them.
+test: lint spell
+	@$(BIN)/mypy >$(VENV)/types.txt 2>&1 & types=$$!; \
+	  $(PYTEST) --nbval; failed=$$?; \
+	  wait $$types || failed=1; cat $(VENV)/types.txt; exit $$failed
 
 lint: $(DEV)
 	$(BIN)/ruff check .
@@ -43,11 +48,11 @@ spell: $(DEV)
 	$(BIN)/codespell
 
 unit: $(DEV)
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope --no-loadscope-reorder
+	$(PYTEST)
 
 # Strict nbval: every output of every notebook is run again and compared.
 notebooks: $(DEV)
-	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope --nbval notebooks
+	$(PYTEST) --nbval notebooks
 
 # Hours: each of some 4,000 small mistakes should make a test fail.
 mutants: $(DEV)

@@ -176,6 +176,17 @@ def test_make_test_installs_what_make_lab_needs(machine):
     assert machine.make("lab") == []
 
 
+@pytest.mark.parametrize(("types", "tests"), [(0, 0), (1, 0), (0, 1)])
+def test_make_test_fails_where_the_types_or_the_tests_do_and_shows_the_types_last(types, tests, machine):
+    bin = machine.folder / ".venv" / "bin"
+    machine.program(bin / "mypy", f"#!/bin/sh\necho said of types\nexit {types}\n")
+    machine.program(bin / "python", PYTHON.replace("esac", f"  *pytest*) echo said of tests; exit {tests} ;;\nesac"))
+    (machine.programs / "cat").symlink_to(shutil.which("cat"))
+    machine.make("test")
+    assert (machine.status != 0) == (types + tests > 0)
+    assert machine.said.index("said of tests") < machine.said.index("said of types")
+
+
 def test_make_gpu_without_a_gpu_says_so_in_one_line_and_installs_nothing(machine):
     assert machine.make("gpu") == []
     assert machine.status == 2
