@@ -111,14 +111,14 @@ def _name(cache: bool, clock: bool) -> str:
     return f"{'with' if cache else 'without'} a cache{', with a clock' if clock else ''}"
 
 
-def stored_runs() -> dict[str, list[dict[str, Any]]]:
-    """What `assets/live_chat.json` must hold: a run of each kind; it needs torch.
+def stored_runs(questions: Sequence[str] = QUESTIONS) -> dict[str, list[dict[str, Any]]]:
+    """What `assets/live_chat.json` must hold: a run of each kind with these questions; it needs torch.
 
-    >>> sorted(stored_runs())[0]
+    >>> sorted(stored_runs(["Hello!"]))[0]
     'with a cache'
     """
     kinds = [(cache, clock) for cache in (True, False) for clock in (False, True)]
-    return {_name(*kind): [vars(turn) for turn in live_chat(*kind).turns] for kind in kinds}
+    return {_name(*kind): [vars(turn) for turn in live_chat(*kind, questions).turns] for kind in kinds}
 
 
 if __name__ == "__main__":
