@@ -98,7 +98,7 @@ class _Sides:
         return [
             (many, "static cache", 1.0, self._many),
             (shared, "dynamic cache", 2.0, lambda swap: self._shared(swap, static=False)),
-            (shared, "static cache", 1.5, lambda swap: self._shared(swap, static=True)),
+            (shared, "static cache", 2.0, lambda swap: self._shared(swap, static=True)),
             (f"prefill of {s.prefilled:,} tokens", "dynamic cache", 1.0, self._prefill),
         ]
 

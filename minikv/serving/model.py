@@ -52,6 +52,7 @@ class Llama:
         _check_weights(weight_shapes(config), weights)
         self.config, self.weights, self.attention = config, weights, attention
         self._rope = torch.tensor(rope_frequencies(config), device=self.device)
+        self._norms_in = torch.promote_types(self.dtype, torch.float32)
         self._can_pack, self._packed = can_pack(weights.values()), dict[tuple[str, ...], PackedLinear]()
 
     @classmethod
@@ -156,9 +157,9 @@ class Llama:
         return packed(x)
 
     def _norm(self, x: torch.Tensor, name: str) -> torch.Tensor:
-        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        wide = x.to(self._norms_in)
         length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)  # one pass over x, where a mean of squares is two
-        scale = torch.rsqrt(length * length / x.shape[-1] + self.config.norm_eps)
+        scale = torch.rsqrt(length * length * (1 / x.shape[-1]) + self.config.norm_eps)
         return self.weights[f"{name}.weight"] * (wide * scale).to(x.dtype)
 
     def _layer(
@@ -187,7 +188,7 @@ class Llama:
     def _mlp(self, h: torch.Tensor, name: str) -> torch.Tensor:
         """SwiGLU, some tokens at a time, so that what is between the projections stays in the processor's cache."""
         found: list[torch.Tensor] = []
-        for block in torch.split(h, BLOCK):
+        for block in [h] if len(h) <= BLOCK else torch.split(h, BLOCK):
             (gate,), (up,) = (self._linears(block, f"{name}.{part}_proj") for part in ("gate", "up"))
             found += self._linears(swiglu(gate, up), f"{name}.down_proj")
         return found[0] if len(found) == 1 else torch.cat(found)

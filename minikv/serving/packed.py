@@ -67,8 +67,11 @@ class PackedLinear:
 
     def __call__(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         """What each layer makes of x (rows, inputs): (rows, outputs) each."""
-        outs = [self._block(block) for block in torch.split(x, BLOCK_ROWS)]
-        return torch.split(outs[0] if len(outs) == 1 else torch.cat(outs), self._sizes, dim=1)
+        if len(x) <= BLOCK_ROWS:
+            out = self._block(x)
+        else:
+            out = torch.cat([self._block(block) for block in torch.split(x, BLOCK_ROWS)])
+        return (out,) if len(self._sizes) == 1 else torch.split(out, self._sizes, dim=1)
 
     def _block(self, x: torch.Tensor) -> torch.Tensor:
         missing = -len(x) % STEP_ROWS
