@@ -10,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from minikv import HashBlockCache, NoCache, RadixCache, SlidingWindowCache, TokenTrie
+from minikv import (
+    CacheManager,
+    HashBlockCache,
+    NoCache,
+    RadixCache,
+    SlidingWindowCache,
+    TokenTrie,
+    WindowedManager,
+    WindowedPool,
+)
+from minikv.prefix import INDEXES, index_named
 from minikv.prefix.block_hash import Crc32
 from minikv.prefix.eviction import POLICIES
 from minikv.testing.conformance.naive import NaiveCache
@@ -95,3 +105,9 @@ SUBJECTS = {
 }
 every_index = over({**SHIPPED, **MODELS})
 every_shipped_index = over(SHIPPED)
+
+# A manager of that page size over each index of the table, and one of windowed layers.
+MANAGERS: dict[str, Callable[[int], CacheManager]] = {
+    **{name: lambda size, name=name: CacheManager(16 // size, size, index_named(name, size)) for name in INDEXES},
+    "windowed": lambda size: WindowedManager(WindowedPool(24 // size, 24 // size), window=2, page_size=size),
+}

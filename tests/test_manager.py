@@ -9,6 +9,7 @@ from unittest import mock
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
+from indexes import MANAGERS
 from manager_machine import ManagerAgainstModel
 
 from minikv import BitmaskPool, CacheManager, FreeListPool, InvariantError, NoCache, OutOfPages, QueuePool, RadixCache
@@ -342,7 +343,7 @@ class Nth:
     def __init__(self, manager, k, error):
         self.calls, self.k, self.error = 0, k, error
         for thing, verbs in (
-            (manager.pool, ("alloc", "alloc_to", "free")),
+            (manager.pool, ("alloc", "alloc_to", "free", "free_window", "move_window")),
             (manager.cache, ("match_prefix", "acquire", "insert", "lock", "unlock", "evict")),
         ):
             for verb in verbs:
@@ -380,12 +381,13 @@ def busy_day(manager):
 
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize("page_size", [1, 2])
-def test_whichever_call_fails_nothing_leaks(page_size, error):
+@pytest.mark.parametrize("kind", MANAGERS)
+def test_whichever_call_fails_nothing_leaks(kind, page_size, error):
     """The k-th call of the pool or the cache fails, for every k: what then runs can be aborted, and all is there."""
     k = 0
     while True:
         k += 1
-        manager = CacheManager(16 // page_size, page_size)
+        manager = MANAGERS[kind](page_size)
         guard = Nth(manager, k, error)
         try:
             busy_day(manager)
@@ -399,7 +401,8 @@ def test_whichever_call_fails_nothing_leaks(page_size, error):
         manager.check()
         assert not manager.sequences
         assert not manager.cache.protected_size
-        assert manager.pool.num_free * page_size + manager.cache.total_size == 16
+        full = getattr(manager.pool, "full", manager.pool)
+        assert full.num_free * page_size + manager.cache.total_size == manager.num_pages * page_size
     assert guard.calls >= 25
     assert manager.cache.total_size > 8
 
