@@ -1,0 +1,94 @@
+"""Steps of an engine that fail anywhere, over every index: no token changes, nobody waits for ever, nothing is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from dataclasses import replace
+
+import pytest
+from chats import Tally, engine_for, serve, workload
+from nightly import NIGHTLY
+from test_engine_oracle import canary_model
+from test_windowed_manager import plain_engine, windowed_engine
+
+from minikv import OutOfPages, PromptLookup
+from minikv.prefix import INDEXES
+
+VERBS = {
+    "pool": ("alloc_to", "free", "free_window", "move_window"),
+    "cache": ("match_prefix", "acquire", "insert", "lock", "unlock", "evict"),
+    "manager": ("start", "advance", "extend", "checkpoint", "finish", "abort", "truncate"),
+    "model": ("forward",),
+}
+
+
+class Breakdown(Exception):
+    """What fails, before it has done anything."""
+
+
+class Unreliable:
+    """Lets one call in twenty of any part of an engine fail while it serves, and tries again what failed."""
+
+    def __init__(self, engine, draw):
+        self.failures, self.steps, self.draw, self.share = 0, 0, draw, 0.05
+        manager = engine.manager
+        for name, part in (
+            ("pool", manager.pool),
+            ("cache", manager.cache),
+            ("manager", manager),
+            ("model", engine.model),
+        ):
+            for verb in VERBS[name]:
+                if hasattr(part, verb):
+                    setattr(part, verb, self.guarded(getattr(part, verb)))
+        self.step_of, self.abort_of = engine.step, engine.abort
+        engine.step, engine.abort = self.step, self.abort
+
+    def guarded(self, call):
+        def guard(*args, **kwargs):
+            if self.draw.random() < self.share:
+                self.failures += 1
+                raise Breakdown
+            return call(*args, **kwargs)
+
+        return guard
+
+    def step(self):
+        """One step. Where a pool fails while room is made, there is none: then it is `OutOfPages`."""
+        before, self.steps = self.failures, self.steps + 1
+        assert self.steps < 5000, "somebody waits for ever"
+        try:
+            self.step_of()
+        except (Breakdown, OutOfPages):
+            assert self.failures > before
+
+    def abort(self, request):
+        with contextlib.suppress(Breakdown):
+            self.abort_of(request)
+
+
+def engines(work, index, draw):
+    """An engine for `work` in which all goes well, and one in a tight pool."""
+    if index == "windowed":
+        return plain_engine(work), windowed_engine(work, True, draw)
+    return engine_for(work, "off", canary_model), engine_for(work, "tight", canary_model)
+
+
+@pytest.mark.parametrize("index", [*INDEXES, "windowed"])
+def test_a_step_that_fails_is_made_again_and_changes_no_token(index):
+    failures = 0
+    for seed in range(120 if NIGHTLY else 12):
+        work, draw = replace(workload(seed), index=index), random.Random(seed)
+        quiet, engine = engines(work, index, draw)
+        engine.drafts = PromptLookup(length=1, most=3) if seed % 2 else None
+        expected = serve(quiet, work, Tally())
+        unreliable = Unreliable(engine, draw)
+        assert serve(engine, work, Tally()) == expected, f"workload {seed}"
+        failures, unreliable.share = failures + unreliable.failures, 0
+        engine.scheduler.sweep()
+        engine.manager.abort(engine.manager.start([0]))  # whatever was on its way to the pool goes with the next pages
+        engine.manager.check()
+        left = engine.scheduler.running, engine.manager.sequences, engine.manager.cache.protected_size
+        assert left == ([], [], 0)
+    assert failures > 50
