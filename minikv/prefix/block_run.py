@@ -103,9 +103,10 @@ class BlockRun:
     def agreeing(self, count: int, data: bytes, at: int, end: int) -> int:
         """How many blocks, right behind the first `count`, have the tokens of `data[at:end]`.
 
-        A prompt has the whole run, or leaves it where the last one did, or a search finds the place.
+        A prompt has the whole run, or a search finds where it leaves. The place where the last prompt left comes before
+        the search: if this one goes on there, the key of the next block says so.
         """
-        stride, first = self.stride, at
+        stride = self.stride
         begin = count * stride
         most = min(len(self.tokens) - begin, end - at)
         if most <= 0:
@@ -115,10 +116,8 @@ class BlockRun:
             return most // stride
         near = self._parting[0] * stride - begin if self._parting is not None else 0
         if 0 < near < most and data.startswith(tokens[:near], at):
-            tokens, at = tokens[near:], at + near
-            if not data.startswith(tokens[:stride], at):
-                return near // stride
-        return (at - first + common_bytes(tokens, data, at, end, stride)) // stride
+            return near // stride
+        return common_bytes(tokens, data, at, end, stride) // stride
 
     def keep_state(self, count: int, state: HashState) -> None:
         """Keep the state of the hash behind the first `count` blocks, unless these are quickly hashed again."""
