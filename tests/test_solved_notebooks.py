@@ -29,9 +29,12 @@ def answered(path, variants, folder):
     """The chapter executed with each of `variants` in place of its stubs: the cells of each, by its name.
 
     They run one after the other in one kernel, where `begin` and an empty namespace start each of them afresh: what a
-    kernel imports and what a judge makes up is the same for all.
+    kernel imports and what a judge makes up is the same for all. By day only the first has its scoreboard, for which
+    a chat is held twice more: what it shows is not compared.
     """
     cells = {name: with_answers(path, answers) for name, answers in variants.items()}
+    for name in [] if NIGHTLY else [*cells][1:]:
+        cells[name] = [cell for cell in cells[name] if "scoreboard(" not in cell.source]
     whole = build.assemble(ROOT / "notebooks" / "src" / f"{path.stem}.py")
     whole.cells = [cell for name in cells for cell in [afresh(folder / f"{name}.py"), *cells[name]]]
     build.clean(build.execute(whole))
