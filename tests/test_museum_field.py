@@ -52,7 +52,7 @@ class WantsALockLeft(RadixCache):
 
 
 def a_match_ends_where_it_found_the_last_token(make):
-    """mini-sglang#46: the walk goes on with the same variable, so the handle of a match is the root's."""
+    """mini-sglang#46: a loop reuses the variable of the walk, so the handle of a match is that of the root."""
     cache = make()
     cache.insert([1, 2, 3], range(3))
     cache.lock(cache.match_prefix([1, 2, 3]).handle)
@@ -142,7 +142,7 @@ class FreesItsRowAgain(CacheManager):
 
 
 def a_page_that_is_free_goes_before_one_that_is_cached(make):
-    """vllm#42656, by the manager: pages that no prefix needs were put behind cached ones, and drove them out."""
+    """vllm#42656, in a manager: pages without content waited behind cached ones, which were evicted first."""
     manager = make(4, page_size=2, prefix_cache=HashBlockCache(2))
     for prompt in ([1, 2, 3, 4], *([token] for token in range(8))):
         with manager.request(prompt) as sequence:
@@ -156,7 +156,7 @@ class EvictsFirst(CacheManager):
 
 
 def pages_come_back_in_the_order_in_which_they_went(make):
-    """vllm#51482: a cleanup that changed nothing turned last in, first out around, and TPUs crashed."""
+    """vllm#51482: a cleanup made a queue of what was a stack, and servers on TPUs crashed."""
     pool = make(8)
     pages = list(pool.alloc(3))
     pool.free(pages)
@@ -238,7 +238,7 @@ class FreesUpToTheWindow(WindowedManager):
 
 
 def what_loses_its_last_window_loses_its_pages(make):
-    """sglang#35515: the last window of a branch may go first; its pages stay, and nothing finds them any more."""
+    """sglang#35515: the last window of a branch may go first; its pages stay, and no match finds them again."""
     cache = make(window=2)
     cache.insert(range(5), range(5))
     freed = cache.evict(0, window_tokens=5)
@@ -251,7 +251,7 @@ class TakesAnyWindow(SlidingWindowCache):
 
 
 def less_than_a_page_is_no_error(make):
-    """sglang#10637: with pages of more than one token, a short prompt is an empty key, and its first page is asked."""
+    """sglang#10637: a prompt shorter than a page is an empty key, and its first page is looked up."""
     cache = make(4)
     try:
         found = [cache.match_prefix(prompt).length for prompt in ([], [1], [1, 2, 3])]
@@ -303,7 +303,7 @@ class NeverCounts(RadixCache):
 
 
 def several_parts_go_from_the_end_of_the_last(queue):
-    """vllm#48489: what is put together of several groups and then reversed is not each group reversed."""
+    """vllm#48489: to reverse several groups as one list does not reverse each of them."""
     cache = HashBlockCache()
     cache._queue = queue()
     cache.insert([1, 2, 3], range(3))
@@ -323,7 +323,7 @@ class ReversesTheWhole(BlockQueue):
 
 
 def another_process_has_the_same_keys(seed):
-    """LMCache#1139, vllm#51875: where a chain begins was random in each process, so no other one ever had a hit."""
+    """LMCache#1139, vllm#51875: chains began with a random number in each process, so no other process had a hit."""
     script = f"from minikv import HashBlockCache as C; print(C(2, seed={seed}).insert([1, 2], [0]).node.key.hex())"
     keys = set()
     for start in "12":

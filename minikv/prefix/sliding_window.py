@@ -15,6 +15,7 @@ component of its unified tree.
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple, Protocol
@@ -297,7 +298,8 @@ class SlidingWindowCache(WindowedTree):
             try:
                 self.on_evict(event)  # type: ignore[misc]
             except Exception as error:
-                warnings.warn(f"on_evict failed for {event}: {bounded(error)}", RuntimeWarning, stacklevel=3)
+                with contextlib.suppress(RuntimeWarning):  # which it raises where warnings are errors
+                    warnings.warn(f"on_evict failed for {event}: {bounded(error)}", RuntimeWarning, stacklevel=3)
 
     # -- the rest ---------------------------------------------------------------------------------------------------
 
