@@ -136,8 +136,9 @@ def long_prompts_are_compared_in_few_steps(make):
 class ComparesTokenByToken(RadixCache):
     def _walk(self, node, data, at_byte, end_byte):
         for child in node.children.values():
+            key = child.key_bytes
             for at in range(at_byte, end_byte, 4):
-                if child.key_run[at : at + 4] != data[at : at + 4]:
+                if key[at : at + 4] != data[at : at + 4]:
                     break
         return super()._walk(node, data, at_byte, end_byte)
 
@@ -148,15 +149,15 @@ def a_half_holds_its_own_alone(make):
     cache.insert(range(100_000), range(100_000))
     upper = cache.match_prefix(range(10)).handle.node
     (lower,) = upper.children.values()
-    held = [len(memoryview(run).obj) for half in (upper, lower) for run in (half.key_run, half.page_run)]
+    held = [len(memoryview(run).obj) for half in (upper, lower) for run in (*half.key_runs, *half.page_runs)]
     assert held == [40, 40, 399_960, 399_960]
 
 
 class SplitsIntoViews(RadixCache):
     def _split(self, node, num_pages):
-        whole = node.key_run
+        whole = node.key_bytes
         upper = super()._split(node, num_pages)
-        upper.key_run = memoryview(whole)[: len(upper.key_run)]
+        upper.key_runs = (memoryview(whole)[: len(upper.key_bytes)],)
         return upper
 
 
