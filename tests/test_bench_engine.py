@@ -104,6 +104,20 @@ def test_a_peer_that_says_another_token_stops_the_race(monkeypatch):
     monkeypatch.setattr(generating.Peer, "generate", other)
     with pytest.raises(InvariantError, match="different tokens"):
         generating.race_transformers(rounds=1, quick=True)
+    monkeypatch.setattr(generating.Peer, "is_tie", lambda self, tokens, one, other: True)
+    assert generating.race_transformers(rounds=1, quick=True)
+
+
+def test_two_tokens_tie_when_their_logits_are_equal_but_for_rounding():
+    """Two rows of the output projection are equal but for 1e-6, the others are not."""
+    pytest.importorskip("transformers")
+    from minikv.measure.generating import QUICK, _Sides
+
+    sides = _Sides(QUICK)
+    weight = sides.peer._model.lm_head.weight.data
+    weight[5] = weight[9] + 1e-6
+    assert sides.peer.is_tie([1, 2, 3], 5, 9)
+    assert not sides.peer.is_tie([1, 2, 3], 5, 8)
 
 
 def test_a_race_is_reported_and_promised(figures, duels):

@@ -48,6 +48,12 @@ class Peer:
         return Answer(out[:, ids.shape[1] :].tolist(), end - begin, end - clock.first)
 
     @torch.inference_mode()
+    def is_tie(self, tokens: Sequence[int], one: int, other: int) -> bool:
+        """Whether rounding decides which of two tokens follows `tokens`: their logits differ by less than 1e-4."""
+        logits = self._model(torch.tensor([tokens]), logits_to_keep=1).logits[0, -1]
+        return bool((logits[one] - logits[other]).abs() < 1e-4)
+
+    @torch.inference_mode()
     def prefilled(self, prefix: Sequence[int], times: int, room: int, static: bool) -> Any:
         """A cache in which `prefix` is computed for `times` requests, with room for `room` tokens more."""
         cache: Any = self._made_of.DynamicCache(config=self._model.config)
