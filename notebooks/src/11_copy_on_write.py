@@ -8,7 +8,7 @@ By the end of this chapter you will have written **copy on write** in four funct
 
 {{time}} **Needs** chapters 02 to 04, and the key of a block from 10. **New words** fork, copy on write, beam search, speculative decoding, draft.
 
-Here is where we are going. Each row is a sequence, and each box is a page of two tokens. A square page is shared; a round one has one owner. Step through it, and watch page 1.
+Here is where we are going. Each row is a sequence, and each box is a page of two tokens. A square page is shared; a round one has one owner. Step back and forth, and watch page 1.
 """
 
 # %%
@@ -16,22 +16,19 @@ from minikv import CopyOnWrite, draw, play
 
 cache, steps = CopyOnWrite(num_pages=6, page_size=2), []
 cache.attach("a", [1, 2, 3], "ABC")
-steps.append(("one sequence of three tokens", draw(cache)))
 cache.fork("a", "b")
 steps.append(("b is forked from a: nothing is copied", draw(cache)))
 cache.append("b", [4], "D")
 steps.append(("b writes: page 1 is copied first", draw(cache)))
-cache.append("a", [5, 6], "EF")
-steps.append(("a writes: page 1 is its own by now", draw(cache)))
-play(steps, at=2)
+play(steps, at=1)
 
 # %% [markdown]
 """
 ## The problem
 
-"Give me four versions of this email." One prompt, four answers. The prompt's keys and values should be computed once and kept once. Your tree of chapter 04 does that for pages that are full, and shares nothing else: a page that is still being written belongs to one request.
+"Give me four versions of this email." One prompt, four answers. The prompt's keys and values should be computed once and kept once. Your tree of chapter 04 does that for full pages only: a page that is still being written belongs to one request.
 
-Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them go on from *the same* beam, which must become two. If they shared nothing, the whole sequence would have to be copied each time. Here are 4 beams of 100 tokens, behind a prompt of 1,000:
+Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them go on from *the same* beam. If they shared nothing, the whole sequence would be copied each time. Here are 4 beams of 100 tokens, behind a prompt of 1,000:
 """
 
 # %%
@@ -47,18 +44,17 @@ def parents_of_beams(steps, width):
 copied = 0
 for step, parents in enumerate(parents_of_beams(100, 4)):
     copied += (len(parents) - len(set(parents))) * (1000 + step)
-each = copied // 400
-print(f"{copied:,} tokens are copied: {each} for each of 400 that are written")
+print(f"{copied:,} tokens are copied: {copied // 400} for each of 400 that are written")
 
 # %% [markdown]
 """
-We want to turn one sequence into two without a copy. And the two must be able to part *inside* a page.
+We want to turn one sequence into two without a copy, even if they part *inside* a page.
 
 ## Build it
 
 ### Step 1: count who has a page
 
-In chapter 02 a page had one owner, who wrote to it and gave it back. Now let several sequences have it, and count them: `refs[page]` says how many. Here is the whole class that your functions complete. A `Branch` is one sequence. The four functions that it calls and does not define are yours. You do not need all of it at once: `publish` and `forget` belong to step 2, `put` to step 3, and `draft` and `settle` to step 5.
+In chapter 02 a page had one owner, who wrote to it and gave it back. Now several sequences may have it: `refs[page]` says how many. Here is the whole class that your functions complete. A `Branch` is one sequence. The four functions that it calls and does not define are yours. Of the methods, `publish` and `forget` belong to step 2, `put` to step 3, and `draft` and `settle` to step 5.
 """
 
 # %%
@@ -70,7 +66,7 @@ When you **fork** a branch, you get a second one with the same tokens and the sa
 
 #### 11.1 You write: `fork_branch`
 
-Return the new branch. Each of its pages is in one more branch than before, and `cache.refs` must say so.
+Return the new branch. Each of its pages is now in one more branch, and `cache.refs` must say so.
 """
 
 
@@ -110,7 +106,7 @@ fold("11.a", cache.pool.num_free, draw(cache))
 """
 <details><summary>Why</summary>
 
-Four. Three tokens need two pages, and a fork takes none. The last page is shared too, although half of it is empty. That is what the tree could not do.
+Four. Three tokens need two pages, and a fork takes none. Even the page that is half empty is shared, which the tree could not do.
 
 </details>
 
@@ -118,7 +114,7 @@ Four. Three tokens need two pages, and a fork takes none. The last page is share
 
 When `b` ends, its pages must not go to the pool, because `a` and `c` still read them. Each branch that lets go of a page takes one reference away, and the page goes back with the last of them.
 
-One more thing happens then. The class remembers the pages that are full, so that `attach` can find them by their tokens, as in chapter 10. A page in the pool will soon hold something else, so `attach` must no longer find it.
+The class also remembers the full pages, so that `attach` can find them by their tokens, as in chapter 10. A page in the pool will soon hold something else, so `attach` must no longer find it.
 
 #### 11.2 You write: `drop_pages`
 
@@ -136,7 +132,7 @@ drop_pages = check("11.2 drop_pages", drop_pages)
 
 # %% [markdown]
 """
-Branches `a` and `b` share two pages, and the first one is full. End `a`, then `b`. After each, a new branch looks for its beginning.
+Branches `a` and `b` share two pages, and the first one is full. End `a`, then `b`. After each, a new branch looks for the first page.
 """
 
 # %%
@@ -153,13 +149,13 @@ for name in "ab":
 
 Now `b` gets a fourth token. Its place is the second half of page 1, and page 1 is also in `a`. If `b` wrote there, the next token of `a` would go to the same place, and `b` would read what `a` wrote. So `b` first takes a page of its own, copies what is in the shared one, and writes to the copy. This is **copy on write**: copy as late as possible, and only what is about to be changed.
 
-Which pages can that be? A full page is never written again. So it is the last page at most, and only if it is not full.
+A full page is never written again. So at most the last page is copied, and only if it is not full.
 
 #### 11.3 You write: `own_pages`
 
 Branch `branch` is about to get `count` more tokens. Make sure that every page that they will be written to is there, and is in this branch alone. If there is no room for all of it, raise a `MemoryError` and change nothing. `count` may be 0. The tokens and their values are written afterwards, by `put`.
 
-And copy the values into a list of their own. Two names for one list are an **alias**: what is written through one of them is seen through the other, so nothing has been copied.
+Copy the values into a list of their own. Two names for one list are an **alias**: what is written through one is seen through the other.
 """
 
 
@@ -173,7 +169,7 @@ own_pages = check("11.3 own_pages", own_pages)
 
 # %% [markdown]
 """
-Three branches share two pages, as above. First `b` appends a token, then `c`, and then `a`. That is three writes to one page.
+Three branches share two pages, as above. First `b` appends a token, then `c`, and then `a`.
 """
 
 # %%
@@ -190,7 +186,7 @@ fold("11.b", left - cache.pool.num_free, draw(cache))
 """
 <details><summary>Why</summary>
 
-Two. When `b` has its copy, and `c` has one, only `a` is left on page 1. The page has one reference, so `a` may write to it at once. The last one keeps the original.
+Two. When `b` and `c` have their copies, only `a` is left on page 1, and may write to it at once. The last one keeps the original.
 
 </details>
 
@@ -225,7 +221,7 @@ In step 1 both beams go on from `0y`, so `0x` ends, and its page goes back.
 
 ### Step 5: take a guess back
 
-A step reads nearly all the weights of the model, whether it computes one token or ten (chapter 08), so ten take little longer. So guess the next few tokens, let the model check all of them in one step, and keep those that it would have written anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the first few are right, and everything behind them goes.
+A step takes little longer for ten tokens than for one (chapter 08). So guess the next few tokens, let the model check all of them in one step, and keep those that it would have written anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the first few are right, and everything behind them goes.
 
 #### 11.4 You write: `settle_draft`
 
@@ -260,11 +256,11 @@ fold("11.c", cache.pool.num_free - left, before, draw(cache))
 """
 <details><summary>Why</summary>
 
-Two. With the draft, `b` has seven tokens in four pages. It keeps four tokens in two pages. The copy of page 1 stays, because the right token is in it, and page 0 was never touched.
+Two. With the draft, `b` has seven tokens in four pages. It keeps four tokens in two pages. The copy of page 1 stays, because the right token is in it.
 
 </details>
 
-Where do guesses come from? The simplest source is the text itself: look for its last two tokens earlier in the text, and guess that it goes on as it did there. This is called prompt lookup, and `minikv` has it. Our "model" knows the whole text and writes one token in each step, and it also keeps the guesses that were right. `common`, from chapter 03, counts them.
+The simplest source of guesses is the text itself: look for its last two tokens earlier in the text, and guess that it goes on as it did there. This is called prompt lookup. Our "model" knows the whole text. In each step it keeps the guesses that are right, which `common` from chapter 03 counts, and writes one token more.
 """
 
 
@@ -275,10 +271,9 @@ TEXT = list(b"she sells sea shells on the sea shore, and the shells she sells ar
 
 
 # %%
-def steps_to_write(text, begin, most):
+def steps_to_write(text, most):
     cache, steps, lookup = SharedPages(40, 4), 0, PromptLookup(length=2)
     cache.attach("a", [])
-    cache.append("a", text[:begin], text[:begin])
     while (at := len(cache.get("a"))) < len(text):
         guessed = lookup.draft(cache.get("a"), most)
         cache.draft("a", guessed, guessed)
@@ -291,15 +286,15 @@ def steps_to_write(text, begin, most):
 
 # %%
 for most in (0, 2, 4, 8):
-    print(f"{most} guessed at a time: {steps_to_write(TEXT, 10, most)} steps")
+    print(f"{most} guessed at a time: {steps_to_write(TEXT, most)} steps")
 
 # %% [markdown]
 """
-For this text four guesses at a time are enough: eight save no further step. A wrong guess costs nothing but the work that was done on it. The serving engine of chapter 08 does the same when you make it with `drafts=PromptLookup()`.
+For this text, four guesses at a time are enough: eight save no further step. A wrong guess costs only the work that was done on it. The serving engine of chapter 08 does the same with `drafts=PromptLookup()`.
 
 ## The same in `minikv`
 
-`CopyOnWrite` is this class with names, errors and a `check()`. Its values may be anything, or rows of tensors in a `KVStore`. On a thousand random steps, yours and ours have the same values in every sequence, and the same number of free pages.
+`CopyOnWrite` is this class with error messages and a `check()`. Its values may be anything, or rows of tensors in a `KVStore`. In a thousand random steps, yours and ours have the same values in every sequence, and the same number of free pages at the end.
 """
 
 
@@ -321,8 +316,7 @@ for step in range(1000):
         for cache in (own, theirs):
             getattr(cache, verb)(name, *given)
     assert all(own.get(each) == theirs.get(each) for each in theirs.names())
-free_pages = [cache.pool.num_free for cache in (own, theirs)]
-print(f"equal in 1000 steps, with {free_pages} free pages")
+print(f"equal in 1000 steps; pages free: {own.pool.num_free}, {theirs.pool.num_free}")
 
 # %% [markdown]
 """
@@ -338,9 +332,9 @@ draw(cache)
 
 # %% [markdown]
 """
-`get` returns a copy. Why not the values themselves, which would be faster? Because a slice of a tensor is a view, and a view is an alias: a write to it goes into the shared page, whatever the references say.
+`get` returns a copy. A slice of a tensor would be faster, but it is an alias: a write to it goes into the shared page, whatever the references say.
 
-And `attach` finds pages in two ways. Tokens that a caller *declares* to be a prefix (`prefix_length=`) are shared. Or sharing is *discovered*: every full page can be found. Each way can be switched off. Here `discovered=False`, so only declared tokens are shared. Pages have four tokens, and both sequences begin with the same eight.
+And `attach` finds pages in two ways. Tokens that a caller *declares* to be a prefix (`prefix_length=`) are shared. Or sharing is *discovered*: every full page can be found. Each can be switched off; here, discovery is off. Pages have four tokens, and both sequences begin with the same eight.
 """
 
 # %%
@@ -362,9 +356,9 @@ Four. Only whole pages are found, and the second page has two tokens that nobody
 
 ### What went wrong elsewhere
 
-{{engines llm-rag-ds-optimizer}} This chapter is modeled on it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have the same name.
+{{engines llm-rag-ds-optimizer}} This chapter is modeled on it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have the same hash.
 
-Its `attach` takes fresh pages for the whole sequence, and then finds that some can be shared. The fresh pages that these replace are never given back: see {{engines llmds-leak}}. And when a page is freed, it stays in the map of prefixes: {{engines llmds-map}}. A few lines show both:
+Its `attach` takes fresh pages for the whole sequence, and then finds that some can be shared. The fresh pages that these replace are never given back: see {{engines llmds-leak}}. And a freed page stays in the map of prefixes: {{engines llmds-map}}. A few lines show both:
 """
 
 
@@ -379,7 +373,7 @@ class Careless:
         self.pages[name] = shared + fresh[len(shared) :]
 
     def detach(self, name):
-        self.free += self.pages.pop(name)
+        self.free = self.pages.pop(name) + self.free
 
 
 # %%
@@ -390,25 +384,23 @@ print("8 pages,", len(cache.free), "free; in use:", cache.pages)
 cache = Careless(4)
 cache.attach("Anna", 2, "Anna's secret")
 cache.detach("Anna")
-for name in ("x", "Ben"):
-    cache.attach(name, 2, f"{name}'s secret")
-cache.detach("x")
+cache.attach("Ben", 2, "Ben's secret")
 cache.attach("new", 2, "Anna's secret")
 print("Ben has pages", cache.pages["Ben"], "and the new one", cache.pages["new"])
 
 # %% [markdown]
 """
-Two pages are in use and two are free. The other four are lost. In the second case, `x` takes the two other pages, so Ben gets the two that were Anna's. They are still in the map under her prompt, so the new sequence is given them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values in order to share them saves no work.
+Two pages are in use and two are free. The other four are lost. In the second case, Ben gets the pages that were Anna's. They are still in the map under her prompt, so the new sequence is given them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values to share them saves no work.
 
-Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used, and all behind them as free. Nothing is moved, and no sequence is told, so two sequences may get the same page. Our pages never move. There is no need to: all have the same size, so any free page will do.
+Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used and all others as free. Nothing is moved, and no sequence is told, so two sequences may get the same page. Our pages never move: all have the same size, so any free page will do.
 
-Ask the original for a sequence that is not there, and it {{engines llmds-none}}. Ours raises a `KeyError` that names it. Its hook for speculative decoding is {{engines llmds-hook}}; yours has six lines. And it has no way to append or to write, so there is no first write: {{engines llmds-cow}} runs only while a sequence is attached.
+For an unknown sequence, the original {{engines llmds-none}}. Ours raises a `KeyError` that names it. Its hook for speculative decoding is {{engines llmds-hook}}; yours has six lines. And it cannot append or write, so there is no first write: {{engines llmds-cow}} runs only while a sequence is attached.
 
-Finally, the original {{engines llmds-cite}}. That paper reuses the keys and values of text chunks that appear in many prompts *in different places*, and recomputes a part of them to make up for it. The original and ours share only prefixes.
+Finally, the original {{engines llmds-cite}}. That paper reuses the keys and values of text chunks that appear in many prompts *in different places*, and recomputes part of them. The original and ours share only prefixes.
 
 ## Play
 
-Three answers to one prompt. Step through the film. Before each step, say how many pages will be free, and which pages will be shared.
+Three answers to one prompt. Before each step, say how many pages will be free, and which ones will be shared.
 """
 
 # %%
@@ -416,8 +408,7 @@ cache, steps = CopyOnWrite(num_pages=10, page_size=4), []
 cache.attach("a", [1, 2, 3, 4, 5, 6], "please")
 acts = [("fork", "a", "b"), ("fork", "a", "c"), ("append", "b", [7, 8], "no"),
         ("append", "c", [7, 8, 9], "yes"), ("draft", "a", [7, 8, 9, 10, 11], "maybe"),
-        ("detach", "c"), ("settle", "a", 1), ("fork", "b", "d"), ("detach", "a"),
-        ("append", "d", [9], "!")]  # fmt: skip
+        ("detach", "c"), ("settle", "a", 1), ("detach", "a")]  # fmt: skip
 for verb, *given in acts:
     getattr(cache, verb)(*given)
     steps.append((f"{verb} {' '.join(map(str, given))}", draw(cache)))
@@ -429,7 +420,7 @@ play(steps)
 
 #### 11.5 Design: room for several answers
 
-A prompt gets several answers, of which you know the lengths. Some may be empty. Write `pages_of_answers(prompt, answers, size)`: how many pages of `size` tokens do they take in the end, if the prompt has `prompt` tokens, and `answers` are the lengths of the answers? With it an engine can say *before* it forks whether there is room. And when would you check if nobody knows how long an answer will be?
+A prompt of `prompt` tokens gets several answers, whose lengths are `answers`. Some may be empty. Write `pages_of_answers(prompt, answers, size)`: how many pages of `size` tokens do they take in the end? With it, an engine knows *before* it forks whether there is room. And when would you check if nobody knows how long an answer will be?
 """
 
 
@@ -500,36 +491,28 @@ def script_that_breaks_it():
 
 ## What it cost
 
-First the beams from the beginning of this chapter, now with your functions. We count the tokens that are copied.
+First, the beams from the beginning of this chapter, now with your functions. A beam whose last page is not its parent's has copied what was in that page.
 """
 
-
 # %%
-class Counting(SharedPages):
-    copied = 0
-
-    def put(self, branch, tokens, values):
-        length, pages = len(branch.tokens), list(branch.pages)
-        super().put(branch, tokens, values)
-        if branch.pages[: len(pages)] != pages:
-            self.copied += length % self.size
-
-
-# %%
-cache, beams = Counting(400, 16), ["a", "b", "c", "d"]
+cache, beams, moved = SharedPages(400, 16), ["a", "b", "c", "d"], 0
 cache.attach("a", [])
 cache.append("a", list(range(1000)), [0] * 1000)
 for name in beams[1:]:
     cache.fork("a", name)
 for step, parents in enumerate(parents_of_beams(100, 4)):
+    last = [cache.branches[name].pages[-1] for name in beams]
     beams = next_beams(cache, beams, parents, step)
-print(f"{cache.copied:,} tokens are copied, in place of {copied:,}")
+    for name, parent in zip(beams, parents):
+        if cache.branches[name].pages[-1] != last[parent]:
+            moved += (1000 + step) % 16
+print(f"{moved:,} tokens are copied, in place of {copied:,}")
 
 # %% [markdown]
 """
-A fork copies no values, however long the sequence is, and an append copies one page at most. Copy on write itself keeps one number for each page. `CopyOnWrite` also keeps a key of 32 bytes for each full page that can be found, as in chapter 10, and its tokens, which are compared.
+A fork copies no values, however long the sequence is, and an append copies one page at most. Copy on write itself keeps one number for each page. `CopyOnWrite` also keeps a 32-byte key for each full page that can be found, as in chapter 10, and its tokens.
 
-But what is it worth as a *prefix cache*? Two hundred prompts come one after the other, with the same 1,000 tokens of instructions. Some of them run at the same time; when a new one comes, the oldest one ends.
+But what is it worth as a *prefix cache*? Two hundred prompts arrive one after the other, with the same 1,000 tokens of instructions. A few run at the same time; when a new one arrives, the oldest one ends.
 """
 
 # %%
@@ -562,7 +545,7 @@ fold("11.e", found_tokens(1), *counts, f"the radix tree: {hits:,} tokens")
 """
 <details><summary>Why</summary>
 
-None. A page can be found as long as some sequence has it, and no longer. With two at a time, some sequence always has the instructions, so everything is found that the tree finds. A tree, or a queue of unused blocks, also keeps pages that *nobody* has, until their room is needed. That is the difference between sharing and caching, and an engine wants both.
+None. A page can be found as long as some sequence has it, and no longer. With two at a time, some sequence always has the instructions, so `attach` finds as much as the tree does. A tree, or a queue of unused blocks, also keeps pages that *nobody* has, until their room is needed. That is the difference between sharing and caching, and an engine wants both.
 
 </details>
 
@@ -574,7 +557,7 @@ The paper that introduced vLLM's pages (below) uses copy on write for parallel a
 
 ## Recap
 
-Count the sequences that have a page, and any of them can be forked without a copy. The last one to let go gives the page back, and it is no longer found. Only a shared page that is not full is copied, before the first write to it, and everything that may fail comes before any change. A draft is written like any other tokens, is not found by others, and is cut off where it is wrong.
+Count the sequences that have a page, and any of them can be forked without a copy. The last one to let go gives the page back, and it is no longer found. Only a shared page that is not full is copied, before the first write to it, and everything that may fail comes before any change. A draft is not found by others, and is cut off where it is wrong.
 
 **Check yourself**
 
