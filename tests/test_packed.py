@@ -112,3 +112,9 @@ def test_a_model_too_large_to_be_in_memory_twice_stays_as_it_is(monkeypatch):
 def test_a_processor_without_avx_multiplies_plain_weights(monkeypatch):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "DEFAULT")
     assert not can_pack([torch.zeros(1)])
+
+
+@needs_packing
+def test_a_torch_without_these_operations_multiplies_plain_weights(monkeypatch):
+    monkeypatch.setattr("minikv.serving.packed._OPERATIONS", ("_linear_pointwise", "_not_there"))
+    assert not can_pack([torch.zeros(1)])

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 BLOCK_ROWS = 64
 STEP_ROWS = 8  # fewer rows gain nothing from packed weights
+_OPERATIONS = ("_reorder_linear_weight", "_linear_pointwise")  # those of `torch.compile`: another torch may lack them
 MOST_BYTES = 2**31  # of weights: packed ones are kept beside the plain ones, so a larger model stays as it is
 
 
@@ -28,6 +29,7 @@ def can_pack(weights: Iterable[torch.Tensor]) -> bool:
     """
     found: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
     found = found and torch.backends.cpu.get_cpu_capability().startswith("AVX")
+    found = found and all(hasattr(torch.ops.mkldnn, name) for name in _OPERATIONS)
     size = 0
     for weight in weights:
         found = found and weight.device.type == "cpu" and weight.dtype == torch.float32 and not weight.is_inference()
