@@ -191,6 +191,16 @@ def test_a_cost_that_cannot_be_counted_is_said(notebook, capsys):
     assert capsys.readouterr().out.startswith("❌ 2.2 guard: right, but on a large case it ended in RecursionError")
 
 
+def test_an_answer_that_calls_itself_for_each_slot_does_not_get_through_a_long_path(tmp_path, capsys):
+    body = """if all(slot in window_of for slot in slots[-window:]):
+        return len(slots)
+    return valid_length(slots[:-1], window_of, window)"""
+    piece = find_piece("12.1")
+    Notebook(tmp_path, 12).answer(piece, stub(piece).replace("raise NotImplementedError", body))
+    said = capsys.readouterr().out
+    assert said.startswith("❌ 12.1 valid_length: right, but on a large case it ended in RecursionError")
+
+
 def test_the_hint_about_an_error_is_not_given_for_another_error_of_its_kind():
     piece = find_piece("8.3")
     (deque,) = (wrong for wrong in piece.wrong if "deque" in wrong.mistake)

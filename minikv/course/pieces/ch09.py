@@ -39,12 +39,24 @@ def trie_in_words(root: Any, pool: Any) -> str:
         return one(node) + (f" > {below(node)}" if left[0] > 0 and node.children else "")
 
     def one(node: Any) -> str:
+        locks = f", locked ×{node.locks}" if getattr(node, "locks", 0) else ""
         if node.row is None:
-            return f"{node.token} in no row"
+            return f"{token_in_words(node)} in no row{locks}"
         state = "" if node.version == pool.version(node.row) else ", stale"
-        return f"{node.token} in row {node.row}{state}"
+        return f"{token_in_words(node)} in row {node.row}{state}{locks}"
 
     return below(root) if root.children else "empty"
+
+
+def token_in_words(node: Any) -> str:
+    """The token of a node, which may have got something else for it.
+
+    >>> from types import SimpleNamespace as Node
+    >>> token_in_words(Node(token=7)), token_in_words(Node(token=Node()))
+    ('7', 'a SimpleNamespace')
+    """
+    is_plain = node.token is None or isinstance(node.token, (int, str))
+    return str(node.token) if is_plain else f"a {type(node.token).__name__}"
 
 
 def ties(root: Any) -> str:
@@ -61,7 +73,7 @@ def ties(root: Any) -> str:
         node, count = stack.pop(), count + 1
         for token, child in node.children.items():
             if child.token != token:
-                return f"the node of {child.token} stands under the token {token}"
+                return f"the node of {token_in_words(child)} stands under the token {token}"
             if child.parent is not node:
                 return f"the parent of {token} is not the node above it"
             stack.append(child)
@@ -83,7 +95,7 @@ def path_in_words(root: Any, path: Any) -> Any:
         if node is None:
             return "a list with None in it"
         if not hasattr(node, "children"):
-            return "a list with a number in it" if isinstance(node, int) else "a list with something else than nodes"
+            return f"a list with a {'number' if isinstance(node, int) else type(node).__name__} in it"
         if above.children.get(node.token) is not node:
             return f"the node at place {at} of the list is no child of the one before it"
         above = node
@@ -115,28 +127,43 @@ def named(world: World, root: Any, prompt: Sequence[int], row: int, pool: Any) -
 
 
 def play_trie_find(world: World, case: Any) -> Iterator[Shot]:
-    """A trie with `prompts`, all in row 0; each of `queries` is looked up."""
+    """A trie with `prompts`, in row 0 and row 1 by turns; each of `queries` is looked up."""
     prompts, queries = case
-    root, pool = world["TokenNode"](), world["BitmaskPool"](1)
-    pool.alloc(1)
-    for prompt in prompts:
-        named(world, root, prompt, 0, pool)
+    root, pool = world["TokenNode"](), world["BitmaskPool"](2)
+    pool.alloc(2)
+    for number, prompt in enumerate(prompts):
+        named(world, root, prompt, number % 2, pool)
     yield Shot("before", {"the trie": trie_in_words(root, pool)}, seen_with(root, pool))
     for query in queries:
-        given = list(query)
+        given = [int(str(token)) for token in query]  # numbers that are equal need not be the same object
         path = world["trie_find"](root, given)
+        words = f"a tuple of {len(path)}, and no list" if isinstance(path, tuple) else path_in_words(root, path)
         seen = {
-            "the tokens of the nodes": path_in_words(root, path), "the trie": trie_in_words(root, pool),
+            "the tokens of the nodes": words, "the trie": trie_in_words(root, pool),
             "the caller's prompt, which must not change": given,
         }  # fmt: skip
         yield Shot(f"find {told(query)}", seen, seen_with(root, pool))
 
 
+def among_others(world: World, row: int, pool: Any, is_below: bool) -> Any:
+    """A new node; one of the two below it is stale, or else the one above it. The others are current in `row`."""
+    make = world["TokenNode"]
+    above = make(5, make())
+    node = above.children[7] = make(7, above)
+    for token in (8, 9):
+        node.children[token] = make(token, node)
+    for each in (above, *node.children.values()):
+        each.row, each.version = row, pool.version(row)
+    (node.children[8] if is_below else above).version = 0
+    return node
+
+
 def play_is_current(world: World, case: Any) -> Iterator[Shot]:
     """A row is given back and taken; before step `at` a new node names it."""
     row, at, steps = case
-    pool, node = world["BitmaskPool"](2), world["TokenNode"](7, world["TokenNode"]())
+    pool = world["BitmaskPool"](2)
     pool.alloc(2)
+    node = among_others(world, 1 - row, pool, is_below=len(steps) % 2 == 0)
     before = "a node that names no row yet"
     for number, step in enumerate(["", *steps]):
         if step == "free" and not pool.is_free(row):
@@ -150,7 +177,10 @@ def play_is_current(world: World, case: Any) -> Iterator[Shot]:
             before = f"the node names row {row} with version {node.version}"
         state = "free" if pool.is_free(row) else "in use"
         answer = world["is_current"](node, pool)
-        seen = {"is it current": None if answer is None else "yes" if answer else "no", "free rows": pool.num_free}
+        seen = {
+            "is it current": None if answer is None else "yes" if answer else "no", "free rows": pool.num_free,
+            "the row and the version in the node, which must not change": [node.row, node.version],
+        }  # fmt: skip
         yield Shot(f"{before}; the row is {state} and has version {pool.version(row)}", seen)
 
 
@@ -221,7 +251,8 @@ PIECES = (
         id="9.1", name="trie_find", play=play_trie_find,
         cases=[([[1, 2, 3]], [[1, 2, 3]]), ([], [[1]]), ([[1, 2, 3]], [[9]]), ([[1, 2, 3]], [[]]),
                ([[1, 2, 3]], [[1, 2, 9]]), ([[1, 2, 3]], [[1, 2]]), ([[1, 2, 3], [1, 2, 4]], [[1, 2, 4, 5]]),
-               ([[1, 2]], [[9, 1, 2]]), ([[1, 2]], [[1, 9, 2]]), ([[1, 1, 1]], [[1, 1, 1, 1]])],
+               ([[1, 2]], [[9, 1, 2]]), ([[1, 2]], [[1, 9, 2]]), ([[1, 1, 1]], [[1, 1, 1, 1]]),
+               ([[1000, 2000]], [[1000, 2000]]), ([[0, 1]], [[0, 1]])],
         strategy=st.tuples(st.lists(_PROMPT, max_size=4), st.lists(_PROMPT, min_size=1, max_size=2)),
         hints=(
             "Begin at the root with an empty list. Each token of the prompt leads one node further down.",
@@ -232,7 +263,8 @@ PIECES = (
     Piece(
         id="9.2", name="is_current", play=play_is_current,
         cases=[(1, 0, []), (1, 9, []), (1, 0, ["free"]), (1, 0, ["free", "back"]), (1, 0, ["free", "take"]),
-               (1, 0, ["free", "take", "free"]), (1, 2, ["free", "take", "free"]), (0, 0, ["free"])],
+               (1, 0, ["free", "take", "free"]), (1, 2, ["free", "take", "free"]), (0, 0, ["free"]),
+               (1, 0, ["free", "take", "free", "take"])],
         strategy=st.tuples(st.integers(0, 1), st.integers(0, 4), _STEPS),
         hints=(
             "`pool.version(row)` says how often the row was handed out. The node remembers what it said then.",
@@ -244,6 +276,7 @@ PIECES = (
         id="9.3", name="trie_insert", play=play_trie_insert,
         cases=[[([1, 2, 3], 0)], _FORK, [([1, 2], 0), ([1, 2, 3], 1)], [([1, 2, 3], 0), ([1, 2], 1)], [([], 0)],
                [([1, 2], 0), ([1, 2], 0)], [([1, 2], 0), ([7], 0), ([1, 2, 3], 1)], [*_RECYCLED, ([1, 2, 3], 2)],
+               [*_RECYCLED, ([1, 2, 4], 2)], [([1, 2], 0), ([7], 0), ([1, 2], 0)],
                [([1], 0), ([2], 1), ([1, 2], 0)]],
         strategy=_FILLED,
         hints=(
@@ -258,7 +291,8 @@ PIECES = (
         cases=[([], [], [1]), (_FORK, [], [1, 2, 3]), (_FORK, [0], [1, 2, 3]), (_FORK, [], [1, 2]),
                (_FORK, [], [1, 2, 4, 5]), (_FORK, [0, 1], [1, 2, 4]), (_FORK, [0, 1, 2], [1, 2, 4]),
                (_FORK, [1], [9]), (_RECYCLED, [], [1, 2, 3]), (_RECYCLED, [1], [1, 2, 3]),
-               ([([1, 2, 3, 4], 0)], [], [1, 2])],
+               ([([1, 2, 3, 4], 0)], [], [1, 2]), (_FORK, [1], [1, 2, 4]), ([([1], 0)], [], [1]),
+               ([([1], 0), ([1, 2], 1), ([1, 2, 3], 2), ([7], 0)], [], [1, 2, 3])],
         strategy=st.tuples(_FILLED, st.lists(st.integers(0, _ROWS - 1), max_size=2), _PROMPT),
         hints=(
             "The last node of `path` names the row with the whole prefix. If there is no such node, or somebody runs "

@@ -16,6 +16,11 @@ _WINDOW = st.integers(1, 4)
 _EDGE = st.tuples(st.lists(st.sampled_from(["live", "live", "dead", "pinned"]), min_size=1, max_size=5), st.booleans())
 _HELD = st.lists(st.lists(st.integers(0, 7), unique=True, max_size=6), min_size=1, max_size=4)
 _PAIR = st.tuples(st.booleans(), st.booleans())
+# Slots in no order, with 0 among them: an answer that sorts them, counts on from the first, or takes 0 for none, fails.
+_PATH = (15, 0, 17, 12, 18, 13, 11, 16, 14)
+_TENS, _ONES = (20, 0, 30, 10), (1, 0, 4, 2, 3)
+_TWICE = (51, 53, 50, 54, 52)
+_ELSEWHERE = {40: 60, 41: 61}  # slots of other paths have windows too
 
 
 def mapped(slots: list[int], live: list[bool]) -> dict[int, int]:
@@ -57,11 +62,21 @@ def kept_or_not(now: Any, before: Any) -> str:
     return "as before" if now == before else "changed"
 
 
+def edge_in_words(slots: list[int], is_leaf: bool, states: list[str]) -> str:
+    """An edge in a caption; a slot that is live and not pinned stands for itself.
+
+    >>> edge_in_words([21, 20, 24], True, ["live", "dead", "pinned"])
+    'leaf [21, 20 dead, 24 pinned]'
+    """
+    parts = [str(slot) if state == "live" else f"{slot} {state}" for slot, state in zip(slots, states)]
+    return f"{'leaf' if is_leaf else 'inner'} [{', '.join(parts)}]"
+
+
 def play_valid_length(world: World, case: Any) -> Iterator[Shot]:
     """A path of slots, some of which have a window."""
     live, window = list(case[0]), case[1]
-    slots = [10 + at for at in range(len(live))]
-    window_of, given = mapped(slots, live), list(slots)
+    slots = list(_PATH[: len(live)])
+    window_of, given = _ELSEWHERE | mapped(slots, live), list(slots)
     result = world["valid_length"](given, window_of, window)
     seen = {
         "what is returned": result, "the caller's slots, which must not change": given,
@@ -98,12 +113,13 @@ def play_spare(world: World, case: Any) -> Iterator[Shot]:
     edges: list[tuple[list[int], bool]] = []
     window_of: dict[int, int] = {}
     pins: dict[int, int] = {}
-    for number, (kinds, is_leaf) in enumerate(states):
-        slots = [10 * (number + 1) + at for at in range(len(kinds))]
+    for tens, (kinds, is_leaf) in zip(_TENS, states):
+        slots = [tens + ones for ones, _ in zip(_ONES, kinds)]
         edges.append((slots, is_leaf))
         live = [slot for slot, kind in zip(slots, kinds) if kind != "dead"]
         window_of.update({slot: len(window_of) + at for at, slot in enumerate(live)})
-        pins.update({slot: 1 for slot, kind in zip(slots, kinds) if kind == "pinned"})
+        pins.update({slot: 1 + at // 2 for at, slot in enumerate(slots) if kinds[at] == "pinned"})
+    window_of = dict(sorted((window_of | _ELSEWHERE).items()))
     given = [(list(slots), is_leaf) for slots, is_leaf in edges]
     before = dict(window_of), dict(pins)
     result = world["spare"](given, window_of, pins, window)
@@ -111,15 +127,15 @@ def play_spare(world: World, case: Any) -> Iterator[Shot]:
         "what is returned": listed(result), "the edges, which must not change": kept_or_not(given, edges),
         "the map and the pins, which must not change": kept_or_not((window_of, pins), before),
     }  # fmt: skip
-    told = ", ".join(f"{'leaf' if leaf else 'inner'} {' '.join(kinds)}" for kinds, leaf in states) or "no edges"
+    told = ", ".join(edge_in_words(*edge, states[at][0]) for at, edge in enumerate(edges)) or "no edges"
     yield Shot(f"a window of {window}, and from the oldest on: {told}", seen)
 
 
 def play_heal(world: World, case: Any) -> Iterator[Shot]:
     """Slots of the tree, and as many duplicates; for each pair, which of them have a window."""
     pairs = list(case)
-    kept, twice = [10 + at for at in range(len(pairs))], [50 + at for at in range(len(pairs))]
-    window_of = mapped(kept + twice, [a for a, _ in pairs] + [b for _, b in pairs])
+    kept, twice = list(_PATH[: len(pairs)]), list(_TWICE[: len(pairs)])
+    window_of = mapped(kept + twice, [a for a, _ in pairs] + [b for _, b in pairs]) | _ELSEWHERE
     given = [list(kept), list(twice)]
     before = dict(window_of)
     result = world["heal"](window_of, *given)
@@ -131,7 +147,11 @@ def play_heal(world: World, case: Any) -> Iterator[Shot]:
 
 
 def looks(world: World) -> int:
-    """How often the map is looked into for a path of a thousand slots that all have a window."""
+    """How often the map is looked into for a path of a thousand slots that all have a window.
+
+    Before that comes a long path without any: an answer that calls itself for each slot does not get to its end.
+    """
+    world["valid_length"](list(range(20_000)), {}, 4)
     window_of = CountingDict((slot, slot) for slot in range(1000))
     world["valid_length"](list(range(1000)), window_of, 4)
     return window_of.looks
@@ -143,7 +163,7 @@ PIECES = (
         id="12.1", name="valid_length", play=play_valid_length,
         cases=[([_T, _T, _T, _T], 2), ([_F, _F, _T, _T], 2), ([_F, _F, _F, _T], 2), ([_T, _T, _F, _F], 2),
                ([_T, _F, _T, _F], 2), ([_T], 3), ([], 2), ([_T, _T, _F, _T, _T], 3), ([_F, _T, _T, _T, _F, _T], 2),
-               ([_F, _F], 1), ([_T, _T, _T, _F, _T], 2)],
+               ([_F, _F], 1), ([_T, _T, _T, _F, _T], 2), ([_F], 2), ([_T, _T, _F, _T, _T, _T], 3)],
         strategy=st.tuples(_LIVE, _WINDOW),
         hints=(
             "Go from the last slot to the first, and count how many slots in a row have a window.",
@@ -170,7 +190,9 @@ PIECES = (
         id="12.3", name="spare", play=play_spare,
         cases=[([(["live"] * 3, _F)], 1), ([(["live"] * 4, _T)], 2), ([(["live"] * 2, _T)], 3),
                ([(["live", "dead", "pinned", "live"], _F)], 1), ([(["live"] * 2, _F), (["live"] * 3, _T)], 1),
-               ([(["live"] * 3, _T), (["live"] * 2, _F)], 2), ([], 2), ([(["dead", "live", "live"], _T)], 1)],
+               ([(["live"] * 3, _T), (["live"] * 2, _F)], 2), ([], 2), ([(["dead", "live", "live"], _T)], 1),
+               ([(["pinned", "live", "dead", "pinned", "live"], _F)], 1), ([(["live"], _T), (["live"], _F)], 1),
+               ([(["live"] * 2, _F), (["live", "pinned"], _F)], 1)],
         strategy=st.tuples(st.lists(_EDGE, max_size=4), _WINDOW),
         hints=(
             "Go through the edges in their order, and through the slots of each edge in theirs.",
@@ -181,7 +203,8 @@ PIECES = (
     ),
     Piece(
         id="12.4", name="heal", play=play_heal,
-        cases=[[(_F, _T)], [(_T, _T)], [(_F, _F)], [(_T, _F)], [], [(_F, _T), (_T, _T), (_F, _F), (_F, _T)]],
+        cases=[[(_F, _T)], [(_T, _T)], [(_F, _F)], [(_T, _F)], [], [(_F, _T), (_T, _T), (_F, _F), (_F, _T)],
+               [(_F, _T), (_F, _T)]],
         strategy=st.lists(_PAIR, max_size=5),
         hints=(
             "Go through both lists side by side: `zip(kept, twice)`.",
