@@ -83,7 +83,7 @@ def test_what_is_said_of_the_format_goes_to_standard_error(trace, capsys):
 
 
 def test_a_packed_trace_is_the_same(trace, tmp_path, capsys):
-    (tmp_path / "packed").write_bytes(gzip.compress((tmp_path / "day.jsonl").read_bytes()))
+    (tmp_path / "packed").write_bytes(gzip.compress((tmp_path / "day.jsonl").read_bytes(), mtime=0))
     command = ["--capacity", "4,5", "--csv"]
     plain = said(capsys, "replay", trace, *command).out
     assert said(capsys, "replay", tmp_path / "packed", *command).out == plain

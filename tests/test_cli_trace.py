@@ -114,7 +114,7 @@ def test_ids_are_numbered_anew_and_share_what_they_shared(requests):
 def test_a_trace_may_be_made_of_a_trace(tmp_path, capsys):
     sessions = tmp_path / "sessions.gz"
     line = '{"block_size": 64, "requests": [[0, 128, 1, 0, [[3, 2]]], [9, 256, 1, 2, [[9, 2]]]]}\n'
-    sessions.write_bytes(gzip.compress(line.encode() * 3))
+    sessions.write_bytes(gzip.compress(line.encode() * 3, mtime=0))
     said(capsys, "trace", sessions, "-o", tmp_path / "t", "--span", "1")
     assert hits_of(tmp_path / "t") == hits_of(sessions)
     first = json.loads((tmp_path / "t").read_text("utf-8").splitlines()[0])
