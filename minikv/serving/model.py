@@ -39,7 +39,8 @@ class Llama:
 
     `weights` have Hugging Face's names and the shapes that `weight_shapes(config)` lists; all are of one dtype and on
     one device. `ValueError` names a weight that is missing, unknown or of another shape. `attention(batch, store)`
-    makes the attention of a step, as `StepAttention` does.
+    makes the attention of a step, as `StepAttention` does. In float32 on a CPU, up to 2 GiB of weights are kept twice:
+    steps of many tokens multiply with packed ones (`packed.py`).
 
     >>> from minikv import asset
     >>> model = Llama.from_folder(asset("model")); model
