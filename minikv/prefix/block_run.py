@@ -61,9 +61,7 @@ class BlockRun:
         "_births", "_end_state", "_parting", "above", "above_count", "blocks", "first", "keys", "locked", "pages",
         "pins", "root", "stride", "tokens", "uses",
     )  # fmt: skip
-    worth_a_state = (
-        2048  # bytes of tokens: to hash them takes a microsecond, to keep a state of SHA-256 takes 250 bytes
-    )
+    worth_a_state = 2048  # bytes of tokens: hashing them takes a microsecond, keeping a state of SHA-256 250 bytes
 
     def __init__(self, root: BlockRoot, above: BlockRun | None, above_count: int, stride: int):
         self.root, self.above, self.above_count, self.stride = root, above, above_count, stride

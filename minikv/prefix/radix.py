@@ -329,7 +329,7 @@ class RadixCache:
         """The match and its path, deepest first; the path is used now, and stands in the eviction order as before."""
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
         most = require_limit(limit, len(data) // TOKEN_BYTES)
-        root = self._roots[None] if namespace is None else self._root_of(namespace)
+        root = self._root_of(namespace)
         end, at_byte = self._walk(root, data, 0, most // self.page_size * self._stride)
         path = self._use(end, root)
         parts: list[bytes] = []
@@ -433,8 +433,7 @@ class RadixCache:
             path = self._use(node, top)
         if key_run:
             end = node.end + len(key_run) // TOKEN_BYTES
-            leaf = self._make_node(self._next_id, key_run, page_run, node, end, self._clock)
-            self._next_id += 1
+            leaf = self._make_node(self._take_id(), key_run, page_run, node, end, self._clock)
             if priority:
                 leaf.priority = priority
             self._order.add((leaf,))
