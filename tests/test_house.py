@@ -25,8 +25,15 @@ FLOORS = [["errors", "assets", "interrupts", "palette"], ["tokens", "untrusted"]
 FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 
 
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in MODULES}
+
+
 def part_of(path):
     return path.relative_to(ROOT / "minikv").with_suffix("").parts[0]
+
+
+def named(path):
+    return path.relative_to(ROOT).as_posix()
 
 
 PAGES = [
@@ -39,19 +46,24 @@ PAGES = [
 INNER = [path for path in MODULES if path != ROOT / "minikv" / "__init__.py"]
 
 
-@pytest.mark.parametrize("path", INNER, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_go_down_only(path):
-    mine = part_of(path)
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        names = [node.module] if isinstance(node, ast.ImportFrom) and node.module else []
-        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        if names == ["minikv"] and isinstance(node, ast.ImportFrom):  # from minikv import X: where X lives
-            names = [minikv._HOME_OF.get(alias.name, "minikv") for alias in node.names]
-        assert not (isinstance(node, ast.ImportFrom) and node.level), f"{path.name} imports relatively"
-        for name in names:
-            if name.startswith("minikv."):
-                other = name.split(".")[1]
-                assert other == mine or FLOOR[other] < FLOOR[mine], f"{path.name} imports {name}"
+def imported(tree):
+    """The modules that a file imports, with the home of each name that it takes from `minikv` itself."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "a relative import"
+            face = node.module == "minikv"
+            yield from [minikv._HOME_OF.get(alias.name, "minikv") for alias in node.names] if face else [node.module]
+
+
+def test_imports_go_down_only():
+    upward = []
+    for path in INNER:
+        mine = part_of(path)
+        others = [(name, name.split(".")[1]) for name in imported(TREES[path]) if name.startswith("minikv.")]
+        upward += [(named(path), name) for name, other in others if other != mine and FLOOR[other] >= FLOOR[mine]]
+    assert not upward
 
 
 def loaded_by(statement):
@@ -72,12 +84,14 @@ PIECES = {"engine", "serving_shell"}  # of the course: what chapter 08 builds, w
 WITHOUT_TORCH = [path for path in INNER if part_of(path) not in TORCH and path.stem not in MEASURING | PIECES]
 
 
-@pytest.mark.parametrize("path", WITHOUT_TORCH, ids=lambda path: str(path.relative_to(ROOT)))
-def test_only_the_parts_that_hold_tensors_import_torch(path):
-    for node in ast.parse(path.read_text("utf-8")).body:
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        assert not [name for name in names if name.split(".")[0] == "torch" or name == "minikv.store"], path.name
+def test_only_the_parts_that_hold_tensors_import_torch():
+    heavy = []
+    for path in WITHOUT_TORCH:
+        for node in TREES[path].body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            heavy += [named(path) for name in names if name.split(".")[0] == "torch" or name == "minikv.store"]
+    assert not heavy
 
 
 def test_pictures_and_exercises_need_no_torch():
@@ -110,25 +124,24 @@ def public_names():
                 yield f"{name}.{key}", value
 
 
-PUBLIC = dict(public_names())
+def test_every_public_name_says_in_a_sentence_what_it_is():
+    silent = []
+    for name, thing in public_names():
+        doc = inspect.getdoc(thing) or ""
+        begins_with_a_sentence = re.search(r"[.:;?]$", doc.split("\n\n")[0])
+        if not begins_with_a_sentence or doc.startswith(f"{thing.__name__}("):
+            silent.append(name)
+    assert not silent
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_every_public_name_says_what_it_is(name):
-    doc = inspect.getdoc(PUBLIC[name])
-    assert doc
-    assert not doc.startswith(f"{PUBLIC[name].__name__}(")
-    first = doc.split("\n\n")[0].replace("\n", " ")
-    assert re.search(r"[.:;?]$", first), f"the docstring begins with a sentence: {first!r}"
-
-
-@pytest.mark.parametrize("name", minikv.__all__)
-def test_what_a_learner_meets_has_a_worked_example(name):
-    thing = getattr(minikv, name)
-    bases = " ".join(base.__name__ for base in getattr(thing, "__mro__", ()))
-    if any(word in bases for word in ("Protocol", "tuple")) or name in ("Handle", "LockError", "Picture", "Player"):
-        return
-    assert ">>>" in (inspect.getdoc(thing) or ""), name
+def test_what_a_learner_meets_has_a_worked_example():
+    without = []
+    for name in minikv.__all__:
+        thing = getattr(minikv, name)
+        bases = " ".join(base.__name__ for base in getattr(thing, "__mro__", ()))
+        if not any(word in bases for word in ("Protocol", "tuple")) and ">>>" not in (inspect.getdoc(thing) or ""):
+            without.append(name)
+    assert set(without) <= {"Handle", "LockError", "Picture", "Player"}
 
 
 def classes_of(path):
@@ -150,10 +163,10 @@ def lines_of_code(function, lines):
 def test_every_function_fits_on_a_screen():
     found = {}
     for path in MODULES:
-        text = path.read_text("utf-8")
-        for node in ast.walk(ast.parse(text)):
+        lines = path.read_text("utf-8").splitlines()
+        for node in ast.walk(TREES[path]):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found[f"{path.relative_to(ROOT)} {node.name}"] = lines_of_code(node, text.splitlines())
+                found[f"{named(path)} {node.name}"] = lines_of_code(node, lines)
     assert max(found.values()) > 20
     assert not {name: count for name, count in found.items() if count > 25}
 
@@ -215,12 +228,13 @@ def foreign_names(tree):
 
 
 def test_nothing_private_crosses_a_module():
-    used = {}
+    used, strange = {}, []
     for path in MODULES:
         name = path.relative_to(ROOT / "minikv").as_posix()
-        for line, whose, what in foreign_names(ast.parse(path.read_text("utf-8"))):
-            assert whose in FRIENDS.get(name, ()), f"{name}:{line} uses {whose}.{what}"
+        for line, whose, what in foreign_names(TREES[path]):
+            strange += [f"{name}:{line} uses {whose}.{what}"] if whose not in FRIENDS.get(name, ()) else []
             used.setdefault(name, set()).add(whose)
+    assert not strange
     assert used == FRIENDS  # nothing is listed that is not used
 
 
@@ -261,12 +275,13 @@ BANNED = {
 READ = [*MODULES, *(ROOT / "notebooks" / "src").glob("*.py"), *PAGES]
 
 
-@pytest.mark.parametrize("path", READ, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_text_reads_as_english(path):
-    text = path.read_text("utf-8")
-    for phrase, better in BANNED.items():
-        found = re.search(phrase, text, re.IGNORECASE)
-        assert not found, f"{path.name}: {found[0]!r} reads as translated; better: {better}"
+def test_the_text_reads_as_english():
+    foreign = []
+    for path in READ:
+        text = path.read_text("utf-8")
+        found = {better: re.search(phrase, text, re.IGNORECASE) for phrase, better in BANNED.items()}
+        foreign += [f"{named(path)}: {match[0]!r}; better: {better}" for better, match in found.items() if match]
+    assert not foreign
 
 
 # -- set-up and docs ------------------------------------------------------------------------------------------------
@@ -343,13 +358,14 @@ def test_version_and_licence_agree_everywhere():
     assert citation["license"] == PROJECT["project"]["license"] == "MIT"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_relative_links_of_a_page_lead_somewhere(page):
-    text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
-    targets = re.findall(r"\]\(([^)#\s]+)", text) + re.findall(r'(?:src|href)="([^"#]+)"', text)
-    for target in targets:
-        if not target.startswith(("http:", "https:", "mailto:")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def test_relative_links_of_a_page_lead_somewhere():
+    dead = []
+    for page in PAGES:
+        text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL)
+        targets = re.findall(r"\]\(([^)#\s]+)", text) + re.findall(r'(?:src|href)="([^"#]+)"', text)
+        ours = [target for target in targets if not target.startswith(("http:", "https:", "mailto:"))]
+        dead += [f"{named(page)} links to {target}" for target in ours if not (page.parent / target).exists()]
+    assert not dead
 
 
 def test_ci_runs_exactly_the_readmes_test_command():
@@ -370,12 +386,13 @@ def test_the_workflow_runs_it_on_three_systems():
     assert WORKFLOW["permissions"] == {"contents": "read"}
 
 
-@pytest.mark.parametrize("path", [*PAGES, *(ROOT / ".github").rglob("*.yml")], ids=lambda path: path.name)
-def test_extras_are_quoted_where_pip_is_told_to_install_them(path):
+def test_extras_are_quoted_where_pip_is_told_to_install_them():
     """PowerShell reads `.[course,serving]` as two arguments, and zsh as a pattern for names of files."""
-    for line in path.read_text("utf-8").splitlines():
-        if "pip install" in line:
-            assert not re.search(r"""(?<!["'\w.])[\w.]+\[[\w,]+\]""", line), line
+    lines = [
+        line for path in [*PAGES, *(ROOT / ".github").rglob("*.yml")] for line in path.read_text("utf-8").splitlines()
+    ]
+    bare = re.compile(r"""pip install.*(?<!["'\w.])[\w.]+\[[\w,]+\]""")
+    assert not [line for line in lines if bare.search(line)]
 
 
 def test_windows_is_set_up_in_the_workflow_as_the_readme_says():
