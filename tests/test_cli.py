@@ -16,7 +16,7 @@ from nightly import by_day
 
 from minikv import __version__, cli, doctor
 from minikv.cli import lab
-from minikv.cli.command import _parser
+from minikv.cli.command import COMMANDS, _parser
 from minikv.cli.importing import importing
 
 LINES = [
@@ -216,6 +216,21 @@ def test_the_entry_imports_nothing_heavy():
     assert not set(run.stdout.split()) & {"argparse", "json", "numpy", "tqdm", "torch", "pathlib", "subprocess"}
 
 
+@pytest.mark.parametrize("argument", ["--help", "--version", "no-such-command"])
+def test_what_concerns_no_command_imports_neither_numpy_nor_a_command(argument):
+    code = f"from minikv.cli import main\ntry: main([{argument!r}])\nfinally: import sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    imported = set(run.stdout.splitlines()[-1].split())
+    assert not imported & {"numpy", "tqdm", "json", *(f"minikv.cli.{command}" for command in COMMANDS)}
+
+
+def test_a_command_imports_no_other_commands_module():
+    code = "from minikv.cli import main; main(['doctor']); import sys; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    imported = set(run.stdout.splitlines()[-1].split())
+    assert {command for command in COMMANDS if f"minikv.cli.{command}" in imported} == {"lab"}
+
+
 # -- streams and paths that are not what they should be ---------------------------------------------------------------
 
 shell = pytest.mark.skipif(os.name != "posix", reason="closes streams as a POSIX shell does")
@@ -318,12 +333,7 @@ def test_a_trace_without_a_request_is_an_error(content, tmp_path, monkeypatch, c
         assert capsys.readouterr() == ("", f"minikv: {name} is empty: a trace has one request a line\n")
 
 
-def commands():
-    (sub,) = [action for action in _parser()._actions if action.dest == "command"]
-    return sorted(sub.choices)
-
-
-@pytest.mark.parametrize("command", [command for command in commands() if command != "doctor"])  # which has no options
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"doctor"}))  # which has no options
 def test_the_help_of_a_command_has_examples_that_it_accepts(command, capsys):
     with pytest.raises(SystemExit):
         cli.main([command, "--help"])
@@ -333,7 +343,7 @@ def test_the_help_of_a_command_has_examples_that_it_accepts(command, capsys):
     assert all(example[0] == command for example in found)
     for example in found:
         if "--race" not in example:  # that one imports a module of the reader's own
-            _parser().parse_known_args(example)
+            _parser(example).parse_known_args(example)
 
 
 # -- doctor and lab ---------------------------------------------------------------------------------------------------

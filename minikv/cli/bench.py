@@ -40,16 +40,14 @@ _EXAMPLES = """examples:
   minikv bench --copy --save copy.json                copies of keys and values, on the GPU where there is one"""
 
 
-def add_bench(commands: Any) -> None:
-    """Add `bench` to the sub-commands of a parser.
+def add_bench(bench: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv bench` to its parser.
 
-    >>> parser = argparse.ArgumentParser(); add_bench(parser.add_subparsers())
-    >>> parser.parse_args(["bench", "--only", "W1,W2"]).only
+    >>> parser = argparse.ArgumentParser(); add_bench(parser)
+    >>> parser.parse_args(["--only", "W1,W2"]).only
     ('W1', 'W2')
     """
-    says = "race the cache against the textbook tree and the physical limit"
-    lines = argparse.RawDescriptionHelpFormatter
-    bench = commands.add_parser("bench", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
+    bench.epilog = _EXAMPLES
     bench.add_argument("--trace", metavar="FILE", help="a Mooncake trace (.jsonl) for the workload W6")
     bench.add_argument("--only", type=workloads, default=(), metavar="W1,W2", help="these workloads only, no scaling")
     bench.add_argument("--rounds", type=positive, default=ROUNDS, metavar="N", help=f"rounds (default {ROUNDS})")

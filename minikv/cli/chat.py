@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
 from minikv.assets import asset
 from minikv.cli.console import complain, lacking, positive, whole, writing
@@ -18,16 +17,14 @@ _EXAMPLES = """examples:
   minikv chat --model ~/Llama-3.2-1B-Instruct         a Llama checkpoint of your own"""
 
 
-def add_chat(commands: Any) -> None:
-    """Add `chat` to the sub-commands of a parser.
+def add_chat(chat: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv chat` to its parser.
 
-    >>> parser = argparse.ArgumentParser(); add_chat(parser.add_subparsers())
-    >>> parser.parse_args(["chat", "--seed", "3"]).seed
+    >>> parser = argparse.ArgumentParser(); add_chat(parser)
+    >>> parser.parse_args(["--seed", "3"]).seed
     3
     """
-    says = "talk to a small model, and see what the cache serves"
-    lines = argparse.RawDescriptionHelpFormatter
-    chat = commands.add_parser("chat", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
+    chat.epilog = _EXAMPLES
     chat.add_argument("--model", metavar="FOLDER", help="a Llama checkpoint of your own (default: the small one)")
     chat.add_argument("--max-new-tokens", type=positive, default=256, metavar="N", help="in an answer (default 256)")
     chat.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0, the default: the likeliest token")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import io
 import os
 import sys
@@ -11,16 +12,21 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from minikv import __version__
-from minikv.cli.bench import add_bench
-from minikv.cli.chat import add_chat
 from minikv.cli.console import OutputError, complain, one_line, writing
-from minikv.cli.lab import add_doctor, add_lab
-from minikv.cli.plan import add_plan
-from minikv.cli.replay import add_replay
-from minikv.cli.sweep import add_sweep
-from minikv.cli.trace import add_trace
-from minikv.cli.verify import add_verify
-from minikv.cli.why import add_why
+from minikv.cli.importing import importing
+
+COMMANDS = {
+    "lab": "open the course in JupyterLab (further options go to JupyterLab)",
+    "doctor": "what is installed, what is missing, what to do",
+    "plan": "say how much cache a trace needs: hits over memory, the bound, the ceiling, the knee",
+    "why": "why a prompt missed the cache: where it parts from another one, and what to do",
+    "replay": "send a trace through a prefix cache",
+    "sweep": "replay traces through many caches, on all cores or a cluster",
+    "trace": "make an anonymous trace, in Mooncake's format, out of a log of requests",
+    "bench": "race the cache against the textbook tree and the physical limit",
+    "verify": "say which rules of the contract a cache or a manager keeps",
+    "chat": "talk to a small model, and see what the cache serves",
+}
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -32,7 +38,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a console that has no ✓ shows a ? instead
-    parser = _parser()
+    parser = _parser(sys.argv[1:] if argv is None else argv)
     options, rest = parser.parse_known_args(argv)
     if rest and options.command != "lab":
         parser.error(f"unknown arguments: {' '.join(rest)}")
@@ -60,11 +66,17 @@ class _Parser(argparse.ArgumentParser):
         super().error(one_line(message))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """All commands with their one line of help; only the module of the one that is called is imported."""
     parser = _Parser(prog="minikv", description="How LLM serving engines manage their KV cache.")
     parser.add_argument("--version", action="version", version=f"minikv {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    every = (add_lab, add_doctor, add_plan, add_why, add_replay, add_sweep, add_trace, add_bench, add_verify, add_chat)
-    for add in every:
-        add(commands)
+    called = next((word for word in arguments if not word.startswith("-")), None)
+    for name, says in COMMANDS.items():
+        lines = argparse.RawDescriptionHelpFormatter
+        command = commands.add_parser(name, help=says, description=says, formatter_class=lines)
+        if name == called:
+            with importing():
+                module = importlib.import_module("minikv.cli.lab" if name == "doctor" else f"minikv.cli.{name}")
+            getattr(module, f"add_{name}")(command)
     return parser

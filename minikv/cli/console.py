@@ -8,7 +8,6 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 
-from minikv.doctor import remedy
 from minikv.errors import bounded
 
 _MOST = 1000  # characters of a complaint
@@ -95,6 +94,8 @@ def lacking(what: str, *packages: str) -> str | None:
     """
     for package in packages:
         if importlib.util.find_spec(package) is None:
+            from minikv.doctor import remedy
+
             name = "PyTorch" if package == "torch" else package
             return f"{what} needs {name}, which is not installed: {remedy(package)}"
     return None

@@ -9,34 +9,31 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from minikv.assets import asset
 from minikv.cli.console import complain, say, writing
 from minikv.cli.importing import importing
 
 
-def add_lab(commands: Any) -> None:
-    """Add `lab` to the sub-commands of a parser.
+def add_lab(lab: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv lab` to its parser.
 
-    >>> parser = argparse.ArgumentParser(); add_lab(parser.add_subparsers())
-    >>> parser.parse_known_args(["lab", "--port=9999"])[1]
+    >>> parser = argparse.ArgumentParser(); add_lab(parser)
+    >>> parser.parse_known_args(["--port=9999"])[1]
     ['--port=9999']
     """
-    says = "open the course in JupyterLab (further options go to JupyterLab)"
-    lab = commands.add_parser("lab", help=says, description=says, epilog="example: minikv lab --no-browser --port=9999")
+    lab.epilog = "example: minikv lab --no-browser --port=9999"
     lab.set_defaults(run=run_lab)
 
 
-def add_doctor(commands: Any) -> None:
-    """Add `doctor` to the sub-commands of a parser.
+def add_doctor(doctor: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv doctor` to its parser.
 
-    >>> parser = argparse.ArgumentParser(); add_doctor(parser.add_subparsers())
-    >>> parser.parse_args(["doctor"]).run.__name__
+    >>> parser = argparse.ArgumentParser(); add_doctor(parser)
+    >>> parser.parse_args([]).run.__name__
     'run_doctor'
     """
-    says = "what is installed, what is missing, what to do"
-    commands.add_parser("doctor", help=says, description=says).set_defaults(run=run_doctor)
+    doctor.set_defaults(run=run_doctor)
 
 
 def find_notebooks() -> Path | None:

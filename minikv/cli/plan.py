@@ -6,7 +6,6 @@ import argparse
 import hashlib
 import os
 from array import array
-from typing import Any
 
 from minikv import __version__
 from minikv.cli.console import complain, lacking, say
@@ -19,7 +18,6 @@ from minikv.measure.traffic.traces import Traffic
 from minikv.prefix.eviction import POLICIES
 from minikv.sizing import DTYPE_BITS
 
-_SAYS = "say how much cache a trace needs: hits over memory, the bound, the ceiling, the knee"
 _EXAMPLES = """examples:
   minikv plan day.jsonl                                            hits over tokens of cache
   minikv plan day.jsonl --model llama-3.1-8b --memory 60GiB        over GiB, and at the memory of your cache
@@ -32,15 +30,14 @@ The curve is LRU's by pages, and the bound is what an order that knows the futur
 The knee is the size from which on more memory gains less than the average of the whole curve."""
 
 
-def add_plan(commands: Any) -> None:
-    """Add `plan` to the sub-commands of a parser.
+def add_plan(plan: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv plan` to its parser.
 
-    >>> parser = argparse.ArgumentParser(); add_plan(parser.add_subparsers())
-    >>> parser.parse_args(["plan", "day.jsonl", "--model", "llama-3.1-8b", "--memory", "60GiB"]).memory
+    >>> parser = argparse.ArgumentParser(); add_plan(parser)
+    >>> parser.parse_args(["day.jsonl", "--model", "llama-3.1-8b", "--memory", "60GiB"]).memory
     '60GiB'
     """
-    lines = argparse.RawDescriptionHelpFormatter
-    plan = commands.add_parser("plan", help=_SAYS, description=_SAYS, epilog=_EXAMPLES, formatter_class=lines)
+    plan.epilog = _EXAMPLES
     add_traffic(plan)
     plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
     plan.add_argument("--memory", metavar="SIZE", help="what the cache may use on each GPU, such as 60GiB")

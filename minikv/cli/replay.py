@@ -36,30 +36,28 @@ _MOST = 1000  # capacities
 _DECADES = 100  # from the smallest capacity to the largest: then the axis counts powers
 
 
-def add_replay(commands: Any) -> None:
-    """Add `replay` to the sub-commands of a parser.
+def add_replay(replay: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv replay` to its parser.
 
-    >>> parser = argparse.ArgumentParser(); add_replay(parser.add_subparsers())
-    >>> parser.parse_args(["replay", "day.jsonl", "--capacity", "20k,unlimited"]).capacity
+    >>> parser = argparse.ArgumentParser(); add_replay(parser)
+    >>> parser.parse_args(["day.jsonl", "--capacity", "20k,unlimited"]).capacity
     [20000, None]
     """
-    says = "send a trace through a prefix cache"
-    lines = argparse.RawDescriptionHelpFormatter
-    run = commands.add_parser("replay", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
-    add_traffic(run)
-    run.add_argument("--capacity", type=capacities, default=[None], metavar="N,N",
+    replay.epilog = _EXAMPLES
+    add_traffic(replay)
+    replay.add_argument("--capacity", type=capacities, default=[None], metavar="N,N",
                      help="blocks to hold, one number or several (20k,1e6); without it none is evicted")  # fmt: skip
-    run.add_argument("--page-size", type=positive, default=1, metavar="P", help="blocks in a page (default 1)")
-    run.add_argument("--index", choices=INDEXES, default="radix", help="the design that serves it (default radix)")
-    run.add_argument("--evict-by", choices=EVICT_BY, help="radix, window: evict whole nodes (default), or pages")
-    run.add_argument("--policy", choices=sorted(POLICIES), help="radix, window: what goes first (default lru)")
-    form = run.add_mutually_exclusive_group()
+    replay.add_argument("--page-size", type=positive, default=1, metavar="P", help="blocks in a page (default 1)")
+    replay.add_argument("--index", choices=INDEXES, default="radix", help="the design that serves it (default radix)")
+    replay.add_argument("--evict-by", choices=EVICT_BY, help="radix, window: evict whole nodes (default), or pages")
+    replay.add_argument("--policy", choices=sorted(POLICIES), help="radix, window: what goes first (default lru)")
+    form = replay.add_mutually_exclusive_group()
     form.add_argument(
         "--json", action="store_true", help="print a JSON object, or a list of them for several capacities"
     )
     form.add_argument("--csv", action="store_true", help="print comma-separated values, a row for each capacity")
-    run.add_argument("--curve", metavar="FILE", help="draw the hit rate over the capacities into this .png or .svg")
-    run.set_defaults(run=run_replay)
+    replay.add_argument("--curve", metavar="FILE", help="draw the hit rate over the capacities into this .png or .svg")
+    replay.set_defaults(run=run_replay)
 
 
 def capacities(text: str) -> list[int | None]:

@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import json
 import sys
-from typing import Any
 
 from minikv.cli.console import complain, lacking, one_line, positive, say
 from minikv.errors import shown
@@ -34,24 +33,22 @@ examples:
   minikv sweep day.toml --backend dask --jobs 8   on a Dask cluster, here one of this machine"""
 
 
-def add_sweep(commands: Any) -> None:
-    """Add `sweep` to the sub-commands of a parser.
+def add_sweep(sweep: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv sweep` to its parser.
 
-    >>> parser = argparse.ArgumentParser(); add_sweep(parser.add_subparsers())
-    >>> parser.parse_args(["sweep", "day.toml", "--jobs", "4"]).jobs
+    >>> parser = argparse.ArgumentParser(); add_sweep(parser)
+    >>> parser.parse_args(["day.toml", "--jobs", "4"]).jobs
     4
     """
-    says = "replay traces through many caches, on all cores or a cluster"
-    lines = argparse.RawDescriptionHelpFormatter
-    run = commands.add_parser("sweep", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
-    run.add_argument("config", help="a TOML file that says what to replay, and through what")
-    run.add_argument("--backend", choices=BACKENDS, help="of joblib, in place of the config's (default loky)")
-    run.add_argument("--jobs", type=positive, metavar="N", help="runs at once (default: as many as there are cores)")
-    run.add_argument("--address", help="of a Dask or Ray cluster (default: one is started on this machine)")
-    run.add_argument("--journal", metavar="FILE", help="where to keep what is done (default CONFIG.journal)")
-    run.add_argument("--csv", metavar="FILE", help="put a line for each run into this file, too")
-    run.add_argument("--json", action="store_true", help="print a list of JSON objects, one for each run")
-    run.set_defaults(run=run_sweep)
+    sweep.epilog = _EXAMPLES
+    sweep.add_argument("config", help="a TOML file that says what to replay, and through what")
+    sweep.add_argument("--backend", choices=BACKENDS, help="of joblib, in place of the config's (default loky)")
+    sweep.add_argument("--jobs", type=positive, metavar="N", help="runs at once (default: as many as there are cores)")
+    sweep.add_argument("--address", help="of a Dask or Ray cluster (default: one is started on this machine)")
+    sweep.add_argument("--journal", metavar="FILE", help="where to keep what is done (default CONFIG.journal)")
+    sweep.add_argument("--csv", metavar="FILE", help="put a line for each run into this file, too")
+    sweep.add_argument("--json", action="store_true", help="print a list of JSON objects, one for each run")
+    sweep.set_defaults(run=run_sweep)
 
 
 def run_sweep(options: argparse.Namespace) -> int:

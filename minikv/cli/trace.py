@@ -6,7 +6,6 @@ import argparse
 import os
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from minikv import files
 from minikv.cli.console import complain, say
@@ -22,27 +21,23 @@ _EXAMPLES = """examples:
   minikv trace log.jsonl -o trace.jsonl.gz --tokenizer checkpoints/qwen3-8b
   minikv trace synthetic:chat -o chat.jsonl           made-up traffic, the same every time"""
 _GZIP = 31  # what zlib calls the format of gzip, without a time and a name in it
-_SAYS = "make an anonymous trace, in Mooncake's format, out of a log of requests"
 _MORE = """The trace has times, lengths and block ids. An id numbers the blocks as they first appear: it is the same
 where everything up to the end of the block is the same, and nothing of a prompt can be told from it."""
 
 
-def add_trace(commands: Any) -> None:
-    """Add `trace` to the sub-commands of a parser.
+def add_trace(trace: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv trace` to its parser.
 
-    >>> parser = argparse.ArgumentParser(); add_trace(parser.add_subparsers())
-    >>> parser.parse_args(["trace", "log.jsonl", "-o", "trace.jsonl"]).output
+    >>> parser = argparse.ArgumentParser(); add_trace(parser)
+    >>> parser.parse_args(["log.jsonl", "-o", "trace.jsonl"]).output
     'trace.jsonl'
     """
-    lines = argparse.RawDescriptionHelpFormatter
-    run = commands.add_parser(
-        "trace", help=_SAYS, description=f"{_SAYS}\n\n{_MORE}", epilog=_EXAMPLES, formatter_class=lines
-    )
-    add_traffic(run)
-    run.add_argument("-o", "--output", metavar="FILE",
+    trace.description, trace.epilog = f"{trace.description}\n\n{_MORE}", _EXAMPLES
+    add_traffic(trace)
+    trace.add_argument("-o", "--output", metavar="FILE",
                      help="write the trace to this file, packed with gzip if its name ends in .gz")  # fmt: skip
-    run.add_argument("--salt", metavar="TEXT", help="of the hashes behind the ids (default: a random one)")
-    run.set_defaults(run=run_trace)
+    trace.add_argument("--salt", metavar="TEXT", help="of the hashes behind the ids (default: a random one)")
+    trace.set_defaults(run=run_trace)
 
 
 def run_trace(options: argparse.Namespace) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from typing import Any
 
 from minikv.cli.console import complain, lacking, say, whole
 from minikv.cli.importing import importing
@@ -17,16 +16,14 @@ _EXAMPLES = """examples:
   minikv verify minikv.prefix:NoCache --json          a class of a module, as one JSON object"""
 
 
-def add_verify(commands: Any) -> None:
-    """Add `verify` to the sub-commands of a parser.
+def add_verify(verify: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv verify` to its parser.
 
-    >>> parser = argparse.ArgumentParser(); add_verify(parser.add_subparsers())
-    >>> parser.parse_args(["verify", "my_minikv.py:RadixCache"]).target
+    >>> parser = argparse.ArgumentParser(); add_verify(parser)
+    >>> parser.parse_args(["my_minikv.py:RadixCache"]).target
     ('my_minikv.py', 'RadixCache')
     """
-    says = "say which rules of the contract a cache or a manager keeps"
-    lines = argparse.RawDescriptionHelpFormatter
-    verify = commands.add_parser("verify", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
+    verify.epilog = _EXAMPLES
     verify.add_argument("target", type=target, metavar="FILE_OR_MODULE[:CLASS]",
                         help="default: every class there that is a prefix cache or a cache manager")  # fmt: skip
     verify.add_argument("--json", action="store_true", help="print a JSON object for each class, on a line of its own")

@@ -34,16 +34,14 @@ _EXAMPLES = """examples:
   minikv why a.json b.json --blocks 16,784            what a hybrid model with blocks of 16 and 784 would reuse"""
 
 
-def add_why(commands: Any) -> None:
-    """Add `why` to the sub-commands of a parser.
+def add_why(why: argparse.ArgumentParser) -> None:
+    """Add the options of `minikv why` to its parser.
 
-    >>> parser = argparse.ArgumentParser(); add_why(parser.add_subparsers())
-    >>> parser.parse_args(["why", "a.json", "b.json", "--blocks", "16,784"]).blocks
+    >>> parser = argparse.ArgumentParser(); add_why(parser)
+    >>> parser.parse_args(["a.json", "b.json", "--blocks", "16,784"]).blocks
     (16, 784)
     """
-    says = "why a prompt missed the cache: where it parts from another one, and what to do"
-    lines = argparse.RawDescriptionHelpFormatter
-    why = commands.add_parser("why", help=says, description=says, epilog=_EXAMPLES, formatter_class=lines)
+    why.epilog = _EXAMPLES
     why.add_argument(
         "a", metavar="A", help="a file with a prompt or a request body, or FILE:LINE of a log; alone: a log"
     )
