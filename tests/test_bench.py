@@ -54,13 +54,13 @@ def test_the_report_has_every_figure():
 
 def raced(workload, share, publish, **p50):
     results = [Result(name.replace("_", " "), [took], [took], 0.5) for name, took in p50.items()]
-    return Race(workload, "a title", share, share + 2, publish, 2, 2.0, 2.0, 4.0, results)
+    return Race(workload, "a title", share, share + 2, publish, 2, 2.0, 2.0, results)
 
 
 def test_the_promises_of_a_race_are_found_in_it():
     names = {"minikv_pages_of_16": 30.0, "bare_index_pages_of_16": 9.0}
     races = [
-        raced("W1", 10, False, minikv=20.0, bare_index=9.0, textbook_with_zip=200.0, **names),
+        raced("W1", 10, False, minikv=15.0, bare_index=9.0, textbook_with_zip=200.0, **names),
         raced("W1", 10, True, minikv=38.0, bare_index=14.0, textbook_with_zip=200.0, **names),
         raced("W2", 50, False, minikv=30.0, bare_index=7.0, **names),
         raced("W6", 10, False, minikv=40.0, bare_index=7.0, **names),
@@ -69,9 +69,9 @@ def test_the_promises_of_a_race_are_found_in_it():
         for result in race.results:
             result.name = result.name.replace(" pages", ", pages").replace("textbook with", "textbook, with")
     found = promises(Figures("here", "today", 1, False, races))
-    assert [str(promise)[0] for promise in found] == list("✓✗✓✓✗✓✓✗✗✗")
+    assert [str(promise)[0] for promise in found] == list("✓✗✓✓✗✓✗✗✗")
     assert found[-2].name.endswith("at its slowest (W1 at 10 %)")
-    assert found[-2].found == 1.5
+    assert found[-2].found == 2.0
     assert "W1 a title, 2 requests, room for 12% of all they cache" in report(Figures("here", "today", 1, False, races))
 
 

@@ -11,7 +11,7 @@ import pytest
 from minikv import RadixCache
 from minikv.measure import race
 from minikv.measure.bench import CONTENDERS
-from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, StoringLimit, run
+from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, run
 from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS, Workload
 
@@ -27,43 +27,44 @@ def test_contenders_have_names_of_their_own():
         race(WORKLOADS["W3"](4), [CONTENDERS[0]], rounds=0)
 
 
-def test_the_limit_compares_the_hit_tokens_and_copies_their_slots():
-    workload = WORKLOADS["W3"](3)
-    limit = Limit(workload, [0, 7, 1000])
-    for (prompt, cached, slots), hits in zip(limit.requests, [0, 7, 1000]):
-        assert prompt[: 4 * hits] == cached
-        assert len(cached) == 4 * hits
-        assert len(slots) == hits
-    for number, (_, _, slots) in enumerate(limit.requests):
-        slots[:] = memoryview(array("i", [number] * len(slots)))
-    assert len(limit.run().times) == 3
-    assert set(limit.row) == {2}
+@pytest.mark.parametrize("publish", [False, True])
+@pytest.mark.parametrize(("name", "capacity"), [("W1", 30_000), ("W4", 20_000), ("W5", 100_000)])
+def test_the_limit_does_all_that_the_radix_tree_did(name, capacity, publish):
+    """It finds each hit token in an edge that an earlier request has kept, and keeps all tokens that are new."""
+    workload = WORKLOADS[name](48)
+    limit = Limit(workload, capacity, publish)
+    lap = limit.run()
+    assert lap.hits == limit.hits == run(CONTENDERS[0], workload, capacity, publish).hits
+    assert sum(limit.hits) > 0
+    assert len(limit.tokens) == 4 * len(limit.slots) == 4 * (sum(workload.lengths) - sum(limit.hits))
+    for (prompt, edges, new, kept, slots), exchange, hit in zip(limit.requests, workload.exchanges, limit.hits):
+        assert b"".join(tokens for tokens, _ in edges) == prompt[: 4 * hit]
+        assert [4 * len(part) for _, part in edges] == [len(tokens) for tokens, _ in edges]
+        assert kept == new == exchange.full.data[4 * hit :]
+        assert 4 * len(slots) == len(new)
 
 
-def test_the_limit_that_stores_copies_the_whole_row_and_what_is_new(monkeypatch):
-    stored, module = [], sys.modules["minikv.measure.lap"]
-    monkeypatch.setattr(module, "deque", lambda maxlen: stored)
-    workload = WORKLOADS["W3"](2)
-    limit = StoringLimit(workload, [0, 7])
-    limit.stack[:] = memoryview(array("i", [8] * 1050))
-    limit.requests[1][2][:] = memoryview(array("i", [9] * 7))
-    assert len(limit.run().times) == 2
-    assert limit.row.tolist() == [9] * 7 + [8] * 1043
-    wholes = [exchange.full.data for exchange in workload.exchanges]
-    assert [tokens for tokens, _ in stored] == [wholes[0], wholes[1][28:]]
-    assert not any(tokens is whole for (tokens, _), whole in zip(stored, wholes))
-    assert [set(array("i", slots)) for _, slots in stored] == [{8}, {8}]
-    assert [len(slots) for _, slots in stored] == [4 * 1050, 4 * 1043]
+def test_the_limit_writes_the_whole_row_and_keeps_the_slots_that_are_new():
+    limit = Limit(WORKLOADS["W1"](33), 100_000)
+    assert limit.hits[32] > 1000  # the second turn of the first conversation
+    limit.stack[:] = memoryview(array("i", range(len(limit.stack))))
+    limit.run()
+    _, edges, _, _, slots = limit.requests[32]
+    old = [slot for _, part in edges for slot in part]
+    assert slots.tolist() == list(range(len(slots)))
+    assert limit.row[: len(old) + len(slots)].tolist() == old + slots.tolist()
+    assert set(old[:1000]) == set(range(1000))  # the system prompt's, as the first request has kept them
+
+
+def test_a_limit_without_requests_takes_no_time():
+    assert Limit(Workload("W3", "none", []), 64).run() == Lap()
 
 
 def test_figures_are_ratios_of_the_laps(monkeypatch):
     """With laps of known length: each round's figure, against what the limit usually took for each request."""
-    laps = {"a": iter([Lap(), Lap([6000, 2000], [1, 2]), Lap([8000, 4000], [1, 2])]),
+    laps = {"a": iter([Lap([6000, 2000], [1, 2]), Lap([8000, 4000], [1, 2])]),
             "b": iter([Lap([60000, 20000], [3, 0])] * 2)}  # fmt: skip
-    floors = [Lap([90000, 1000]), Lap([1000, 1000]), *[Lap([1000, 90000])] + [Lap([1000, 1000])] * 2]
-    floors = iter(
-        [lap for floor in floors for lap in (floor, Lap([3000, 5000]))]
-    )  # the limit, then the one that stores
+    floors = iter([Lap([90000, 1000]), Lap([1000, 1000]), Lap([1000, 90000]), *[Lap([1000, 1000])] * 2])
     order, module = [], sys.modules["minikv.measure.race"]  # the name in the package is the function
 
     def run_known(contender, *_):
@@ -71,15 +72,13 @@ def test_figures_are_ratios_of_the_laps(monkeypatch):
         return next(laps[contender.name])
 
     monkeypatch.setattr(module, "run", run_known)
-    for kind in (module.Limit, module.StoringLimit):
-        monkeypatch.setattr(kind, "__init__", lambda self, workload, hits: None)
-        monkeypatch.setattr(kind, "run", lambda self: next(floors))
+    monkeypatch.setattr(module.Limit, "__init__", lambda self, workload, capacity, publish: None)
+    monkeypatch.setattr(module.Limit, "run", lambda self: next(floors))
     found = race(WORKLOADS["W3"](2), [Contender("a", RadixCache), Contender("b", RadixCache)], rounds=2)
-    assert order == ["a", "a", "b", "b", "a"]  # once to warm up; then another one goes first in each round
+    assert order == ["a", "b", "b", "a"]  # another one goes first in each round
     assert found.of("a").p50 == found.of("a").mean == [4.0, 6.0]
     assert (found.limit_p50, found.limit_mean) == (1.0, 1.0)
     assert found.to_limit("a") == found.to_limit_mean("a") == Spread(5.0, 4.0, 6.0)
-    assert found.to_storing("a") == Spread(1.25, 1.0, 1.5)
     assert found.between("b", "a") == Spread(8.333, 6.667, 10.0)
     with pytest.raises(KeyError):
         found.of("c")
@@ -126,7 +125,7 @@ def test_a_race_runs_with_the_garbage_collector_on_and_leaves_it_as_it_was(on):
     (gc.enable if on else gc.disable)()
     try:
         race(WORKLOADS["W3"](3), [Contender("collected", lambda: events, Collected)], rounds=1)
-        assert events == [(on, False)] * 3 + ["finish"] * 3 + [(True, True)] * 3 + ["finish"] * 3
+        assert events == [(True, True)] * 3 + ["finish"] * 3
         assert gc.isenabled() is on
         assert gc.get_freeze_count() == 0
     finally:

@@ -1,9 +1,10 @@
 """`minikv bench`: how fast the cache is, always as a ratio to something measured beside it in the same process.
 
-"minikv" is the whole life of a request in the cache manager, as the engine runs it; "bare index" is the index and the
-pool alone. Beside them run the textbook tree, which chapters 03 to 05 build, and the physical limit: one memcmp of the
-hit tokens and one copy of their slots. Rounds are interleaved, so that a disturbance of the machine falls on all alike;
-a figure is the median over the rounds, with the smallest and the largest beside it.
+"minikv" is the whole life of a request in the cache manager, as the engine runs it: start, advance, one read of its row
+of slots, extend by the answer, advance, finish; "published" adds a checkpoint after the prefill. "bare index" is only
+the index and the pool. They race against the textbook tree, which chapters 03 to 05 build, and against what no engine
+can beat (`Limit`). Rounds are interleaved, so that a disturbance of the machine falls on all alike; a figure is the
+median over the rounds, with the smallest and the largest beside it.
 """
 
 from __future__ import annotations

@@ -10,15 +10,18 @@ import gc
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from minikv.measure.lives import Life, ToTokens, VerbsLife
-from minikv.measure.workloads import Workload
-from minikv.tokens import TOKEN_BYTES, PackedTokens
+from minikv.manager import Sequence
+from minikv.measure.lives import Life, ManagerLife, ToTokens, VerbsLife
+from minikv.measure.workloads import Exchange, Workload
+from minikv.prefix import RadixCache
+from minikv.tokens import TOKEN_BYTES, PackedTokens, pack
 
 IN_FLIGHT = 8
 
@@ -61,11 +64,18 @@ class Contender:
     tokens: ToTokens = PackedTokens.tolist
 
 
-def run(contender: Contender, workload: Workload, capacity: int, publish: bool = False) -> Lap:
+def run(
+    contender: Contender,
+    workload: Workload,
+    capacity: int,
+    publish: bool = False,
+    watch: Callable[[Exchange, Any], None] = lambda exchange, running: None,
+) -> Lap:
     """Serve the workload with a new index over a pool of `capacity` tokens, `IN_FLIGHT` requests at a time.
 
-    With `publish` a prompt is cached after its prefill as well, so that the requests behind it find it. The time of a
-    request includes the end of the one that made room for it in the batch; the last ends count for the first requests.
+    With `publish` a prompt is cached after its prefill as well, so that later requests find it. The time of a request
+    includes the end of the one that made room for it in the batch; the last ends count for the first requests. `watch`
+    gets each request that has begun, outside the clock.
     """
     clock, lap, running = time.perf_counter_ns, Lap(), deque[Any]()
     gc.collect()  # what the last lap left
@@ -78,6 +88,7 @@ def run(contender: Contender, workload: Workload, capacity: int, publish: bool =
         began, hits = life.begin(prepared)
         lap.times.append(clock() - start)
         lap.hits.append(hits)
+        watch(exchange, began)
         running.append(began)
     for at in range(len(running)):
         start = clock()
@@ -107,60 +118,60 @@ def collecting() -> Iterator[None]:
 
 
 class Limit:
-    """What no index can beat: compare the hit tokens and copy their slots, once each, from memory gone cold.
+    """What no engine can beat: what each of them must do for a request, in memory that has had time to go cold.
 
-    `hits` is what an oracle knows of each request: how many of its tokens are cached.
-
-    >>> from minikv.measure.workloads import chat
-    >>> len(Limit(chat(2), [0, 1000]).run().times)
-    2
-    """
-
-    def __init__(self, workload: Workload, hits: Sequence[int]):
-        prompts = [exchange.prompt.data for exchange in workload.exchanges]
-        cached = [bytes(bytearray(prompt[: 4 * hit])) for prompt, hit in zip(prompts, hits)]
-        slots = [memoryview(array("i", bytes(4 * hit))) for hit in hits]
-        self.requests = list(zip(prompts, cached, slots))
-        self.row = memoryview(array("i", bytes(4 * max(hits, default=0))))
-
-    def run(self) -> Lap:
-        """One pass over the workload: a memcmp and a memcpy a request."""
-        clock, lap, row = time.perf_counter_ns, Lap(), self.row
-        for prompt, cached, slots in self.requests:
-            start = clock()
-            if prompt.startswith(cached):
-                row[: len(slots)] = slots
-            lap.times.append(clock() - start)
-        return lap
-
-
-class StoringLimit(Limit):
-    """The limit, and what an index that learns has to copy besides: what few requests hit is held to this.
-
-    The slots of the new tokens come off a stack that stays warm, and go into the row. The new tokens and their slots
-    are copied for the next request, for the caller's memory is the caller's.
+    Compare the hit tokens with the edges that a tree keeps, copy the edges' slots into the request's row, take slots
+    for the new tokens off a stack, and keep a copy of the new tokens and of their slots. Which edges a request hits is
+    known beforehand: this package's radix tree has served the workload with the same `capacity`.
 
     >>> from minikv.measure.workloads import chat
-    >>> len(StoringLimit(chat(2), [0, 1000]).run().times)
-    2
+    >>> limit = Limit(chat(40), capacity=50_000)
+    >>> len(limit.run().times), limit.run().hits == limit.hits, sum(limit.hits)
+    (40, True, 27993)
     """
 
-    def __init__(self, workload: Workload, hits: Sequence[int]):
-        super().__init__(workload, hits)
-        self.wholes = [memoryview(exchange.full.data) for exchange in workload.exchanges]
-        longest = max(map(len, self.wholes), default=0)
-        self.row, self.stack = memoryview(array("i", bytes(longest))), memoryview(array("i", bytes(longest)))
+    def __init__(self, workload: Workload, capacity: int, publish: bool = False):
+        self._kept_at = np.zeros(capacity, np.intp)  # where the token in each slot of the pool is kept
+        self._served: list[tuple[Exchange, npt.NDArray[np.intp], int]] = []
+        radix = Contender("radix", RadixCache, ManagerLife, pack)
+        self.hits = run(radix, workload, capacity, publish, self._serve).hits
+        longest, kept = max(workload.lengths, default=0), self._served[-1][2] if self._served else 0
+        self.stack, self.row = (memoryview(array("i", bytes(TOKEN_BYTES * longest))) for _ in range(2))
+        self.tokens, self.slots = memoryview(bytearray(TOKEN_BYTES * kept)), memoryview(array("i", bytes(4 * kept)))
+        self.requests = [self._request(*served) for served in self._served]
+
+    def _serve(self, exchange: Exchange, sequence: Sequence) -> None:
+        """Note where the hit tokens of a request are kept, and keep its new tokens behind all others."""
+        slots, hit = sequence.slots, sequence.cached_length
+        start = self._served[-1][2] if self._served else 0
+        end = start + len(slots) - hit
+        self._served.append((exchange, self._kept_at[slots[:hit]], end))
+        self._kept_at[slots[hit:]] = np.arange(start, end)
+
+    def _request(self, exchange: Exchange, hit: npt.NDArray[np.intp], end: int) -> tuple[Any, ...]:
+        """The prompt, the edges that it hits, its new tokens, and where they and their slots are kept."""
+        parts = np.split(hit, np.flatnonzero(np.diff(hit) != 1) + 1)
+        edges = [self._edge(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
+        new = memoryview(exchange.full.data)[TOKEN_BYTES * len(hit) :]
+        return exchange.prompt.data, edges, new, *self._edge(end - len(new) // TOKEN_BYTES, end)
+
+    def _edge(self, start: int, end: int) -> tuple[memoryview, memoryview]:
+        return self.tokens[TOKEN_BYTES * start : TOKEN_BYTES * end], self.slots[start:end]
 
     def run(self) -> Lap:
-        """One pass over the workload: a memcmp and four memcpys a request."""
+        """One pass over the workload."""
         clock, lap, row, stack = time.perf_counter_ns, Lap(), self.row, self.stack
-        stored: deque[tuple[bytes, bytes]] = deque(maxlen=IN_FLIGHT)
-        for (prompt, cached, slots), whole in zip(self.requests, self.wholes):
+        for prompt, edges, new, kept_tokens, kept_slots in self.requests:
             start = clock()
-            if prompt.startswith(cached):
-                hit, end = len(slots), len(whole) // TOKEN_BYTES
-                row[:hit] = slots
-                row[hit:end] = stack[: end - hit]
-                stored.append((whole[len(cached) :].tobytes(), row[hit:end].tobytes()))
+            hit = 0
+            for tokens, slots in edges:
+                if prompt.startswith(tokens, TOKEN_BYTES * hit):
+                    row[hit : hit + len(slots)] = slots
+                    hit += len(slots)
+            own = row[hit : hit + len(kept_slots)]
+            own[:] = stack[: len(own)]
+            kept_tokens[:] = new
+            kept_slots[:] = own
             lap.times.append(clock() - start)
+            lap.hits.append(hit)
         return lap

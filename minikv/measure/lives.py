@@ -1,8 +1,9 @@
 """The life of a request in a race: how it begins and how it ends, for the manager, the bare index and any other index.
 
-    begin    match and lock all but the last token, make room, take slots for prompt and answer
-             published: the prompt is computed now, so cache it before the answer is generated
-    finish   cache the whole, free what is left over, unlock
+    begin    match and lock all but the last token, make room, take slots for the prompt, which is computed now
+             published: cache the prompt before the answer is generated
+             read the row of slots, take slots for the answer
+    finish   the answer is computed: cache the whole, free what is left over, unlock
 
 A life is what the clock sees. `prepare` turns tokens into the form that a contender takes, and is not timed.
 """
@@ -39,7 +40,7 @@ class Life(Protocol):
 
 
 class ManagerLife:
-    """A request as the engine serves it: start, perhaps checkpoint, extend by the answer, advance, finish.
+    """A request as the engine serves it: start, advance, perhaps checkpoint, read the row, extend, advance, finish.
 
     >>> from minikv import RadixCache
     >>> from minikv.measure.workloads import chat
@@ -57,17 +58,18 @@ class ManagerLife:
         return tokens(exchange.prompt), tokens(exchange.answer)
 
     def begin(self, prepared: Any) -> tuple[Sequence, int]:
-        """Start the prompt, publish it if asked to, and extend it by the answer."""
+        """Start the prompt, publish it if asked to, read its row once, and extend it by the answer."""
         prompt, answer = prepared
         sequence = self.manager.start(prompt)
+        self.manager.advance(sequence)
         if self.publish:
-            self.manager.advance(sequence)
             self.manager.checkpoint(sequence)
+        _ = sequence.slots  # which an engine needs to compute the prompt
         self.manager.extend(sequence, answer)
         return sequence, sequence.cached_length
 
     def finish(self, running: Sequence) -> None:
-        """All is computed: finish the sequence."""
+        """The answer is computed: finish the sequence."""
         self.manager.advance(running)
         self.manager.finish(running)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from minikv.errors import bounded, whole_number
-from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, StoringLimit, collecting, run
+from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, collecting, run
 from minikv.measure.progress import Tick, quiet
 from minikv.measure.results import Race, Result
 from minikv.measure.workloads import Workload
@@ -27,8 +27,8 @@ def race(
 ) -> Race:
     """Race `contenders` against each other and the limit on one workload; an index of your own is a `Contender`.
 
-    `share` is the capacity in per cent of the working set. The limit is told what the first contender hits. What a
-    contender raises becomes a `ValueError` that names it.
+    `share` is the capacity in percent of the working set. What a contender raises becomes a `ValueError` that names
+    it.
 
     >>> from minikv.measure.workloads import chat
     >>> found = race(chat(48), [Contender("mine", RadixCache)], share=100, rounds=1)
@@ -38,20 +38,18 @@ def race(
     rounds = _checked_rounds(workload, contenders, rounds)
     (capacity, room), where = _capacity(workload, share), f"{workload.name} at {share} %"
     tick(f"{where}, warming up")
-    hits = _lap(contenders[0], workload, capacity, publish).hits
-    limits = [Limit(workload, hits), StoringLimit(workload, hits)]
-    floors: list[list[Lap]] = [[limit.run()] for limit in limits]
+    limit = Limit(workload, capacity, publish)
+    floors = [limit.run()]
     laps: dict[str, list[Lap]] = {contender.name: [] for contender in contenders}
     with collecting():
         for turn, contender in _turns(contenders, rounds):
             tick(f"{where}, round {turn + 1}, {contender.name}")
             laps[contender.name].append(_lap(contender, workload, capacity, publish))
-            for limit, own in zip(limits, floors):
-                own.append(limit.run())
-    floor, storing = map(usual, floors)
+            floors.append(limit.run())
+    floor = usual(floors)
     results = [_result(name, own, workload.num_tokens) for name, own in laps.items()]
-    head = workload.name, workload.title, share, room, publish, len(hits)
-    return Race(*head, floor.p50, floor.mean, storing.p50, results)
+    head = workload.name, workload.title, share, room, publish, len(workload.exchanges)
+    return Race(*head, floor.p50, floor.mean, results)
 
 
 def _lap(contender: Contender, workload: Workload, capacity: int, publish: bool) -> Lap:

@@ -43,11 +43,10 @@ class Race:
     """One workload at one capacity, with or without prompts published after their prefill.
 
     `share` is the capacity that was asked for, in per cent of the working set, and `room` what was given: never less
-    than the requests in flight need. `limit_p50` and `limit_mean` are the physical limit's microseconds; `storing_p50`
-    are those of a limit that stores what is new as well (`StoringLimit`).
+    than the requests in flight need. `limit_p50` and `limit_mean` are the microseconds of the `Limit`.
 
     >>> slow, fast = Result("slow", [8.0, 9.0], [9.0, 9.0], 0.5), Result("fast", [4.0, 3.0], [5.0, 5.0], 0.5)
-    >>> race = Race("W1", "chat", 10, 12, False, 2, 2.0, 2.5, 3.0, [slow, fast])
+    >>> race = Race("W1", "chat", 10, 12, False, 2, 2.0, 2.5, [slow, fast])
     >>> print(race.to_limit("fast"), "and", race.between("slow", "fast"))
     1.8 (1.5 to 2.0) and 2.5 (2.0 to 3.0)
     """
@@ -60,7 +59,6 @@ class Race:
     requests: int
     limit_p50: float
     limit_mean: float
-    storing_p50: float
     results: list[Result] = field(default_factory=list)
 
     def of(self, name: str) -> Result:
@@ -70,10 +68,6 @@ class Race:
     def to_limit(self, name: str) -> Spread:
         """The contender's median request, as a multiple of the limit's."""
         return Spread.of([p50 / self.limit_p50 for p50 in self.of(name).p50])
-
-    def to_storing(self, name: str) -> Spread:
-        """The contender's median request, as a multiple of that of a limit that stores what is new as well."""
-        return Spread.of([p50 / self.storing_p50 for p50 in self.of(name).p50])
 
     def to_limit_mean(self, name: str) -> Spread:
         """The contender's mean, as a multiple of the limit's mean."""
