@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv.measure import TraceError
-from minikv.measure.traffic.agents import AgentSessions
 from minikv.tokens import TOKEN_LIMIT
+from minikv.traffic import TraceError
+from minikv.traffic.agents import AgentSessions
 
 
 def session(*requests, **changes):
@@ -146,13 +146,13 @@ def test_a_broken_session_is_named_with_its_line_and_the_reason_in_one_bounded_l
 
 
 def test_too_many_requests_are_refused_before_they_are_stored(monkeypatch):
-    monkeypatch.setattr("minikv.measure.traffic.agents.MOST_REQUESTS", 3)
+    monkeypatch.setattr("minikv.traffic.agents.MOST_REQUESTS", 3)
     with pytest.raises(TraceError, match="line 2: the trace has over 3 requests"):
         AgentSessions([session(OK, OK), session(OK, OK)])
 
 
 def test_a_short_line_cannot_name_more_blocks_than_anybody_could_replay(monkeypatch):
-    monkeypatch.setattr("minikv.measure.traffic.agents.MOST_TRACE_BLOCKS", 10)
+    monkeypatch.setattr("minikv.traffic.agents.MOST_TRACE_BLOCKS", 10)
     with pytest.raises(TraceError, match=r"line 1: the sessions have over .* or 2\*\*34 blocks"):
         AgentSessions([session([0, 64, 1, 0, [[0, 5]]], [0, 64, 1, 5, []], [0, 64, 1, 1, []])])
 

@@ -33,13 +33,14 @@ from minikv import (
     pages_that_fit,
     slot_pages,
 )
-from minikv.measure import race, replay
+from minikv.measure import race
 from minikv.measure.bench import bench
 from minikv.measure.lap import Contender
 from minikv.measure.long_run import long_run
-from minikv.measure.traffic.growing_pool import GrowingPool
-from minikv.measure.traffic.traces import read_trace
 from minikv.measure.workloads import WORKLOADS, mooncake
+from minikv.traffic import replay
+from minikv.traffic.growing_pool import GrowingPool
+from minikv.traffic.traces import read_trace
 
 SHAPE = KVShape(2, num_kv_heads=2, head_dim=4)
 POOLS = FreeListPool, BitmaskPool, QueuePool, GrowingPool

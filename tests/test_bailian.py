@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv.measure import TraceError
-from minikv.measure.traffic.bailian import read_bailian
+from minikv.traffic import TraceError
+from minikv.traffic.bailian import read_bailian
 
 PUBLISHED = {
     "chat_id": 159, "parent_chat_id": 55, "timestamp": 61.114, "input_length": 521, "output_length": 132,

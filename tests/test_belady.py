@@ -9,11 +9,11 @@ import pytest
 from traffic import random_prompts, trace
 
 from minikv import RadixCache
-from minikv.measure import replay
-from minikv.measure.traffic.belady import clairvoyant_found, clairvoyant_sizes
-from minikv.measure.traffic.reuse import ReuseBySize
-from minikv.measure.traffic.trace_tree import TraceTree
 from minikv.prefix.eviction import POLICIES
+from minikv.traffic import replay
+from minikv.traffic.belady import clairvoyant_found, clairvoyant_sizes
+from minikv.traffic.reuse import ReuseBySize
+from minikv.traffic.trace_tree import TraceTree
 
 
 def prefixes(blocks):

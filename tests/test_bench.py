@@ -9,12 +9,13 @@ import sys
 import pytest
 
 from minikv import asset, cli
-from minikv.measure import bench, read_trace
+from minikv.measure import bench
 from minikv.measure import race as run_race
 from minikv.measure.bench import CONTENDERS, Figures, Scales, grow
 from minikv.measure.report import promises, report
 from minikv.measure.results import Race, Result
 from minikv.measure.workloads import WORKLOADS
+from minikv.traffic import read_trace
 
 LONG_RUN = {"requests": 60_000, "first thousand": 20.0, "second thousand": 23.0, "last thousand": 24.0,
             "match": 8.0, "match, built afresh": 4.0, "nodes": 110, "nodes, built afresh": 100}  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv.measure.traffic.block_ids import BlockIds
+from minikv.traffic.block_ids import BlockIds
 
 prompts = st.lists(st.tuples(st.text("ab", max_size=9).map(str.encode), st.sampled_from([{}, {"model": "m"}])))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minikv.measure.sweep.capacity import read_capacity
+from minikv.traffic.sweep.capacity import read_capacity
 
 
 @pytest.mark.parametrize(

@@ -172,7 +172,7 @@ def press(module, arguments, swallow="raise"):
 
 @pytest.mark.parametrize("swallow", ["raise", "pass", "raise ImportError(name) from error"])
 def test_ctrl_c_while_importing_is_no_traceback_whatever_is_imported(swallow, trace):
-    for module in ("argparse", "minikv.cli.command", "numpy", "minikv.measure.traffic.traces"):
+    for module in ("argparse", "minikv.cli.command", "numpy", "minikv.traffic.traces"):
         assert press(module, ["replay", trace], swallow) == (130, "", "minikv: interrupted\n"), module
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from tqdm import tqdm
 
 from minikv import RadixCache, asset, cli, pack
-from minikv.measure import TraceRequest, replay
-from minikv.measure.traffic.mooncake import write_trace
+from minikv.traffic import TraceRequest, replay
+from minikv.traffic.mooncake import write_trace
 
 MODEL = str(asset("model"))
 PROMPTS = [[1, 2, 3], [1, 2, 4], [5, 6], [1, 2, 3], [7], [5, 6], [1, 2, 3, 8]]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import RadixCache, asset, cli, pack
-from minikv.measure import TraceRequest, open_traffic, read_trace, replay
-from minikv.measure.traffic.block_ids import anonymous
-from minikv.measure.traffic.mooncake import write_trace
+from minikv.traffic import TraceRequest, open_traffic, read_trace, replay
+from minikv.traffic.block_ids import anonymous
+from minikv.traffic.mooncake import write_trace
 
 MODEL = str(asset("model"))
 ENTRIES = [

@@ -7,9 +7,9 @@ import random
 import pytest
 from traffic import random_prompts, trace
 
-from minikv.measure.plan.conversations import continued_depths, own_depths
-from minikv.measure.traffic.trace_tree import TraceTree
 from minikv.tokens import common_prefix
+from minikv.traffic.plan.conversations import continued_depths, own_depths
+from minikv.traffic.trace_tree import TraceTree
 
 
 def test_a_block_counts_for_the_conversation_that_sent_it():

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from minikv.measure.plan.curve_png import curve_png
-from minikv.measure.plan.curve_svg import Curves
+from minikv.traffic.plan.curve_png import curve_png
+from minikv.traffic.plan.curve_svg import Curves
 
 
 def test_it_is_a_png_of_its_size_and_the_same_each_time():

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from minikv.measure.plan.curve_svg import Curves, curve_svg
 from minikv.palette import LINES
+from minikv.traffic.plan.curve_svg import Curves, curve_svg
 
 SPACE = "{http://www.w3.org/2000/svg}"
 CURVES = Curves(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import FreeListPool, InvariantError, OutOfPages
-from minikv.measure.traffic.growing_pool import GrowingPool
+from minikv.traffic.growing_pool import GrowingPool
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=30))

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from minikv import RadixCache, cli, pack
-from minikv.measure import TraceRequest, replay
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import BY_POLICY, INDEXES, index_named
+from minikv.traffic import TraceRequest, replay
 
 LINE = {"timestamp": 0, "input_length": 900, "output_length": 20}
 OTHERS = [name for name in INDEXES if name not in BY_POLICY]

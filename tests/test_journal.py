@@ -9,7 +9,7 @@ import signal
 import pytest
 
 from minikv.files import locked
-from minikv.measure.journal import JournalError, open_journal
+from minikv.traffic.journal import JournalError, open_journal
 
 WORK = {"traces": ["day.jsonl"], "capacities": [1000, 2000, 3000]}
 RUNS = [{"capacity": number, "trace": "dä\ny"} for number in range(4)]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import asset
-from minikv.measure import TraceError
-from minikv.measure.traffic.logs import RequestLog, answer_tokens
-from minikv.measure.traffic.units import Units
+from minikv.traffic import TraceError
+from minikv.traffic.logs import RequestLog, answer_tokens
+from minikv.traffic.units import Units
 
 
 def chat(*contents, **changes):

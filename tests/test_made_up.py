@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv.measure import TraceError
-from minikv.measure.traffic.made_up import Author, MadeUpText, NextRequest, Shelf, overlapping
 from minikv.tokens import PackedTokens, common_prefix
+from minikv.traffic import TraceError
+from minikv.traffic.made_up import Author, MadeUpText, NextRequest, Shelf, overlapping
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 70)), max_size=12), st.integers(1, 20))

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import pack
-from minikv.measure import TraceError, TraceRequest, read_trace
-from minikv.measure.traffic.mooncake import blocks_of
-from minikv.measure.traffic.trace_file import trace_lines
-from minikv.measure.traffic.trace_request import LONGEST_LINE
+from minikv.traffic import TraceError, TraceRequest, read_trace
+from minikv.traffic.mooncake import blocks_of
+from minikv.traffic.trace_file import trace_lines
+from minikv.traffic.trace_request import LONGEST_LINE
 
 
 def line(**changes):

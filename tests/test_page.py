@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from minikv.measure.page import document, escape, table
+from minikv.traffic.page import document, escape, table
 
 
 class Tags(HTMLParser):

@@ -6,12 +6,12 @@ import pytest
 from traffic import NAMES, cut, trace
 
 from minikv import RadixCache
-from minikv.measure import TraceRequest, replay
-from minikv.measure.plan.plan import Lifetime, Terms
-from minikv.measure.plan.planning import make_plan
-from minikv.measure.plan.prefill_cost import PrefillCost
-from minikv.measure.traffic.trace_tree import TraceTree
 from minikv.tokens import pack
+from minikv.traffic import TraceRequest, replay
+from minikv.traffic.plan.plan import Lifetime, Terms
+from minikv.traffic.plan.planning import make_plan
+from minikv.traffic.plan.prefill_cost import PrefillCost
+from minikv.traffic.trace_tree import TraceTree
 
 
 def planned(*prompts, conversations=None, **terms):

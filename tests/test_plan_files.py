@@ -8,11 +8,11 @@ import json
 
 from traffic import trace
 
-from minikv.measure.plan.plan import Terms
-from minikv.measure.plan.plan_files import curve_csv, plan_curves, plan_object
-from minikv.measure.plan.plan_words import PlanWords
-from minikv.measure.plan.planning import make_plan
-from minikv.measure.traffic.trace_tree import TraceTree
+from minikv.traffic.plan.plan import Terms
+from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object
+from minikv.traffic.plan.plan_words import PlanWords
+from minikv.traffic.plan.planning import make_plan
+from minikv.traffic.trace_tree import TraceTree
 
 PLAN = make_plan(
     TraceTree(trace([1, 2], [3], [4], [1, 2], conversations=[0, 1, 1, 0])),

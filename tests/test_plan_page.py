@@ -5,11 +5,11 @@ from __future__ import annotations
 from test_page import Tags
 from traffic import trace
 
-from minikv.measure.plan.plan import Terms
-from minikv.measure.plan.plan_page import plan_page
-from minikv.measure.plan.plan_words import PlanWords
-from minikv.measure.plan.planning import make_plan
-from minikv.measure.traffic.trace_tree import TraceTree
+from minikv.traffic.plan.plan import Terms
+from minikv.traffic.plan.plan_page import plan_page
+from minikv.traffic.plan.plan_words import PlanWords
+from minikv.traffic.plan.planning import make_plan
+from minikv.traffic.trace_tree import TraceTree
 
 
 def page(about="day.jsonl", **terms):

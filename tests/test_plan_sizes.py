@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minikv.measure.plan.plan_sizes import curve_sizes, knee
+from minikv.traffic.plan.plan_sizes import curve_sizes, knee
 
 
 @pytest.mark.parametrize(("size", "largest"), [(1, 1), (10240, 3_032_595), (10, 9000), (5000, 12), (0.3, 7), (7.5, 8)])

@@ -9,10 +9,10 @@ import pytest
 from traffic import cut
 
 from minikv import RadixCache
-from minikv.measure import replay
-from minikv.measure.journal import open_journal
-from minikv.measure.plan.policies import replay_policies
-from minikv.measure.progress import Progress
+from minikv.progress_bar import Progress
+from minikv.traffic import replay
+from minikv.traffic.journal import open_journal
+from minikv.traffic.plan.policies import replay_policies
 
 REQUESTS, SIZES = cut("mooncake"), [300, 1000]
 

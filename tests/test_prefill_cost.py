@@ -7,7 +7,7 @@ import json
 import pytest
 
 from minikv import asset
-from minikv.measure.plan.prefill_cost import PrefillCost
+from minikv.traffic.plan.prefill_cost import PrefillCost
 
 MIXTRAL = {
     "model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,

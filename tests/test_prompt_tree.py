@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv.errors import InvariantError
-from minikv.measure.why.prompt_tree import PromptTree
-from minikv.measure.why.tree_html import tree_html
+from minikv.traffic.why.prompt_tree import PromptTree
+from minikv.traffic.why.tree_html import tree_html
 
 TEXTS = st.lists(st.text("ab", max_size=12).map(str.encode), max_size=20)
 

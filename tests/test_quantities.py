@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minikv.measure.plan.quantities import count, gib, percent
+from minikv.traffic.plan.quantities import count, gib, percent
 
 
 @pytest.mark.parametrize(

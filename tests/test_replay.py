@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import RadixCache, pack
-from minikv.measure import Replay, TraceRequest, replay
 from minikv.testing.conformance.naive import NaiveCache
+from minikv.traffic import Replay, TraceRequest, replay
 
 
 def trace(*prompts):

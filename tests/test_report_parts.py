@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minikv.measure.plan.report_parts import NOTE, ReportPart, text_lines
+from minikv.traffic.plan.report_parts import NOTE, ReportPart, text_lines
 
 
 def lines(*sections):

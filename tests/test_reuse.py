@@ -9,9 +9,9 @@ import pytest
 from traffic import NAMES, cut, random_prompts, trace
 
 from minikv import RadixCache
-from minikv.measure import Replay, replay
-from minikv.measure.traffic.reuse import ReuseBySize, replay_sizes, reuse_in
-from minikv.measure.traffic.trace_tree import TraceTree
+from minikv.traffic import Replay, replay
+from minikv.traffic.reuse import ReuseBySize, replay_sizes, reuse_in
+from minikv.traffic.trace_tree import TraceTree
 
 
 def segments(*prompts, largest=None):

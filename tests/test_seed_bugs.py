@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from minikv import BitmaskPool, FreeListPool, LockError, RadixCache, pack
-from minikv.measure import TraceRequest, replay
+from minikv.traffic import TraceRequest, replay
 
 
 def test_a3_what_is_evicted_leaves_no_ghosts():

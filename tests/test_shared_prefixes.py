@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from traffic import NAMES, cut, random_prompts, trace
 
-from minikv.measure.plan.shared_prefixes import requests_through, shared_prefixes
-from minikv.measure.traffic.reuse import reuse_in
-from minikv.measure.traffic.trace_tree import TraceTree
+from minikv.traffic.plan.shared_prefixes import requests_through, shared_prefixes
+from minikv.traffic.reuse import reuse_in
+from minikv.traffic.trace_tree import TraceTree
 
 
 def found(*prompts, **more):

@@ -16,14 +16,14 @@ import pytest
 from nightly import by_day
 
 from minikv import cli
-from minikv.measure import replay
-from minikv.measure.journal import JournalError
-from minikv.measure.sweep import sweep
-from minikv.measure.sweep.sweep import Sweep, sweep_runs
-from minikv.measure.sweep.sweep_config import read_sweep_config
-from minikv.measure.traffic.traces import TraceError, open_traffic
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named
+from minikv.traffic import replay
+from minikv.traffic.journal import JournalError
+from minikv.traffic.sweep import sweep
+from minikv.traffic.sweep.sweep import Sweep, sweep_runs
+from minikv.traffic.sweep.sweep_config import read_sweep_config
+from minikv.traffic.traces import TraceError, open_traffic
 
 CONFIG = """
 traces = ["day.jsonl", "night.jsonl"]

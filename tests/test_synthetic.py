@@ -8,8 +8,8 @@ import json
 import pytest
 
 from minikv import RadixCache, cli
-from minikv.measure import open_traffic, replay
-from minikv.measure.traffic.synthetic import SHAPES, synthetic
+from minikv.traffic import open_traffic, replay
+from minikv.traffic.synthetic import SHAPES, synthetic
 
 
 def requests_of(path, **options):

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from minikv.measure.traffic.trace_file import open_trace, trace_lines
-from minikv.measure.traffic.trace_request import LONGEST_LINE, TraceError
+from minikv.traffic.trace_file import open_trace, trace_lines
+from minikv.traffic.trace_request import LONGEST_LINE, TraceError
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])

@@ -6,8 +6,8 @@ import pytest
 from traffic import random_prompts, trace
 
 from minikv import RadixCache
-from minikv.measure import replay
-from minikv.measure.traffic.trace_tree import TraceTree
+from minikv.traffic import replay
+from minikv.traffic.trace_tree import TraceTree
 
 
 def blocks_at(prompts, tree):

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from minikv import asset
-from minikv.measure import TraceError, open_traffic
+from minikv.traffic import TraceError, open_traffic
 
 MOONCAKE = {"timestamp": 3, "input_length": 900, "output_length": 20, "hash_ids": [0, 1]}
 BAILIAN = {"chat_id": 7, "parent_chat_id": -1, **MOONCAKE}

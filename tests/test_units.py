@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import asset, pack
-from minikv.measure.traffic import units as units_module
-from minikv.measure.traffic.units import Units
 from minikv.serving.tokenizer import load_tokenizer
+from minikv.traffic import units as units_module
+from minikv.traffic.units import Units
 
 texts = st.lists(st.text(st.characters(), max_size=20), max_size=5)
 

@@ -8,12 +8,12 @@ import json
 import pytest
 
 from minikv.cli import main
-from minikv.measure.traffic.bodies import read_body
-from minikv.measure.traffic.trace_request import TraceError
-from minikv.measure.why import log as log_module
-from minikv.measure.why.breaks import Breaks
-from minikv.measure.why.log import survey
-from minikv.measure.why.turns import LoggedRequest, Turns
+from minikv.traffic.bodies import read_body
+from minikv.traffic.trace_request import TraceError
+from minikv.traffic.why import log as log_module
+from minikv.traffic.why.breaks import Breaks
+from minikv.traffic.why.log import survey
+from minikv.traffic.why.turns import LoggedRequest, Turns
 
 RULES = "You are a careful assistant. " * 20
 

@@ -9,13 +9,13 @@ import pytest
 from why_pairs import PAIRS, REUSES, text_of
 
 from minikv.cli import main
-from minikv.measure.traffic.bodies import read_body
-from minikv.measure.why.explain import explain
-from minikv.measure.why.explanation_text import explanation_text
-from minikv.measure.why.kinds import KINDS
-from minikv.measure.why.sources import read_prompt, text_body
-from minikv.measure.why.units import PromptUnit
 from minikv.serving.tokenizer import ByteTokenizer
+from minikv.traffic.bodies import read_body
+from minikv.traffic.why.explain import explain
+from minikv.traffic.why.explanation_text import explanation_text
+from minikv.traffic.why.kinds import KINDS
+from minikv.traffic.why.sources import read_prompt, text_body
+from minikv.traffic.why.units import PromptUnit
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)

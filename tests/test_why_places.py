@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv.measure.traffic.bodies import read_body
-from minikv.measure.why.places import json_key, parting, shown_text, spot_at
+from minikv.traffic.bodies import read_body
+from minikv.traffic.why.places import json_key, parting, shown_text, spot_at
 
 
 def messages(*texts):

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from minikv.cli import main
-from minikv.measure.why.sources import read_prompt
+from minikv.traffic.why.sources import read_prompt
 
 BODY = {"messages": [{"role": "user", "content": "Hi"}]}
 

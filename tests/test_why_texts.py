@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv.measure.why.texts import LONGEST_LOOK, shared_length, text_change
-from minikv.measure.why.volatile import masked, volatile_at
+from minikv.traffic.why.texts import LONGEST_LOOK, shared_length, text_change
+from minikv.traffic.why.volatile import masked, volatile_at
 
 
 @given(st.text("ab", max_size=200), st.text("ab", max_size=200))

@@ -10,7 +10,7 @@ import warnings
 
 import pytest
 
-from minikv.measure.sweep.workers import BACKENDS, WorkerError, spread
+from minikv.traffic.sweep.workers import BACKENDS, WorkerError, spread
 
 LOCAL = [backend for backend in BACKENDS if backend not in ("dask", "ray")]
 joblib = pytest.importorskip("joblib")

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from minikv.measure import read_trace
-from minikv.measure.traffic.traces import TraceRequest
 from minikv.measure.workloads import MOST_TOKENS, WORKLOADS, mooncake
 from minikv.tokens import pack
+from minikv.traffic import read_trace
+from minikv.traffic.traces import TraceRequest
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 from minikv import pack
-from minikv.measure import TraceRequest
-from minikv.measure.traffic.traces import open_traffic
+from minikv.traffic import TraceRequest
+from minikv.traffic.traces import open_traffic
 
 CUTS = Path(__file__).with_name("traces")
 NAMES = "mooncake", "miniswe", "agents"

@@ -19,12 +19,12 @@ from minikv.measure.bench import SHARES, bench, designs
 from minikv.measure.comparison import compare, comparison_report
 from minikv.measure.device_figures import save, saved
 from minikv.measure.lap import Contender
-from minikv.measure.progress import Progress, Tick
 from minikv.measure.race import ROUNDS
 from minikv.measure.report import report
-from minikv.measure.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.measure.workloads import BLOCK
 from minikv.prefix.indexes import INDEXES
+from minikv.progress_bar import Progress, Tick
+from minikv.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.untrusted import refusal
 
 if TYPE_CHECKING:

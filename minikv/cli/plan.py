@@ -11,12 +11,12 @@ from minikv import __version__
 from minikv.cli.console import complain, lacking, say
 from minikv.cli.plan_options import PlanOptions, read_options
 from minikv.cli.traffic import add_traffic, with_traffic
-from minikv.measure.plan.plan import Plan
-from minikv.measure.plan.plan_words import PlanWords
-from minikv.measure.traffic.trace_tree import TraceTree
-from minikv.measure.traffic.traces import Traffic
 from minikv.prefix.eviction import POLICIES
 from minikv.sizing import DTYPE_BITS
+from minikv.traffic.plan.plan import Plan
+from minikv.traffic.plan.plan_words import PlanWords
+from minikv.traffic.trace_tree import TraceTree
+from minikv.traffic.traces import Traffic
 
 _EXAMPLES = """examples:
   minikv plan day.jsonl                                            hits over tokens of cache
@@ -67,8 +67,8 @@ def run_plan(options: argparse.Namespace) -> int:
 
 
 def _plan(traffic: Traffic, options: argparse.Namespace, wanted: PlanOptions) -> int:
-    from minikv.measure.plan.planning import make_plan
-    from minikv.measure.progress import Progress
+    from minikv.progress_bar import Progress
+    from minikv.traffic.plan.planning import make_plan
 
     if refused := wanted.refusal(traffic):
         return complain(refused, 2)
@@ -77,7 +77,7 @@ def _plan(traffic: Traffic, options: argparse.Namespace, wanted: PlanOptions) ->
         plan = make_plan(tree, wanted.terms(traffic.block_size), tick, tick.expect)
     words = PlanWords(plan, traffic.unit)
     if wanted.policies:
-        from minikv.measure.journal import JournalError
+        from minikv.traffic.journal import JournalError
 
         try:
             words.policies = _policies(words, tree, traffic, options, wanted)
@@ -96,10 +96,10 @@ def _policies(
     import contextlib
     from collections.abc import Iterable, Iterator
 
-    from minikv.measure.journal import open_journal
-    from minikv.measure.plan.policies import replay_policies
-    from minikv.measure.progress import Progress
-    from minikv.measure.traffic.traces import TraceRequest, open_traffic
+    from minikv.progress_bar import Progress
+    from minikv.traffic.journal import open_journal
+    from minikv.traffic.plan.policies import replay_policies
+    from minikv.traffic.traces import TraceRequest, open_traffic
 
     @contextlib.contextmanager
     def requests() -> Iterator[Iterable[TraceRequest]]:
@@ -118,23 +118,23 @@ def _policies(
 
 def _write(plan: Plan, words: PlanWords, about: str, options: argparse.Namespace) -> None:
     from minikv.files import replace
-    from minikv.measure.plan.plan_files import curve_csv, plan_curves
+    from minikv.traffic.plan.plan_files import curve_csv, plan_curves
 
     if options.csv:
         replace(options.csv, curve_csv(plan, words.policies))
     if options.png:
-        from minikv.measure.plan.curve_png import curve_png
+        from minikv.traffic.plan.curve_png import curve_png
 
         replace(options.png, curve_png(plan_curves(plan, words)))
     if options.html:
-        from minikv.measure.plan.plan_page import plan_page
+        from minikv.traffic.plan.plan_page import plan_page
 
         replace(options.html, plan_page(plan, words, about))
 
 
 def _print(plan: Plan, words: PlanWords, about: str, options: argparse.Namespace) -> None:
-    from minikv.measure.plan.plan_files import plan_object
-    from minikv.measure.plan.report_parts import text_lines
+    from minikv.traffic.plan.plan_files import plan_object
+    from minikv.traffic.plan.report_parts import text_lines
 
     if options.json:
         import json

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from minikv.errors import bounded
 from minikv.files import destination
 from minikv.measure.memory_size import read_memory
-from minikv.measure.plan.plan import Terms
-from minikv.measure.plan.prefill_cost import PrefillCost
-from minikv.measure.plan.quantities import gib
-from minikv.measure.traffic.traces import Traffic
 from minikv.prefix.eviction import POLICIES
 from minikv.sizing import DTYPE_BITS, KVShape, bytes_per_token, kv_budget
+from minikv.traffic.plan.plan import Terms
+from minikv.traffic.plan.prefill_cost import PrefillCost
+from minikv.traffic.plan.quantities import gib
+from minikv.traffic.traces import Traffic
 
 _MOST_LIFETIMES = 20
 

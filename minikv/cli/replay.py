@@ -14,14 +14,14 @@ from minikv import files
 from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
-from minikv.measure.sweep.capacity import capacity_text, read_capacity
-from minikv.measure.traffic.replay import Replay, Replayer, replay_each
-from minikv.measure.traffic.reuse import replay_sizes
-from minikv.measure.traffic.trace_tree import TraceTree
-from minikv.measure.traffic.traces import Traffic
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.radix import EVICT_BY
+from minikv.traffic.replay import Replay, Replayer, replay_each
+from minikv.traffic.reuse import replay_sizes
+from minikv.traffic.sweep.capacity import capacity_text, read_capacity
+from minikv.traffic.trace_tree import TraceTree
+from minikv.traffic.traces import Traffic
 
 _EXAMPLES = """examples:
   minikv replay day.jsonl                             an unlimited cache: what could be saved at most

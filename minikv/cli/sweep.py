@@ -10,14 +10,14 @@ import sys
 from minikv.cli.console import complain, lacking, one_line, positive, say
 from minikv.errors import shown
 from minikv.files import destination, replace
-from minikv.measure.journal import JournalError
-from minikv.measure.progress import Progress
-from minikv.measure.sweep.sweep import Sweep
-from minikv.measure.sweep.sweep_config import SweepConfig, read_sweep_config
-from minikv.measure.sweep.sweep_table import sweep_csv, sweep_rows, sweep_table
-from minikv.measure.sweep.workers import BACKENDS, WorkerError
-from minikv.measure.traffic.replay import Replay
-from minikv.measure.traffic.traces import TraceError
+from minikv.progress_bar import Progress
+from minikv.traffic.journal import JournalError
+from minikv.traffic.replay import Replay
+from minikv.traffic.sweep.sweep import Sweep
+from minikv.traffic.sweep.sweep_config import SweepConfig, read_sweep_config
+from minikv.traffic.sweep.sweep_table import sweep_csv, sweep_rows, sweep_table
+from minikv.traffic.sweep.workers import BACKENDS, WorkerError
+from minikv.traffic.traces import TraceError
 
 _EXAMPLES = """what a CONFIG says (traces and capacities it must say):
   traces = ["day.jsonl", "sessions.jsonl.gz"]     files, looked for in the folder of CONFIG

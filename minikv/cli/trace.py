@@ -11,10 +11,10 @@ from minikv import files
 from minikv.cli.console import complain, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
-from minikv.measure.traffic.block_ids import anonymous
-from minikv.measure.traffic.mooncake import write_trace
-from minikv.measure.traffic.trace_request import TraceRequest
-from minikv.measure.traffic.traces import Traffic
+from minikv.traffic.block_ids import anonymous
+from minikv.traffic.mooncake import write_trace
+from minikv.traffic.trace_request import TraceRequest
+from minikv.traffic.traces import Traffic
 
 _EXAMPLES = """examples:
   minikv trace log.jsonl -o trace.jsonl               a trace that can be shown to others

@@ -11,7 +11,7 @@ from typing import Any
 
 from minikv.cli.console import complain, one_line, positive
 from minikv.errors import shown
-from minikv.measure.traffic.traces import SPAN_HOURS, TraceError, TraceRequest, Traffic, open_traffic
+from minikv.traffic.traces import SPAN_HOURS, TraceError, TraceRequest, Traffic, open_traffic
 
 
 def hours(text: str) -> float:

@@ -11,17 +11,17 @@ from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.importing import importing
 from minikv.errors import shown
 from minikv.files import destination, replace
-from minikv.measure.traffic.trace_file import TraceFile, open_trace
-from minikv.measure.traffic.trace_request import TraceError
-from minikv.measure.why.caches import HYBRID
-from minikv.measure.why.explain import explain
-from minikv.measure.why.explanation_text import explanation_text
-from minikv.measure.why.log import survey
-from minikv.measure.why.log_page import log_page
-from minikv.measure.why.log_text import log_text
-from minikv.measure.why.log_words import LogWords
-from minikv.measure.why.sources import read_prompt
-from minikv.measure.why.units import PromptUnit
+from minikv.traffic.trace_file import TraceFile, open_trace
+from minikv.traffic.trace_request import TraceError
+from minikv.traffic.why.caches import HYBRID
+from minikv.traffic.why.explain import explain
+from minikv.traffic.why.explanation_text import explanation_text
+from minikv.traffic.why.log import survey
+from minikv.traffic.why.log_page import log_page
+from minikv.traffic.why.log_text import log_text
+from minikv.traffic.why.log_words import LogWords
+from minikv.traffic.why.sources import read_prompt
+from minikv.traffic.why.units import PromptUnit
 
 _MOST_BLOCK = 2**31 - 1
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page

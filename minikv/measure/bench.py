@@ -22,15 +22,14 @@ from minikv.measure.lap import Contender
 from minikv.measure.lives import IndexLife, ManagerLife
 from minikv.measure.long_run import long_run
 from minikv.measure.memory import memory_per_token, pauses
-from minikv.measure.progress import Tick, quiet
 from minikv.measure.race import ROUNDS, race
 from minikv.measure.results import Race
 from minikv.measure.scaling import evict_one, extend_by_context, match_by_length, pool_by_size
 from minikv.measure.textbook import TextbookCache, ZippedTextbookCache
-from minikv.measure.traffic.traces import TraceRequest
-from minikv.measure.workloads import WORKLOADS, Workload, mooncake
+from minikv.measure.workloads import WORKLOADS, TracedRequest, Workload, mooncake
 from minikv.prefix import RadixCache
 from minikv.prefix.indexes import index_named
+from minikv.progress_bar import Tick, quiet
 from minikv.tokens import pack
 
 SHARES = {"W1": (10, 50), "W2": (10, 50), "W3": (10,), "W4": (10, 50), "W5": (100,), "W6": (10, 50)}
@@ -96,7 +95,7 @@ class Figures:
 
 
 def bench(
-    trace: Sequence[TraceRequest] | None = None,
+    trace: Sequence[TracedRequest] | None = None,
     only: Sequence[str] = (),
     rounds: int = ROUNDS,
     quick: bool = False,
@@ -146,7 +145,7 @@ def designs(names: Sequence[str]) -> list[Contender]:
     return found
 
 
-def _names(only: Sequence[str], trace: Sequence[TraceRequest] | None) -> list[str]:
+def _names(only: Sequence[str], trace: Sequence[TracedRequest] | None) -> list[str]:
     """The workloads to race, each once: those of `only`, or all for which there is something."""
     if not isinstance(only, Sequence):
         raise TypeError(f"only is {bounded(only)}: expected names of workloads")
@@ -158,7 +157,7 @@ def _names(only: Sequence[str], trace: Sequence[TraceRequest] | None) -> list[st
     return list(dict.fromkeys(only)) or [name for name in SHARES if name != "W6" or trace is not None]
 
 
-def _workloads(names: Sequence[str], trace: Sequence[TraceRequest], quick: bool) -> list[Workload]:
+def _workloads(names: Sequence[str], trace: Sequence[TracedRequest], quick: bool) -> list[Workload]:
     """All workloads, made before the first race, so that a bad trace costs no figures."""
     found = []
     for name in names:

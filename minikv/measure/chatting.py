@@ -22,11 +22,11 @@ from minikv.assets import asset
 from minikv.errors import InvariantError, whole_number
 from minikv.manager import CacheManager
 from minikv.measure.copying import device_here, one_thread, where
-from minikv.measure.progress import Tick
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Spread
 from minikv.prefix import NoCache, PrefixCache
 from minikv.prefix.indexes import index_named
+from minikv.progress_bar import Tick
 from minikv.serving import Engine, Request
 from minikv.serving.model import Llama
 from minikv.store import KVStore

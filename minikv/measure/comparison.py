@@ -20,11 +20,11 @@ from minikv.measure.bench import QUICK, machine
 from minikv.measure.lap import Contender
 from minikv.measure.lives import IndexLife
 from minikv.measure.memory import used_bytes
-from minikv.measure.progress import Tick, quiet
 from minikv.measure.race import ROUNDS, race
 from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS, Workload
 from minikv.prefix.indexes import INDEXES, index_named
+from minikv.progress_bar import Tick, quiet
 from minikv.tokens import PackedTokens, pack
 
 COMPARED = ("W1", "W2", "W4")  # what has something to share

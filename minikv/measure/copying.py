@@ -24,8 +24,8 @@ import torch
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.measure.bench import machine
-from minikv.measure.progress import Tick
 from minikv.measure.results import Spread
+from minikv.progress_bar import Tick
 from minikv.sizing import KVShape
 from minikv.store import KVStore
 from minikv.store.moves import move_by_index

@@ -19,9 +19,9 @@ from minikv.manager import CacheManager
 from minikv.measure.chatting import Duel
 from minikv.measure.copying import one_thread
 from minikv.measure.peer import Answer, Peer
-from minikv.measure.progress import Tick
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Spread
+from minikv.progress_bar import Tick
 from minikv.serving import Engine, SamplingParams
 from minikv.serving.config import LlamaConfig
 from minikv.serving.model import Llama

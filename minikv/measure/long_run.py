@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from minikv.errors import whole_number
 from minikv.manager import CacheManager
-from minikv.measure.progress import Tick, quiet
 from minikv.prefix import RadixCache
+from minikv.progress_bar import Tick, quiet
 from minikv.tokens import PackedTokens
 
 HEADS, HEAD_LENGTH, ROOM = 50, 400, 200_000

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minikv.measure.progress import Tick, quiet
 from minikv.measure.scaling import sequences
 from minikv.pools import FreeListPool
 from minikv.prefix import RadixCache
+from minikv.progress_bar import Tick, quiet
 from minikv.tokens import PackedTokens
 
 T = TypeVar("T")

@@ -8,10 +8,10 @@ import numpy as np
 
 from minikv.errors import bounded, whole_number
 from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, collecting, run
-from minikv.measure.progress import Tick, quiet
 from minikv.measure.results import Race, Result
 from minikv.measure.workloads import Workload
 from minikv.prefix import RadixCache
+from minikv.progress_bar import Tick, quiet
 from minikv.untrusted import refusal
 
 ROUNDS = 5

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from minikv.manager import CacheManager
-from minikv.measure.progress import Tick, quiet
 from minikv.measure.textbook import TextbookCache
 from minikv.pools import FreeListPool, SlotPool
 from minikv.prefix import RadixCache
+from minikv.progress_bar import Tick, quiet
 from minikv.tokens import PackedTokens
 
 _SLOTS = np.arange(16, dtype=np.int32)

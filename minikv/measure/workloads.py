@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from minikv.errors import whole_number
-from minikv.measure.traffic.traces import TraceRequest
 from minikv.tokens import PackedTokens
 
 BLOCK = 512
@@ -26,6 +25,22 @@ MOST_TOKENS = 2**27  # of a trace: a thousand requests of 128,000 tokens, or a g
 _VOCABULARY = 128_000
 _COUNT = "a workload has 0 requests or more"
 _Tokens = npt.NDArray[np.uint32]
+
+
+class TracedRequest(Protocol):
+    """A request of a trace, such as a `TraceRequest`: its lengths in tokens, and the ids of its prompt's blocks."""
+
+    @property
+    def input_length(self) -> int:
+        """Tokens of the prompt."""
+
+    @property
+    def output_length(self) -> int:
+        """Tokens of the answer."""
+
+    @property
+    def blocks(self) -> PackedTokens:
+        """The ids of the prompt's blocks, packed."""
 
 
 class Exchange(NamedTuple):
@@ -159,12 +174,13 @@ def cuts(count: int = 2000) -> Workload:
     return Workload("W5", "cuts", [writer.exchange(base[:at], writer.text(4)) for at in places])
 
 
-def mooncake(trace: Iterable[TraceRequest], count: int = 1000) -> Workload:
+def mooncake(trace: Iterable[TracedRequest], count: int = 1000) -> Workload:
     """W6: the first `count` requests of a trace in Mooncake's format that have a prompt, written out as tokens.
 
     `ValueError` when its blocks do not hold a prompt, or when the requests have over `MOST_TOKENS` tokens together.
 
     >>> from minikv.tokens import pack
+    >>> from minikv.traffic import TraceRequest
     >>> request = TraceRequest(0, 700, 3, pack([4, 9]))
     >>> mooncake([request]).exchanges[0].prompt[510:514].tolist()
     [2558, 2559, 4608, 4609]
@@ -180,7 +196,7 @@ def mooncake(trace: Iterable[TraceRequest], count: int = 1000) -> Workload:
     return Workload("W6", "mooncake", exchanges)
 
 
-def _written_out(request: TraceRequest) -> _Tokens:
+def _written_out(request: TracedRequest) -> _Tokens:
     """The tokens of a prompt: `BLOCK` for each of its blocks, less what the last one has behind it."""
     length, num_blocks = request.input_length, -(-request.input_length // BLOCK)
     blocks = np.frombuffer(request.blocks.data, np.uint32)[:num_blocks]

@@ -33,7 +33,7 @@ We can ask any cache how it would have done. A **trace** is a record of requests
 """
 
 # %%
-from minikv.measure import TraceRequest, replay
+from minikv.traffic import TraceRequest, replay
 from minikv.tokens import pack
 
 

@@ -1,0 +1,187 @@
+"""A plan in words and tables: the sections that a terminal and a page both show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from minikv.traffic.plan.plan import Plan, PlanPoint
+from minikv.traffic.plan.plan_sizes import KNEE
+from minikv.traffic.plan.quantities import count, gib, percent
+from minikv.traffic.plan.report_parts import NOTE, ReportPart
+
+_DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
+
+
+class PlanWords:
+    """What is said of `plan`, whose blocks hold `unit`; `policies` has the hits of other orders at each size.
+
+    >>> from minikv.traffic.plan.plan import Terms
+    >>> from minikv.traffic.plan.planning import TraceTree, make_plan
+    >>> words = PlanWords(make_plan(TraceTree(), Terms(16)))
+    >>> [section.title for section in words.sections()]
+    ['Hits by size', 'Ceiling, knee and bound', 'Conversations']
+    """
+
+    def __init__(self, plan: Plan, unit: str = "tokens", policies: Mapping[str, Mapping[int, int]] | None = None):
+        self.plan, self.unit, self.policies = plan, unit, policies or {}
+        self.block_bytes = (plan.terms.token_bytes or 0) * plan.terms.block_size
+
+    def size(self, blocks: int) -> str:
+        """A size in GiB where that is known, else in the trace's units."""
+        return gib(blocks * self.block_bytes) if self.block_bytes else self.units(blocks)
+
+    def units(self, blocks: int) -> str:
+        """A size in the trace's units.
+
+        >>> from minikv.traffic.plan.plan import Terms
+        >>> from minikv.traffic.plan.planning import TraceTree, make_plan
+        >>> PlanWords(make_plan(TraceTree(), Terms(16)), "bytes").units(1000)
+        '16.0k bytes'
+        """
+        return f"{count(blocks * self.plan.terms.block_size)} {self.unit}"
+
+    def summary(self) -> str:
+        """What the trace holds, in one sentence."""
+        plan = self.plan
+        warm = f", after a warm-up of {percent(plan.terms.warm_up)}" if plan.terms.warm_up else ""
+        during = f" in {plan.seconds:,.0f} s" if plan.seconds else ""
+        many = f"{plan.requests:,} request{'' if plan.requests == 1 else 's'}"
+        mean = plan.tokens / plan.requests if plan.requests else 0
+        return (
+            f"{many}{during}{warm}; prompts of {count(plan.tokens)} {self.unit}, {count(mean)} on "
+            f"average, {count(plan.longest_prompt)} {self.unit} at most; {self.units(plan.distinct)} are different."
+        )
+
+    def sections(self) -> Iterator[ReportPart]:
+        """The sections, in the order in which they are shown; one without anything to say is left out."""
+        yield self._curve()
+        yield ReportPart("Ceiling, knee and bound", tuple(self._findings()))
+        if self.policies:
+            yield self._policies()
+        if self.plan.lifetimes:
+            yield self._lifetimes()
+        yield ReportPart("Conversations", tuple(self._conversations()))
+        if self.plan.prefixes:
+            yield self._prefixes()
+
+    def shown_points(self) -> list[PlanPoint]:
+        """The points of the table: those that have a name, and from there doublings and halvings."""
+        plan = self.plan
+        sizes = [point.blocks for point in plan.points]
+        shown = {plan.terms.capacity or sizes[len(sizes) // 2]}
+        for size in sorted(sizes):
+            if size >= _DOUBLE * max(shown):
+                shown.add(size)
+        for size in sorted(sizes, reverse=True):
+            if size <= min(shown) / _DOUBLE:
+                shown.add(size)
+        shown |= {plan.knee, plan.reach}
+        return [point for point in plan.points if point.blocks in shown]
+
+    def name(self, point: PlanPoint) -> str:
+        """What a point is, where it has a name."""
+        plan = self.plan
+        names = {"--memory": plan.terms.capacity, "knee": plan.knee, "LRU at the ceiling": plan.reach}
+        return ", ".join(name for name, blocks in names.items() if blocks == point.blocks)
+
+    def _curve(self) -> ReportPart:
+        plan, shown = self.plan, self.shown_points()
+        head = [*(["memory"] if self.block_bytes else []), self.unit, "LRU", "bound", "of ceiling", "prefill saved"]
+        head += ["FLOPs saved"] if plan.flops else []
+        rows = tuple((*self._cells(point), self.name(point)) for point in shown)
+        marked = tuple(at for at, point in enumerate(shown) if self.name(point))
+        what = "The share of all blocks that hit: LRU by pages, and the most that any order of eviction could have."
+        return ReportPart("Hits by size", (what,), (*head, NOTE), rows, marked)
+
+    def _cells(self, point: PlanPoint) -> Iterator[str]:
+        """A row of the curve, up to its note."""
+        plan = self.plan
+        if self.block_bytes:
+            yield self.size(point.blocks)
+        yield count(point.blocks * plan.terms.block_size)
+        yield percent(plan.rate(point.hits))
+        yield percent(plan.rate(point.bound))
+        yield percent(point.hits / max(1, plan.ceiling.hits))
+        yield f"{count(point.tokens_saved)} ({percent(point.tokens_saved / max(1, plan.tokens))})"
+        if plan.flops:
+            yield percent((point.flops_saved or 0) / plan.flops)
+
+    def _findings(self) -> Iterator[str]:
+        plan, bend = self.plan, self.plan.at(self.plan.knee) or self.plan.ceiling
+        yield (
+            f"Ceiling: {percent(plan.rate(plan.ceiling.hits))} of the blocks hit with unlimited memory "
+            f"({self.size(plan.distinct)}); LRU has as many from {self.size(plan.reach)} on."
+        )
+        yield f"Knee: {self.size(bend.blocks)}, where LRU hits {percent(plan.rate(bend.hits))}; {KNEE}."
+        if point := plan.at(plan.terms.capacity):
+            yield (
+                f"--memory, {self.size(point.blocks)}: LRU hits {percent(plan.rate(point.hits))}; no order of eviction "
+                f"could have more than {percent(plan.rate(point.bound))} there."
+            )
+            if point.too_large:
+                yield f"{point.too_large:,} requests are larger than that: they are served without the cache."
+        cost = plan.terms.cost
+        if cost and plan.flops:
+            saved = plan.ceiling.flops_saved or 0
+            yield (
+                f"Prefill: {plan.flops:.2e} FLOPs without a cache, {percent(saved / plan.flops)} less at the ceiling; "
+                f"{cost.active / 1e9:.1f} billion parameters are active for a token."
+            )
+
+    def _policies(self) -> ReportPart:
+        sizes = sorted({size for hits in self.policies.values() for size in hits})
+        rows = tuple(
+            (name, *(percent(self.plan.rate(hits[size])) if size in hits else "" for size in sizes))
+            for name, hits in self.policies.items()
+        )
+        what = "Each order of eviction, by pages, in a replay of the whole trace."
+        return ReportPart("Policies", (what,), ("policy", *map(self.size, sizes)), rows)
+
+    def _lifetimes(self) -> ReportPart:
+        plan, known = self.plan, bool(self.plan.terms.capacity)
+        head = (
+            "forgotten after",
+            "hits, unlimited memory",
+            "of all hits lost",
+            *(["hits at --memory"] if known else []),
+        )
+        rows = []
+        for life in plan.lifetimes:
+            lost = 1 - life.hits / plan.ceiling.hits if plan.ceiling.hits else 0.0
+            row = [f"{life.seconds:g} s", percent(plan.rate(life.hits)), percent(lost)]
+            rows.append((*row, *([percent(plan.rate(life.hits_at_capacity or 0))] if known else [])))
+        what = "A block is forgotten so long after its last use, however much memory there is."
+        return ReportPart("Time to live", (what,), head, tuple(rows))
+
+    def _conversations(self) -> Iterator[str]:
+        plan, all_hits = self.plan, max(1, self.plan.ceiling.hits)
+        if plan.ceiling.own is None:
+            yield "The trace names no conversations."
+        else:
+            own = plan.ceiling.own
+            yield (
+                f"Of all hits at the ceiling, {percent(own / all_hits)} are blocks that the same conversation had sent "
+                f"before, {percent(1 - own / all_hits)} come from others ({plan.conversations:,} conversations)."
+            )
+            if own == plan.ceiling.hits:
+                yield "No block of one conversation is found by another: the trace may not show what they share."
+        yield (
+            f"{plan.continued:,} requests go on from a whole earlier prompt, as a conversation's next turn does: "
+            f"{percent(plan.continued_hits / all_hits)} of all hits."
+        )
+
+    def _prefixes(self) -> ReportPart:
+        plan, size = self.plan, self.plan.terms.block_size
+        rows = tuple(
+            (f"{prefix.blocks * size:,}", f"{prefix.requests:,}", count(prefix.saved * size),
+             percent(prefix.saved / max(1, plan.ceiling.hits)), f"{prefix.first + 1:,}",
+             f"{prefix.conversations:,}" if prefix.conversations else "-")
+            for prefix in plan.prefixes
+        )  # fmt: skip
+        head = (f"{self.unit} long", "requests with it", f"{self.unit} it saves", "of all hits", "first in request",
+                "conversations")  # fmt: skip
+        what = (
+            f"{plan.shared:,} prefixes begin more than one prompt. These would save the most if they stayed cached; a "
+            "request counts for the longest of them that it begins with, as far as shorter ones do not reach."
+        )
+        return ReportPart("Prefixes worth most", (what,), head, rows)

@@ -1,0 +1,124 @@
+"""What kind of change lies between two prompts, told from how tools, system prompt and messages moved.
+
+Two prompts are compared item by item: a tool, the system prompt, a message. The first items that differ decide. Items
+that moved as a whole (reordered, inserted, dropped) are recognized before two texts are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby, takewhile
+from typing import NamedTuple
+
+from minikv.traffic.bodies import Body, PromptPiece, bounded_name
+from minikv.traffic.why.histories import history_change, prompt_change
+from minikv.traffic.why.texts import text_change
+from minikv.traffic.why.tools import tools_change
+
+_SYSTEM = ("system", "developer")
+_TEMPLATED = {
+    "add_generation_prompt", "chat_template", "chat_template_kwargs", "continue_final_message", "documents",
+    "enable_thinking", "reasoning", "reasoning_effort", "thinking", "tool_choice",
+}  # fmt: skip  # settings that templates and servers write into the prompt, or choose its template by
+_PARTS = ("tools", "functions", "response_format", "system")
+
+
+class PromptChange(NamedTuple):
+    """The kind of change between two prompts (a key of `KINDS`), and more about it: a name, a count, another change."""
+
+    kind: str
+    detail: str = ""
+
+
+class PromptItem(NamedTuple):
+    """A tool, a system prompt or a message: the part of the body that it is in, its name, its pieces, its text."""
+
+    part: str
+    name: str
+    pieces: tuple[PromptPiece, ...]
+    text: str
+
+
+def items_of(body: Body) -> list[PromptItem]:
+    """The items of a body in the order of the prompt; a first message of the role system is the system prompt.
+
+    >>> from minikv.traffic.bodies import read_body
+    >>> body = read_body({"messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "Hi"}]})
+    >>> [(item.part, item.name) for item in items_of(body)]
+    [('system', 'system'), ('messages', 'user')]
+    """
+    found: list[PromptItem] = []
+    for (part, _, name), group in groupby(body.pieces, lambda piece: piece.place[:3]):
+        pieces = tuple(group)
+        first = part in ("messages", "input") and name in _SYSTEM and all(item.part in _PARTS for item in found)
+        part = "system" if first or part == "instructions" else "messages" if part == "input" else part
+        text = "".join([piece.text for piece in pieces])
+        found.append(PromptItem("tools" if part == "functions" else part, name, pieces, text))
+    return found
+
+
+def change_between(one: Body, two: Body) -> PromptChange:
+    """What kind of change made the prompt of `two` of that of `one`.
+
+    >>> from minikv.traffic.bodies import read_body
+    >>> change_between(read_body({"prompt": "It is 14:05."}), read_body({"prompt": "It is 14:06."}))
+    PromptChange(kind='clock', detail='')
+    """
+    if one.text == two.text:
+        return _beside(one, two)
+    if two.text.startswith(one.text):
+        return PromptChange("extended")
+    if one.text.startswith(two.text):
+        return PromptChange("shortened")
+    return items_change(items_of(one), items_of(two))
+
+
+def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> PromptChange:
+    """The kind of change between two prompts, of which none continues the other, from their items.
+
+    >>> from minikv.traffic.bodies import read_body
+    >>> items_change(*(items_of(read_body({"prompt": f"It is 14:0{n}."})) for n in (5, 6))).kind
+    'clock'
+    """
+    same = sum(1 for _ in takewhile(lambda pair: pair[0].text == pair[1].text, zip(one, two)))
+    left, right = one[same:], two[same:]
+    parts = {items[0].part for items in (left, right) if items}
+    for part in ("tools", "response_format", "system"):
+        if part in parts:
+            return _of_part(part, left, right)
+    if parts == {"prompt"} and left and right:
+        return PromptChange(*prompt_change(left[0].text, right[0].text))
+    begun = any(item.part == "messages" for item in one[:same])
+    return PromptChange(*history_change([item.pieces for item in left], [item.pieces for item in right], begun))
+
+
+def _beside(one: Body, two: Body) -> PromptChange:
+    """What differs beside two equal prompts."""
+    for before, after, kind in ((one.namespace, two.namespace, "namespace"), (one.settings, two.settings, "settings")):
+        names = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+        if kind == "settings" and _TEMPLATED.intersection(names):
+            kind, names = "template settings", sorted(_TEMPLATED.intersection(names))
+        if names:
+            return PromptChange(kind, ", ".join(bounded_name(name) for name in names[:6]))
+    return PromptChange("nothing")
+
+
+def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem]) -> PromptChange:
+    """What changed in the tools, the schema or the system prompt."""
+    if part == "tools":
+        return PromptChange(*tools_change([(item.name, item.text) for item in left if item.part == part],
+                                    [(item.name, item.text) for item in right if item.part == part]))  # fmt: skip
+    if not (left and right and left[0].part == right[0].part == part):
+        return PromptChange("system added" if part == "system" else "schema edited")
+    if left[0].name != right[0].name and _said(left[0]) == _said(right[0]):
+        return PromptChange("role changed", f"{bounded_name(left[0].name)} to {bounded_name(right[0].name)}")
+    pairs = zip(left[0].pieces, right[0].pieces)
+    before, after = next((pair for pair in pairs if pair[0].text != pair[1].text), (left[0], right[0]))
+    if found := text_change(before.text, after.text):
+        return PromptChange(found.kind, "" if found.whole else "and more than that")
+    return PromptChange("system edited" if part == "system" else "schema edited")
+
+
+def _said(item: PromptItem) -> list[str]:
+    """The texts of an item less the marker that names its role."""
+    return [piece.text for piece in item.pieces[1:]]

@@ -1,0 +1,158 @@
+"""A log of requests: which places break the prefix, how much text is computed again for it, and what they look like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from minikv.traffic.bodies import Body, is_body, read_body
+from minikv.traffic.log_fields import conversation_of
+from minikv.traffic.trace_request import TraceError, located
+from minikv.traffic.why.breaks import Break, Breaks
+from minikv.traffic.why.kinds import KINDS, ChangeKind
+from minikv.traffic.why.places import Spot, shown_after, shown_before
+from minikv.traffic.why.prompt_tree import PromptTree
+from minikv.traffic.why.turns import LoggedRequest, Turns
+from minikv.untrusted import json_object
+
+LARGEST_TREE = 2**30  # bytes of text that is not shared
+_SAMPLE = 2**17  # characters
+
+
+@dataclass
+class BreakingPlace:
+    """A place where the prefix breaks again and again, by one kind of change; `lost` counts bytes.
+
+    `lines` and `spots` are those of the two requests that lost the most there.
+    """
+
+    place: str
+    kind: str
+    breaks: int = 0
+    lost: int = 0
+    most: int = -1
+    lines: tuple[int, int] = (0, 0)
+    spots: tuple[Spot | None, Spot | None] = (None, None)
+
+    @property
+    def about(self) -> ChangeKind:
+        """What the kind of change means, and what to do about it."""
+        return KINDS[self.kind]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values, texts cut short."""
+        sides = [shown_after(spot) for spot in self.spots]
+        before = shown_before(next((spot for spot in self.spots if spot), None))
+        return {"place": self.place, "kind": self.kind, "breaks": self.breaks, "lost": self.lost, "lines": self.lines,
+                "says": self.about.says, "remedy": self.about.remedy, "before": before, "after": sides}  # fmt: skip
+
+
+@dataclass
+class LogReport:
+    """What was found in a log; sizes are bytes of prompts.
+
+    `reused` is what an unlimited cache would have found, `continued` the number of requests that continue an earlier
+    one, `other_lines` those that hold no request, `unread` whether the log had more text than is held. `sample` is some
+    of the prompts, from which the length of a token is measured.
+    """
+
+    name: str
+    requests: int = 0
+    size: int = 0
+    reused: int = 0
+    continued: int = 0
+    other_lines: int = 0
+    unread: bool = False
+    sample: str = ""
+    places: list[BreakingPlace] = field(default_factory=list)
+    tree: PromptTree = field(default_factory=PromptTree)
+
+    @property
+    def lost(self) -> int:
+        """Bytes that were computed again because of a break that is no ordinary difference between requests."""
+        return sum(place.lost for place in self.places if not place.about.harmless)
+
+    def as_json(self, top: int) -> dict[str, Any]:
+        """The same as plain values, with the `top` places that lose the most."""
+        return {"log": self.name, "requests": self.requests, "bytes": self.size, "reused": self.reused,
+                "lost": self.lost, "continued": self.continued, "other_lines": self.other_lines, "unread": self.unread,
+                "places": [place.as_json() for place in self.places[:top]]}  # fmt: skip
+
+
+def survey(lines: Iterable[bytes], name: str = "log") -> LogReport:
+    """Read a log of requests, and find where each one parts from the one that it continues or is most like.
+
+    Raises `TraceError` at the first line that is not a JSON object, and where no line holds a request.
+
+    >>> log = [f'{{"prompt": "It is 14:0{n}. Be brief. Say {n * n * n} words."}}'.encode() for n in range(4)]
+    >>> [(place.place, place.kind, place.breaks) for place in survey(log).places]
+    [('prompt', 'clock', 3)]
+    """
+    work = _Survey(name)
+    for number, line in enumerate(lines, start=1):
+        for entry in located(name, [line], lambda text: json_object(text, "the line"), number):
+            work.take(number, entry)
+        if work.report.tree.size > LARGEST_TREE:
+            work.report.unread = True
+            break
+    return work.close()
+
+
+class _Survey:
+    """The work of `survey`, request by request."""
+
+    def __init__(self, name: str):
+        self.report = LogReport(name)
+        self._turns, self._breaks = Turns(), Breaks()
+        self._places: dict[tuple[str, str], BreakingPlace] = {}
+
+    def take(self, line: int, entry: dict[str, Any]) -> None:
+        """One line of the log."""
+        if not is_body(entry):
+            self.report.other_lines += 1
+            return
+        try:
+            body: Body = read_body(entry)
+        except ValueError as error:
+            raise TraceError(f"{self.report.name}, line {line}: {error}") from None
+        report, conversation = self.report, conversation_of(entry)
+        turn = LoggedRequest(report.requests, line, body)
+        text = turn.text.encode("utf-8", "surrogatepass")
+        reused, latest = report.tree.insert(text, turn.number)
+        report.requests, report.size, report.reused = (
+            report.requests + 1,
+            report.size + len(text),
+            report.reused + reused,
+        )
+        before = self._turns.before(turn, conversation)
+        if len(report.sample) < _SAMPLE:
+            report.sample += turn.text[: _SAMPLE - len(report.sample)]
+        like = before or self._turns.get(latest)
+        if like is not None:
+            self._note(like, turn, self._breaks.between(like, turn), reused / max(1, len(text)))
+        self._turns.add(turn, conversation)
+
+    def _note(self, one: LoggedRequest, two: LoggedRequest, found: Break, reused: float) -> None:
+        """Count a break: what it loses, less what another earlier prompt made up for."""
+        if found.kind in ("extended", "shortened", "nothing", "settings", "template settings", "namespace"):
+            self.report.continued += found.kind == "extended"
+            return
+        place = self._places.setdefault((found.place, found.kind), BreakingPlace(found.place, found.kind))
+        width = len(two.text.encode("utf-8", "surrogatepass")) / len(two.text)
+        made_up = max(0.0, reused * len(two.text) - found.shared)
+        lost = max(0, round((found.lost - made_up) * width))
+        place.breaks, place.lost = place.breaks + 1, place.lost + lost
+        if lost > place.most:
+            place.most, place.lines, place.spots = lost, (one.line, two.line), found.spots
+
+    def close(self) -> LogReport:
+        """What was found, with the places that lose the most first."""
+        if not self.report.requests:
+            raise TraceError(
+                f"{self.report.name} holds no request: expected a body with messages or a prompt in each line"
+            )
+        self.report.places = sorted(
+            self._places.values(), key=lambda place: (-place.lost, -place.breaks, place.place, place.kind)
+        )
+        return self.report
