@@ -21,7 +21,7 @@ MODULES = sorted(path for path in (ROOT / "minikv").rglob("*.py"))
 # From the ground up; a part may import itself and what stands on a lower floor.
 FLOORS = [["errors", "assets", "interrupts", "palette", "progress_bar"], ["tokens", "untrusted"],
           ["files", "sizing", "pools"], ["prefix", "store"], ["manager", "copy_on_write"], ["serving"],
-          ["testing", "measure", "traffic", "doctor"], ["course"], ["cli"], ["__main__"]]  # fmt: skip
+          ["engine"], ["testing", "measure", "traffic", "doctor"], ["course"], ["cli"], ["__main__"]]  # fmt: skip
 FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 
 
@@ -66,6 +66,23 @@ def test_imports_go_down_only():
     assert not upward
 
 
+ENGINES_OWN = {"engine", "errors", "tokens", "interrupts", "files", "sizing", "palette", "untrusted", "assets", "pools"}
+USES_ENGINE = {"engine", "course", "testing", "measure"}
+
+
+def test_the_engine_that_a_learner_builds_stands_on_little_and_holds_up_the_course():
+    beyond, users = set(), set()
+    for path in INNER:
+        mine, names = part_of(path), {name for name in imported(TREES[path]) if name.startswith("minikv.")}
+        if mine == "engine":
+            allowed = {"serving"} if path.stem in PIECES else set()
+            others = {name for name in names if name.split(".")[1] not in ENGINES_OWN | allowed}
+            beyond |= others - {"minikv.prefix.contract"}
+        users |= {mine} if any(name.startswith("minikv.engine") for name in names) else set()
+    assert not beyond
+    assert users <= USES_ENGINE
+
+
 def loaded_by(statement):
     code = f"import sys; {statement}; print(' '.join(sorted(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -80,7 +97,7 @@ def test_the_index_needs_neither_torch_nor_widgets_nor_graphviz():
 # The parts that import torch, and the files that measure them, which nobody imports but `minikv bench`.
 TORCH = {"store", "copy_on_write", "serving"}
 MEASURING = {"copying", "chatting", "generating", "peer"}
-PIECES = {"engine", "serving_shell"}  # of the course: what chapter 08 builds, which chapters before it do not import
+PIECES = {"ch08_serving", "serving_shell"}  # of the engine: what chapter 08 builds, which no other chapter imports
 WITHOUT_TORCH = [path for path in INNER if part_of(path) not in TORCH and path.stem not in MEASURING | PIECES]
 
 
@@ -171,12 +188,12 @@ def test_every_function_fits_on_a_screen():
     assert not {name: count for name, count in found.items() if count > 25}
 
 
-LEARNERS = ROOT / "minikv" / "course" / "pieces" / "engine.py"  # whose classes are in the place of ours
+LEARNERS = sorted((ROOT / "minikv" / "engine").glob("ch*.py"))  # whose classes are in the place of ours
 
 
 def test_no_class_has_the_name_of_another():
     homes = {}
-    for path in (path for path in MODULES if path != LEARNERS):
+    for path in (path for path in MODULES if path not in LEARNERS):
         for name in classes_of(path):
             homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
     assert "Sequence" in homes

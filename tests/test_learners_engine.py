@@ -20,8 +20,8 @@ from minikv import (
     SlidingWindowCache,
 )
 from minikv.course.pieces.piece import find_piece
-from minikv.course.pieces.sections import engine_world
 from minikv.course.pieces.trial import reference_world
+from minikv.engine.sections import engine_world
 from minikv.measure.textbook import TextbookCache
 from minikv.prefix.eviction import LeastRecentlyUsed
 

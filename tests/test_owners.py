@@ -6,7 +6,7 @@ import pytest
 
 from minikv import InvariantError
 from minikv.course.pieces.owners import whose
-from minikv.course.pieces.sections import engine_world
+from minikv.engine.sections import engine_world
 
 OWN = engine_world()
 

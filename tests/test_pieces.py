@@ -9,6 +9,7 @@ import re
 import sys
 import types
 from html import unescape
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +21,9 @@ from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.mistakes import mistake_in
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
-from minikv.course.pieces.sections import ENGINE, LAST, engine_sections, ours, run_section, sections
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, play, reference_world
+from minikv.engine.sections import LAST, engine_files, engine_sections, ours, run_section, sections
 from minikv.testing.time_limit import TooLong
 
 PIECES = all_pieces()
@@ -920,7 +921,7 @@ def test_what_was_asked_and_said_is_stored_in_bounds(notebook, capsys):
 
 
 def test_a_class_of_the_engine_is_shown_as_it_stands_there(notebook):
-    text = ENGINE.read_text("utf-8")
+    text = "".join(Path(file).read_text("utf-8") for file in engine_files())
     for name in ("Pool", "RadixCache", "Sequence", "CacheManager"):
         shown = str(source(notebook.names[name]))
         assert shown.startswith(f"class {name}")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from minikv import FreeListPool, LedgerError, OutOfPages, RadixCache, RowCache, RowLedger
-from minikv.course.pieces.sections import engine_world
+from minikv.engine.sections import engine_world
 
 
 def world(kind=RowCache, num_rows=2, **options):

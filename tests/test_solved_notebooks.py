@@ -16,7 +16,7 @@ from nightly import NIGHTLY
 
 from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
-from minikv.course.pieces.sections import sections
+from minikv.engine.sections import sections
 
 LONG = 8  # whose cells take many seconds
 OWN_WORDS = re.compile(r"\b(check|mine|progress|hint|solution|scoreboard)\(")

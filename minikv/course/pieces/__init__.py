@@ -3,8 +3,8 @@
 from minikv.course.pieces.checking import accepted, begin, check, hint, mine, solution
 from minikv.course.pieces.guessing import fold, guess
 from minikv.course.pieces.progress import progress
-from minikv.course.pieces.sections import given, ours
 from minikv.course.pieces.showing import Code, source
+from minikv.engine.sections import given, ours
 
 __all__ = [
     "Code",

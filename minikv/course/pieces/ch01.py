@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.sections import World
+from minikv.engine.sections import World
 
 _HUGE = 2**62 + 1  # a float between 2**62 and 2**63 is a multiple of 512
 _GIB = 2**30

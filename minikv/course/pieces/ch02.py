@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from minikv.course.exercises.outcome import shown
 from minikv.course.pieces.piece import Cost, Piece, Shot
-from minikv.course.pieces.sections import World
+from minikv.engine.sections import World
 
 _COUNT = st.integers(0, 6)
 _PAGES = st.lists(st.integers(-2, 6), max_size=4)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.observe import edge, kinds, links, outline, path_tokens, planted, preorder, told, two
 from minikv.course.pieces.piece import Cost, Piece, Shot
-from minikv.course.pieces.sections import World
+from minikv.engine.sections import World
 
 _PROMPT = st.lists(st.integers(0, 2), max_size=7)
 _PROMPTS = st.lists(_PROMPT, max_size=5)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.observe import edge, kinds, links, outline, path_tokens, preorder, told, two
 from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.sections import World
+from minikv.engine.sections import World
 from minikv.errors import OutOfPages
 
 _PROMPT = st.lists(st.integers(0, 2), max_size=6)

@@ -11,7 +11,7 @@ from minikv.course.pictures import Picture
 from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.observe import MOST, edge, links, outline, planted, preorder, told
 from minikv.course.pieces.piece import Cost, Piece, Shot
-from minikv.course.pieces.sections import World, ours
+from minikv.engine.sections import World, ours
 
 _PROMPT = st.lists(st.integers(0, 2), min_size=1, max_size=6)
 _PROMPTS = st.lists(_PROMPT, min_size=1, max_size=5)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from minikv.course.pictures import Picture
 from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.sections import World, ours
 from minikv.course.pieces.trial import ALL_RIGHT
+from minikv.engine.sections import World, ours
 
 SPARE = "spare"
 MOST = 24  # rows or boxes of a picture

@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.observe import told
-from minikv.course.pieces.owners import audit, name_of, whose
+from minikv.course.pieces.owners import whose
 from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.sections import World
-from minikv.course.pieces.shell import SequenceShell
 from minikv.course.pieces.trial import ALL_RIGHT
+from minikv.engine.manager_shell import SequenceShell, audit, name_of
+from minikv.engine.sections import World
 from minikv.errors import InvariantError, OutOfPages
 from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.snapshot import plain

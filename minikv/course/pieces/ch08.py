@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.sections import World, ours
 from minikv.course.pieces.step_pictures import attention_picture, schedule_picture
+from minikv.engine.sections import World, ours
 
 NEAR = 1e-5  # numbers that differ by less are the same: how an answer rounds is its own affair
 _SAID = 5  # a token that each running request has said already

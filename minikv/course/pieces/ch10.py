@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from minikv.course.exercises.outcome import shown
 from minikv.course.pieces.observe import MOST, CountingDict, told
 from minikv.course.pieces.piece import Cost, Piece, Shot
-from minikv.course.pieces.sections import World
 from minikv.course.pieces.trial import ALL_RIGHT
+from minikv.engine.sections import World
 
 _TOKENS = st.lists(st.integers(0, 2), max_size=13)
 _KEYS = st.lists(st.integers(0, 5), max_size=6)

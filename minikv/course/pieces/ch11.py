@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.observe import kinds, told
 from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.sections import World, engine_world
 from minikv.course.pieces.trial import ALL_RIGHT
+from minikv.engine.sections import World, engine_world
 from minikv.testing.snapshot import shorten
 
 _PAGES = 7

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.observe import CountingDict
 from minikv.course.pieces.piece import Cost, Piece, Shot
-from minikv.course.pieces.sections import World
+from minikv.engine.sections import World
 
 _LIVE = st.lists(st.booleans(), max_size=9)
 _WINDOW = st.integers(1, 4)

@@ -19,9 +19,9 @@ from minikv.course.pieces.mine import keep, recalled, world_with
 from minikv.course.pieces.mistakes import mistake_in
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece, pieces_for
-from minikv.course.pieces.sections import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.course.pieces.showing import Code, both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
+from minikv.engine.sections import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.testing.time_limit import TooLong
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
@@ -142,7 +142,7 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
         kind = "nothing" if answer is None else f"a value of type {type(answer).__name__}"
         words = f'you passed {kind}: pass the function itself, as in check("{piece.id} {piece.name}", {piece.name})'
         return Verdict(WRONG, words)
-    if getattr(getattr(answer, "__code__", None), "co_filename", None) in [str(file) for file in engine_files()]:
+    if getattr(getattr(answer, "__code__", None), "co_filename", None) in engine_files():
         words = f"  This is our own function. Write yours under the name `{piece.name}`, in the cell that checks it."
         return Verdict(NOT_ATTEMPTED, "not attempted yet", [words, *_earlier(piece)])
     namespace = getattr(answer, "__globals__", namespace)  # of its module, where it comes from one

@@ -16,8 +16,8 @@ from typing import Any
 from minikv.course.pieces.older import keep_older
 from minikv.course.pieces.origin import NotKeptError, definitions, gather
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
-from minikv.course.pieces.sections import LAST, WITHOUT_TORCH, World, engine_sections, section_of, sections
 from minikv.course.pieces.trial import judge
+from minikv.engine.sections import LAST, WITHOUT_TORCH, World, engine_sections, section_of, sections
 from minikv.files import locked, replace
 
 HEAD = '''"""My own engine: the pieces that I wrote in the course, and ours where mine are still to come.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minikv.course.pieces.piece import Piece, WrongAnswer
-from minikv.course.pieces.sections import World, run_section
 from minikv.course.pieces.trial import Played, parted, play, reference_world
+from minikv.engine.sections import World, run_section
 from minikv.testing.time_limit import TooLong
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from minikv.course.pieces.sections import engine_sections, sections
+from minikv.engine.sections import engine_sections, sections
 from minikv.files import replace
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
 from typing import Any
 
-from minikv.course.pieces.sections import World, classes_for, engine_sections, given
+from minikv.engine.sections import World, classes_for, engine_sections, given
 
 VERBS = {"check", "guess", "hint", "solution", "mine", "progress"}  # statements about a piece, not a part of it
 PLAIN = (int, float, str, bytes, bool, type(None))

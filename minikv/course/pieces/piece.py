@@ -2,7 +2,7 @@
 
 A case is played: a generator makes a structure, calls the piece, and yields a frame after each step, with what can be
 seen then. Yours is compared with ours frame by frame, and a frame that differs is shown as a picture. The pieces of a
-chapter are in `chNN.py`; ours are in `engine.py`, and the wrong answers that people give in `wrong_NN.txt`.
+chapter are in `chNN.py`; ours are in `minikv.engine`, and the wrong answers that people give in `wrong_NN.txt`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from hypothesis.strategies import SearchStrategy
 
-from minikv.course.pieces.sections import LAST, Section, World, section_of, sections
+from minikv.engine.sections import LAST, Section, World, section_of, sections
 
 CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
 

@@ -7,13 +7,14 @@ import inspect
 from html import escape
 from itertools import groupby
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from minikv.course.pictures import Picture, beside, draw
 from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
 from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.sections import World, engine_files
 from minikv.course.pieces.trial import Parting, play, reference_world
+from minikv.engine.sections import World, engine_files
 
 _INK, _PALE = "color:var(--jp-mirror-editor-{}-color,inherit)", "color:var(--jp-content-font-color2,inherit)"
 # The looks of code, by the names that Pygments has for its parts: colors of Jupyter's theme, which can be read on a
@@ -61,7 +62,7 @@ def _look_of(kind: str) -> str:
 def source(*things: Any) -> Code:
     """The source of classes or functions, one below the other, to be read and not to be run.
 
-    >>> from minikv.course.pieces.sections import engine_world
+    >>> from minikv.engine.sections import engine_world
     >>> print(str(source(engine_world()["Ring"])).splitlines()[0])
     class Ring:
     """
@@ -74,9 +75,9 @@ def _text_of(thing: Any) -> str:
     methods = filter(inspect.isfunction, vars(thing).values() if isinstance(thing, type) else ())
     written = {method.__code__.co_filename for method in methods}
     for file in engine_files():
-        if str(file) not in written:
+        if file not in written:
             continue
-        text = file.read_text("utf-8")
+        text = Path(file).read_text("utf-8")
         found = (part for part in ast.parse(text).body if isinstance(part, ast.ClassDef))
         part = next(part for part in found if part.name == thing.__name__)
         return "\n".join(text.splitlines()[part.lineno - 1 : part.end_lineno])

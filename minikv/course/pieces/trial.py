@@ -11,7 +11,7 @@ from typing import Any
 from minikv.course.exercises.judge import INCONSTANT, smallest
 from minikv.course.exercises.outcome import Outcome, agree, run, shown
 from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.sections import World, classes_for, engine_world, given, ours, pieces_up_to
+from minikv.engine.sections import World, classes_for, engine_world, given, ours, pieces_up_to
 from minikv.testing.time_limit import TooLong
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong

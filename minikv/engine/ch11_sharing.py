@@ -1,6 +1,6 @@
 """The shared pages of chapter 11: sequences that have pages in common until one of them writes.
 
-Sections as in `engine.py`: the classes that the chapter shows, and the pieces, as we would write them. The pool is that
+Its sections are the classes that the chapter shows, and the pieces, as we would write them. The pool is that
 of chapter 02.
 """
 

@@ -1,7 +1,7 @@
-"""What stands around the pieces: sizes, handles, checks of the input. None of it is what a chapter is about.
+"""What stands around the pieces of a prefix cache: sizes, handles, checks of the input.
 
-The classes of `engine.py` build on these, and add what the pieces do. So the learner's engine refuses what ours
-refuses, hands out the same matches and handles, and serves in the same places.
+No chapter is about any of it. `RadixCache` of chapter 04 builds on it, and adds what the pieces do. So the learner's
+cache refuses what ours refuses, hands out the same matches and handles, and serves in the same places.
 """
 
 from __future__ import annotations
@@ -10,15 +10,13 @@ from array import array
 from collections.abc import Hashable
 from typing import Any
 
-from minikv.course.pieces.owners import audit
-from minikv.errors import InvariantError, LockError, OutOfPages, bounded, whole_number
-from minikv.pools import Pages, page_slots
+from minikv.errors import InvariantError, LockError, bounded, whole_number
 from minikv.prefix.contract import Handle, Insertion, Match, page_bytes, require_hashable, require_limit
-from minikv.tokens import PackedTokens, TokensLike, pack
+from minikv.tokens import TokensLike, pack
 
 
 class CacheShell:
-    """The part of a prefix cache that no piece is about; the rest is `RadixCache` in `engine.py`.
+    """The part of a prefix cache that no piece is about; the rest is `RadixCache` in `ch03_05_cache.py`.
 
     It claims the rules of the contract but 14: it joins nothing, since a join may be left out and a split may not.
     """
@@ -163,100 +161,3 @@ class CacheShell:
     def __repr__(self) -> str:
         sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"
         return f"{type(self).__name__}(page_size={self.page_size}, {sizes})"
-
-
-class SequenceShell:
-    """The part of a running request that no piece is about."""
-
-    tokens: PackedTokens
-    row: list[int]
-    shared: int
-    computed: int
-
-    def __init__(self) -> None:
-        self.number, self.page_size, self.cached_length, self.state = 0, 1, 0, "running"
-
-    @property
-    def slots(self) -> Pages:
-        """The slot of each token, in order."""
-        found: Pages = page_slots(array("i", self.row), self.page_size)[: len(self.tokens)]
-        return found
-
-    def __repr__(self) -> str:
-        lengths = f"{len(self.tokens)} tokens, cached={self.cached_length}, computed={self.computed}"
-        return f"Sequence({self.number}, {self.state}, {lengths})"
-
-
-class ManagerShell:
-    """The part of a cache manager that no piece is about; the rest is `CacheManager` in `engine.py`."""
-
-    pool: Any
-    cache: Any
-
-    def __init__(self, num_pages: int, page_size: int, store: Any):
-        self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
-        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
-        self.store, self.running = store, list[Any]()
-        self._count = 0
-
-    @property
-    def available_size(self) -> int:
-        """Tokens that could be given slots now: whole free pages, and what the cache could evict."""
-        return int(self.pool.num_free * self.page_size + self.cache.evictable_size)
-
-    @property
-    def sequences(self) -> list[Any]:
-        """The running sequences, in the order in which they were started."""
-        return list(self.running)
-
-    def pages_for(self, num_tokens: int) -> int:
-        """How many pages hold `num_tokens` tokens."""
-        return -(-num_tokens // self.page_size)
-
-    def prompt(self, tokens: TokensLike) -> PackedTokens:
-        """`tokens`, packed; `ValueError` if there are none."""
-        packed = pack(tokens)
-        if not len(packed):
-            raise ValueError("tokens are empty: a request has at least 1 token")
-        return packed
-
-    def started(self, sequence: Any, spare: int) -> Any:
-        """Number `sequence`, or end it and raise `OutOfPages` if fewer than `spare` pages remain available."""
-        self._count += 1
-        sequence.number, sequence.page_size, sequence.cached_length = self._count, self.page_size, sequence.shared
-        if spare * self.page_size > self.available_size:
-            self.abort(sequence)
-            raise OutOfPages(spare, self.pool.num_free, self.cache.evictable_size // self.page_size)
-        return sequence
-
-    def abort(self, sequence: Any) -> None:
-        """End the request badly."""
-        raise NotImplementedError
-
-    def advance(self, sequence: Any, num_tokens: int | None = None) -> None:
-        """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now."""
-        self.require(sequence)
-        left = len(sequence.tokens) - sequence.computed
-        rule = "0 or more tokens are computed, at most those that are left"
-        count = left if num_tokens is None else whole_number("num_tokens", num_tokens, 0, rule)
-        if count > left:
-            raise ValueError(f"num_tokens is {count}: only {left} of sequence {sequence.number} are left to compute")
-        sequence.computed += count
-
-    def make_room(self, num_pages: int) -> None:
-        """Evict until `num_pages` pages are free; `OutOfPages`, and nothing has changed, if that cannot be."""
-        free, evictable = self.pool.num_free, self.cache.evictable_size // self.page_size
-        if num_pages > free + evictable:
-            raise OutOfPages(num_pages, free, evictable)
-        if num_pages > free:
-            self.pool.free(self.cache.evict((num_pages - free) * self.page_size))
-
-    def require(self, sequence: Any) -> None:
-        """`ValueError` unless `sequence` runs here."""
-        if not any(sequence is running for running in self.running):
-            raise ValueError(f"{bounded(sequence)} does not run here: it is over, or another manager started it")
-
-    def check(self) -> None:
-        """Raise `InvariantError` for the first page that has two owners or none, or is read or locked wrongly."""
-        audit(self)
-        self.cache.check()

@@ -1,10 +1,10 @@
-"""The sections of a file: what stands between one line that begins with `# %%` and the next.
+"""The sections of a file, and how they are run in a world of their own.
 
-`engine.py`, the learner's `my_minikv.py` and the wrong answers that people give are all files of sections. The first
-words of the line say which one it is: "given 3", or the id and the name of a piece, "3.1 split".
+A section is what stands between one line that begins with `# %%` and the next. The files of the engine, the learner's
+`my_minikv.py` and the wrong answers that people give are all files of sections. The first words of the line say which
+one it is: "given 3", or the id and the name of a piece, "3.1 split".
 
-The engine of chapters 01 to 08 is one file. Each further design is built beside it, so chapter 09 and those behind it
-have files of their own, `engine_09.py` and so on, and none of them needs another.
+Chapters 01 to 08 build one engine. Each further design is built beside it, and none of them needs another.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 World = dict[str, Any]  # what a piece finds: the classes, the other pieces, helpers; the globals of its function
-ENGINE = Path(__file__).with_name("engine.py")
+ENGINE = "minikv.engine"  # the module that our own functions say they are from
 WITHOUT_TORCH = (2, 3, 4, 5, 7)  # the chapters of the engine whose classes need none
 LAST = 8  # the last chapter of the engine
 _HEAD = re.compile(r"^# %% (\S+) (\w+)(.*)$", re.MULTILINE)
@@ -56,18 +56,15 @@ def sections(text: str) -> list[Section]:
     ]
 
 
-def engine_files() -> list[Path]:
-    """The engine, and the files of the designs that are built beside it, in the order of their chapters."""
-    return [ENGINE, *sorted(ENGINE.parent.glob("engine_[0-9][0-9].py"))]
+@lru_cache
+def engine_files() -> dict[str, tuple[Section, ...]]:
+    """The files of the engine, in the order of their chapters, and the sections of each.
 
-
-def engine_file(chapter: int) -> Path:
-    """The file of a chapter's sections.
-
-    >>> engine_file(3).name, engine_file(9).name
-    ('engine.py', 'engine_09.py')
+    >>> [Path(file).name for file in engine_files()][:2]
+    ['ch01_02_pool.py', 'ch03_05_cache.py']
     """
-    return ENGINE if chapter <= LAST else ENGINE.with_name(f"engine_{chapter:02d}.py")
+    files = sorted(Path(__file__).parent.glob("ch[0-9][0-9]_*.py"))
+    return {str(file): tuple(sections(file.read_text("utf-8"))) for file in files}
 
 
 @lru_cache
@@ -77,7 +74,7 @@ def engine_sections() -> tuple[Section, ...]:
     >>> [section.name for section in engine_sections() if section.chapter == 2]
     ['2', 'alloc', 'guard', 'free']
     """
-    return tuple(section for file in engine_files() for section in sections(file.read_text("utf-8")))
+    return tuple(section for found in engine_files().values() for section in found)
 
 
 def classes_for(chapter: int) -> tuple[int, ...]:
@@ -97,8 +94,12 @@ def _compiled(section: Section, file: str) -> Any:
 def run_section(section: Section, world: World, file: str | None = None) -> World:
     """Run a section whose functions find everything in `world`; what it defines is returned, and not put there."""
     made: World = {}
-    exec(_compiled(section, file or str(engine_file(section.chapter))), world, made)
+    exec(_compiled(section, file or _file_of(section)), world, made)
     return made
+
+
+def _file_of(section: Section) -> str:
+    return next(file for file, found in engine_files().items() if section in found)
 
 
 def section_of(piece: str) -> Section:
@@ -150,12 +151,12 @@ def given(world: World, *chapters: int) -> None:
     """
     for section in engine_sections():
         if section.id == "given" and section.chapter in (chapters or WITHOUT_TORCH):
-            exec(_compiled(section, str(engine_file(section.chapter))), world)
+            exec(_compiled(section, _file_of(section)), world)
 
 
 def engine_world(*chapters: int) -> World:
     """A whole engine of our own pieces, with the classes of `given`: what is expected."""
-    world: World = {"__name__": "minikv.course.pieces.engine"}
+    world: World = {"__name__": ENGINE}
     given(world, *chapters)
     for section in engine_sections():
         if section.id != "given" and (section.chapter <= LAST or section.chapter in chapters):

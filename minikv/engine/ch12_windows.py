@@ -1,6 +1,6 @@
 """The sliding windows of chapter 12: a map from the slots of the tree to those of the windowed layers.
 
-Sections as in `engine.py`: the class that the chapter shows, and the pieces, as we would write them.
+Its sections are the class that the chapter shows, and the pieces, as we would write them.
 """
 
 

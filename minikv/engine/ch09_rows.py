@@ -1,6 +1,6 @@
 """The rows of chapter 09: a trie of tokens whose nodes say which row holds their prefix.
 
-Sections as in `engine.py`: the classes that the chapter shows, and the pieces, as we would write them. Locks and
+Its sections are the classes that the chapter shows, and the pieces, as we would write them. Locks and
 eviction are those of chapters 04 and 05.
 """
 

@@ -1,6 +1,6 @@
 """The block pool of chapter 10: one dictionary instead of a tree, and one queue.
 
-Sections as in `engine.py`: the classes that the chapter shows, and the pieces, as we would write them.
+Its sections are the classes that the chapter shows, and the pieces, as we would write them.
 """
 
 # %% given 10

@@ -1,0 +1,79 @@
+"""Chapters 01 and 02: how many pages fit into a GPU's memory, and which of them are free.
+
+A section begins with `# %%`: "given 2" is a class that the chapter shows, "2.1 alloc" a piece that the learner writes.
+"""
+
+
+# %% 1.1 bytes_per_token
+def bytes_per_token(layers, kv_heads, head_dim, tp=1, number_bytes=2):
+    """The bytes of one token's keys and values on each of `tp` GPUs."""
+    if kv_heads % tp and tp % kv_heads:
+        raise ValueError(f"{kv_heads} KV heads do not divide among {tp} GPUs")
+    heads = max(1, kv_heads // tp)
+    return layers * 2 * heads * head_dim * number_bytes
+
+
+# %% 1.2 pages_that_fit
+def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
+    """How many whole pages fit; raise a MemoryError if there is no room for one."""
+    left = memory * percent // 100 - weights - activations - graphs
+    pages = left // page_bytes
+    if pages < 1:
+        raise MemoryError(f"{left} bytes are left, and a page takes {page_bytes}")
+    return pages
+
+
+# %% given 2
+class Pool:
+    """Which pages are free: a stack of them, and a mark for each page in use."""
+
+    def __init__(self, size):
+        self.size = size
+        self.stack = list(range(size))[::-1]  # the top is the end, so page 0 goes first
+        self.in_use = [False] * size
+
+    @property
+    def num_free(self):
+        return len(self.stack)
+
+    def is_free(self, page):
+        return not self.in_use[page]
+
+    def alloc(self, count):
+        return alloc(self, count)
+
+    def free(self, pages):
+        free(self, pages)
+
+
+# %% 2.1 alloc
+def alloc(pool, count):
+    """Take `count` pages off the stack, or raise a MemoryError and take none."""
+    if count > len(pool.stack):
+        raise MemoryError(f"{count} pages wanted, {len(pool.stack)} free")
+    pages = [pool.stack.pop() for _ in range(count)]
+    for page in pages:
+        pool.in_use[page] = True
+    return pages
+
+
+# %% 2.2 guard
+def guard(pool, pages):
+    """The first of `pages` that must not be given back, or None if all of them may."""
+    seen = set()
+    for page in pages:
+        if page in seen or not 0 <= page < pool.size or not pool.in_use[page]:
+            return page
+        seen.add(page)
+    return None
+
+
+# %% 2.3 free
+def free(pool, pages):
+    """Give all `pages` back, the first one on top, or raise a ValueError."""
+    wrong = guard(pool, pages)
+    if wrong is not None:
+        raise ValueError(f"page {wrong} cannot be given back")
+    for page in reversed(pages):
+        pool.in_use[page] = False
+        pool.stack.append(page)

@@ -1,0 +1,139 @@
+"""Chapters 06 and 07: how keys and values are moved, and the life of a request from its start to its release.
+
+`CacheManager` works with the pool of chapter 02 and the cache of chapters 04 and 05.
+"""
+
+
+# %% 6.1 runs
+def runs(slots):
+    """The runs of consecutive slots, in order: (start, length) for each."""
+    found = []
+    for slot in slots:
+        if found and slot == sum(found[-1]):
+            start, length = found[-1]
+            found[-1] = (start, length + 1)
+        else:
+            found.append((slot, 1))
+    return found
+
+
+# %% 6.2 moves
+def moves(src, dst):
+    """The fewest moves, (from, to) each, that copy `src` to `dst` as if read at once.
+
+    A slot that must be saved is moved to "spare", the one spare slot, and on from it.
+    """
+    comes_from = {to: at for at, to in zip(src, dst) if at != to}
+    order = []
+    while comes_from:
+        ready = [slot for slot in comes_from if slot not in comes_from.values()]
+        if ready:
+            to = ready[0]
+            at = comes_from.pop(to)
+        else:
+            at, to = next(iter(comes_from)), "spare"
+        order.append((at, to))
+        for reader in comes_from:
+            if comes_from[reader] == at:
+                comes_from[reader] = to
+    return order
+
+
+# %% 6.3 load_or_compute
+def load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed, latency=0):
+    """What brings `num_tokens` evicted tokens back sooner: "load" or "compute".
+
+    `link` is in bytes a second, `speed` in FLOPs a second, `latency` in seconds.
+    """
+    load = latency + num_tokens * token_bytes / link
+    flops = num_tokens * token_flops + num_tokens**2 * attention_flops
+    return "load" if load < flops / speed else "compute"
+
+
+# %% given 7
+from minikv import pack
+from minikv.engine.manager_shell import ManagerShell, SequenceShell
+
+
+class Sequence(SequenceShell):
+    """A request: its tokens, and the row of pages in which their keys and values lie."""
+
+    def __init__(self, tokens, namespace=None):
+        super().__init__()
+        self.tokens, self.namespace = pack(tokens), namespace
+        self.row = []  # the page of each run of tokens: first the cache's, then its own
+        self.handle = None  # its lock on the cache's pages
+        self.shared = 0  # how many tokens lie in the cache's pages
+        self.computed = 0  # how many tokens have keys and values
+
+
+class CacheManager(ManagerShell):
+    """A pool, a cache and the requests that run on both."""
+
+    def __init__(self, num_pages, page_size=1, store=None):
+        super().__init__(num_pages, page_size, store)
+        self.pool, self.cache = Pool(num_pages), RadixCache(page_size)
+
+    def start(self, tokens, *, namespace=None, spare=0):
+        sequence = start(self, self.prompt(tokens), namespace)
+        return self.started(sequence, spare)
+
+    def extend(self, sequence, tokens):
+        self.require(sequence)
+        longer = sequence.tokens + pack(tokens)
+        needed = self.pages_for(len(longer)) - len(sequence.row)
+        self.make_room(needed)
+        sequence.row += self.pool.alloc(needed)
+        sequence.tokens = longer
+
+    def checkpoint(self, sequence):
+        self.require(sequence)
+        if sequence.computed // self.page_size * self.page_size > sequence.shared:
+            checkpoint(self, sequence)
+
+    def finish(self, sequence):
+        self.checkpoint(sequence)
+        self.end(sequence, "finished")
+
+    def abort(self, sequence):
+        self.end(sequence, "aborted")
+
+    def end(self, sequence, state):
+        self.require(sequence)
+        release(self, sequence)
+        sequence.row, sequence.state = [], state
+
+
+# %% 7.1 start
+def start(manager, tokens, namespace=None):
+    """Admit a request and give it a row: first the pages it found, then its own."""
+    found, own = admit(manager.cache, manager.pool, tokens, namespace)
+    sequence = Sequence(tokens, namespace)
+    sequence.row = [*found.pages.tolist(), *own]
+    sequence.handle = found
+    sequence.shared = sequence.computed = found.length
+    manager.running.append(sequence)
+    return sequence
+
+
+# %% 7.2 checkpoint
+def checkpoint(manager, sequence):
+    """Publish the computed whole pages, and read them from the cache from now on."""
+    size, namespace = manager.page_size, sequence.namespace
+    pages = sequence.computed // size
+    tokens = sequence.tokens[: pages * size]
+    done = manager.cache.insert(tokens, sequence.row[:pages], namespace=namespace)
+    found = manager.cache.acquire(tokens, namespace=namespace)
+    duplicates = sequence.row[sequence.shared // size : done.prefix_length // size]
+    sequence.row[:pages] = found.pages.tolist()
+    manager.pool.free(duplicates)
+    manager.cache.unlock(sequence.handle)
+    sequence.handle, sequence.shared = found, found.length
+
+
+# %% 7.3 release
+def release(manager, sequence):
+    """The one way out: give back the lock and every page of its own, each once."""
+    manager.running.remove(sequence)
+    manager.pool.free(sequence.row[sequence.shared // manager.page_size :])
+    manager.cache.unlock(sequence.handle)

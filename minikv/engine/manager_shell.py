@@ -1,0 +1,189 @@
+"""What stands around the pieces of a cache manager: its checks of the input, and the audit of who owns each page.
+
+A page belongs to the pool, to the cache, or to one request. With two owners it will be written by one of them while the
+other reads it; with none it is lost. What a request reads from the cache must be there, under a lock of its own.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from typing import Any
+
+from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
+from minikv.pools import Pages, page_slots
+from minikv.tokens import PackedTokens, TokensLike, pack
+
+POOL, CACHE = "the pool", "the cache"
+
+
+class SequenceShell:
+    """The part of a running request that no piece is about."""
+
+    tokens: PackedTokens
+    row: list[int]
+    shared: int
+    computed: int
+
+    def __init__(self) -> None:
+        self.number, self.page_size, self.cached_length, self.state = 0, 1, 0, "running"
+
+    @property
+    def slots(self) -> Pages:
+        """The slot of each token, in order."""
+        found: Pages = page_slots(array("i", self.row), self.page_size)[: len(self.tokens)]
+        return found
+
+    def __repr__(self) -> str:
+        lengths = f"{len(self.tokens)} tokens, cached={self.cached_length}, computed={self.computed}"
+        return f"Sequence({self.number}, {self.state}, {lengths})"
+
+
+class ManagerShell:
+    """The part of a cache manager that no piece is about; the rest is `CacheManager` in `ch06_07_manager.py`."""
+
+    pool: Any
+    cache: Any
+
+    def __init__(self, num_pages: int, page_size: int, store: Any):
+        self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
+        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        self.store, self.running = store, list[Any]()
+        self._count = 0
+
+    @property
+    def available_size(self) -> int:
+        """Tokens that could be given slots now: whole free pages, and what the cache could evict."""
+        return int(self.pool.num_free * self.page_size + self.cache.evictable_size)
+
+    @property
+    def sequences(self) -> list[Any]:
+        """The running sequences, in the order in which they were started."""
+        return list(self.running)
+
+    def pages_for(self, num_tokens: int) -> int:
+        """How many pages hold `num_tokens` tokens."""
+        return -(-num_tokens // self.page_size)
+
+    def prompt(self, tokens: TokensLike) -> PackedTokens:
+        """`tokens`, packed; `ValueError` if there are none."""
+        packed = pack(tokens)
+        if not len(packed):
+            raise ValueError("tokens are empty: a request has at least 1 token")
+        return packed
+
+    def started(self, sequence: Any, spare: int) -> Any:
+        """Number `sequence`, or end it and raise `OutOfPages` if fewer than `spare` pages remain available."""
+        self._count += 1
+        sequence.number, sequence.page_size, sequence.cached_length = self._count, self.page_size, sequence.shared
+        if spare * self.page_size > self.available_size:
+            self.abort(sequence)
+            raise OutOfPages(spare, self.pool.num_free, self.cache.evictable_size // self.page_size)
+        return sequence
+
+    def abort(self, sequence: Any) -> None:
+        """End the request badly."""
+        raise NotImplementedError
+
+    def advance(self, sequence: Any, num_tokens: int | None = None) -> None:
+        """Say that the keys and values of the next `num_tokens` tokens (default: all) are in their slots now."""
+        self.require(sequence)
+        left = len(sequence.tokens) - sequence.computed
+        rule = "0 or more tokens are computed, at most those that are left"
+        count = left if num_tokens is None else whole_number("num_tokens", num_tokens, 0, rule)
+        if count > left:
+            raise ValueError(f"num_tokens is {count}: only {left} of sequence {sequence.number} are left to compute")
+        sequence.computed += count
+
+    def make_room(self, num_pages: int) -> None:
+        """Evict until `num_pages` pages are free; `OutOfPages`, and nothing has changed, if that cannot be."""
+        free, evictable = self.pool.num_free, self.cache.evictable_size // self.page_size
+        if num_pages > free + evictable:
+            raise OutOfPages(num_pages, free, evictable)
+        if num_pages > free:
+            self.pool.free(self.cache.evict((num_pages - free) * self.page_size))
+
+    def require(self, sequence: Any) -> None:
+        """`ValueError` unless `sequence` runs here."""
+        if not any(sequence is running for running in self.running):
+            raise ValueError(f"{bounded(sequence)} does not run here: it is over, or another manager started it")
+
+    def check(self) -> None:
+        """Raise `InvariantError` for the first page that has two owners or none, or is read or locked wrongly."""
+        audit(self)
+        self.cache.check()
+
+
+def claims(manager: Any) -> list[tuple[str, list[int]]]:
+    """Everybody's name and pages: the pool, the cache, and each running request.
+
+    >>> from minikv.engine.sections import engine_world
+    >>> manager = engine_world()["CacheManager"](4)
+    >>> _ = manager.start([1, 2, 3])
+    >>> claims(manager)
+    [('the pool', [3]), ('the cache', []), ('request 1', [0, 1, 2])]
+    """
+    free = [page for page in range(manager.num_pages) if manager.pool.is_free(page)]
+    cached = [page for node in manager.cache.nodes() for page in node.slots]
+    own = [(name_of(s), s.row[s.shared // manager.page_size :]) for s in manager.running]
+    return [(name, list(map(int, pages))) for name, pages in ((POOL, free), (CACHE, cached), *own)]
+
+
+def name_of(sequence: Any) -> str:
+    """What a request is called: by its number, from 1."""
+    return f"request {sequence.number}"
+
+
+def audit(manager: Any) -> None:
+    """Raise `InvariantError` for the first page that has two owners or none, or is read or locked wrongly.
+
+    >>> from minikv.engine.sections import engine_world
+    >>> manager = engine_world()["CacheManager"](4)
+    >>> _ = manager.start([1, 2, 3])
+    >>> manager.pool.free([2])
+    >>> audit(manager)
+    Traceback (most recent call last):
+    minikv.errors.InvariantError: page 2 has two owners: the pool and request 1
+    """
+    owners: dict[int, str] = {}
+    for name, pages in claims(manager):
+        for page in pages:
+            if page in owners:
+                raise InvariantError(f"page {page} has two owners: {owners[page]} and {name}")
+            owners[page] = name
+    lost = [page for page in range(manager.num_pages) if page not in owners]
+    if lost:
+        raise InvariantError(f"page {lost[0]} has no owner: it is lost")
+    _audit_readers(manager, owners)
+    _audit_locks(manager)
+
+
+def _audit_readers(manager: Any, owners: dict[int, str]) -> None:
+    """What a request reads as the cache's is the cache's, and its own lock covers just that."""
+    for sequence in manager.running:
+        for page in _shared(manager, sequence):
+            if owners.get(page) != CACHE:
+                owner = owners.get(page, "nobody")
+                raise InvariantError(f"{name_of(sequence)} reads page {page} from the cache, but {owner} has it")
+        locked = getattr(sequence.handle, "length", None)
+        if locked != sequence.shared:
+            its_lock = "it has no lock" if locked is None else f"its lock is on {locked}"
+            raise InvariantError(f"{name_of(sequence)} shares {sequence.shared} tokens, but {its_lock}")
+
+
+def _audit_locks(manager: Any) -> None:
+    """Each cached page has one lock for each of its readers."""
+    readers = Counter(page for sequence in manager.running for page in _shared(manager, sequence))
+    for node in manager.cache.nodes():
+        for page in node.slots:
+            if node.locks != readers[page]:
+                locks, many = _count(node.locks, "lock"), _count(readers[page], "reader")
+                raise InvariantError(f"page {page} has {locks} and {many}")
+
+
+def _shared(manager: Any, sequence: Any) -> list[int]:
+    return [int(page) for page in sequence.row[: sequence.shared // manager.page_size]]
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
