@@ -1,0 +1,149 @@
+"""The house: its files, who may import whom, how large it is, and a drawing of it.
+
+`python tests/house.py` writes the drawing into CONTRIBUTING; test_house compares the two.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+from project import ROOT
+
+import minikv
+
+HOME = ROOT / "minikv"
+GUIDE = ROOT / ".github" / "CONTRIBUTING.md"
+FILES = sorted(HOME.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text("utf-8")) for path in FILES}
+INNER = [path for path in FILES if path != HOME / "__init__.py"]
+
+# From the ground up; a part may import itself and the parts on lower floors.
+FLOORS = [["errors", "assets", "interrupts", "palette", "progress_bar"], ["tokens", "untrusted"],
+          ["files", "sizing", "pools"], ["prefix", "store"], ["manager", "copy_on_write"], ["serving"],
+          ["engine"], ["testing", "measure", "traffic", "doctor"], ["course"], ["cli"], ["__main__"]]  # fmt: skip
+FLOOR = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
+
+
+def part_of(path: Path) -> str:
+    """The folder of the package that a file is in, or its own name at the top."""
+    return path.relative_to(HOME).with_suffix("").parts[0]
+
+
+def named(path: Path) -> str:
+    """The path of a file as a failing test shows it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """The modules that a file imports, with the home of each name that it takes from `minikv` itself."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "a relative import"
+            face = node.module == "minikv"
+            yield from [minikv._HOME_OF.get(alias.name, "minikv") for alias in node.names] if face else [node.module]
+
+
+def arrows() -> dict[str, set[str]]:
+    """For each part of the package, the other parts that it imports."""
+    found: dict[str, set[str]] = {part_of(path): set() for path in INNER}
+    for path in INNER:
+        names = [name.split(".")[1] for name in imported(TREES[path]) if name.startswith("minikv.")]
+        found[part_of(path)] |= set(names) - {part_of(path)}
+    return found
+
+
+# -- how large it is --------------------------------------------------------------------------------------------------
+
+LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+          tokenize.ENDMARKER, tokenize.ENCODING}  # fmt: skip
+DATA = {".txt", ".toml", ".json", ".css", ".js"}
+
+
+def code_tokens(source: str) -> int:
+    """How many tokens of code a file has: no comments and docstrings, a string as 1 for each 40 characters.
+
+    Tokens and not lines, so that packing lines saves nothing.
+    """
+    documented, count, opened, rows = docstrings(source), 0, [], source.splitlines(keepends=True)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in LAYOUT or (token.type == tokenize.STRING and token.start in documented):
+            continue
+        if token.type == getattr(tokenize, "FSTRING_START", -1):  # Python 3.12 splits an f-string into its parts
+            opened.append(token.start)
+        elif token.type == getattr(tokenize, "FSTRING_END", -1):
+            start = opened.pop()
+            count += 0 if opened else 1 + length(rows, start, token.end) // 40
+        elif not opened:
+            count += 1 + (len(token.string) // 40 if token.type == tokenize.STRING else 0)
+    return count
+
+
+def docstrings(source: str) -> set[tuple[int, int]]:
+    """Where the docstrings of a file begin."""
+    scopes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, scopes)]
+    texts = [node.body[0] for node in nodes if ast.get_docstring(node, clean=False) is not None]
+    return {(text.lineno, text.col_offset) for text in texts}
+
+
+def length(rows: list[str], begin: tuple[int, int], end: tuple[int, int]) -> int:
+    """How many characters lie between two places of a file."""
+    between = "".join(rows[begin[0] - 1 : end[0]])
+    return len(between) - begin[1] - (len(rows[end[0] - 1]) - end[1])
+
+
+def size() -> dict[str, int]:
+    """Files, tokens of code and bytes of data in the package, and its tokens together with those of `assets`."""
+    tokens = sum(code_tokens(path.read_text("utf-8")) for path in FILES)
+    beside = sum(code_tokens(path.read_text("utf-8")) for path in (ROOT / "assets").rglob("*.py"))
+    data = sum(path.stat().st_size for path in HOME.rglob("*") if path.suffix in DATA)
+    return {"files": len(FILES), "tokens": tokens, "with assets": tokens + beside, "bytes of data": data}
+
+
+# -- the drawing ------------------------------------------------------------------------------------------------------
+
+BEGIN, END = "<!-- python tests/house.py draws this -->\n", "<!-- end of the drawing -->"
+
+
+def drawing() -> str:
+    """The folders, the lowest at the bottom, and their imports: those that others imply are left out."""
+    folders = {part for floor in FLOORS for part in floor if (HOME / part).is_dir()}
+    found = {part: others & folders for part, others in arrows().items() if part in folders}
+    rows = ["```mermaid", "flowchart TD"]
+    rows += [f'  {part}["{part}: {about(part)}"]' for floor in reversed(FLOORS) for part in floor if part in found]
+    rows += [f"  {part} --> {other}" for part in sorted(found) for other in sorted(needed(part, found))]
+    return "\n".join([*rows, "```\n"])
+
+
+def needed(part: str, found: dict[str, set[str]]) -> set[str]:
+    """The folders that a folder imports, without those that it reaches through another one."""
+    return found[part] - {deep for other in found[part] for deep in reached(other, found)}
+
+
+def reached(part: str, found: dict[str, set[str]]) -> set[str]:
+    """All folders below one."""
+    return found[part] | {deep for other in found[part] for deep in reached(other, found)}
+
+
+def about(part: str) -> str:
+    """The first sentence of a folder's docstring, without what comes after a colon."""
+    text = ast.get_docstring(TREES[HOME / part / "__init__.py"]) or ""
+    return re.split(r"[:.;]", text.replace("\n", " ").replace('"', "'"))[0]
+
+
+def drawn() -> str:
+    """The drawing that is in CONTRIBUTING now."""
+    return GUIDE.read_text("utf-8").partition(BEGIN)[2].partition(END)[0]
+
+
+if __name__ == "__main__":
+    page = GUIDE.read_text("utf-8")
+    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+    GUIDE.write_text(f"{before}{BEGIN}{drawing()}{END}{after}", "utf-8")
