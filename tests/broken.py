@@ -11,7 +11,6 @@ import random
 from pathlib import Path
 
 import torch
-from hostile import PATTERNS, TEMPLATES
 from llamas import llama, settings
 from safetensors.torch import save
 from test_tokenizer import file_tokenizer
@@ -183,6 +182,41 @@ def shards(files):
 
 # -- templates ------------------------------------------------------------------------------------------------------
 
+TEMPLATES = [  # each asks for too much, for what the sandbox keeps, or is not a template
+    "{{ 2**100000000 }}",
+    "{% for i in range(10**9) %}{% endfor %}",
+    "{{ 'a'*10**12 }}",
+    "{{ [1]*10**9 }}",
+    "{{ 1/0 }}",
+    "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    "{{ nothing.at.all }}",
+    "{% for %}",
+    "{{",
+    "{%",
+    "{{ 9**9**9**9**9 }}",
+    "{{ 'a'|replace('', 'b'*1000000) }}",
+    "{% set n = namespace(x=3) %}{% for i in range(60) %}{% set n.x = n.x * n.x %}{% endfor %}{{ n.x }}",
+    "{% for a in range(99999) %}" + "x" * 60000 + "{% endfor %}",
+    "x" * 20_000,
+    "x" * 70_000,
+    "{{ " + "9" * 5000 + " }}",
+    "{% set s = 'ab'*500000 %}{% for a in range(99999) %}{{ 'ac' in s }}{% endfor %}",
+    "{{ range(99999)|map('string')|map('upper')|map('lower')|join }}",
+    "{{ cycler.__init__.__globals__.os.popen('id').read() }}",
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "{% include 'config.json' %}",
+    "{% import '/etc/passwd' as y %}",
+    "{% extends 'x' %}",
+    "{{ messages.append(1) }}",
+    "{% for m in messages recursive %}{{ loop(messages) }}{% endfor %}",
+    "{{" + "(" * 5000 + "1" + ")" * 5000 + "}}",
+    "{{ " + "1+" * 15000 + "1 }}",
+    "{% if 1 %}" * 3000 + "{% endif %}" * 3000,
+    "{{ raise_exception('x'*100000) }}",
+    "{{ raise_exception('a\nb\x1b[31m') }}",
+    "{{ messages|no_such_filter }}",
+]
+
 
 def templates(files):
     config = json.loads(files["tokenizer_config.json"])
@@ -206,18 +240,14 @@ def templates(files):
 
 # -- tokenizers -----------------------------------------------------------------------------------------------------
 
-REPLACE = {"type": "Replace", "pattern": {"String": "i"}, "content": "i" * 9}
+PATTERNS = [r"\g<0>?a", "(", "a)", "[a", "*a", "(?(1)a)", "\\", "(" * 4000, r"\k<x>", "[[a]"]
 MANY = {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}] * 60, "pair": [],
         "special_tokens": {}}  # fmt: skip
 PARTS = {
-    "normalizer": [{"type": "Sequence", "normalizers": [REPLACE] * 12}, {**REPLACE, "content": "i" * 10**6},
-                   {"type": "Sequence", "normalizers": [{"type": "NFC"}] * 65},
-                   {"type": "Prepend", "prepend": "x" * 10**6}],
     "pre_tokenizer": [{"type": "Split", "pattern": {"String": ""}, "behavior": "Isolated", "invert": False},
                       {"type": "FixedLength", "length": 0}, {"type": "Metaspace", "replacement": "ab"}],
     "post_processor": [{"type": "Sequence", "processors": [MANY] * 30}, MANY],
-    "decoder": [{"type": "Sequence", "decoders": [REPLACE] * 12}, {**REPLACE, "content": "i" * 10**6},
-                {"type": "Strip", "content": "a", "start": 2**40, "stop": 2**40}],
+    "decoder": [{"type": "Strip", "content": "a", "start": 2**40, "stop": 2**40}],
     "padding": [{"strategy": {"Fixed": 10**12}, "direction": "Right", "pad_to_multiple_of": None, "pad_id": 0,
                  "pad_type_id": 0, "pad_token": "x"}],
     "truncation": [{"direction": "Right", "max_length": 1, "strategy": "LongestFirst", "stride": 0},
@@ -269,7 +299,8 @@ MIXED = [chance, config, generation_config, tokenizer_config, tokenizer_file]  #
 BROKEN = [cut_or_junk, headers, shards, templates, tokenizers]
 STILL_SOUND = {  # of those
     "generation_config.json is missing", "generation_config.json is surrogate", "tokenizer_config.json is missing",
-    "tokenizer_config.json is surrogate", "tokenizer pre_tokenizer 0", "tokenizer decoder 2", "tokenizer padding 0",
-    "header ('__metadata__',) = Ellipsis", "tokenizer truncation 0", "tokenizer truncation 1",
+    "tokenizer_config.json is surrogate", "tokenizer pre_tokenizer 0", "tokenizer decoder 0", "tokenizer padding 0",
+    "header ('__metadata__',) = Ellipsis", "header ('__metadata__',) = {}",
+    "header ('__metadata__',) = None", "tokenizer truncation 0", "tokenizer truncation 1",
     "tokenizer post_processor 1",
 }  # fmt: skip

@@ -127,6 +127,7 @@ PYTHON = {os.path.realpath(path) for path in (sys.prefix, sys.base_prefix, Path(
     {"tokenizer.json": b"{}"},
     {"tokenizer_config.json": b'{"chat_template": "{{ nothing.at.all }}"}'},
     {"tokenizer_config.json": b'{"chat_template": "{{ 2 ** 100000000 }}"}'},
+    {"tokenizer_config.json": b'{"chat_template": "{{ messages.append(1) }}"}'},
 ], ids=lambda changes: next(iter(changes)))  # fmt: skip
 def test_the_command_says_it_in_one_line_and_ends_with_2(place, capsys, changes):
     folder, files = place

@@ -15,12 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llamas import llama, store_for
 from llamas import settings as config_json
+from test_chat_format import TEMPLATE
 from test_tokenizer import file_tokenizer
 
 from minikv import CacheManager, CanaryModel, SamplingParams, asset, cli
 from minikv.serving import Engine
 from minikv.serving.chat import ANSWER, Chat
-from minikv.serving.chat_format import PlainFormat, TemplateFormat, Turn, load_format
+from minikv.serving.chat_format import PlainFormat, Turn
 from minikv.serving.checkpoint import write_safetensors
 from minikv.serving.phrasebook import UNKNOWN, Phrasebook
 from minikv.serving.terminal import converse, open_chat
@@ -193,57 +194,6 @@ def test_an_answer_that_nobody_listens_to_is_cut_off_and_remembered(pieces):
 
 # -- a checkpoint's own template ------------------------------------------------------------------------------------
 
-TEMPLATE = """{{ bos_token }}{% for message in messages %}
-<|{{ message['role'] }}|>{{ message['content'] | trim }}<|end|>
-{% if message['role'] not in ('user', 'assistant') %}{{ raise_exception('no such role') }}{% endif %}
-{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"""
-
-
-def test_a_template_is_rendered_as_transformers_renders_it(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    tokenizer = file_tokenizer(tmp_path)
-    special = {"bos_token": "<|end|>"}
-    theirs = transformers.PreTrainedTokenizerFast(tokenizer_file=str(tmp_path / "tokenizer.json"), **special)
-    said = [
-        {"role": "user", "content": " Hi "},
-        {"role": "assistant", "content": "the é"},
-        {"role": "user", "content": "?"},
-    ]
-    wanted = theirs.apply_chat_template(said, chat_template=TEMPLATE, tokenize=False, add_generation_prompt=True)
-    ids = TemplateFormat(tokenizer, TEMPLATE, special).prompt([Turn(" Hi ", "the é", [])], "?")
-    assert ids == tokenizer.encode(wanted)
-
-
-@pytest.mark.parametrize("kind", ["text", "named", "file"])
-def test_a_template_is_found_wherever_a_checkpoint_keeps_it(tmp_path, kind):
-    tokens = {"bos_token": {"content": "<s>"}, "eos_token": None}
-    named = [{"name": "tools", "template": "B"}, {"name": "default", "template": "{{ bos_token }}A"}]
-    kept = {"text": {"chat_template": "{{ bos_token }}A"}, "named": {"chat_template": named}, "file": {}}
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps({**tokens, **kept[kind]}))
-    if kind == "file":
-        (tmp_path / "chat_template.jinja").write_text("{{ bos_token }}A")
-    assert bytes(load_format(tmp_path, BYTES).prompt([], "Hi")) == b"<s>A"
-
-
-def test_a_template_file_may_be_as_long_as_a_template_in_any_script(tmp_path):
-    (tmp_path / "config.json").write_text("{}")
-    file = tmp_path / "chat_template.jinja"
-    file.write_text("A{#" + "\N{GRINNING FACE}" * (2**16 - 5) + "#}", "utf-8")
-    assert bytes(load_format(tmp_path, BYTES).prompt([], "Hi")) == b"A"
-    file.write_text("x" * (2**18 + 1), "utf-8")
-    with pytest.raises(ValueError, match="has more than 262144 bytes"):
-        load_format(tmp_path, BYTES)
-
-
-def test_a_template_that_refuses_and_a_missing_library_say_so(monkeypatch):
-    with pytest.raises(ValueError, match="the chat template refuses: no such thing"):
-        TemplateFormat(BYTES, "{{ raise_exception('no such thing') }}", {}).prompt([], "Hi")
-    monkeypatch.delitem(sys.modules, "minikv.serving.template")
-    monkeypatch.setitem(sys.modules, "jinja2.sandbox", None)
-    with pytest.raises(ModuleNotFoundError, match=r"pip install 'minikv\[serving\]'"):
-        TemplateFormat(BYTES, "", {})
-
 
 def test_any_checkpoint_can_be_talked_to(tmp_path, capsys, monkeypatch):
     """A folder with weights, a BPE tokenizer and a template of its own; what it says means nothing."""
@@ -274,38 +224,6 @@ def test_heads_far_larger_than_the_rest_of_a_model_are_refused_before_memory_is_
     write_safetensors(tmp_path / "model.safetensors", model.weights)
     with pytest.raises(ValueError, match="the keys and values of 8192 tokens take 17179869184 bytes, the weights 4"):
         open_chat(tmp_path)
-
-
-@pytest.mark.parametrize(("settings", "why"), [
-    ({"chat_template": 5}, "chat_template in .* is 5: expected text"),
-    ({"chat_template": [{"name": "default"}]}, "expected one that is named default"),
-    ({"chat_template": [{"template": "x"}]}, "expected one that is named default"),
-    ({"chat_template": ""}, "makes no token of a conversation"),
-    ({"chat_template": "x", "bos_token": {}}, r"bos_token is \{\}: expected text of at most 1000 characters"),
-    ({"chat_template": "x", "bos_token": "x" * 1001}, "bos_token is 'x+…: expected text of at most 1000"),
-])  # fmt: skip
-def test_a_tokenizer_config_that_makes_no_sense_is_named(tmp_path, settings, why):
-    (tmp_path / "config.json").write_text("{}")
-    (tmp_path / "tokenizer_config.json").write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match=why):
-        load_format(tmp_path, BYTES)
-
-
-@pytest.mark.parametrize(("settings", "why"), [
-    ({"eos_token_id": "x"}, "eos_token_id is 'x'"),
-    ({"bos_token_id": 40, "vocab_size": 40}, "bos_token_id is 40: expected at most 39"),
-])  # fmt: skip
-def test_plain_lines_begin_and_end_with_ids_that_the_model_has(tmp_path, settings, why):
-    (tmp_path / "config.json").write_text(json.dumps(settings))
-    with pytest.raises(ValueError, match=why):
-        load_format(tmp_path, BYTES)
-    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": [], "bos_token_id": 3, "vocab_size": 40}))
-    assert load_format(tmp_path, BYTES).prompt([], "Hi")[0] == 3
-    (tmp_path / "config.json").write_text(json.dumps({"eos_token_id": [7, 9], "vocab_size": 40}))
-    cut_off = Turn("Hi", " Hello", [*b" Hello"])
-    assert load_format(tmp_path, BYTES).prompt([cut_off], "So?") == [
-        *b"User: Hi\nAssistant: Hello", 7, *b"\nUser: So?\nAssistant:",
-    ]  # fmt: skip
 
 
 # -- the terminal ---------------------------------------------------------------------------------------------------

@@ -4,14 +4,20 @@ A cache can only serve what is the same from the first token on. So what was sai
 time it is sent: the plain format repeats exactly the ids that the model answered with. A checkpoint's own chat template
 is written from text again, as every engine's chat endpoint does, and where a tokenizer cuts a text differently from
 the model, the cache serves only up to there.
+
+A template runs in Jinja's own sandbox, which keeps it from code and files. Its source has a limit, and so has each
+product or power in it, and what it writes. A template that computes for hours is not stopped: open checkpoints that you
+trust.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from math import prod
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from minikv.errors import bounded
 from minikv.serving.config import token_ids
@@ -21,6 +27,8 @@ from minikv.untrusted import inside, read_json, read_text, refusal
 _LONGEST_GREETING = 4096  # characters that a template may write around a word or two
 _MOST_AROUND_A_TURN = 256  # characters that it may write for each turn, beside twice the turn's own
 _LONGEST_TOKEN = 1000  # characters
+LONGEST_SOURCE = 2**16  # characters of a template
+LARGEST_PRODUCT = 2**19  # characters or items; of whole numbers, bits
 
 
 class Turn(NamedTuple):
@@ -81,16 +89,13 @@ class TemplateFormat:
     """
 
     def __init__(self, tokenizer: Tokenizer, template: str, special: dict[str, str]):
+        self._tokenizer, self._special, environment = tokenizer, special, sandbox()
+        if len(template) > LONGEST_SOURCE:
+            length = f"{len(template)} characters: expected at most {LONGEST_SOURCE}"
+            raise ValueError(f"the chat template cannot be read: it has {length}")
         try:
-            from minikv.serving.template import BoundedSandbox
-        except ImportError:
-            raise ModuleNotFoundError(
-                "this checkpoint's chat template needs the jinja2 library: pip install 'minikv[serving]'"
-            ) from None
-        self._tokenizer, self._special, self._sandbox = tokenizer, special, BoundedSandbox()
-        try:
-            self._template = self._sandbox.compiled(template)
-        except Exception as error:  # a syntax error, a nesting too deep: whatever reading a stranger's program raises
+            self._template = environment.from_string(template)
+        except Exception as error:  # a syntax error, a nesting too deep: whatever reading somebody's program raises
             raise refusal("the chat template cannot be read", error) from None
         if len(text := self._text([Turn("Hi", "Hello.", [])], "Bye")) > _LONGEST_GREETING:
             raise ValueError(f"the chat template writes {len(text)} characters around Hi, Hello and Bye")
@@ -98,24 +103,90 @@ class TemplateFormat:
     def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
         """The ids of all `turns`, of `question`, and of what stands before an answer.
 
-        `ValueError` when the template fails, refuses, or takes more steps than a chat template needs.
+        `ValueError` when the template fails, refuses, or writes far more than it was given.
         """
         return self._tokenizer.encode(self._text(turns, question))
 
     def _text(self, turns: Sequence[Turn], question: str) -> str:
-        said: list[dict[str, str]] = []
+        messages: list[dict[str, str]] = []
         for turn in turns:
-            said += [{"role": "user", "content": turn.question}, {"role": "assistant", "content": turn.text}]
-        said.append({"role": "user", "content": question})
+            messages += [{"role": "user", "content": turn.question}, {"role": "assistant", "content": turn.text}]
+        messages.append({"role": "user", "content": question})
+        most, text = _LONGEST_GREETING + sum(2 * len(m["content"]) + _MOST_AROUND_A_TURN for m in messages), ""
         try:
-            text = self._sandbox.render(self._template, said, add_generation_prompt=True, **self._special)
-        except Exception as error:  # whatever running a stranger's program raises
-            refuses = type(error).__name__ == "TemplateRefusal"
-            raise refusal(f"the chat template {'refuses' if refuses else 'fails'}", error) from None
-        most = _LONGEST_GREETING + sum(2 * len(turn["content"]) + _MOST_AROUND_A_TURN for turn in said)
+            for part in self._template.generate(messages=messages, add_generation_prompt=True, **self._special):
+                text += part
+                if len(text) > most:
+                    break
+        except TemplateRefusal as error:
+            raise refusal("the chat template refuses", error) from None
+        except Exception as error:  # whatever running somebody's program raises
+            raise refusal("the chat template fails", error) from None
         if len(text) > most:
             raise ValueError(f"the chat template writes {len(text)} characters here: expected at most {most}")
         return text
+
+
+class TemplateRefusal(ValueError):
+    """A template says that it cannot write this conversation."""
+
+
+def sandbox() -> Any:
+    """Jinja's own sandbox, set up as `transformers` sets up its own, with a limit on products and powers.
+
+    >>> sandbox().from_string("{{ 'a' * 3 }}").render()
+    'aaa'
+    >>> sandbox().from_string("{{ 'a' * 10**12 }}").render()
+    Traceback (most recent call last):
+    ValueError: a product of 1000000000000: expected at most 524288
+    """
+    try:
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    except ImportError:
+        raise ModuleNotFoundError(
+            "this checkpoint's chat template needs the jinja2 library: pip install 'minikv[serving]'"
+        ) from None
+    found = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+    found.intercepted_binops = frozenset(["*", "**"])
+    found.binop_table.update({"*": _product, "**": _power})
+    found.filters["tojson"] = _to_json
+    found.globals["raise_exception"] = _refuse
+    return found
+
+
+def _product(left: Any, right: Any) -> Any:
+    if hasattr(left, "__len__") or hasattr(right, "__len__"):
+        size = prod(len(side) if hasattr(side, "__len__") else side for side in (left, right))
+    else:
+        size = _bits(left) + _bits(right)
+    _require_small("product", size)
+    return left * right
+
+
+def _power(left: Any, right: Any) -> Any:
+    _require_small("power", _bits(left) * abs(right))
+    return left**right
+
+
+def _bits(number: Any) -> int:
+    """How large a whole number is; a float never is."""
+    return number.bit_length() if isinstance(number, int) else 0
+
+
+def _require_small(what: str, size: float) -> None:
+    if size > LARGEST_PRODUCT:
+        raise ValueError(f"a {what} of {bounded(size)}: expected at most {LARGEST_PRODUCT}")
+
+
+def _to_json(
+    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+) -> str:
+    """As `transformers` has it: Jinja's own writes `<` as an escape."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def _refuse(why: object) -> NoReturn:
+    raise TemplateRefusal(why)
 
 
 def load_format(folder: str | PathLike[str], tokenizer: Tokenizer) -> ChatFormat:
