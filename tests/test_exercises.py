@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import sys
 
 import pytest
@@ -15,13 +14,13 @@ from test_interleave import all_orders
 
 from minikv import CacheManager, CanaryModel, Engine, LongestPrefixFirst, NoCache, Scheduler, progress
 from minikv.course.exercises import exercise as exercise_module
-from minikv.course.exercises import judge, outcome
+from minikv.course.exercises import judge
 from minikv.course.exercises.ch07 import orders
 from minikv.course.exercises.ch08 import finished, let_in
 from minikv.course.exercises.exercise import CHAPTERS, Exercise, Hunt, check, exercises_of, find_exercise
 from minikv.course.exercises.judge import Script
-from minikv.course.exercises.outcome import run
 from minikv.course.pieces.piece import pieces_of
+from minikv.testing import attempt as attempt_module
 
 ALONE = [path for path in NOTEBOOKS if path.stem[:2] not in ("07", "13")]  # those go on with what other cells made
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in exercises_of(chapter)]
@@ -164,7 +163,7 @@ def forever(num_tokens, page_size):
 @pytest.fixture
 def impatience(monkeypatch):
     """An answer without an end is given up sooner than a learner's is."""
-    monkeypatch.setattr(outcome, "MOST_SECONDS", 0.3)
+    monkeypatch.setattr(attempt_module, "MOST_SECONDS", 0.3)
 
 
 # Python 3.10 looks for a thrown exception only inside the `try` of such a loop, so there nothing can end it.
@@ -547,21 +546,3 @@ def test_progress_names_a_chapter_that_is_not_there(chapters):
         progress(chapters)
     with pytest.raises(TypeError, match=r"^chapters are 5: expected their numbers"):
         progress(5)
-
-
-def test_what_an_answer_does_to_python_is_undone():
-    before = dict(vars(builtins)), sys.getrecursionlimit()
-
-    def answer():
-        del builtins.len, builtins.vars
-        builtins.print = None
-        sys.setrecursionlimit(500)
-
-    run(answer, ())
-    assert {name: vars(builtins)[name] for name in before[0]} == before[0]
-    assert sys.getrecursionlimit() == before[1]
-
-
-def test_an_answer_that_prints_without_end_fills_no_memory():
-    printed = run(lambda: [print("x" * 1_000_000) for _ in range(20)], ()).printed
-    assert 0 < len(printed) <= 10_000

@@ -171,7 +171,7 @@ def test_check_puts_nothing_into_a_module_that_the_answer_comes_from(monkeypatch
 
 def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(notebook, capsys, monkeypatch):
     waits = []
-    monkeypatch.setattr("minikv.course.exercises.outcome.MOST_SECONDS", 0.1)
+    monkeypatch.setattr("minikv.testing.attempt.MOST_SECONDS", 0.1)
 
     def watched(*args, **more):
         played = play(*args, **more)
@@ -276,7 +276,7 @@ def test_piece_6_2_takes_as_few_moves_as_a_search_over_all_orders_finds(size):
 
 
 def test_a_loop_without_an_end_ends(notebook, capsys, monkeypatch):
-    monkeypatch.setattr("minikv.course.exercises.outcome.MOST_SECONDS", 0.3)
+    monkeypatch.setattr("minikv.testing.attempt.MOST_SECONDS", 0.3)
     notebook.answer(find_piece("3.2"), "def walk(root, tokens):\n    while True:\n        pass")
     assert "no end" in capsys.readouterr().out
 

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import threading
 import time
+import warnings
 from dataclasses import dataclass, field
 
 _TICK, _TICKS_IDLE = 0.02, 50  # how often the watchdog looks, in seconds, and how often at nothing before it goes
@@ -21,7 +22,8 @@ class TooLong(BaseException):
 class TimeLimit:
     """Between `start` and `stop`, code of this thread that takes more than `seconds` is stopped by a `TooLong`.
 
-    A call into C that never returns cannot be stopped, nor on Python 3.10 a loop that catches everything.
+    A call into C that never returns cannot be stopped, nor on Python 3.10 a loop that catches everything. Where threads
+    cannot be started nothing is, and a `RuntimeWarning` says so.
 
     >>> limit = TimeLimit(0.1)
     >>> try:
@@ -68,8 +70,14 @@ class _Watchdog:
         with self._lock:
             self._limits.add(limit)
             if not self._is_awake:
-                self._is_awake = True
-                threading.Thread(target=self._watch, daemon=True).start()
+                self._wake()
+
+    def _wake(self) -> None:
+        try:
+            threading.Thread(target=self._watch, daemon=True).start()
+            self._is_awake = True
+        except RuntimeError:  # as in a browser
+            warnings.warn("no thread can be started here, so code that does not end is not stopped", RuntimeWarning, 4)
 
     def _watch(self) -> None:
         idle = 0

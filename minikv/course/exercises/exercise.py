@@ -25,9 +25,9 @@ from minikv.course.exercises.judge import (
     refused,
     smallest,
 )
-from minikv.course.exercises.outcome import Outcome, arguments, run
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.errors import bounded, whole_number
+from minikv.testing.attempt import Outcome, arguments, attempt
 from minikv.testing.time_limit import TooLong
 
 CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
@@ -101,7 +101,7 @@ class Exercise:
         if isinstance(found.got.error, (AttributeError, NameError)) and found.expected.error is None:
             return None
         functions = not isinstance(case, Script) and found.got.error is None
-        if functions and all(run(answer, other).value is None for other in [case, *self.cases]):
+        if functions and all(attempt(answer, other).value is None for other in [case, *self.cases]):
             return None  # "did you forget to return it?" has been asked
         return self.hint
 
@@ -127,24 +127,24 @@ class Hunt:
 
     def judge(self, answer: Any) -> tuple[str, str, Difference | None]:
         """The mark for the case that `answer()` returns, and what both sides do on it."""
-        given = run(answer, ())
+        given = attempt(answer, ())
         if not given.attempted:
             return NOT_ATTEMPTED, "not attempted yet", None
         if malformed := self._malformed(given):
             return WRONG, f"{self.name}: {malformed}", None
         case = given.value
         call = f"{self.name}{case!r}" if isinstance(case, Script) else self.name + arguments(case)
-        right = Outcome() if isinstance(case, Script) else run(self.reference, case)
+        right = Outcome() if isinstance(case, Script) else attempt(self.reference, case)
         valid = right.error is None
         found = differ(self.careless, self.reference, case, self.name, self.observe) if valid else None
         if found is not None:
-            more = f". {run(self.praise, (case,)).value}" if self.praise else ""
+            more = f". {attempt(self.praise, (case,)).value}" if self.praise else ""
             return RIGHT, f"bug found: {found}{more}", None
-        hint = next((w.hint for w in self.wrong if _same_case(given, run(w.answer, ()))), None)
+        hint = next((w.hint for w in self.wrong if _same_case(given, attempt(w.answer, ()))), None)
         if hint is None and isinstance(case, Script) and (error := refused(self.reference, case)):
             return WRONG, f"{self.name}: {error}, on both. Hint: {_FIX_FIRST}", None
         if hint is None and self.advice is not None:
-            hint = run(self.advice, (case,)).value
+            hint = attempt(self.advice, (case,)).value
         what = f"on {call} the careless one does no harm" if valid else f"{call} is not a valid call, {right}"
         return WRONG, f"{what}. Hint: {hint or (self.hint if valid else _FIX_FIRST)}", None
 
@@ -230,7 +230,7 @@ def _show_both(difference: Difference) -> None:
     """Draw what the answer made beside what was expected, if it can be drawn and if that shows a difference."""
     from minikv.course.pictures import beside, draw
 
-    drawn = run(lambda: [draw(difference.yours), draw(difference.reference)], ())
+    drawn = attempt(lambda: [draw(difference.yours), draw(difference.reference)], ())
     if drawn.error is not None or drawn.value[0].text == drawn.value[1].text:
         return
     print("yours, and beside it what was expected:")

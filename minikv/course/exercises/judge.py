@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import Flaky, NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
-from minikv.course.exercises.outcome import Outcome, arguments, kind_of, run, shown
+from minikv.testing.attempt import Outcome, arguments, attempt, short_repr, type_in_words
 from minikv.testing.time_limit import TooLong
 
 _CONTAINERS = (list, dict, set, deque, bytearray)
@@ -46,19 +46,19 @@ class Script:
         """
         if not isinstance(self.init, tuple):
             as_in = f", as in {like.init}" if like else ""
-            return f"the first part is {shown(self.init)}: expected the constructor's arguments{as_in}"
+            return f"the first part is {short_repr(self.init)}: expected the constructor's arguments{as_in}"
         if not isinstance(self.operations, (tuple, list)):
-            return f"the second part is {shown(self.operations)}: expected operations, one after the other"
+            return f"the second part is {short_repr(self.operations)}: expected operations, one after the other"
         for number, operation in enumerate(self.operations, start=1):
             pair = isinstance(operation, (tuple, list)) and len(operation) == 2
             if not (pair and isinstance(operation[0], str) and isinstance(operation[1], tuple)):
                 as_in = f", as in {like.operations[0]}" if like else ""
-                return f"operation {number} is {shown(operation)}: expected (name, (arguments,)){as_in}"
+                return f"operation {number} is {short_repr(operation)}: expected (name, (arguments,)){as_in}"
         return None
 
     def __repr__(self) -> str:
         if self.problem():
-            return f"Script({shown(self.init)}, {shown(self.operations)})"
+            return f"Script({short_repr(self.init)}, {short_repr(self.operations)})"
         return "".join([arguments(self.init), *(f".{name}{arguments(args)}" for name, args in self.operations)])
 
 
@@ -105,9 +105,9 @@ def differ(answer: Any, reference: Any, case: Any, name: str, observe: str | Non
     'double(3) gave 4, expected 6'
     """
     if not isinstance(case, Script):
-        got, expected = run(answer, case), run(reference, case)
+        got, expected = attempt(answer, case), attempt(reference, case)
         return None if got.agrees(expected) else Difference(name + arguments(case), got, expected)
-    mine, theirs = run(answer, case.init), run(reference, case.init)
+    mine, theirs = attempt(answer, case.init), attempt(reference, case.init)
     call = name + arguments(case.init)
     if not mine.agrees(Outcome(mine.value) if theirs.error is None else theirs):
         return Difference(call, mine, theirs if theirs.error is not None else Outcome(_Said(f"a {name}")))
@@ -115,12 +115,12 @@ def differ(answer: Any, reference: Any, case: Any, name: str, observe: str | Non
         return None
     for method, args in case.operations:
         call += f".{method}{arguments(args)}"
-        got = run(lambda *a, m=method: getattr(mine.value, m)(*a), args)
-        expected = run(lambda *a, m=method: getattr(theirs.value, m)(*a), args)
+        got = attempt(lambda *a, m=method: getattr(mine.value, m)(*a), args)
+        expected = attempt(lambda *a, m=method: getattr(theirs.value, m)(*a), args)
         if not got.agrees(expected):
             return Difference(call, got, expected, mine.value, theirs.value)
         if observe:
-            got, expected = (run(lambda s=side.value: getattr(s, observe), ()) for side in (mine, theirs))
+            got, expected = (attempt(lambda s=side.value: getattr(s, observe), ()) for side in (mine, theirs))
             if not got.agrees(expected):
                 return Difference(call, got, expected, mine.value, theirs.value, f"{observe} ")
     return None
@@ -132,11 +132,11 @@ def refused(reference: Any, script: Script) -> str | None:
     >>> refused(list, Script((), (("append", (1,)), ("push", (2,)))))
     "operation 2, push(2): AttributeError ('list' object has no attribute 'push')"
     """
-    made = run(reference, script.init)
+    made = attempt(reference, script.init)
     if made.error is not None:
         return f"making it with {arguments(script.init)}: {made}"
     for number, (method, args) in enumerate(script.operations, start=1):
-        outcome = run(lambda *a, m=method: getattr(made.value, m)(*a), args)
+        outcome = attempt(lambda *a, m=method: getattr(made.value, m)(*a), args)
         if outcome.error is not None:
             return f"operation {number}, {method}{arguments(args)}: {outcome}"
     return None
@@ -156,7 +156,7 @@ def form_hint(difference: Difference) -> str | None:
         return "print shows a value, return hands it back" if got.printed and got.value is None else None
     if got.value is None and got.printed:
         return "print shows a value, return hands it back"
-    kinds = [kind_of(outcome.value) for outcome in (got, expected)]
+    kinds = [type_in_words(outcome.value) for outcome in (got, expected)]
     if kinds[0] != kinds[1] and got.value is not None and expected.value is not None:
         return f"return {kinds[1]}; this is {kinds[0]}"
     if isinstance(got.value, float) and not isinstance(expected.value, float) and got.value == expected.value:
@@ -177,7 +177,7 @@ def class_state(answer: Any) -> str:
     found = [(name, value) for name, value in vars(answer).items() if isinstance(value, _CONTAINERS)]
     defaults = getattr(vars(answer).get("__init__"), "__defaults__", None) or ()
     found += [("default", value) for value in defaults if isinstance(value, _CONTAINERS)]
-    return str(run(repr, (found,)).value)
+    return str(attempt(repr, (found,)).value)
 
 
 def smallest(differs: Callable[[Any], bool], cases: Iterable[Any], strategy: SearchStrategy[Any] | None) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.exercises.outcome import shown
 from minikv.course.pieces.piece import Cost, Piece, Shot
 from minikv.engine.sections import World
+from minikv.testing.attempt import short_repr
 
 _COUNT = st.integers(0, 6)
 _PAGES = st.lists(st.integers(-2, 6), max_size=4)
@@ -39,7 +39,7 @@ def taken(pool: Any, count: int) -> Any:
         pages = pool.alloc(count)
     except MemoryError:
         return "a MemoryError"
-    return pages if pages is None or isinstance(pages, list) else f"{shown(pages)}, not a list"
+    return pages if pages is None or isinstance(pages, list) else f"{short_repr(pages)}, not a list"
 
 
 def given_back(pool: Any, pages: Any) -> str:

@@ -8,11 +8,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.exercises.outcome import shown
 from minikv.course.pieces.observe import MOST, CountingDict, told
 from minikv.course.pieces.piece import Cost, Piece, Shot
 from minikv.course.pieces.trial import ALL_RIGHT
 from minikv.engine.sections import World
+from minikv.testing.attempt import short_repr
 
 _TOKENS = st.lists(st.integers(0, 2), max_size=13)
 _KEYS = st.lists(st.integers(0, 5), max_size=6)
@@ -29,7 +29,7 @@ def short(keys: Any) -> Any:
     """
     if not isinstance(keys, (list, tuple)):
         return no_list(keys)
-    return [key.hex()[:8] if isinstance(key, bytes) else f"no bytes: {shown(key)}" for key in keys]
+    return [key.hex()[:8] if isinstance(key, bytes) else f"no bytes: {short_repr(key)}" for key in keys]
 
 
 def no_list(found: Any) -> str | None:
@@ -85,7 +85,7 @@ def no_block(found: Any) -> str:
     ('no block: 3', 'no block, but of type list')
     """
     is_plain = found is None or isinstance(found, (int, str, bytes))
-    return f"no block: {shown(found)}" if is_plain else f"no block, but of type {type(found).__name__}"
+    return f"no block: {short_repr(found)}" if is_plain else f"no block, but of type {type(found).__name__}"
 
 
 def play_give_back(world: World, case: Any) -> Iterator[Shot]:

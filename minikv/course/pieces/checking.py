@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from minikv.course.exercises.exercise import check as check_exercise
 from minikv.course.exercises.exercise import find_exercise
-from minikv.course.exercises.outcome import run
 from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces import colab
 from minikv.course.pieces.guessing import come_back, forget_guesses
@@ -22,6 +21,7 @@ from minikv.course.pieces.piece import Piece, all_pieces, find_piece, pieces_for
 from minikv.course.pieces.showing import Code, both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
 from minikv.engine.sections import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
+from minikv.testing.attempt import attempt
 from minikv.testing.time_limit import TooLong
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
@@ -165,7 +165,7 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
     words = f"right in {found.cases} cases"
     if piece.cost is None:
         return words
-    counted = run(partial(piece.cost.count, world), ())
+    counted = attempt(partial(piece.cost.count, world), ())
     if counted.error is not None:
         return f"right, but on a large case it ended in {counted}"
     mine, ours_takes = counted.value, piece.cost.count(world_for(piece, ours(piece.id, world), world))

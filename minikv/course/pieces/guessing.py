@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from minikv.course.exercises.outcome import agree, shown
 from minikv.course.exercises.record import RIGHT, recall, recall_missed, remember
 from minikv.course.pictures import Picture
+from minikv.testing.attempt import agree, short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
 _WORDS = {"none": 0, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
@@ -57,7 +57,7 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
         print(f"🔮 {name} not noted: a {type(value).__name__} is no prediction. {instead}")
     else:
         _guesses[name] = value
-        print(f"🔮 {name} noted: {shown(value)}. Run the next cell.")
+        print(f"🔮 {name} noted: {short_repr(value)}. Run the next cell.")
 
 
 def _parts_of(question: str) -> tuple[str, str]:
@@ -154,21 +154,21 @@ class Folded:
             _missed.pop(self.label, None)
             _met.add(self.label)
             remember(self.label, RIGHT)
-            return f"You said {shown(guessed)}, and that is right."
+            return f"You said {short_repr(guessed)}, and that is right."
         _met.discard(self.label)
-        _missed[self.label] = {"question": _questions.get(self.label, ""), "said": shown(guessed)[:MOST_SAID]}
+        _missed[self.label] = {"question": _questions.get(self.label, ""), "said": short_repr(guessed)[:MOST_SAID]}
         remember(self.label, _missed[self.label])
-        return f"You said {shown(guessed)}. Look at what follows: what happened that you did not expect?"
+        return f"You said {short_repr(guessed)}. Look at what follows: what happened that you did not expect?"
 
     def __repr__(self) -> str:
-        lines = [f"{self.label}, the answer: {shown(self.answer)}", *map(_text, self.things)]
+        lines = [f"{self.label}, the answer: {short_repr(self.answer)}", *map(_text, self.things)]
         return "\n".join([self.verdict, *lines] if self.verdict else lines)
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         summary = f"{self.label}: the answer" + ("" if self.verdict else " (make your guess, then click)")
         body = "".join(map(_html, self.things))
         verdict = f"<p><strong>{escape(self.verdict)}</strong></p>" if self.verdict else ""
-        answer = f"<p>{escape(shown(self.answer))}</p>"
+        answer = f"<p>{escape(short_repr(self.answer))}</p>"
         head = f"<details{' open' if self.verdict else ''}><summary>{escape(summary)}</summary>"
         return {"text/plain": repr(self), "text/html": f"{head}{verdict}{answer}{body}</details>"}
 
@@ -216,7 +216,7 @@ def _as_text(value: Any) -> str:
     try:
         return str(value).strip().rstrip(" .%").lower()
     except Exception:  # a number of too many digits, or a learner's own `__str__`
-        return shown(value)
+        return short_repr(value)
 
 
 def _text(thing: Any) -> str:

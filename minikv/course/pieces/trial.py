@@ -9,9 +9,9 @@ from types import FunctionType
 from typing import Any
 
 from minikv.course.exercises.judge import INCONSTANT, smallest
-from minikv.course.exercises.outcome import Outcome, agree, run, shown
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.engine.sections import World, classes_for, engine_world, given, ours, pieces_up_to
+from minikv.testing.attempt import Outcome, agree, attempt, short_repr
 from minikv.testing.time_limit import TooLong
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
@@ -64,7 +64,7 @@ def play(piece: Piece, world: World, case: Any, keep: Callable[[Shot], Shot] = l
         for frame in piece.play(world, case):
             frames.append(keep(frame))
 
-    return Played(frames, run(go, ()))
+    return Played(frames, attempt(go, ()))
 
 
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
@@ -122,7 +122,7 @@ def parted(piece: Piece, world: World, case: Any, got: Played, expected: Played)
 def _words(value: Any) -> str:
     if value is None:
         return "nothing (did you forget to return it?)"
-    return value if isinstance(value, str) and len(value) < MOST_WORDS else shown(value)
+    return value if isinstance(value, str) and len(value) < MOST_WORDS else short_repr(value)
 
 
 def _ended(piece: Piece, case: Any, at: int, frame: Shot, outcome: Outcome, world: World) -> Parting:

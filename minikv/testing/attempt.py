@@ -1,0 +1,197 @@
+"""What a call of somebody else's code comes to: run it on copies, show it in a few characters, compare it with another.
+
+The code may do anything: raise, return nonsense, change its arguments, loop forever, also while its values are compared
+and shown. None of that gets out of here, except for Ctrl-C, and for a call into C that never returns.
+"""
+
+from __future__ import annotations
+
+import builtins
+import copy
+import io
+import re
+import reprlib
+import sys
+from array import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minikv.testing.time_limit import TimeLimit, TooLong
+
+MOST_SECONDS = 3.0  # for one call; it needs thousandths of that
+_MOST_PRINTED = 10_000  # letters that are kept of what a call prints
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_SHORT = reprlib.Repr()
+_SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxarray = _SHORT.maxdict = 12
+_SHORT.maxstring = _SHORT.maxother = 60
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call came to: a value, or the error that it raised; and what it printed.
+
+    `NotImplementedError` means not attempted.
+    """
+
+    value: Any = None
+    error: BaseException | None = None
+    printed: str = ""
+
+    @property
+    def attempted(self) -> bool:
+        """Whether the code was there to run."""
+        return not isinstance(self.error, NotImplementedError)
+
+    def agrees(self, expected: Outcome) -> bool:
+        """Whether this is what was `expected`: an equal value, or an error of that kind."""
+        if expected.error is not None:
+            return self.error is not None and isinstance(self.error, type(expected.error))
+        return self.error is None and agree(self.value, expected.value)
+
+    def __str__(self) -> str:
+        if isinstance(self.error, TooLong):
+            return "no end"
+        if self.error is None:
+            return short_repr(self.value)
+        words = error_text(self.error)
+        return f"{type(self.error).__name__}{f' ({words})' if words else ''}"
+
+
+def attempt(act: Callable[..., Any], args: tuple[Any, ...] = (), seconds: float | None = None) -> Outcome:
+    """Call `act` on copies of `args`, quietly, and for `seconds` at the most; never raises, but for Ctrl-C.
+
+    Without `seconds` it has `MOST_SECONDS`.
+
+    >>> str(attempt(max, ([3, 5],))), str(attempt(max, ([],)))[:10]
+    ('5', 'ValueError')
+    """
+    saved, limit = (sys.stdout, sys.stderr, sys.getrecursionlimit()), TimeLimit(seconds or MOST_SECONDS)
+    names, printed = dict(vars(builtins)), _Printed()
+    try:
+        limit.start()
+        sys.stdout = sys.stderr = printed
+        builtins.input = _nobody_answers
+        value = act(*copy.deepcopy(args))
+        return Outcome(value, printed=printed.text)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also SystemExit, and whatever else somebody raises
+        limit.stop()  # before anything that takes time
+        return Outcome(error=error, printed=printed.text)
+    finally:
+        builtins.__dict__.update(names)  # even where the code has deleted `vars`
+        sys.setrecursionlimit(saved[2])
+        sys.stdout, sys.stderr, _ = saved
+        limit.stop()
+
+
+class _Printed(io.StringIO):
+    """What a call prints: the beginning is kept, and a loop that prints fills no memory."""
+
+    def write(self, text: str) -> int:
+        """Keep `text` while there is little of it."""
+        if self.tell() < _MOST_PRINTED:
+            super().write(text[:_MOST_PRINTED])
+        return len(text)
+
+    @property
+    def text(self) -> str:
+        """What is kept, as an output can encode it."""
+        return "" if self.closed else _encodable(self.getvalue())
+
+
+def _nobody_answers(prompt: object = "") -> str:
+    raise EOFError("nobody answers input() here")
+
+
+def _encodable(text: str) -> str:
+    """`text` with a question mark for each surrogate, which no output can encode."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def error_text(error: BaseException, most: int = 90) -> str:
+    """The text of an error on one line of at most `most` characters, whatever its class does when asked for it.
+
+    >>> error_text(KeyError(3)), error_text(ValueError("far too much"), most=7)
+    ('3', 'far to…')
+    """
+    told = attempt(lambda: " ".join(_ADDRESS.sub("", _encodable(str(error))).split()))
+    text = told.value if told.error is None else "an error that cannot be shown"
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def short_repr(value: Any) -> str:
+    """`value` in a few characters, whatever it is.
+
+    >>> short_repr(list(range(100))), short_repr("a" * 100)[:9], short_repr((1, None))
+    ('[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ...]', "'aaaaaaaa", '(1, None)')
+    """
+    shown = attempt(lambda: _short_repr(value))
+    return shown.value if shown.error is None else f"a {type(value).__name__} that cannot be shown"
+
+
+def _short_repr(value: Any) -> str:
+    if isinstance(value, (set, frozenset)):  # in an order that does not depend on hashes
+        return f"{{{', '.join(sorted(map(short_repr, value)))}}}" if value else "set()"
+    return " ".join(_ADDRESS.sub("", _SHORT.repr(_without_arrays(value))).split())
+
+
+def arguments(args: Iterable[Any]) -> str:
+    """Arguments as they are written in a call.
+
+    >>> arguments((3, [1, 2]))
+    '(3, [1, 2])'
+    """
+    return f"({', '.join(short_repr(arg) for arg in args)})"
+
+
+def _without_arrays(value: Any) -> Any:
+    """Arrays and their numbers as plain Python; a tuple stays a tuple."""
+    if isinstance(value, (np.ndarray, np.generic, array)) or type(value).__module__.split(".")[0] == "torch":
+        return value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(value, (list, tuple)):
+        items = [_without_arrays(item) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and sequences as plain Python, so that a tuple, a list and an array of the same numbers agree."""
+    value = _without_arrays(value)
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def agree(got: Any, expected: Any) -> bool:
+    """Whether two values are equal, whatever they are: a tuple, a list and an array of the same numbers are.
+
+    >>> agree((1, 2), np.array([1, 2])), agree(1.0, 1)
+    (True, False)
+    """
+    return attempt(lambda: _agree(_plain(got), _plain(expected))).value is True
+
+
+def _agree(got: Any, expected: Any) -> bool:
+    if isinstance(got, list) and isinstance(expected, list):
+        return len(got) == len(expected) and all(map(_agree, got, expected))
+    if callable(got) and callable(expected):
+        return True  # two methods, say, in the place of a number: neither is an answer
+    if isinstance(got, float) != isinstance(expected, float):
+        return False  # whole numbers are whole
+    return bool(got == expected)
+
+
+def type_in_words(value: Any) -> str:
+    """What kind of thing an answer has returned, in words.
+
+    >>> type_in_words((1, 2)), type_in_words(3.5), type_in_words({1})
+    ('a list', 'a number', 'a set')
+    """
+    plain = attempt(lambda: _plain(value))
+    value = plain.value if plain.error is None else value
+    if isinstance(value, (int, float)):
+        return "a number"
+    name = "list" if isinstance(value, list) else type(value).__name__
+    return f"a{'n' if name[0].lower() in 'aeiou' else ''} {name}"

@@ -1,0 +1,109 @@
+"""Running somebody else's code: whatever it does ends there, and only Ctrl-C gets out."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import threading
+
+import pytest
+
+from minikv.testing import attempt as attempt_module
+from minikv.testing import time_limit
+from minikv.testing.attempt import Outcome, agree, attempt, short_repr, type_in_words
+from minikv.testing.time_limit import TooLong
+
+
+@pytest.fixture
+def impatience(monkeypatch):
+    monkeypatch.setattr(attempt_module, "MOST_SECONDS", 0.1)
+
+
+def raises(error):
+    raise error
+
+
+def forever(*_):
+    while True:
+        pass
+
+
+class Endless:
+    """A value whose every method loops."""
+
+    __eq__ = __repr__ = __hash__ = forever
+
+
+class EndlessList(list):
+    def __iter__(self):
+        while True:
+            yield 1
+
+
+class EndlessError(ValueError):
+    __str__ = __repr__ = forever
+
+
+class Pressed:
+    """A value during whose methods somebody presses Ctrl-C."""
+
+    def __eq__(self, other):
+        raise KeyboardInterrupt
+
+    __repr__ = __hash__ = lambda self: raises(KeyboardInterrupt)
+
+
+def test_what_an_answer_does_to_python_is_undone():
+    before = dict(vars(builtins)), sys.getrecursionlimit()
+
+    def answer():
+        del builtins.len, builtins.vars
+        builtins.print = None
+        sys.setrecursionlimit(500)
+
+    attempt(answer)
+    assert {name: vars(builtins)[name] for name in before[0]} == before[0]
+    assert sys.getrecursionlimit() == before[1]
+
+
+def test_an_answer_that_prints_without_end_fills_no_memory():
+    printed = attempt(lambda: [print("x" * 1_000_000) for _ in range(20)]).printed
+    assert 0 < len(printed) <= 10_000
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), ValueError("wrong")], ids=repr)
+def test_no_error_gets_out(error):
+    assert attempt(raises, (error,)).error.args == error.args
+
+
+@pytest.mark.parametrize("act", [
+    lambda: attempt(raises, (KeyboardInterrupt(),)), lambda: short_repr(Pressed()),
+    lambda: agree(Pressed(), 3), lambda: agree([1, Pressed()], [1, 3]), lambda: str(Outcome(Pressed())),
+], ids=["attempt", "shown", "agree", "agree in a list", "str"])  # fmt: skip
+def test_ctrl_c_gets_out(act):
+    with pytest.raises(KeyboardInterrupt):
+        act()
+
+
+@pytest.mark.parametrize("kind", [Endless, lambda: EndlessList([1])], ids=["methods", "iteration"])
+def test_comparing_and_showing_values_that_never_end_ends(kind, impatience):
+    value = kind()  # which no assertion may show
+    compared = agree(value, [1]), agree([value], [[1]]), agree(value, kind()), Outcome(value).agrees(Outcome(3))
+    assert compared == (False, False, False, False)
+    assert short_repr(value) == f"a {type(value).__name__} that cannot be shown"
+    assert type_in_words(value) in ("a list", "an Endless")
+
+
+def test_an_error_whose_text_never_ends_is_named(impatience):
+    assert str(Outcome(error=EndlessError())) == "EndlessError (an error that cannot be shown)"
+
+
+def test_where_no_thread_can_be_started_there_is_no_limit_and_it_is_said(monkeypatch):
+    monkeypatch.setattr(time_limit, "_WATCHDOG", time_limit._Watchdog())
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", lambda self: raises(RuntimeError("can't start new thread")))
+        for _ in range(2):
+            with pytest.warns(RuntimeWarning, match="no thread can be started"):
+                assert attempt(lambda: 3).value == 3
+    monkeypatch.setattr(attempt_module, "MOST_SECONDS", 0.1)
+    assert isinstance(attempt(forever).error, TooLong), "later, where threads start, the limit holds"
