@@ -11,7 +11,7 @@ from reels import frames_of
 
 from minikv import FreeListPool, OutOfPages, RadixCache, record
 from minikv.course.film.changes import Changes, compare
-from minikv.course.film.state import Looker
+from minikv.course.film.state import StateReader
 from minikv.testing.watch import watch
 
 
@@ -52,10 +52,9 @@ def served(size, *prompts, **settings):
 
 
 def facts(changes):
-    """What there is in changes, as plain data; of what was cut short, the nodes."""
+    """What there is in changes, as plain data."""
     kinds = ("splits", "joined", "gone", "trimmed", "new", "grown")
-    found = {kind: getattr(changes, kind) for kind in kinds if getattr(changes, kind)}
-    return {kind: list(value) if kind == "trimmed" else value for kind, value in found.items()}
+    return {kind: getattr(changes, kind) for kind in kinds if getattr(changes, kind)}
 
 
 def tree(frame):
@@ -65,7 +64,7 @@ def tree(frame):
 def test_a_split_and_an_eviction_in_one_operation_are_both_told():
     """n1 [1 2 3 4] is cut, its end evicted, and its slots 2-3 hold other tokens at once."""
     film = served(5, [1, 2, 3, 4], [1, 2, 8, 9])
-    assert facts(film.at(2).delta.changes) == {"splits": [(2, 1)], "gone": {1: "evicted"}, "new": [3]}
+    assert facts(film.at(2).changes) == {"splits": [(2, 1)], "gone": {1: "evicted"}, "new": [3]}
     assert tree(film.at(2))[:4] == [
         "root",
         "└─ [1 2] · n2 · slots 0-1 · matched · split",
@@ -84,7 +83,7 @@ def test_a_split_and_an_eviction_in_one_operation_are_both_told():
 
 def test_slots_that_are_used_again_at_once_have_changed_hands():
     film = served(4, [1, 2, 3, 4], [5, 6, 7])
-    assert facts(film.at(2).delta.changes) == {"gone": {1: "evicted"}, "new": [2]}
+    assert facts(film.at(2).changes) == {"gone": {1: "evicted"}, "new": [2]}
     assert [cell.event for cell in film.at(2).pools[0][1]] == ["new", "new", "new", "freed"]
     assert film.why(1).events[-1] == "cached by step 2 in node 2 (serve [5 6 7])"
 
@@ -100,13 +99,13 @@ def test_pages_that_are_trimmed_one_after_the_other_are_one_end():
         engine.serve([1, 2, 3, 4])
         engine.trim(2)
         engine.trim(2)
-    assert facts(film.at(2).delta.changes) == {"trimmed": [1]}
+    assert facts(film.at(2).changes) == {"trimmed": [1]}
     assert tree(film.at(2))[:3] == [
         "root",
         "└─ [1 2] · n1 · slots 0-1",
         "   └─ [3 4] · end of n1 · slots 2-3 · evicted",
     ]
-    assert facts(film.at(3).delta.changes) == {"gone": {1: "evicted"}}  # first cut short, then gone: whole
+    assert facts(film.at(3).changes) == {"gone": {1: "evicted"}}  # first cut short, then gone: whole
     assert tree(film.at(3))[1] == "└─ [1 2] · n1 · slots 0-1 · evicted"
 
 
@@ -121,7 +120,7 @@ def test_after_a_reset_an_id_is_another_node():
     with record(engine) as film:
         engine.cache.insert([1, 2], [0, 1])
         engine.restart([1, 2, 3])
-    assert facts(film.at(2).delta.changes) == {"gone": {1: "forgotten"}, "new": [1]}
+    assert facts(film.at(2).changes) == {"gone": {1: "forgotten"}, "new": [1]}
     ids = [view.id for view in film.at(2).nodes]
     assert len(set(ids)) == len(ids) == 3
     assert tree(film.at(2))[1:3] == ["├─ [1 2] · n1 · slots 0-1 · evicted", "└─ [1 2 3] · n1 · slots 0-2 · new"]
@@ -142,11 +141,11 @@ def test_a_watched_thing_that_is_not_filmed_swallows_no_frames():
     assert [frame.op.split()[0] for frame in film][1:] == ["match", "lock", "alloc", "insert", "unlock", "evict"]
 
 
-def test_a_remark_in_the_middle_of_an_operation_is_part_of_it():
+def test_a_step_in_the_middle_of_an_operation_is_part_of_it():
     class Talking(Engine):
         def serve(self, tokens):
-            film.note("now it begins")
-            super().serve(tokens)
+            with film.step("now it begins"):
+                super().serve(tokens)
 
     engine = Talking(4)
     film = record(engine)
@@ -225,10 +224,10 @@ def changes(before, after, **how):
 
 def compared(before, after, **how):
     tree = Tree(*before)
-    looker = Looker([tree], None, None)
-    old = looker.look()
+    reader = StateReader([tree], None, None)
+    old = reader.read()
     tree.root.children = list(after)
-    return compare(old, looker.look(), **how)
+    return compare(old, reader.read(), **how)
 
 
 def test_a_split_that_keeps_neither_node_is_a_split():
@@ -250,13 +249,13 @@ def test_a_split_whose_lower_part_went_at_once():
 def test_a_split_whose_lower_part_was_cut_short_at_once():
     node = Node([1, 2, 3, 4], [0, 1, 2, 3])
     tree = Tree(node)
-    looker = Looker([tree], None, None)
-    old = looker.look()
+    reader = StateReader([tree], None, None)
+    old = reader.read()
     node.tokens, node.slots = [3], [2]
     tree.root.children = [Node([1, 2], [0, 1], [node])]
-    found = compare(old, looker.look())
+    found = compare(old, reader.read())
     assert facts(found) == {"splits": [(2, 1)], "trimmed": [1]}
-    assert found.trimmed[1].tokens == [4]
+    assert found.ghosts[1][0].tokens == [4]
 
 
 def test_a_slot_with_another_token_is_not_what_is_left_of_a_node():
@@ -268,11 +267,11 @@ def test_a_new_node_above_another_is_no_split():
     """[1 2] is now [9] and below it [2]: its beginning is not what stands above it."""
     node = Node([1, 2], [0, 1])
     tree = Tree(node)
-    looker = Looker([tree], None, None)
-    old = looker.look()
+    reader = StateReader([tree], None, None)
+    old = reader.read()
     node.tokens, node.slots = [2], [1]
     tree.root.children = [Node([9], [2], [node])]
-    assert compare(old, looker.look()).splits == []
+    assert compare(old, reader.read()).splits == []
 
 
 def test_what_moved_into_a_node_that_was_there_is_no_split():
@@ -280,10 +279,10 @@ def test_what_moved_into_a_node_that_was_there_is_no_split():
     lower = Node([2], [1])
     upper = Node([1], [0], [lower])
     tree = Tree(upper)
-    looker = Looker([tree], None, None)
-    old = looker.look()
+    reader = StateReader([tree], None, None)
+    old = reader.read()
     upper.tokens, upper.slots, upper.children = [1, 2], [0, 1], []
-    assert facts(compare(old, looker.look())) == {"joined": {2: 1}}
+    assert facts(compare(old, reader.read())) == {"joined": {2: 1}}
 
 
 def joining():
@@ -306,8 +305,8 @@ def test_a_path_that_became_one_edge_was_joined_and_lost_nothing():
     with record(cache) as film:
         cache.match_prefix([1, 2, 3])
     frame = film.at(1)
-    assert facts(frame.delta.changes) == {"joined": {1: 2}}
-    assert frame.delta.changes.ghosts == {}
+    assert facts(frame.changes) == {"joined": {1: 2}}
+    assert frame.changes.ghosts == {}
     assert tree(frame)[:2] == ["root", "└─ [1 2 3] · n2 · slots 0-2 · matched · joined"]
     assert [(key, words.split(" at ")[0]) for key, words in frame.node_events] == [
         (1, "joined into n2"),
@@ -331,11 +330,11 @@ def test_a_split_and_a_join_in_one_operation():
     """Of [1 2] > [3 4], the beginning of the lower edge is cut off and joined with the upper one."""
     lower = Node([3, 4], [2, 3])
     tree = Tree(Node([1, 2], [0, 1], [lower]))
-    looker = Looker([tree], None, None)
-    old = looker.look()
+    reader = StateReader([tree], None, None)
+    old = reader.read()
     lower.tokens, lower.slots = [4], [3]
     tree.root.children = [Node([1, 2, 3], [0, 1, 2], [lower])]
-    found = compare(old, looker.look())
+    found = compare(old, reader.read())
     assert facts(found) == {"splits": [(3, 2)], "joined": {1: 3}}
 
 
@@ -368,7 +367,7 @@ def test_joins_one_after_the_other_are_one():
 def test_a_slot_that_holds_another_token_was_not_joined():
     """Both slots of the upper node were used again: it went, and the node below it begins with what is new."""
     found = compared([Node([1, 2], [0, 1], [Node([3], [2])])], [Node([7, 8, 3], [0, 1, 2])], verb="evict")
-    assert found.joined == {}
+    assert 1 not in found.joined
     assert found.gone[1] == "evicted"
 
 
@@ -415,7 +414,7 @@ def test_what_was_made_and_went_in_one_operation_is_not_new():
     engine = Wasteful(8)
     with record(engine) as film:
         engine.waste([1, 2])
-    assert facts(film.at(1).delta.changes) == {"gone": {1: "evicted"}}
+    assert facts(film.at(1).changes) == {"gone": {1: "evicted"}}
 
 
 def test_locks_in_a_nodes_story():
@@ -437,13 +436,13 @@ def test_locks_in_a_nodes_story():
 def test_an_edge_that_grew_and_one_that_is_another():
     node = Node([1], [0])
     tree = Tree(node)
-    looker = Looker([tree], None, None)
-    states = [looker.look()]
+    reader = StateReader([tree], None, None)
+    states = [reader.read()]
     for tokens, slots in (([1, 2], [0, 1]), ([7, 8], [0, 1])):
         node.tokens, node.slots = tokens, slots
-        states.append(looker.look())
+        states.append(reader.read())
     assert facts(compare(states[0], states[1])) == {"grown": [1]}
-    assert facts(compare(states[1], states[2])) == {"new": [1]}
+    assert facts(compare(states[1], states[2])) == {"gone": {1: "removed"}, "new": [1]}
 
 
 def test_ids_that_are_not_unique_are_not_believed():
@@ -481,7 +480,8 @@ def test_any_label_can_be_shown_and_saved(written, shown, tmp_path):
     cache = RadixCache()
     with record(cache, label=lambda tokens: written) as film:
         cache.insert([1], [0])
-        film.note(written)
+        with film.step(written):
+            pass
     assert film.at(1).nodes[1].label == shown
     film.save(tmp_path / "film.html")
     assert frames_of(film.player().reel)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import CacheManager, CanaryModel, Engine, Scheduler, record
-from minikv.course.film.frame import paint, room_of
-from minikv.course.film.rows import MOST_CELLS, MOST_LINES, Requests, RequestView
+from minikv.course.film.layout import Layout
+from minikv.course.film.requests import MOST_CELLS, MOST_LINES, Requests, RequestView
 from minikv.course.pictures import render
 from minikv.course.pictures.svg import svg_size
 from minikv.engine.sections import engine_world
@@ -142,10 +142,10 @@ def test_all_frames_have_one_size_and_every_request_is_in_the_picture():
             engine.submit(prompt, 3)
         for _ in range(5):
             engine.step()
-    room = room_of(film.frames)
-    assert len({svg_size(paint(frame, room)) for frame in film}) == 1
-    requests, extent = film.at(3).rows[-1], room.extents[-1]
-    drawn = requests.paper(*extent).svg(requests.parts(*extent))
+    layout = Layout(film.frames)
+    assert len({svg_size(layout.svg(frame)) for frame in film}) == 1
+    requests = layout.panels[-1]
+    drawn = requests.paper.svg(requests.parts(film.at(3)))
     assert all(f">r{number} waits<" in drawn for number in (1, 2, 3))
     assert [panel["kind"] for panel in film.player().reel["panels"]] == ["tree", "pool", "rows"]
     kinds = {re.sub(r"#[0-9a-f]{6}", "", shape) for shape in re.findall(r"<path [^>]*>", drawn)[-4:]}

@@ -40,7 +40,8 @@ def a_cache_and_a_pool():
         cache.unlock(bob.handle)
         cache.unlock(match.handle)
         cache.unlock(cache.acquire([1, 2, 9]))
-        film.note("a remark")
+        with film.step("a remark"):
+            pass
     return film
 
 
@@ -117,7 +118,7 @@ def told():
         film = make()
         lines += ["", f"== {make.__name__.replace('_', ' ')}"]
         for frame in film:
-            lines += [frame.caption, *(f"   ({words})" for words in frame.changes)]
+            lines += [frame.caption, *(f"   ({words})" for words in frame.changes.words)]
             lines += [f"   n{key}: {words}" for key, words in frame.node_events]
         stories = [repr(film.why(slot)) for slot in sorted(film.slot_stories())]
         lines += [story for story in stories if not story.endswith("free from the start")]

@@ -1,47 +1,57 @@
-"""What an operation changed: found by comparing the tree and the pool before and after, not by asking either.
+"""What an operation changed in the tree and in the pool: what is new, what went, and which slots moved.
 
-A node is split when a node of before is now two on one path, joined when it is a part of another node's edge now,
-gone when its slots left the tree, trimmed when only its end did. Gone nodes stay in the picture for one frame, as
-ghosts at their old place.
+A node is followed by its slots. Those that have left the tree take their node, or the end of it, along; it stays in
+the picture for one frame, as a ghost at its old place. Slots that are in another node now were split off, where that
+node is new, or joined to it.
 
     before        after a split        after a join       after an eviction      after a trim
     [1 2]         [1]     split        [1 2 3]  joined    [1 2]                  [1]
     └─ [3]        └─ [2]  split                           └─ (ghost of [3])      └─ (ghost of [2])
                      └─ [3]
 
-An operation that makes others which are watched too changed what they changed, one after the other: what a manager
-split, evicted and cached again in the same slots cannot be told from the two ends alone.
+An operation that called others changed what they changed, one after the other: what a manager split, evicted and
+cached again in the same slots cannot be told from the two ends alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from minikv.course.film.state import State
-from minikv.testing.snapshot import NodeView, shorten
+from minikv.course.film.state import Label, State
+from minikv.testing.snapshot import NodeView, label_of, shorten, token_order
 
 WENT, REMOVED = {"evict": "evicted", "reset": "forgotten"}, "removed"
 MOST_NAMES = 12
-Ghost = tuple[NodeView, "int | None"]  # the node, or the part of it, that went, and where it hung
+# Events are told in the words of their step, which is known later: it may be that of a larger operation.
+BY, AT = "by step {step} ({op})", "at step {step} ({op})"
+NodeEvent = tuple[int, str]
+SlotEvent = tuple[int, str, str]  # the slot, an event of the palette, and words
 
 
 @dataclass
 class Changes:
-    """Which nodes an operation made, cut, joined, cut short or took away.
+    """Which nodes an operation made, cut, joined, cut short or took away, and what happened to nodes and slots.
 
     `splits` has (upper, lower) pairs; `joined`, for each node that is a part of another one now, which one; `gone` a
-    word for each node that went; `trimmed`, by node, the parts that were cut off. `ghosts` are what a picture shows of
-    the gone ones, and of the roots that went with them.
+    word for each node that went. A ghost is what left the tree of a node, and where it hangs: on the node itself where
+    that was only cut short.
     """
 
     new: list[int] = field(default_factory=list)
     splits: list[tuple[int, int]] = field(default_factory=list)
     grown: list[int] = field(default_factory=list)
     gone: dict[int, str] = field(default_factory=dict)
-    ghosts: dict[int, Ghost] = field(default_factory=dict)
-    trimmed: dict[int, NodeView] = field(default_factory=dict)
     joined: dict[int, int] = field(default_factory=dict)
+    ghosts: dict[int, tuple[NodeView, int | None]] = field(default_factory=dict)
+    nodes: list[NodeEvent] = field(default_factory=list)
+    slots: list[SlotEvent] = field(default_factory=list)
+
+    @property
+    def trimmed(self) -> list[int]:
+        """The nodes that lost their end."""
+        return [key for key, (_, above) in self.ghosts.items() if above == key]
 
     @property
     def words(self) -> list[str]:
@@ -51,29 +61,26 @@ class Changes:
             f"{_names(key for key in self.joined if self.joined[key] == lower)} joined into n{lower}"
             for lower in dict.fromkeys(self.joined.values())
         ]
-        words = [*dict.fromkeys(WENT.values()), REMOVED]
-        went = [([key for key in self.gone if self.gone[key] == word], word) for word in words]
-        lists = [*went, (list(self.trimmed), "cut short"), (self.new, "new"), (self.grown, "grew")]
+        went = [([key for key in self.gone if self.gone[key] == word], word) for word in (*WENT.values(), REMOVED)]
+        lists = [*went, (self.trimmed, "cut short"), (self.new, "new"), (self.grown, "grew")]
         return [*split, *joined, *(f"{_names(keys)} {word}" for keys, word in lists if keys)]
 
     def then(self, later: Changes) -> Changes:
         """These changes and then `later` ones, as those of one operation."""
-        ends = dict(later.trimmed)
-        ghosts = {**self.ghosts, **later.ghosts}
-        for key, end in self.trimmed.items():
-            if key in later.gone:
-                ghosts[key] = _joined(ghosts[key][0], end), ghosts[key][1]
-            else:
-                ends[key] = _joined(ends[key], end) if key in ends else end
-        went = later.gone.keys() | later.joined.keys()
+        went, ghosts = later.gone.keys() | later.joined.keys(), {**self.ghosts, **later.ghosts}
+        for key in self.trimmed:
+            if key in later.ghosts:
+                (end, _), (rest, above) = self.ghosts[key], later.ghosts[key]
+                ghosts[key] = replace(rest, tokens=rest.tokens + end.tokens, slots=rest.slots + end.slots), above
         return Changes(
             [key for key in dict.fromkeys([*self.new, *later.new]) if key not in went],
             [*self.splits, *later.splits],
             [key for key in dict.fromkeys([*self.grown, *later.grown]) if key not in went],
             {**self.gone, **later.gone},
-            ghosts,
-            ends,
             {**{key: later.joined.get(into, into) for key, into in self.joined.items()}, **later.joined},
+            ghosts,
+            self.nodes + later.nodes,
+            self.slots + later.slots,
         )
 
 
@@ -82,114 +89,156 @@ def _names(keys: Iterable[int]) -> str:
 
 
 def compare(before: State, after: State, verb: str = "") -> Changes:
-    """What changed in the tree from one state to the next; what `verb` made go is called as it calls it.
+    """What changed from one state to the next; what `verb` made go is called as it calls it.
 
     >>> from minikv import RadixCache
-    >>> from minikv.course.film.state import Looker
+    >>> from minikv.course.film.state import StateReader
     >>> cache = RadixCache()
-    >>> _, looker = cache.insert([1, 2, 3], [0, 1, 2]), Looker([cache], None, None)
-    >>> before = looker.look()
+    >>> _, reader = cache.insert([1, 2, 3], [0, 1, 2]), StateReader([cache], None, None)
+    >>> before = reader.read()
     >>> _ = cache.match_prefix([1, 2, 9])
-    >>> compare(before, looker.look()).splits
+    >>> compare(before, reader.read()).splits
     [(2, 1)]
     """
-    joined, after = _undo_joins(before, after)
-    before = replace(before, nodes={key: node for key, node in before.nodes.items() if key not in joined})
-    changes = Changes(joined=joined)
-    fresh = {key for key in after.nodes if key not in before.nodes}
+    changes, old = Changes(), before.held
+    if before == after:
+        return changes
+    stayed = {slot: home for slot, (home, token) in after.held.items() if slot in old and old[slot][1] == token}
+    for key, above in before.parents.items():
+        if above is not None:
+            _follow(key, before, after, stayed, changes, WENT.get(verb, REMOVED))
+    if changes.gone:  # a namespace's root goes with the last of its nodes
+        roots = (key for key, above in before.parents.items() if above is None and key not in after.nodes)
+        changes.ghosts.update({root: (before.nodes[root], None) for root in roots})
     for key, node in after.nodes.items():
-        if key in before.nodes and node.tokens != before.nodes[key].tokens:
-            _compare_edge(key, before, after, fresh, changes)
-    known = _compare_gone(before, after, fresh, changes, WENT.get(verb, REMOVED))
-    known |= {key for pair in changes.splits for key in pair} | {k for k in fresh if after.parents[k] is None}
-    changes.new += [key for key in after.nodes if key in fresh - known]
+        came = not all(slot in stayed for slot in _numbers(node).values())
+        if after.parents[key] is not None and (key not in before.nodes or key in changes.gone):
+            changes.new += [key] * (came or not node.slots)
+        elif came:
+            changes.grown.append(key)
+    changes.nodes += _node_events(before, after, changes)
+    changes.slots += _slot_events(before, after, stayed, changes, WENT.get(verb, REMOVED))
     return changes
 
 
-def _undo_joins(before: State, after: State) -> tuple[dict[int, int], State]:
-    """For each node that is a part of another one's edge now, that one's id; and `after` without those parts."""
-    vanished = before.nodes.keys() - after.nodes.keys()
-    joined: dict[int, int] = {}
-    if not vanished:
-        return joined, after
-    was, old, contents, nodes = before.owners, before.contents, after.contents, dict(after.nodes)
+def _numbers(node: NodeView) -> dict[int, int]:
+    """The slots of a node by their place in it; a learner's node may have other things among them."""
+    return {i: slot for i, slot in enumerate(node.slots) if isinstance(slot, int)}
+
+
+def _follow(key: int, before: State, after: State, stayed: dict[int, int], changes: Changes, word: str) -> None:
+    """Where a node of before is now: whole, in parts, in another node, or gone with what has left the tree of it."""
+    old = before.nodes[key]
+    homes = {i: stayed.get(slot) for i, slot in _numbers(old).items()}
+    parts = list(dict.fromkeys(home for home in homes.values() if home is not None))
+    lost = [i for i, home in homes.items() if home is None]
+    if key in after.nodes and (parts or not homes):
+        if lost:
+            changes.ghosts[key] = _part(old, lost, f"end of {old.name}"), key
+    elif lost or not homes:
+        changes.gone[key] = word
+        ghost = _part(old, lost, old.name) if parts else old
+        changes.ghosts[key] = ghost, parts[-1] if parts else before.parents[key]
+        parts.append(key)
+    elif len(parts) == 1 and after.nodes[parts[0]].slots != old.slots:
+        changes.joined[key] = parts[0]
+    pairs = pairwise(parts)
+    changes.splits += [(upper, lower) for upper, lower in pairs if not before.nodes.keys() >= {upper, lower}]
+
+
+def _part(old: NodeView, places: list[int], name: str) -> NodeView:
+    tokens = [old.tokens[i] for i in places if i < len(old.tokens)]
+    return replace(old, tokens=tokens, slots=[old.slots[i] for i in places], name=name)
+
+
+def _node_events(before: State, after: State, changes: Changes) -> Iterator[NodeEvent]:
+    """What happened to each node, but for its locks."""
+    for upper, lower in changes.splits:
+        if upper not in before.nodes:
+            yield upper, f"split off n{lower} {AT}"
+    yield from ((lower, f"split {AT}, its beginning is now n{upper}") for upper, lower in changes.splits)
+    yield from ((key, f"joined into n{lower} {AT}") for key, lower in changes.joined.items())
+    yield from ((lower, f"joined {AT}, n{key} is a part of it now") for key, lower in changes.joined.items())
+    yield from ((key, f"{word} {BY}") for key, word in changes.gone.items())
+    yield from ((key, f"inserted {BY}") for key in changes.new)
+    yield from ((key, f"grew {AT}") for key in changes.grown)
+    yield from ((key, f"cut to {len(after.nodes[key].tokens)} tokens {BY}") for key in changes.trimmed)
+
+
+def _slot_events(
+    before: State, after: State, stayed: dict[int, int], changes: Changes, word: str
+) -> Iterator[SlotEvent]:
+    """What happened to each slot that changed hands, in the order in which it must have happened."""
+    handed = list(_handed(before, after))
+    yield from ((slot, "taken", f"taken {BY}") for slot, is_free in handed if not is_free)
+    old, new = before.held, after.held
+    for slot in sorted(old.keys() | new.keys()):
+        if slot not in stayed:
+            if slot in old:
+                yield slot, "evicted", f"{word} {BY}"
+            if slot in new:
+                yield slot, "new", f"cached by step {{step}} in node {new[slot][0]} ({{op}})"
+        elif old[slot][0] != stayed[slot]:
+            event, how = ("joined", "joined into") if old[slot][0] in changes.joined else ("split", "split to")
+            yield slot, event, f"{how} node {stayed[slot]} at step {{step}}"
+    yield from ((slot, "freed", "freed by step {step}") for slot, is_free in handed if is_free)
+
+
+def _handed(before: State, after: State) -> Iterator[tuple[int, int]]:
+    """The slots that the first pool handed out or got back, each with 1 where it is free now."""
+    size = after.page_size
+    for (_, old), (_, new) in list(zip(before.pools, after.pools))[:1]:
+        for page, (was_free, is_free) in enumerate(zip(old, new)):
+            if was_free != is_free:
+                yield from ((slot, is_free) for slot in range(page * size, (page + 1) * size))
+
+
+def lock_events(before: State, after: State, changes: Changes) -> Iterator[NodeEvent]:
+    """Which nodes have more or fewer locks than before; the upper part of a split has its lock from below."""
+    upper_parts = {upper for upper, _ in changes.splits if upper not in before.nodes}
     for key, node in after.nodes.items():
-        if node == before.nodes.get(key) or len(node.tokens) != len(node.slots):
-            continue
-        owners = [was[slot] if slot in was and old[slot] == contents[slot] else None for slot in node.slots]
-        main = key if key in owners else owners[-1] if owners else None  # what the node was, or grew out of
-        parts = {owner for owner in owners if owner in vanished and owner != main}
-        whole = {part for part in parts if owners.count(part) == len(before.nodes[part].slots)}
-        joined.update(dict.fromkeys(sorted(whole), key))
-        kept = [i for i, owner in enumerate(owners) if owner not in whole]
-        nodes[key] = replace(node, tokens=[node.tokens[i] for i in kept], slots=[node.slots[i] for i in kept])
-    return joined, replace(after, nodes=nodes)
+        locks = node.ref_count - (before.nodes[key].ref_count if key in before.nodes else 0)
+        if locks and key not in upper_parts:
+            now = f", {node.ref_count} locks now" if node.ref_count > 1 else ""
+            yield key, f"{'locked' if locks > 0 else 'unlocked'} {BY}{now}"
 
 
-def _compare_edge(key: int, before: State, after: State, fresh: set[int], changes: Changes) -> None:
-    """A node of both whose edge is another one now."""
-    old, new = before.nodes[key], after.nodes[key]
-    above, parts = after.parents[key], [*new.tokens]
-    uppers: list[int] = []
-    while above in fresh and len(parts) < len(old.tokens):  # the usual split: the lower part keeps the id
-        parts = after.nodes[above].tokens + parts
-        uppers.append(above)
-        above = after.parents[above]
-    if uppers and parts == old.tokens[: len(parts)]:
-        changes.splits += [(upper, key) for upper in uppers]
-        if len(parts) < len(old.tokens):
-            changes.trimmed[key] = _end_of(old, len(parts))
-    elif old.tokens == new.tokens[: len(old.tokens)]:
-        changes.grown.append(key)
-    elif new.tokens != old.tokens[: len(new.tokens)]:  # its id was given to another node
-        changes.new.append(key)
-    else:
-        rest = old.tokens[len(new.tokens) :]
-        below = [k for k in fresh if after.parents[k] == key and after.nodes[k].tokens == rest]
-        if below:  # a split in which the upper part keeps the id
-            changes.splits += [(key, lower) for lower in below]
-        else:
-            changes.trimmed[key] = _end_of(old, len(new.tokens))
+def marked_views(after: State, changes: Changes, path: frozenset[int], label: Label | None) -> list[NodeView]:
+    """The nodes of `after` with their marks, and the ghosts of what went, parents first, as a picture needs them.
+
+    A ghost keeps its id, unless a node has that now: then it is `-id - 1`.
+    """
+    marks = {
+        "matched": path.difference(changes.new),
+        "new": {*changes.new, *changes.grown},
+        "split": {key for pair in changes.splits for key in pair},
+        "joined": set(changes.joined.values()),
+    }
+    views = {
+        key: replace(node, marks=[mark for mark in marks if key in marks[mark]]) for key, node in after.nodes.items()
+    }
+    parents = dict(after.parents)
+    names = {key: -key - 1 if key in after.nodes else key for key in changes.ghosts}
+    for key, (ghost, above) in changes.ghosts.items():
+        words = label_of(ghost.tokens, label) if ghost.tokens else ghost.label
+        views[names[key]] = replace(ghost, id=names[key], label=words, marks=["evicted"], ref_count=0)
+        hangs_on = above if above is None or above == key else names.get(above, above)
+        parents[names[key]] = None if hangs_on is None else changes.joined.get(hangs_on, hangs_on)
+    return _in_order(views, parents)
 
 
-def _compare_gone(before: State, after: State, fresh: set[int], changes: Changes, word: str) -> set[int]:
-    """The nodes that are no more; of what is left of them in the tree, the fresh nodes that hold it."""
-    gone = [key for key in before.nodes if key not in after.nodes and before.parents[key] is not None]
-    holders: set[int] = set()
-    if gone:
-        owners, contents = after.owners, after.contents
-        same = {slot for slot, token in before.contents.items() if slot in owners and contents[slot] == token}
-    for key in gone:
-        old, kept = before.nodes[key], 0
-        while kept < len(old.slots) and old.slots[kept] in same:
-            kept += 1
-        parts = list(dict.fromkeys(owners[slot] for slot in old.slots[:kept]))
-        holders.update(parts)
-        lower = parts[-1] if parts else key
-        if kept < len(old.slots) or not old.slots:
-            changes.gone[key] = word
-            rest = replace(_end_of(old, kept), id=key, name=old.name) if kept else old
-            changes.ghosts[key] = rest, lower if parts else before.parents[key]
-            _add_roots(key, before, after, changes)
-            lower = key
-        changes.splits += [(upper, lower) for upper in parts if upper in fresh and upper != lower]
-    return fresh & holders
-
-
-def _add_roots(key: int, before: State, after: State, changes: Changes) -> None:
-    """A root goes with the last of its nodes."""
-    above = before.parents[key]
-    while above is not None:
-        if before.parents[above] is None and above not in after.nodes:
-            changes.ghosts[above] = before.nodes[above], None
-        above = before.parents[above]
-
-
-def _end_of(old: NodeView, kept: int) -> NodeView:
-    """The part of a node behind its first `kept` tokens."""
-    return NodeView(old.label, None, old.tokens[kept:], old.slots[kept:], id=old.id, name=f"end of {old.name}")
-
-
-def _joined(first: NodeView, second: NodeView) -> NodeView:
-    """Two parts of a node that followed each other."""
-    return replace(first, tokens=first.tokens + second.tokens, slots=first.slots + second.slots)
+def _in_order(views: dict[int, NodeView], parents: dict[int, int | None]) -> list[NodeView]:
+    """Parents first, children in token order; what hung on a node that cannot be found hangs on the first root."""
+    root = next((key for key, parent in parents.items() if parent is None), None)
+    below: dict[int | None, list[int]] = {}
+    for key, parent in parents.items():
+        below.setdefault(parent if parent is None or parent in views else root, []).append(key)
+    ordered: list[NodeView] = []
+    stack: list[tuple[int, int | None]] = [(key, None) for key in reversed(below.get(None, []))]
+    while stack:
+        key, place = stack.pop()
+        ordered.append(replace(views[key], parent=place, marks=list(views[key].marks)))
+        here = len(ordered) - 1
+        children = sorted(below.get(key, []), key=lambda child: token_order(views[child].tokens))
+        stack.extend((child, here) for child in reversed(children))
+    return ordered

@@ -1,13 +1,14 @@
-"""A film for a player, as one HTML page that opens offline, as a PNG, and as an animated GIF."""
+"""A film for a player, as one HTML page that opens offline, and as an animated GIF."""
 
 from __future__ import annotations
 
 import io
 import json
-from html import escape
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from minikv.course.film.frame import Frame, Room, paint, panels_of, room_of
+from minikv.course.film.frame import Frame
+from minikv.course.film.layout import Layout
 from minikv.course.pictures.cells import MOST_CELLS
 from minikv.course.pictures.legend import legend_html
 from minikv.course.pictures.looks import SIZES
@@ -18,9 +19,7 @@ from minikv.course.reel import Reel
 from minikv.errors import bounded
 from minikv.testing.snapshot import NodeView, ranges, shorten
 
-if TYPE_CHECKING:
-    from minikv.course.film.film import Film
-
+Story = list[tuple[int, str]]  # steps, and what happened in each
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
@@ -38,52 +37,42 @@ const values = {{ reel: JSON.parse(document.getElementById("reel").textContent),
 const model = {{ get: (name) => values[name], set: (name, value) => {{ values[name] = value; }},
   on() {{}}, off() {{}}, save_changes() {{}} }};
 render({{ model, el: document.getElementById("film") }});
-addEventListener("message", (e) => {{
-  if (e.data === "height") e.source.postMessage(document.documentElement.scrollHeight + 24, "*");
-}});
 </script></body></html>
 """
-# The notebook may not look into the sandboxed frame, so it asks the page in there how tall it is. In an attribute
-# a name is looked up in the frame's element first: the window is named.
-_FIT = (
-    "window.addEventListener('message', (e) => { "
-    "if (e.source === this.contentWindow) this.style.height = e.data + 'px'; }); "
-    "this.contentWindow.postMessage('height', '*')"
-)
 
 
-def reel_of(film: Film) -> Reel:
+def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Story]) -> Reel:
     """Everything that the player shows, as differences from step to step."""
-    frames, told = film.frames, Words()
-    reel, room = Reel(0, [frame.caption for frame in frames]), room_of(film.frames)
-    for panel in panels_of(frames, room):
+    said, layout = Sentences(), Layout(frames)
+    reel, sizes = Reel(0, [frame.caption for frame in frames]), list(frames[0].sizes)
+    for panel in layout.panels:
         number = reel.panel(panel.kind, panel.paper, **panel.grid)
         for frame in frames:
             reel.show(number, panel.parts(frame))
     reel.film = {
-        "notes": ["; ".join(frame.changes) for frame in frames],
-        "inner": [told.listed(frame.inner_words) for frame in frames],
-        "legend": legend_html(room.words),
+        "notes": ["; ".join(frame.changes.words) for frame in frames],
+        "inner": [said.listed(frame.inner_words) for frame in frames],
+        "legend": legend_html(layout.legend),
         "sizes": {
-            "names": list(frames[0].sizes),
-            "states": [SIZES[name] for name in frames[0].sizes],
+            "names": sizes,
+            "states": [SIZES[name] for name in sizes],
             "values": [list(frame.sizes.values()) for frame in frames],
         },
-        "born": [{str(upper): lower for upper, lower in frame.delta.changes.splits} for frame in frames],
+        "born": [{str(upper): lower for upper, lower in frame.changes.splits} for frame in frames],
         "focus": [[view.id for view in frame.nodes if view.marks] for frame in frames],
-        "nodes": _nodes(frames, told),
-        "slots": {str(slot): told.numbered(story) for slot, story in film.slot_stories().items()},
-        "words": told.words,
-        "pageSize": film.at(0).state.pools[0].page_size if film.at(0).state.pools else 1,
+        "nodes": _nodes(frames, said),
+        "slots": {str(slot): said.numbered(story) for slot, story in slot_stories.items()},
+        "words": said.words,
+        "pageSize": frames[0].state.page_size if frames[0].pools else 1,
     }
     return reel
 
 
-class Words:
+class Sentences:
     """Sentences that are said of many nodes and slots, each kept once.
 
-    >>> told = Words()
-    >>> told.numbered([(1, "taken"), (2, "freed"), (3, "taken")]), told.words
+    >>> said = Sentences()
+    >>> said.numbered([(1, "taken"), (2, "freed"), (3, "taken")]), said.words
     ([[1, 0], [2, 1], [3, 0]], ['taken', 'freed'])
     """
 
@@ -104,23 +93,23 @@ class Words:
         return [[step, self._numbers.setdefault(words, len(self._numbers))] for step, words in story]
 
 
-def _nodes(frames: list[Frame], told: Words) -> dict[str, dict[str, list[Any]]]:
+def _nodes(frames: Sequence[Frame], said: Sentences) -> dict[str, dict[str, list[Any]]]:
     """For every node, the facts about it that changed, with the step, and the events of its story."""
     nodes: dict[str, dict[str, list[Any]]] = {}
     known: dict[int, dict[str, Any]] = {}
     for frame in frames:
         for key, view in frame.state.nodes.items():
             old = known.get(key, {})
-            touched = key in frame.path or "touched" not in old or old["touched"] != view.last_used
+            touched = key in frame.path or not old or old["touched"] != view.last_used
             facts = _facts(view, frame.step if touched else old["used"])
-            if changed := {name: fact for name, fact in facts.items() if name not in old or old[name] != fact}:
+            if changed := {name: fact for name, fact in facts.items() if not old or old[name] != fact}:
                 _about(nodes, key)["was"].append([frame.step, changed])
             known[key] = {**facts, "touched": view.last_used}
         for gone in [key for key in known if key not in frame.state.nodes]:
             _about(nodes, gone)["was"].append([frame.step, None])
             del known[gone]
         for key, words in frame.node_events:
-            _about(nodes, key)["events"] += told.numbered([(frame.step, words)])
+            _about(nodes, key)["events"] += said.numbered([(frame.step, words)])
     return nodes
 
 
@@ -141,52 +130,19 @@ def _about(nodes: dict[str, dict[str, list[Any]]], key: int) -> dict[str, list[A
     return nodes.setdefault(str(key), {"was": [], "events": []})
 
 
-def page_of(film: Film) -> str:
+def page_of(title: str, reel: Reel) -> str:
     """The film as one page with everything in it: no request leaves it.
 
-    >>> from minikv import FreeListPool, record
-    >>> with record(FreeListPool(2)) as film:
-    ...     film.note("</script> is only text here")
-    >>> page_of(film).count("</script>")
+    >>> page_of("</script> is only text here", Reel(0, ["</script>"])).count("</script>")
     2
     """
-    reel = json.dumps(film.reel.as_dict(), separators=(",", ":"), ensure_ascii=False)
+    data = json.dumps(reel.as_dict(), separators=(",", ":"), ensure_ascii=False)
     for mark, code in (("</", "<\\/"), ("<!", "\\u003c!"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
-        reel = reel.replace(mark, code)
-    title = markup(film.text.partition("\n")[0])
-    return _PAGE.format(title=title, style=style(), script=script(), reel=reel)
+        data = data.replace(mark, code)
+    return _PAGE.format(title=markup(title), style=style(), script=script(), reel=data)
 
 
-class Page:
-    """A saved film inside a cell's output, in a sandboxed frame: its scripts run, and reach nothing of the notebook.
-
-    Where scripts do not run, its text stands in.
-    """
-
-    def __init__(self, film: Film):
-        self._html, self._text = page_of(film), film.text
-
-    def __repr__(self) -> str:
-        return self._text
-
-    def _repr_html_(self) -> str:
-        title = markup(self._text.partition("\n")[0])
-        return (
-            f'<iframe sandbox="allow-scripts" srcdoc="{escape(self._html)}" onload="{_FIT}" title="{title}" '
-            'style="width: 100%; height: 760px; border: 0"></iframe>'
-        )
-
-
-def png_of(frame: Frame, room: Room, background: str | None = None) -> bytes:
-    """One frame with its film's room; `RuntimeError` says what to install where pictures cannot be made."""
-    svg = paint(frame, room)
-    png = svg_to_png(svg, background) if svg else None
-    if png is None:
-        raise RuntimeError(HOW_TO_GET_PICTURES.strip("()"))
-    return png
-
-
-def gif_of(film: Film, seconds_per_step: float) -> bytes:
+def gif_of(frames: Sequence[Frame], seconds_per_step: float) -> bytes:
     """All frames, each shown for so many seconds; the last one twice as long."""
     if isinstance(seconds_per_step, bool) or not isinstance(seconds_per_step, (int, float)):
         raise TypeError(f"seconds_per_step is {bounded(seconds_per_step)}: expected a number")
@@ -198,11 +154,18 @@ def gif_of(film: Film, seconds_per_step: float) -> bytes:
         from PIL import Image
     except ImportError:
         raise RuntimeError("no GIF without Pillow: pip install pillow") from None
-    room = room_of(film.frames)
-    pictures = [Image.open(io.BytesIO(png_of(frame, room, "white"))).convert("RGB") for frame in film]
+    layout = Layout(frames)
+    pictures = [Image.open(io.BytesIO(_png(layout.svg(frame)))).convert("RGB") for frame in frames]
     small = [picture.quantize(128, dither=Image.Dither.NONE) for picture in pictures]
     times = [round(1000 * seconds_per_step)] * len(small)
     times[-1] *= 2
     out = io.BytesIO()
     small[0].save(out, "GIF", save_all=True, append_images=small[1:], duration=times, loop=0, disposal=1)
     return out.getvalue()
+
+
+def _png(svg: str | None) -> bytes:
+    png = svg_to_png(svg, "white") if svg else None
+    if png is None:
+        raise RuntimeError(HOW_TO_GET_PICTURES.strip("()"))
+    return png

@@ -1,8 +1,8 @@
 """`record`: a film of everything that happens to a prefix cache, its pool and its requests, one frame an operation.
 
 The objects are watched from outside (`minikv.testing.watch`): none of them has a hook, and when the recording ends
-they are as they were. What an operation changed is found by comparing the state before and after it. So a learner's
-own cache is filmed as ours are, as long as it has the verbs.
+they are as they were. A caption says what was called and what it returned, so a learner's own
+cache is filmed as ours are, as long as it has the verbs.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from minikv.course.film.camera import Camera
-from minikv.course.film.frame import Frame, room_of
+from minikv.course.film.export import gif_of, page_of, reel_of
+from minikv.course.film.frame import Frame
 from minikv.course.film.state import Label
 from minikv.course.pictures.picture import Picture
 from minikv.course.player import Player
 from minikv.course.reel import Reel
-from minikv.errors import whole_number
+from minikv.errors import bounded, whole_number
 from minikv.files import replace
-
-if TYPE_CHECKING:
-    from minikv.course.film.export import Page
 
 _MOST_LINES = 30
 
@@ -38,7 +36,7 @@ class Story:
 
 
 class Film:
-    """The frames of a recording: `at`, `why`, `player`, `save`, `png` and `gif`; made by `record`.
+    """The frames of a recording: `at`, `why`, `player`, `save` and `gif`; made by `record`.
 
     Frame 0 is the state at the start. An operation inside another that is watched too is part of that one's frame
     (`frame.inner`), so recording a manager gives one frame for each of its operations, and recording only its cache
@@ -55,6 +53,8 @@ class Film:
     """
 
     def __init__(self, things: tuple[Any, ...], label: Label | None = None, page_size: int | None = None):
+        if not isinstance(things, tuple):
+            raise TypeError(f"things is {bounded(things)}: expected a tuple; record(cache, pool) makes it")
         if not things:
             raise TypeError("nothing to record: give a prefix cache, a pool, a page table or a sequence")
         self._camera = Camera(things, label, page_size)
@@ -81,10 +81,6 @@ class Film:
 
     def __exit__(self, *_: object) -> None:
         self.finish()
-
-    def note(self, words: str) -> None:
-        """Add a frame that only says something: a teacher's remark between two operations."""
-        self._camera.note(words)
 
     def step(self, words: str) -> AbstractContextManager[None]:
         """One frame, called `words`, of everything that happens in a `with` of it.
@@ -127,11 +123,11 @@ class Film:
         """For every slot that the film saw, its events: (step, words)."""
         stories: dict[int, list[tuple[int, str]]] = {}
         first = self.at(0).state
-        for pool in first.pools[:1]:
-            for slot in range(len(pool.free) * pool.page_size):
-                words = "free" if pool.free[slot // pool.page_size] else "in use"
+        for _, free in first.pools[:1]:
+            for slot in range(len(free) * first.page_size):
+                words = "free" if free[slot // first.page_size] else "in use"
                 stories[slot] = [(0, f"{words} from the start")]
-        for slot, key in first.owners.items():
+        for slot, (key, _) in first.held.items():
             stories[slot] = [(0, f"in node {key} from the start")]
         for frame in self.frames:
             for slot, words in frame.slot_events:
@@ -144,19 +140,17 @@ class Film:
     def player(self, still: int | None = None) -> Player:
         """The film as an interactive widget: buttons, slider, keys; a click on a node or a slot tells its story.
 
-        It begins with step 0, and plays on when the kernel is gone. Where widgets do not run, the picture is that of
-        the step `still`, or else the property `still`; `ValueError` for a step that the film does not have.
-        For HTML that is opened offline, `page` and `save` carry their own player.
+        It begins with step 0, and keeps playing when the kernel is gone. Where widgets do not run, the picture is that
+        of the step `still`, or else the property `still`; `ValueError` for a step that the film does not have.
+        For HTML that is opened offline, `save` carries its own player.
         """
         return Player(self.reel, self.still if still is None else self._still_of(self.at(still)))
 
     @property
     def reel(self) -> Reel:
         """What the player and the saved page show; made once for so many frames."""
-        from minikv.course.film.export import reel_of
-
         if self._reel is None or len(self._reel.captions) != len(self.frames):
-            self._reel = reel_of(self)
+            self._reel = reel_of(self.frames, self.slot_stories())
         return self._reel
 
     def save(self, path: str | Path) -> Path:
@@ -164,32 +158,13 @@ class Film:
 
         `OSError` where it cannot be written; a film that was there before is whole then.
         """
-        from minikv.course.film.export import page_of
-
         place = Path(path)
-        replace(place, page_of(self))
+        replace(place, page_of(self._title, self.reel))
         return place
-
-    def page(self) -> Page:
-        """The film as a cell output that needs neither kernel nor network: for a notebook exported to HTML.
-
-        It carries the whole player with it, so a notebook that stores it grows by the size of the saved page.
-        """
-        from minikv.course.film.export import Page
-
-        return Page(self)
-
-    def png(self, step: int = -1) -> bytes:
-        """One frame as a PNG, for a slide; all frames of a film have one size."""
-        from minikv.course.film.export import png_of
-
-        return png_of(self.at(step), room_of(self.frames))
 
     def gif(self, seconds_per_step: float = 1.0) -> bytes:
         """The whole film as an animated GIF; needs Pillow, which comes with matplotlib."""
-        from minikv.course.film.export import gif_of
-
-        return gif_of(self, seconds_per_step)
+        return gif_of(self.frames, seconds_per_step)
 
     @property
     def text(self) -> str:

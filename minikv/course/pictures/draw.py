@@ -83,9 +83,9 @@ def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) ->
     if given or not things:
         what = f"{given[0]}= marks one tree, pool, table or store" if given else "there is nothing to draw"
         raise TypeError(f"{what}: give draw() one of these, or a manager or an engine as it is")
-    from minikv.course.film.camera import Camera
+    from minikv.course.film.camera import picture_now
 
-    return Camera(things, label, None).look().picture
+    return picture_now(things, label)
 
 
 def _told(view: NodeView, recency: bool, locks: bool) -> NodeView:
@@ -131,12 +131,8 @@ def _pool_svg(title: str, cells: list[Cell]) -> str:
 
 def _draw_table(table: Any, marked: Mapping[str, Any]) -> Picture:
     rows = [plain(table.slots(row)) if table.is_open(row) else None for row in range(table.num_rows)]
-    columns, is_open = min(table.max_length, MOST_COLUMNS), sum(row is not None for row in rows)
-    longest = max([0, *(len(row) for row in rows if row is not None)])
-    more = f", the first {columns} tokens" if longest > columns else ""
-    title = f"{type(table).__name__}: {is_open} of {len(rows)} rows open{more}"
-    shown = Table([None if row is None else row[:columns] for row in rows], columns, marks_of(marked))
-    return Picture(f"{title}\n{shown.text}", lambda: shown.svg(title))
+    shown = Table(type(table).__name__, rows, min(table.max_length, MOST_COLUMNS), marks_of(marked))
+    return Picture(shown.text, shown.svg)
 
 
 def _draw_store(store: Any, marked: Mapping[str, Any]) -> Picture:

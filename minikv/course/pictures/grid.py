@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
 
@@ -35,82 +36,95 @@ def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
     return found
 
 
+@dataclass(frozen=True)
 class Table:
-    """Rows of slots as text and as a picture; `marks` is by slot, or by (row, column) for one cell.
+    """Rows of slots, of which so many `columns` are shown; `marks` is by slot, or by (row, column) for one cell.
 
     `states` says what a slot is where it is known; else a slot in a row is in hand. A row that is `None` is closed.
 
-    >>> print(Table([[8, 9], None], 3, {9: "new"}).text)
+    >>> print(Table("PageTable", ((8, 9), None), 3, {9: "new"}).text)
+    PageTable: 1 of 2 rows open
     row 0   8 9n  -
     row 1  (closed)
     h in hand  n new
     """
 
-    def __init__(
-        self,
-        rows: list[list[int] | None],
-        columns: int,
-        marks: Mapping[Any, str] | None = None,
-        states: Mapping[int, str] | None = None,
-        names: list[str] | None = None,
-    ):
-        self.rows, self.columns, self._marks, self._states = rows, columns, marks or {}, states or {}
-        self._names = names or [f"row {i}" for i in range(len(rows))]
+    title: str
+    rows: Sequence[Sequence[int] | None]
+    columns: int
+    marks: Mapping[Any, str] = field(default_factory=dict)
+    states: Mapping[int, str] = field(default_factory=dict)
 
-    def _look(self, row: int, column: int, slot: int) -> tuple[str, str]:
-        """The state and the event of a cell."""
-        mark = self._marks.get((row, column), self._marks.get(slot, ""))
-        state = self._states.get(slot, "in hand")
-        return (mark, "") if mark in STATES else (state, mark)
+    @property
+    def extent(self) -> tuple[int, int]:
+        """How many rows there are, and how many cells of a row are shown."""
+        return len(self.rows), self.columns
+
+    @property
+    def heading(self) -> str:
+        """The line above the rows."""
+        longest = max([0, *(len(row) for row in self.rows if row is not None)])
+        more = f", the first {self.columns} tokens" if longest > self.columns else ""
+        return f"{self.title}: {sum(row is not None for row in self.rows)} of {len(self.rows)} rows open{more}"
+
+    def _cells(self, y: int) -> list[tuple[int, str, str]]:
+        """The slot, the state and the event of each cell of a row."""
+        cells = []
+        for x, slot in enumerate((self.rows[y] or ())[: self.columns]):
+            mark = self.marks.get((y, x), self.marks.get(slot, ""))
+            is_state = mark in STATES
+            cells.append((slot, mark if is_state else self.states.get(slot, "in hand"), "" if is_state else mark))
+        return cells
 
     @property
     def words(self) -> set[str]:
         """The states and events that the cells show."""
-        cells = [(y, x, slot) for y, row in enumerate(self.rows) for x, slot in enumerate(row or [])]
-        return {word for cell in cells for word in self._look(*cell) if word}
+        return {word for y in range(len(self.rows)) for _, *shown in self._cells(y) for word in shown if word}
 
     @property
     def text(self) -> str:
         """A line for each row, `-` in a cell that is not used; a slot has the letter of what it is or of its mark."""
-        words = [[self._word(y, x, slot) for x, slot in enumerate(row or [])] for y, row in enumerate(self.rows)]
+        words = [[_word(*cell) for cell in self._cells(y)] for y in range(len(self.rows))]
         width = max([2, *(len(word) for row in words for word in row)])
-        name, lines = max(map(len, self._names), default=0), []
-        for i, row in enumerate(self.rows):
-            empty = [*words[i], *["-"] * (self.columns - len(words[i]))]
-            cells = " (closed)" if row is None else "".join(f" {word:>{width}}" for word in empty)
-            lines.append(f"{self._names[i]:<{name}} {cells}")
+        name, lines = len(f"row {len(self.rows) - 1}"), [self.heading]
+        for y, row in enumerate(words):
+            shown = "".join(f" {word:>{width}}" for word in row + ["-"] * (self.columns - len(row)))
+            lines.append(f"{f'row {y}':<{name}} {' (closed)' if self.rows[y] is None else shown}")
         legend = text_legend(self.words)
         return "\n".join(lines + ([legend] if legend else []))
 
-    def _word(self, row: int, column: int, slot: int) -> str:
-        state, event = self._look(row, column, slot)
-        return f"{slot}{LETTERS[event] if event else '' if state == 'in hand' else LETTERS[state]}"
+    def paper(self, lines: int, columns: int) -> Paper:
+        """The paper for so many rows of so many cells, with the longest heading."""
+        return Paper(max(LABEL + columns * CELL + 4, 8 * len(self.heading) + 130), TITLE + lines * CELL + 8)
 
-    def parts(self, labels: int = LABEL) -> list[Part]:
-        """The cells below the title; a key is the row times the parts of a row, plus the column."""
-        parts = []
+    def parts(self, lines: int, columns: int) -> list[Part]:
+        """The title, and the cells below it; a key is the row times the parts of a row, plus the column."""
+        parts = [title_part(-1, self.heading)]
         for y, row in enumerate(self.rows):
-            key, top = y * (2 * self.columns + 2), y * CELL + TITLE
-            parts.append(Part(key, _words(self._names[y]), 4, top + 22))
+            key, top = y * (2 * columns + 2), y * CELL + TITLE
+            parts.append(Part(key, _words(f"row {y}"), 4, top + 22))
             if row is None:
-                parts.append(Part(key + 1, _words("closed"), labels + 4, top + 22))
+                parts.append(Part(key + 1, _words("closed"), LABEL + 4, top + 22))
                 continue
-            for x in range(self.columns):
-                place = labels + x * CELL + 3, top + 3
-                state, event = self._look(y, x, row[x]) if x < len(row) else ("free", "")
+            empty = [(None, "free", "")] * columns
+            for x, (slot, state, event) in enumerate([*self._cells(y), *empty][:columns]):
+                place = LABEL + x * CELL + 3, top + 3
                 parts.append(Part(key + 1 + 2 * x, cell_box(state, event, CELL - 6), *place))
-                if x < len(row):
-                    parts.append(Part(key + 2 + 2 * x, _slot(str(row[x]), state == "free"), *place))
+                if slot is not None:
+                    parts.append(Part(key + 2 + 2 * x, _slot(str(slot), state == "free"), *place))
         return parts
 
-    def svg(self, title: str) -> str:
+    def svg(self) -> str:
         """The whole picture: title, rows and legend."""
-        labels = max([LABEL, *(8 * len(name) + 12 for name in self._names)])
-        width = max(labels + self.columns * CELL + 4, 8 * len(title) + 12)
+        width = max(LABEL + self.columns * CELL + 4, 8 * len(self.heading) + 12)
         foot = TITLE + len(self.rows) * CELL
         legend, high = legend_svg(self.words, width)
         below = f'<g transform="translate(0 {foot})">{legend}</g>' if legend else ""
-        return Paper(width, foot + high + 6, below).svg([title_part(-1, title), *self.parts(labels)])
+        return Paper(width, foot + high + 6, below).svg(self.parts(*self.extent))
+
+
+def _word(slot: int, state: str, event: str) -> str:
+    return f"{slot}{LETTERS[event] if event else '' if state == 'in hand' else LETTERS[state]}"
 
 
 @cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from minikv.course.film.rows import ANSWERS, READS, Requests, RequestView
+from minikv.course.film.requests import ANSWERS, READS, Requests, RequestView
 from minikv.course.pictures import Picture
 from minikv.course.pictures.grid import title_part
 from minikv.course.pictures.parts import Drawing, Paper, Part

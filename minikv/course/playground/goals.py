@@ -42,7 +42,7 @@ class Goal:
 
 
 def _cut(history: History, own: StepsPlayed, refused: Refusal | None) -> str:
-    return "" if any(frame.delta.changes.splits for _, _, frame in own) else "no edge was cut"
+    return "" if any(frame.changes.splits for _, _, frame in own) else "no edge was cut"
 
 
 def _hit(history: History, own: StepsPlayed, refused: Refusal | None) -> str:

@@ -118,7 +118,8 @@ def _settings_in(steps: Sequence[Step], settings: Settings) -> Settings:
 
 def _tell(live: LiveCache, step: Step, steps_before: int) -> StepOutcome:
     if step.verb == "set":
-        live.film.note(str(step))
+        with live.film.step(str(step)):
+            pass
         return StepOutcome(f"{steps_before} step{'' if steps_before == 1 else 's'} replayed")
     if step.verb == "scene":
         return StepOutcome("begins with an empty cache")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from minikv.course.film import Frame
-from minikv.course.film.frame import BROAD
+from minikv.course.film.layout import tree_of
+from minikv.course.film.view import StateView
 from minikv.course.pictures.cells import cells_text, pool_paper, pool_parts
 from minikv.course.pictures.legend import legend_html
 from minikv.course.pictures.looks import SIZES, size_words
@@ -44,9 +44,9 @@ def message_html(tone: str, words: str, role: str = "") -> str:
     return f'<div role="{role or usual}" style="{box}"><b>{sign}</b> {escape(words)}</div>'
 
 
-def frame_of(history: History) -> Frame:
+def frame_of(history: History) -> StateView:
     """What there is now, with what the last step did to it, and requests only while one runs."""
-    return history.live.film.at(-1).filled
+    return history.live.film.at(-1).without_idle_requests
 
 
 def text_of(history: History) -> str:
@@ -61,7 +61,7 @@ def text_of(history: History) -> str:
     free 32 · in hand 0 · cached 0 (evictable) · locked 0 (protected)
     """
     frame, live = frame_of(history), history.live
-    shown = [tree_text(list(frame.nodes)), *(cells_text(title, list(cells)) for title, cells in frame.pools)]
+    shown = [tree_text(frame.nodes), *(cells_text(title, cells) for title, cells in frame.pools)]
     shown += [rows.text for rows in frame.rows]
     shown.append(" · ".join(size_words(name, value) for name, value in frame.sizes.items()))
     shown += [f"lock {number}: {what}" for number, (_, what) in live.locks.items()]
@@ -80,24 +80,24 @@ def page_html(history: History) -> str:
     left = f'<div style="flex:1 1 {max(wide, 180):g}px;min-width:0;max-width:100%">{tree}</div>'
     rows = [_drawn(rows.paper(*rows.extent).svg(rows.parts(*rows.extent)), rows.text, "pool") for rows in frame.rows]
     parts = [_tiles(history, frame), *_pools(frame), *rows]
-    right = "".join([*parts, legend_html(frame.shown_words), _locks(history), _history(history)])
+    right = "".join([*parts, legend_html(frame.legend), _locks(history), _history(history)])
     panel = f'<div style="{_PANEL}">{left}<div style="flex:1 1 430px;min-width:0;max-width:560px">{right}</div></div>'
     return f'<div style="{_NO_WIDER}">{panel}</div>'
 
 
-def _tree(frame: Frame) -> tuple[str, float]:
+def _tree(frame: StateView) -> tuple[str, float]:
     """The tree, and how wide it is; in words where it cannot be drawn."""
-    text, found = tree_text(list(frame.nodes)), frame.tree(frame.breadth > BROAD)
+    text, found = tree_text(frame.nodes), tree_of(frame)
     if found is None:
         return f'<pre style="margin:0;overflow-x:auto;color:inherit">{escape(text)}</pre>', 300.0
     parts, paper = found
     return _drawn(paper.svg(parts), text, "tree"), paper.width
 
 
-def _pools(frame: Frame) -> Iterator[str]:
+def _pools(frame: StateView) -> Iterator[str]:
     for title, cells in frame.pools:
-        svg = pool_paper(len(cells)).svg(pool_parts(title, list(cells)))
-        yield _drawn(svg, cells_text(title, list(cells)), "pool")
+        svg = pool_paper(len(cells)).svg(pool_parts(title, cells))
+        yield _drawn(svg, cells_text(title, cells), "pool")
 
 
 def _drawn(svg: str, text: str, name: str) -> str:
@@ -107,7 +107,7 @@ def _drawn(svg: str, text: str, name: str) -> str:
     return f'<div role="img" aria-label="{said}" tabindex="0" style="overflow-x:auto">{drawn}</div>'
 
 
-def _tiles(history: History, frame: Frame) -> str:
+def _tiles(history: History, frame: StateView) -> str:
     """The sizes, each with the name of the state that it counts."""
     tiles = [f'<span style="{_TILE}">{_tile(name, n)}</span>' for name, n in frame.sizes.items()]
     size, pages = history.settings.page_size, history.settings.capacity

@@ -16,6 +16,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from minikv.course.film import Film
+from minikv.course.film.layout import picture_of
 from minikv.course.pictures.picture import Picture
 from minikv.course.playground.controls import LABEL, NONE, group, offer, place, row, title
 from minikv.course.playground.goals import GOALS, Goal, Refusal, goal_of
@@ -93,7 +94,7 @@ class Playground:
     def picture(self) -> Picture:
         """The last step's frame: tree, pool and sizes."""
         frame = frame_of(self.history)
-        return Picture(self.text, lambda: frame.picture.svg)
+        return Picture(self.text, lambda: picture_of(frame).svg)
 
     def __repr__(self) -> str:
         return self.text

@@ -1,0 +1,202 @@
+"""An operation in words: its verb and its arguments, and what it returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from minikv.course.film.state import Label, thing_kind
+from minikv.errors import bounded
+from minikv.prefix import HashBlockCache
+from minikv.testing.snapshot import cut, label_of, legible, plain, ranges, shorten
+from minikv.testing.watch import Call
+
+_MOST, _MOST_OF_AN_ERROR = 60, 200
+
+
+def request_name(sequence: Any) -> str:
+    """What a manager's sequence is called where no engine runs it: it is the life of one request."""
+    return f"r{sequence.number}"
+
+
+def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any], str] = request_name) -> str:
+    """What was called, in short: a verb and its arguments; `unit` is what a pool's ids are, slot or page.
+
+    `name_of` names a manager's sequence.
+
+    >>> from minikv import RadixCache
+    >>> call = Call(RadixCache(), "insert", {"tokens": [1, 2, 3], "slots": [7, 8, 9]}, 0)
+    >>> operation(call, None, "slot"), operation(call, lambda tokens: "hello", "slot")
+    ('insert [1 2 3]', 'insert hello')
+    """
+    verb = call.verb
+    match (thing_kind(call.thing), verb, *call.arguments.values()):
+        case ("cache", "match_prefix" | "acquire" | "insert", tokens, *_):
+            namespace = call.arguments.get("namespace")
+            where = "" if namespace is None else f" in namespace {bounded(namespace, _MOST)}"
+            return f"{verb.removesuffix('_prefix')} {_tokens(tokens, label)}{where}"
+        case ("engine", "submit", tokens, *_) | ("manager", "start", tokens, *_):
+            return f"{verb} {_tokens(tokens, label)}"
+        case ("cache", "lock" | "unlock", prefix, *_):
+            length = getattr(getattr(prefix, "handle", prefix), "length", None)
+            return verb if length is None else f"{verb} a prefix of {_count(length)}"
+        case ("cache", "evict", tokens, windows):
+            return f"evict {_count(tokens)} and {windows} window{'' if windows == 1 else 's'}"
+        case ("pool", "free" | "occupy" | "take", ids):
+            return f"{verb} {_many(ids, unit)}"
+        case ("pool", "alloc_to", row):
+            return f"alloc {len(row)}"
+        case ("table", *_):
+            return _operation_on_a_table(call)
+        case ("manager", _, sequence, *more) if hasattr(sequence, "number") and not isinstance([*more, 0][0], str):
+            return " ".join([verb, name_of(sequence), *(_amount(verb, value, label) for value in more[:1])])
+        case ("engine", "abort", request):
+            return f"abort {request_name(request)}"
+    return " ".join([verb.replace("_", " "), *(_argument(value) for value in call.arguments.values())]).strip()
+
+
+def _operation_on_a_table(call: Call) -> str:
+    match (call.verb, *call.arguments.values()):
+        case ("append", row, slots):
+            return f"append {_many(slots, 'slot')} to row {row}"
+        case ("write", row, position, slots):
+            return f"write {_many(slots, 'slot')} to row {row} from token {position} on"
+        case ("close", row):
+            return f"close row {row}"
+    return f"{call.verb} a row"
+
+
+def _amount(verb: str, value: Any, label: Label | None) -> str:
+    """How far a sequence advances, or what it is extended by."""
+    return f"{'to' if verb == 'truncate' else 'by'} {value if isinstance(value, int) else _tokens(value, label)}"
+
+
+def outcome(call: Call, sizes: dict[str, int], unit: str) -> str:
+    """What a call returned or raised, in words; `sizes` are those of the cache now. Empty where nothing can be said."""
+    if call.error is not None:
+        return f"raised {type(call.error).__name__}: {bounded_line(str(call.error), _MOST_OF_AN_ERROR)}"
+    try:
+        return _outcome(call, sizes, unit)
+    except (AttributeError, TypeError, ValueError, IndexError, KeyError):  # a learner's verb may return anything
+        return ""
+
+
+def _outcome(call: Call, sizes: dict[str, int], unit: str) -> str:
+    match (thing_kind(call.thing), call.verb, *call.arguments.values()):
+        case ("cache", "match_prefix" | "acquire", tokens, *_):
+            return _found(len(_listed(tokens)), call.result)
+        case ("cache", "insert", tokens, *_):
+            return _inserted(len(_listed(tokens)), call.result)
+        case ("cache", "lock" | "unlock", *_):
+            return f"{_tokens_are(sizes['protected'])} protected now, {sizes['evictable']} evictable"
+        case ("cache", "evict", wanted, *_):
+            return _evicted(call, wanted)
+        case ("cache", "reset", *_):
+            return "everything is forgotten"
+        case ("pool", "alloc", *_):
+            return "nothing" if call.result is None else _many(call.result, unit)
+        case ("pool", "alloc_to", row):
+            return _many(row, unit)
+        case ("table", "open", *_):
+            return f"row {call.result}"
+        case ("table", "close", *_):
+            return f"{_many(call.result, 'slot')} came out of it"
+        case ("engine", "submit", *_):
+            return request_name(call.result)
+        case ("engine", "step", *_):
+            return _stepped(call.result)
+    return ""
+
+
+def caption(said: str, came_out: str, is_error: bool) -> str:
+    """Both halves as one sentence."""
+    return f"{said}{' ' if is_error else ': '}{came_out}" if came_out else said
+
+
+def _found(asked: int, match: Any) -> str:
+    length = getattr(match, "length", None)
+    length = length if isinstance(length, int) else _slots_in(match)
+    if length is None:
+        return ""
+    if not length:
+        return "nothing of it is cached"
+    if length == asked:
+        return f"all {_tokens_are(length)} cached"
+    return f"{length} of {asked} tokens {'is' if length == 1 else 'are'} cached"
+
+
+def _slots_in(found: Any) -> int | None:
+    """How many slots a learner's match returned, alone or beside something else; `None` where that cannot be told."""
+    for part in found if isinstance(found, tuple) else (found,):
+        values = plain(part) if hasattr(part, "tolist") or isinstance(part, list) else [None]
+        if all(isinstance(value, int) for value in values):
+            return len(values)
+    return None
+
+
+def _inserted(asked: int, done: Any) -> str:
+    known, new, outside = done.prefix_length, done.length - done.prefix_length, asked - done.length
+    words = [f"{_tokens_are(new)} new" if new or not known else "nothing new"]
+    words += [f"{known} {'was' if known == 1 else 'were'} there already"] if known else []
+    words += [f"the last {outside} {'fills' if outside == 1 else 'fill'} no page"] if outside else []
+    return ", ".join(words)
+
+
+def _evicted(call: Call, wanted: int) -> str:
+    where = "the cache" if isinstance(call.thing, HashBlockCache) else "the tree"
+    if isinstance(call.result, int):  # a learner's evict may count
+        return f"{_count(call.result)} left {where}"
+    pages, size = plain(call.result), getattr(call.thing, "page_size", 1)
+    if not pages and call.arguments.get("window_tokens"):
+        return f"no token left {where}"
+    if not pages:
+        return f"nothing can leave {where}" if wanted else "nothing was asked for"
+    left = f"{_count(len(pages) * size)} left {where}, {_many(pages, 'page' if size > 1 else 'slot')}"
+    return left if len(pages) * size >= wanted else f"{left}; no more can"
+
+
+def _stepped(events: Any) -> str:
+    """Which requests got a token, and which of them are over."""
+    requests = list(dict.fromkeys(event.request for event in events))
+    names = " ".join(map(request_name, requests))
+    over = [f"{request_name(request)} is over" for request in requests if request.is_over]
+    return "; ".join([f"a token for {names}" if names else "no token yet", *over])
+
+
+def _count(tokens: int) -> str:
+    return f"{tokens} token{'' if tokens == 1 else 's'}"
+
+
+def _tokens_are(count: int) -> str:
+    return f"{_count(count)} {'is' if count == 1 else 'are'}"
+
+
+def _many(numbers: Any, unit: str) -> str:
+    """Numbers with their unit: `slot 3`, `slots 0-2 7`, `no slots`."""
+    found = plain(numbers)
+    return f"{unit}{'' if len(found) == 1 else 's'} {ranges(found)}" if found else f"no {unit}s"
+
+
+def _listed(tokens: Any) -> list[Any]:
+    return list(tokens) if isinstance(tokens, (bytes, bytearray)) else plain(tokens)
+
+
+def _tokens(tokens: Any, label: Label | None) -> str:
+    return bounded_line(label_of(_listed(tokens), label))
+
+
+def bounded_line(text: str, most: int = _MOST) -> str:
+    """`text` on one line, cut so that no caption grows with the input.
+
+    >>> len(bounded_line("x" * 1000))
+    60
+    """
+    return cut(" ".join(legible(text).split()), most)
+
+
+def _argument(value: Any) -> str:
+    if isinstance(value, (int, float, str)) or value is None:
+        return bounded_line(str(value))
+    if hasattr(value, "tolist") or isinstance(value, (list, tuple, range)):
+        return f"[{shorten(plain(value))}]"
+    return ""

@@ -1,0 +1,181 @@
+"""Where the parts of a view are: its caption, the tree, the pools and tables beside it, the sizes and a legend.
+
+All frames of a film share one layout, so that nothing jumps from one to the next.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from minikv.course.film.view import StateView
+from minikv.course.pictures.cells import TOP, Grid, pool_paper, pool_parts
+from minikv.course.pictures.legend import legend_svg
+from minikv.course.pictures.looks import SIZES, size_words, sorted_words, style
+from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.picture import Picture
+from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
+from minikv.course.pictures.tree import tree_parts
+from minikv.palette import STATES
+from minikv.testing.snapshot import tree_text
+
+GAP, LINE, BROAD = 24, 22, 1000
+MOST_NODES = 400
+_FONT = f'font-family="{FONTS}"'
+Tree = tuple[list[Part], Paper]
+
+
+class Panel(NamedTuple):
+    """One part of the picture: `kind` is tree, pool, other (a second pool) or rows; `grid` says where its cells are."""
+
+    kind: str
+    paper: Paper
+    parts: Callable[[StateView], list[Part]]
+    grid: dict[str, int]
+
+
+def tree_of(view: StateView, sideways: bool | None = None) -> Tree | None:
+    """The tree alone; `None` where there is none, where it is too large, or without Graphviz.
+
+    A tree too broad to be read on a slide grows sideways, unless it is said which way.
+    """
+    if not view.nodes or len(view.nodes) > MOST_NODES:
+        return None
+    keys = [i if node.id is None else node.id for i, node in enumerate(view.nodes)]
+    return tree_parts(view.nodes, breadth(view) > BROAD if sideways is None else sideways, keys)
+
+
+def breadth(view: StateView) -> float:
+    """About how wide the tree would be if it grew downwards: what its leaves need side by side."""
+    above = {node.parent for node in view.nodes}
+    leaves = [node for i, node in enumerate(view.nodes) if i not in above]
+    return sum(8 * max(map(len, [node.label, *node.notes]), default=0) + 42 for node in leaves)
+
+
+def picture_of(view: StateView) -> Picture:
+    """One view as a picture on a canvas of its own size."""
+    return Picture(view.text, lambda: Layout([view]).svg(view))
+
+
+class Layout:
+    """The `panels` of some views, the tree first, and the `legend` of all of them."""
+
+    def __init__(self, views: Sequence[StateView]):
+        self._sideways = max(map(breadth, views)) > BROAD
+        self._trees = {id(view): tree_of(view, self._sideways) for view in views}
+        self.panels = [*self._tree_panel(views), *_pool_panels(views[0]), *_row_panels(views)]
+        trees = [panel.paper.width for panel in self.panels if panel.kind == "tree"]
+        beside = [panel.paper.width for panel in self.panels if panel.kind != "tree"]
+        self.width = max(sum(trees) + max(beside, default=0) + GAP * bool(trees and beside), 600)
+        states = STATES if views[0].sizes else ()  # which the bar below the pictures explains
+        self.legend = sorted_words({word for view in views for word in view.legend}.difference(states))
+        self._lines = max(len(self._caption_lines(view)) for view in views)
+
+    def _tree_panel(self, views: Sequence[StateView]) -> list[Panel]:
+        sizes = [found[1][:2] for found in self._trees.values() if found]
+        sizes += [svg_size(_words(view)) for view in views if view.nodes and not self._trees[id(view)]]
+        if not sizes:
+            return []
+        wide, high = (max(numbers) for numbers in zip(*sizes))
+        return [Panel("tree", Paper(wide, high, sideways=self._sideways), partial(self._tree_parts, wide), {})]
+
+    def _tree_parts(self, width: float, view: StateView) -> list[Part]:
+        """The tree at the top in the middle, or on the left; in words where it cannot be drawn."""
+        found = self._trees[id(view)]
+        if found is None:
+            return [Part(0, Drawing(place(_words(view), 0, 0)), 0, 0)]
+        parts, paper = found
+        aside = 0 if self._sideways else round((width - paper.width) / 2)
+        return [part._replace(x=part.x + aside) for part in parts]
+
+    def _caption_lines(self, view: StateView) -> list[str]:
+        """The caption and the changes, wrapped."""
+        most = max(20, int((self.width - 8) / 9.1))
+        return textwrap.wrap(view.caption, most) + textwrap.wrap("; ".join(view.changes.words), most)
+
+    def svg(self, view: StateView) -> str | None:
+        """A whole view: caption, tree and pool side by side, sizes, legend. `None` without Graphviz."""
+        if view.nodes and self._trees[id(view)] is None:
+            return None
+        top = float(LINE * self._lines + 14 * bool(self._lines))
+        content, x, y, tree_foot = _caption(self._caption_lines(view)), 0.0, top, top
+        for panel in self.panels:
+            svg, (wide, high, *_) = panel.paper.svg(panel.parts(view)), panel.paper
+            if panel.kind == "tree":
+                content, x, tree_foot = content + place(svg, 0, top), wide + GAP, top + high
+            else:
+                content, y = content + place(svg, x, y), y + high + 8
+        bottom = max(tree_foot, y) + 6
+        if view.sizes:
+            content, bottom = content + place(bar_svg(view.sizes, self.width - 8), 4, bottom), bottom + 54
+        legend, high = legend_svg(self.legend, self.width)
+        content += f'<g {_FONT} transform="translate(0 {bottom:g})">{legend}</g>'
+        return canvas(content, self.width, bottom + high)
+
+
+def _words(view: StateView) -> str:
+    return words_svg(tree_text(view.nodes))
+
+
+def _pool_panels(view: StateView) -> list[Panel]:
+    panels = []
+    for i, (_, cells) in enumerate(view.pools):
+        grid = Grid(len(cells))
+        about = {"cell": grid.cell, "columns": grid.columns, "top": TOP, "count": grid.count}
+        panels.append(Panel("other" if i else "pool", pool_paper(len(cells)), partial(_pool_parts, i), about))
+    return panels
+
+
+def _row_panels(views: Sequence[StateView]) -> list[Panel]:
+    """Each with room for the most rows and the longest of them."""
+    panels = []
+    for i in range(max(len(view.rows) for view in views)):
+        rows = [view.rows[i] for view in views if i < len(view.rows)]
+        extent = tuple(max(numbers) for numbers in zip(*(row.extent for row in rows)))
+        paper = max((row.paper(*extent) for row in rows), key=lambda paper: paper.width)
+        panels.append(Panel("rows", paper, partial(_row_parts, i, extent), {}))
+    return panels
+
+
+def _row_parts(which: int, extent: tuple[int, int], view: StateView) -> list[Part]:
+    return view.rows[which].parts(*extent) if which < len(view.rows) else []
+
+
+def _pool_parts(which: int, view: StateView) -> list[Part]:
+    return pool_parts(*view.pools[which])
+
+
+def _caption(lines: list[str]) -> str:
+    spans = "".join(f'<text x="4" y="{LINE * i + 20}">{markup(line)}</text>' for i, line in enumerate(lines))
+    return f'<g {_FONT} font-size="15" font-weight="bold">{spans}</g>'
+
+
+def bar_svg(sizes: dict[str, int], width: float) -> str:
+    """The sizes as one bar, and below it each with its number.
+
+    >>> bar_svg({"free": 1}, 100).count("<rect")
+    2
+    """
+    total, x, at, parts = sum(sizes.values()) or 1, 1.0, 1.0, []
+    for name, value in sizes.items():
+        part = value / total * (width - 2)
+        shapes = [(x, 1.0, part, 16)] * bool(value) + [(at, 29.0, 12, 12)]
+        parts += [_piece(SIZES[name], *shape) for shape in shapes]
+        x += part
+        words = size_words(name, value)
+        parts.append(f'<text x="{at + 18}" y="40">{words}</text>')
+        at += 34 + 7.3 * len(words)
+    wide = max(width, at)
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} 48" {_FONT} font-size="12">'
+    return f"{head}{''.join(parts)}</svg>"
+
+
+def _piece(state: str, x: float, y: float, width: float, height: float) -> str:
+    """A part of the bar: round for what is in hand, with a double border for what is locked, as the cells are."""
+    corner = ' rx="5"' if state == "in hand" else ""
+    box = f'<rect x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{height:g}" {style(state)}{corner}/>'
+    wide, high = max(width - 6, 0), height - 6
+    inner = f'<rect x="{x + 3:.1f}" y="{y + 3:g}" width="{wide:.1f}" height="{high:g}" {style(state)}/>'
+    return box + inner * (state == "locked")

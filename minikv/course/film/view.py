@@ -1,0 +1,131 @@
+"""What a picture of one moment shows: the tree with its marks, the cells of the pools, tables, requests and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+
+from minikv.course.film.changes import Changes, marked_views
+from minikv.course.film.requests import Requests
+from minikv.course.film.state import Label, Row, State
+from minikv.course.pictures.cells import MOST_CELLS, Cell, cells_text, words_of
+from minikv.course.pictures.grid import Table
+from minikv.course.pictures.looks import size_words
+from minikv.testing.snapshot import NodeView, tree_text
+
+MOST_COLUMNS = 16
+_IN_THE_TREE = ("new", "taken", "freed", "joined", "matched", "split")  # of several events, a cell shows the first
+_cell = cache(Cell)  # a long film has a few cells, over and over
+
+
+@dataclass(frozen=True)
+class StateView:
+    """A state as it is drawn, with what changed since the one `before`.
+
+    `path` has the nodes that matches and insertions went along, and `label` turns tokens into what is written on them.
+    """
+
+    before: State = field(repr=False)
+    state: State = field(repr=False)
+    changes: Changes = field(repr=False, default_factory=Changes)
+    path: frozenset[int] = frozenset()
+    label: Label | None = None
+
+    @property
+    def caption(self) -> str:
+        """What stands above it: nothing, for it is no step of a film."""
+        return ""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of the cache and of the pools, in slots."""
+        return self.state.sizes
+
+    @cached_property
+    def nodes(self) -> list[NodeView]:
+        """The nodes of the tree with their marks, and ghosts of those that went."""
+        return marked_views(self.state, self.changes, self.path, self.label)
+
+    @cached_property
+    def pools(self) -> list[tuple[str, list[Cell]]]:
+        """The heading and the cells of each pool; the slots of the tree are those of the first one."""
+        found = []
+        for i, ((title, free), (_, was_free)) in enumerate(zip(self.state.pools, self.before.pools)):
+            more = f" (the first {MOST_CELLS} shown)" if len(free) > MOST_CELLS else ""
+            cells = [_handed(*page) for page in zip(free[:MOST_CELLS], was_free)]
+            cells = self._with_owners(cells) if i == 0 else cells
+            found.append((f"{title}: {sum(free)} of {len(free)} free{more}", cells))
+        return found
+
+    def _with_owners(self, cells: list[Cell]) -> list[Cell]:
+        """The cells of the first pool, with the node or the request that each belongs to, and what happened there."""
+        state, found = self.state, []
+        held, holders, marks = state.held, state.holders, {view.id: view.marks for view in self.nodes}
+        happened = {(slot, event) for slot, event, _ in self.changes.slots}
+        for page, cell in enumerate(cells):
+            slots = range(page * state.page_size, (page + 1) * state.page_size)
+            events = {cell.event, *(e for e in ("new", "joined", "evicted") for slot in slots if (slot, e) in happened)}
+            key = next((held[slot][0] for slot in slots if slot in held), None)
+            if key is None:
+                name = next((holders[slot] for slot in slots if slot in holders), "")
+                event = cell.event or ("evicted" if "evicted" in events else "")
+                found.append(_cell(cell.state, "" if cell.state == "free" else name, event))
+            else:  # a free cell with a name is a mistake: the tree still has what the pool would hand out again
+                events.update(mark for mark in marks[key] if mark in ("matched", "split"))
+                now = cell.state if cell.state == "free" else "locked" if state.nodes[key].ref_count else "cached"
+                found.append(_cell(now, f"n{key}", next((event for event in _IN_THE_TREE if event in events), "")))
+        return found
+
+    @cached_property
+    def rows(self) -> list[Table | Requests]:
+        """The page tables, the sequences as one table, and the requests; cells that differ from before are new."""
+        old, states = dict(self.before.tables), self.state.cached_states
+        found: list[Table | Requests] = []
+        for title, rows in self.state.tables:
+            longest = max([1, *(len(row) for row in rows if row is not None)])
+            new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
+            found.append(Table(title, rows, min(longest, MOST_COLUMNS), new, states))
+        if self.state.requests is not None:
+            found.append(Requests(self.state.requests, self.before.requests or ()))
+        return found
+
+    @property
+    def without_idle_requests(self) -> StateView:
+        """The same, but where no request runs or waits, nothing is said of requests."""
+        return replace(self, state=replace(self.state, requests=self.state.requests or None))
+
+    @property
+    def shows_something(self) -> bool:
+        """Whether a node is in its tree or, where there is no tree, an id of a pool in use."""
+        if self.nodes:
+            return any(view.parent is not None for view in self.nodes)
+        return any(cell.state != "free" for _, cells in self.pools for cell in cells)
+
+    @property
+    def legend(self) -> set[str]:
+        """The states and events that its picture shows."""
+        nodes = [view for view in self.nodes if view.parent is not None]
+        found = {mark for view in nodes for mark in view.marks if mark != "locked"}
+        found |= {"locked" if view.ref_count else "cached" for view in nodes if "evicted" not in view.marks}
+        return found.union(*(words_of(cells) for _, cells in self.pools), *(rows.words for rows in self.rows))
+
+    @property
+    def text(self) -> str:
+        """The text twin of the picture."""
+        parts = [tree_text(self.nodes)] * bool(self.nodes)
+        parts += [cells_text(title, cells) for title, cells in self.pools]
+        parts += [rows.text for rows in self.rows]
+        parts += [" · ".join(size_words(name, value) for name, value in self.sizes.items())] * bool(self.sizes)
+        return "\n".join(parts)
+
+
+def _handed(is_free: int, was_free: int) -> Cell:
+    """A page as the pool alone knows it."""
+    return _cell("free" if is_free else "in hand", "", "" if is_free == was_free else "freed" if is_free else "taken")
+
+
+def _new_cells(before: tuple[Row | None, ...], after: tuple[Row | None, ...]) -> Iterator[tuple[int, int]]:
+    for y, (was, row) in enumerate(zip(before, after)):
+        was = was or ()
+        yield from ((y, x) for x, slot in enumerate(row or ()) if was[x : x + 1] != (slot,))
