@@ -25,7 +25,7 @@ from minikv import (
     RadixCache,
     record,
 )
-from minikv.course.film.layout import BROAD, Layout, breadth
+from minikv.course.film.layout import BROAD, FilmLayout, breadth
 from minikv.course.pictures import render
 from minikv.course.pictures.cells import pool_parts
 from minikv.course.pictures.looks import SIZES
@@ -696,7 +696,7 @@ def test_the_player_has_no_steps_but_its_own():
 @needs_graphviz
 def test_all_frames_of_a_film_have_one_size():
     film = a_film()
-    layout = Layout(film.frames)
+    layout = FilmLayout(film.frames)
     assert len({svg_size(layout.svg(frame)) for frame in film}) == 1
 
 
@@ -731,7 +731,7 @@ def test_a_broad_tree_grows_sideways():
         for token in range(30):
             cache.insert([token, token], [2 * token, 2 * token + 1])
     assert breadth(film.at(-1)) > BROAD
-    width, height, *_ = Layout(film.frames).panels[0].paper
+    width, height, *_ = FilmLayout(film.frames).panels[0].paper
     assert width < BROAD < height
 
 

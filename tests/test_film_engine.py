@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import CacheManager, CanaryModel, Engine, Scheduler, record
-from minikv.course.film.layout import Layout
+from minikv.course.film.layout import FilmLayout
 from minikv.course.film.requests import MOST_CELLS, MOST_LINES, Requests, RequestView
 from minikv.course.pictures import render
 from minikv.course.pictures.svg import svg_size
@@ -142,7 +142,7 @@ def test_all_frames_have_one_size_and_every_request_is_in_the_picture():
             engine.submit(prompt, 3)
         for _ in range(5):
             engine.step()
-    layout = Layout(film.frames)
+    layout = FilmLayout(film.frames)
     assert len({svg_size(layout.svg(frame)) for frame in film}) == 1
     requests = layout.panels[-1]
     drawn = requests.paper.svg(requests.parts(film.at(3)))

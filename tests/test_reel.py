@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reels import pictures_of
 
 from minikv import CacheManager, CanaryModel, Engine, FreeListPool, RadixCache, Scheduler, draw, play, record
-from minikv.course.film.layout import Layout
+from minikv.course.film.layout import FilmLayout
 from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.render import graphviz_way
 from minikv.course.player import script
@@ -86,7 +86,7 @@ def test_what_did_not_change_is_not_sent_again():
 @pytest.mark.parametrize("make", [lambda: a_day(40), an_engines_film], ids=["cache", "engine"])
 def test_a_films_reel_gives_each_frame_as_the_frame_paints_itself(make):
     film = make()
-    for number, panel in enumerate(Layout(film.frames).panels):
+    for number, panel in enumerate(FilmLayout(film.frames).panels):
         painted = [panel.paper.svg(panel.parts(frame)) for frame in film]
         assert list(pictures_of(film.reel.as_dict(), number)) == painted
 

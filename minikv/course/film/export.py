@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minikv.course.film.frame import Frame
-from minikv.course.film.layout import Layout
+from minikv.course.film.layout import FilmLayout
 from minikv.course.pictures.cells import MOST_CELLS
 from minikv.course.pictures.legend import legend_html
 from minikv.course.pictures.looks import SIZES
@@ -19,7 +19,7 @@ from minikv.course.reel import Reel
 from minikv.errors import bounded
 from minikv.testing.snapshot import NodeView, ranges, shorten
 
-Story = list[tuple[int, str]]  # steps, and what happened in each
+Events = list[tuple[int, str]]  # steps, and what happened in each
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>{title}</title>
@@ -41,9 +41,9 @@ render({{ model, el: document.getElementById("film") }});
 """
 
 
-def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Story]) -> Reel:
+def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> Reel:
     """Everything that the player shows, as differences from step to step."""
-    said, layout = Sentences(), Layout(frames)
+    said, layout = Sentences(), FilmLayout(frames)
     reel, sizes = Reel(0, [frame.caption for frame in frames]), list(frames[0].sizes)
     for panel in layout.panels:
         number = reel.panel(panel.kind, panel.paper, **panel.grid)
@@ -88,7 +88,7 @@ class Sentences:
         """The numbers of some sentences."""
         return [self._numbers.setdefault(words, len(self._numbers)) for words in sentences]
 
-    def numbered(self, story: list[tuple[int, str]]) -> list[list[int]]:
+    def numbered(self, story: Events) -> list[list[int]]:
         """Events as pairs of a step and the number of what is said."""
         return [[step, self._numbers.setdefault(words, len(self._numbers))] for step, words in story]
 
@@ -154,7 +154,7 @@ def gif_of(frames: Sequence[Frame], seconds_per_step: float) -> bytes:
         from PIL import Image
     except ImportError:
         raise RuntimeError("no GIF without Pillow: pip install pillow") from None
-    layout = Layout(frames)
+    layout = FilmLayout(frames)
     pictures = [Image.open(io.BytesIO(_png(layout.svg(frame)))).convert("RGB") for frame in frames]
     small = [picture.quantize(128, dither=Image.Dither.NONE) for picture in pictures]
     times = [round(1000 * seconds_per_step)] * len(small)

@@ -24,7 +24,7 @@ from minikv.testing.snapshot import tree_text
 GAP, LINE, BROAD = 24, 22, 1000
 MOST_NODES = 400
 _FONT = f'font-family="{FONTS}"'
-Tree = tuple[list[Part], Paper]
+PlacedTree = tuple[list[Part], Paper]
 
 
 class Panel(NamedTuple):
@@ -36,7 +36,7 @@ class Panel(NamedTuple):
     grid: dict[str, int]
 
 
-def tree_of(view: StateView, sideways: bool | None = None) -> Tree | None:
+def tree_of(view: StateView, sideways: bool | None = None) -> PlacedTree | None:
     """The tree alone; `None` where there is none, where it is too large, or without Graphviz.
 
     A tree too broad to be read on a slide grows sideways, unless it is said which way.
@@ -56,10 +56,10 @@ def breadth(view: StateView) -> float:
 
 def picture_of(view: StateView) -> Picture:
     """One view as a picture on a canvas of its own size."""
-    return Picture(view.text, lambda: Layout([view]).svg(view))
+    return Picture(view.text, lambda: FilmLayout([view]).svg(view))
 
 
-class Layout:
+class FilmLayout:
     """The `panels` of some views, the tree first, and the `legend` of all of them."""
 
     def __init__(self, views: Sequence[StateView]):

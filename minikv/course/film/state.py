@@ -36,7 +36,7 @@ _ATTRIBUTES = {  # a thing is of the first kind of which it has all attributes
 _PARTS = {"manager": ("cache", "pool", "table"), "engine": ("manager",)}
 _READERS = ("check", "nodes", "version", "slots", "length", "request")
 _READING = ("_", "is_", "num_", "as_", "can_", "get_")
-_PIECES = str(Path(__file__).parents[1] / "pieces")
+_ENGINE = str(Path(__file__).parents[2] / "engine")  # what learners build
 Label = Callable[[list[Any]], str]
 Row = tuple[int, ...]
 
@@ -121,7 +121,7 @@ def watched_things(things: list[Any]) -> list[Any]:
     """
     kinds = [thing_kind(thing) for thing in things]
     managers = [thing for thing, kind in zip(things, kinds) if kind == "manager"]
-    own = any(file.startswith(_PIECES) for manager in managers for _, file in _methods(manager))
+    own = any(file.startswith(_ENGINE) for manager in managers for _, file in _methods(manager))
     return managers if own and "engine" not in kinds else things
 
 
@@ -134,7 +134,7 @@ def watched_verbs(thing: Any) -> list[str]:
     known = [verb for verb in VERBS[kind] if callable(getattr(thing, verb, None))]
     if kind in ("pool", "table", "engine"):
         return known
-    own = (name for name, file in _methods(thing) if not file.startswith(_PIECES))
+    own = (name for name, file in _methods(thing) if not file.startswith(_ENGINE))
     return known + [n for n in own if n not in known and n not in _READERS and not n.startswith(_READING)]
 
 
