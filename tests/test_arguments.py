@@ -36,7 +36,6 @@ from minikv import (
 from minikv.measure import race
 from minikv.measure.bench import bench
 from minikv.measure.lap import Contender
-from minikv.measure.long_run import long_run
 from minikv.measure.workloads import WORKLOADS, mooncake
 from minikv.traffic import replay
 from minikv.traffic.growing_pool import GrowingPool
@@ -94,7 +93,6 @@ NUMBERS = {
     "interruptions": [lambda v: explore(list, steps, interruptions=v)],
     "count": [*WORKLOADS.values(), lambda v: mooncake([], v)],
     "share": [lambda v: race(WORKLOADS["W3"](2), MINE, v)],
-    "requests": [long_run],
     "rounds": [lambda v: race(WORKLOADS["W3"](2), MINE, rounds=v)],
     "spare": [lambda v: CacheManager(4).start([1], spare=v)],
     "limit": [lambda v: CacheManager(4).start([1], limit=v)],
@@ -126,11 +124,6 @@ def test_a_huge_number_is_refused_before_memory_is_taken(name):
     for act in NUMBERS[name]:
         for value in HUGE:
             refused(name, act, value)
-
-
-def test_a_long_run_is_longer_than_the_requests_that_fill_the_cache():
-    with pytest.raises(ValueError, match="requests is 1000: a long run has more than the 1,000 that fill the cache"):
-        long_run(1000)
 
 
 class NoOrder:

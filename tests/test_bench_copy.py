@@ -11,10 +11,9 @@ from faults import fails
 torch = pytest.importorskip("torch")
 
 from minikv import InvariantError, KVShape, KVStore, asset, cli  # noqa: E402
+from minikv.cli.bench import save, saved  # noqa: E402
 from minikv.measure import copying  # noqa: E402
-from minikv.measure.copy_report import copy_promises, copy_report  # noqa: E402
 from minikv.measure.copying import INDEXED_LOOP, ROWS, SHAPES, Bench, CopyFigures, CopyResult, bench_copy  # noqa: E402
-from minikv.measure.device_figures import save, saved  # noqa: E402
 from minikv.measure.results import Spread  # noqa: E402
 
 SMALL = KVShape(2, num_kv_heads=2, head_dim=8)
@@ -98,11 +97,11 @@ def figures(best, loop=40.0, device="cpu", quick=False):
 
 
 def test_promises_are_judged_on_the_right_side_of_the_bar():
-    assert [promise.kept for promise in copy_promises(figures(1.5, 6.0))] == [True] * 4
-    assert [promise.kept for promise in copy_promises(figures(1.51, 6.0))] == [False] * 4
-    assert [promise.kept for promise in copy_promises(figures(1.25, device="cuda"))] == [True]
-    assert [promise.kept for promise in copy_promises(figures(1.26, device="cuda"))] == [False]
-    assert copy_promises(figures(1.0, quick=True)) == []
+    assert [promise.kept for promise in figures(1.5, 6.0).promises()] == [True] * 4
+    assert [promise.kept for promise in figures(1.51, 6.0).promises()] == [False] * 4
+    assert [promise.kept for promise in figures(1.25, device="cuda").promises()] == [True]
+    assert [promise.kept for promise in figures(1.26, device="cuda").promises()] == [False]
+    assert "promised" not in figures(1.0, quick=True).report()
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -110,7 +109,7 @@ def test_a_method_that_only_the_bench_has_keeps_no_promise(device):
     """It is ten times as fast as the store, and the indexed loop five times as slow as it."""
     found = figures(6.0, loop=3.0, device=device)
     found.results.append(CopyResult("one gather, one scatter", "page", [Spread(0.6, 0.6, 0.6)] * 4))
-    promises = copy_promises(found)
+    promises = list(found.promises())
     assert promises
     assert not any(promise.kept for promise in promises)
 
@@ -118,7 +117,7 @@ def test_a_method_that_only_the_bench_has_keeps_no_promise(device):
 def test_the_columns_of_the_report_keep_apart_however_long_the_figures_are():
     found = figures(1.0)
     found.memcpy = [Spread(13719.04, 11711.04, 20248.14)] * 4
-    lines = copy_report(found).splitlines()
+    lines = found.report().splitlines()
     (header,) = (line for line in lines if "layout" in line)
     starts = [header.index(f"{tokens:,} tokens") for tokens in found.tokens]
     (memcpy,) = (line for line in lines if "one memcpy" in line)
@@ -130,11 +129,11 @@ def test_the_gpus_promise_is_about_the_most_tokens_and_no_promise_about_rows():
     for result in found.results:
         result.to_memcpy[:-1] = [Spread(9.0, 9.0, 9.0)] * 3
     found.results.append(CopyResult("loop over layers, whole sequence", ROWS, [Spread(0.5, 0.5, 0.5)] * 4))
-    assert [(promise.found, promise.kept) for promise in copy_promises(found)] == [(0.8, True)]
+    assert [(promise.found, promise.kept) for promise in found.promises()] == [(0.8, True)]
 
 
 def test_the_report_has_a_line_for_every_method_and_promise():
-    text = copy_report(figures(1.25))
+    text = figures(1.25).report()
     assert "16 layers x 4 KV heads x 64, fp16: 16,384 bytes a token" in text
     assert [line.split()[:3] for line in text.splitlines() if " x 1.2 " in line] == [["KVStore.copy", "layer", "x"]]
     assert text.count("✓") == 4
@@ -246,4 +245,4 @@ def test_the_shipped_figures_are_whole_and_keep_the_promises():
         ]
         found = CopyFigures(**{**kept, "memcpy": spreads, "results": results})
         assert (found.device, found.quick, len(found.memcpy)) == (device, False, len(found.tokens))
-        assert all(promise.kept for promise in copy_promises(found)), copy_report(found)
+        assert all(promise.kept for promise in found.promises()), found.report()

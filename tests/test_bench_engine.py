@@ -13,7 +13,6 @@ from llamas import llama  # noqa: E402
 
 from minikv import CacheManager, Engine, InvariantError, KVStore, cli  # noqa: E402
 from minikv.measure import chatting  # noqa: E402
-from minikv.measure.chat_report import chat_promises, chat_report  # noqa: E402
 from minikv.measure.chatting import INSTRUCTIONS, bench_engine  # noqa: E402
 from minikv.measure.results import Spread  # noqa: E402
 
@@ -49,7 +48,7 @@ def test_a_whole_bench_would_save_four_fifths(small, monkeypatch):
     """The counts of the full workload do not depend on the machine: the first promise can be kept here."""
     monkeypatch.setattr(chatting, "NEW_TOKENS", 2)
     found = bench_engine(small, rounds=1)
-    promise, _ = chat_promises(found)
+    promise, _ = found.promises()
     assert (promise.kept, promise.found) == (True, found.saved)
     assert found.requests == 24
 
@@ -57,10 +56,10 @@ def test_a_whole_bench_would_save_four_fifths(small, monkeypatch):
 def test_a_promise_is_judged_by_its_own_figure(figures):
     whole = dataclasses.replace(figures, quick=False, computed_without=100, computed_with=25)
     slow, fast = (dataclasses.replace(whole, first_token_ratio=Spread(ratio, 1, 9)) for ratio in (2.9, 3.0))
-    assert [promise.kept for promise in chat_promises(slow)] == [False, False]
-    assert [promise.kept for promise in chat_promises(fast)] == [False, True]
-    assert chat_promises(figures) == []
-    assert "✗ prompt tokens that the cache saved, as a share: 0.75 (>= 0.8)" in chat_report(slow)
+    assert [promise.kept for promise in slow.promises()] == [False, False]
+    assert [promise.kept for promise in fast.promises()] == [False, True]
+    assert "promised" not in figures.report()
+    assert "✗ prompt tokens that the cache saved, as a share: 0.75 (>= 0.8)" in slow.report()
 
 
 def test_an_answer_that_differs_stops_it(small, monkeypatch):
@@ -122,9 +121,9 @@ def test_two_tokens_tie_when_their_logits_are_equal_but_for_rounding():
 
 def test_a_race_is_reported_and_promised(figures, duels):
     whole = dataclasses.replace(figures, quick=False, duels=[dataclasses.replace(duels[0], ratio=Spread(1.04, 0.9, 2))])
-    assert chat_promises(whole)[-1].kept
-    assert "x 1.04 (0.90 to 2.00)" in chat_report(whole)
-    assert "beside a peer" not in chat_report(figures)
+    assert list(whole.promises())[-1].kept
+    assert "x 1.04 (0.90 to 2.00)" in whole.report()
+    assert "beside a peer" not in figures.report()
 
 
 def test_threads_are_as_before(small):
@@ -158,7 +157,7 @@ def test_the_command_saves_its_figures_beside_those_of_another_device(small, tmp
 
 def test_on_a_gpu_the_tokens_that_are_saved_are_promised_and_no_time(figures):
     there = dataclasses.replace(figures, quick=False, device="cuda")
-    assert [promise.name for promise in chat_promises(there)] == ["prompt tokens that the cache saved, as a share"]
+    assert [promise.name for promise in there.promises()] == ["prompt tokens that the cache saved, as a share"]
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, so asking for one is right")
@@ -188,7 +187,7 @@ def test_the_bench_runs_on_a_gpu():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--copy"], "--copy, --engine and --designs are three benches"),
+        (["--copy"], "--copy and --engine are two benches: name one of them"),
         (["--only", "W1"], "do not go with --engine"),
         (["--index", "hash", "--index", "trie"], "--engine serves with one --index"),
     ],

@@ -413,7 +413,7 @@ def save_film(path):
 def save_figures(path):
     from test_bench_copy import figures
 
-    from minikv.measure.device_figures import save
+    from minikv.cli.bench import save
 
     save(figures(1.0), str(path), "memcpy")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minikv.measure.memory_size import read_memory
+from minikv.cli.plan_options import read_memory
 
 
 @pytest.mark.parametrize(

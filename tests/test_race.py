@@ -11,7 +11,7 @@ import pytest
 from minikv import RadixCache
 from minikv.measure import race
 from minikv.measure.bench import CONTENDERS
-from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, run
+from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, run_lap
 from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS, Workload
 
@@ -34,7 +34,7 @@ def test_the_limit_does_all_that_the_radix_tree_did(name, capacity, publish):
     workload = WORKLOADS[name](48)
     limit = Limit(workload, capacity, publish)
     lap = limit.run()
-    assert lap.hits == limit.hits == run(CONTENDERS[0], workload, capacity, publish).hits
+    assert lap.hits == limit.hits == run_lap(CONTENDERS[0], workload, capacity, publish).hits
     assert sum(limit.hits) > 0
     assert len(limit.tokens) == 4 * len(limit.slots) == 4 * (sum(workload.lengths) - sum(limit.hits))
     for (prompt, edges, new, kept, slots), exchange, hit in zip(limit.requests, workload.exchanges, limit.hits):
@@ -71,7 +71,7 @@ def test_figures_are_ratios_of_the_laps(monkeypatch):
         order.append(contender.name)
         return next(laps[contender.name])
 
-    monkeypatch.setattr(module, "run", run_known)
+    monkeypatch.setattr(module, "run_lap", run_known)
     monkeypatch.setattr(module.Limit, "__init__", lambda self, workload, capacity, publish: None)
     monkeypatch.setattr(module.Limit, "run", lambda self: next(floors))
     found = race(WORKLOADS["W3"](2), [Contender("a", RadixCache), Contender("b", RadixCache)], rounds=2)
@@ -104,7 +104,7 @@ class Recorded:
 @pytest.mark.parametrize("count", [3, IN_FLIGHT, IN_FLIGHT + 2])
 def test_a_request_is_finished_when_the_batch_is_full_and_the_rest_at_the_end(count):
     events = []
-    lap = run(Contender("recorded", lambda: events, Recorded), WORKLOADS["W3"](count), 10)
+    lap = run_lap(Contender("recorded", lambda: events, Recorded), WORKLOADS["W3"](count), 10)
     full = min(count, IN_FLIGHT)
     assert events == ["begin"] * full + ["finish", "begin"] * (count - full) + ["finish"] * full
     assert lap.hits == [5] * count

@@ -43,7 +43,7 @@ def prose() -> list[str]:
 
 def talk() -> list[dict[str, object]]:
     """The questions and answers of `talk.txt`."""
-    pairs = []
+    pairs: list[dict[str, object]] = []
     for block in (HERE / "talk.txt").read_text("utf-8").strip().split("\n\n")[1:]:
         questions, answer = block.split("\n")
         pairs.append({"questions": [question.strip() for question in questions.split("|")], "answer": answer})

@@ -10,17 +10,16 @@ import itertools
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.importing import importing
 from minikv.errors import bounded, shown
+from minikv.files import destination, locked, read_object, replace
 from minikv.measure.bench import SHARES, bench, designs
-from minikv.measure.comparison import compare, comparison_report
-from minikv.measure.device_figures import save, saved
 from minikv.measure.lap import Contender
 from minikv.measure.race import ROUNDS
-from minikv.measure.report import report
 from minikv.measure.workloads import BLOCK
 from minikv.prefix.indexes import INDEXES
 from minikv.progress_bar import Progress, Tick
@@ -36,7 +35,6 @@ _EXAMPLES = """examples:
   minikv bench --trace day.jsonl --only W6            a trace of yours, without the made-up workloads
   minikv bench --index hash --index trie --only W1    the other designs of ours beside the radix tree
   minikv bench --race my_index:MyIndex --only W1      an index of your own, in my_index.py in this folder
-  minikv bench --designs                              all designs of ours: hits, bytes a token, requests a second
   minikv bench --copy --save copy.json                copies of keys and values, on the GPU where there is one"""
 
 
@@ -49,7 +47,7 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
     """
     bench.epilog = _EXAMPLES
     bench.add_argument("--trace", metavar="FILE", help="a Mooncake trace (.jsonl) for the workload W6")
-    bench.add_argument("--only", type=workloads, default=(), metavar="W1,W2", help="these workloads only, no scaling")
+    bench.add_argument("--only", type=workloads, default=(), metavar="W1,W2", help="only these workloads")
     bench.add_argument("--rounds", type=positive, default=ROUNDS, metavar="N", help=f"rounds (default {ROUNDS})")
     bench.add_argument("--quick", action="store_true", help="small workloads: under a minute, for a first look")
     bench.add_argument("--race", type=guest, action="append", default=[], metavar="MODULE:CLASS",
@@ -58,9 +56,6 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
                        help="race this design of ours too; with --engine, serve with it (default radix)")  # fmt: skip
     bench.add_argument("--copy", action="store_true", help="measure copies of keys and values instead, to a memcpy")
     bench.add_argument("--engine", action="store_true", help="serve chats instead, and race transformers")
-    bench.add_argument(
-        "--designs", action="store_true", help="compare all designs of ours (or those of --index) instead"
-    )
     bench.add_argument("--device", choices=("cpu", "cuda"),
                        help="of --copy (default: the GPU where there is one) or --engine (default: cpu)")  # fmt: skip
     bench.add_argument("--save", metavar="FILE", help="of --copy or --engine: put the figures into this JSON file too")
@@ -70,13 +65,11 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
 
 def run_bench(options: argparse.Namespace) -> int:
     """Run the bench as `options` say and print what it found; the exit status."""
-    others = {_run_copy: options.copy, _run_engine: options.engine, _run_designs: options.designs}
-    chosen = [run for run, wanted in others.items() if wanted] or [_run_races]
-    if len(chosen) > 1:
-        return complain("--copy, --engine and --designs are three benches: name one of them", 2)
+    if options.copy and options.engine:
+        return complain("--copy and --engine are two benches: name one of them", 2)
     if (options.device or options.save) and not (options.copy or options.engine):
         return complain("--device and --save go with --copy or --engine", 2)
-    return chosen[0](options)
+    return (_run_copy if options.copy else _run_engine if options.engine else _run_races)(options)
 
 
 def _run_races(options: argparse.Namespace) -> int:
@@ -94,7 +87,7 @@ def _run_races(options: argparse.Namespace) -> int:
             figures = bench(trace, options.only, options.rounds, options.quick, guests, tick, tick.expect)
     except ValueError as error:
         return complain(str(error), 1)
-    say(json.dumps(dataclasses.asdict(figures)) if options.json else report(figures))
+    say(json.dumps(dataclasses.asdict(figures)) if options.json else figures.report())
     return 0
 
 
@@ -106,28 +99,18 @@ def _trace_of(path: str) -> list[TraceRequest]:
         return list(itertools.islice(traffic.requests, 1000))
 
 
-def _run_designs(options: argparse.Namespace) -> int:
-    if refused := _refused(options, "--designs"):
-        return refused
-    with Progress() as tick:
-        found = compare(options.index or tuple(INDEXES), options.rounds, options.quick, tick, tick.expect)
-    say(json.dumps(dataclasses.asdict(found), indent=1) if options.json else comparison_report(found))
-    return 0
-
-
 def _run_copy(options: argparse.Namespace) -> int:
     if refused := _refused(options, "--copy", "torch"):
         return refused
     if options.index:
         return complain("--index does not go with --copy", 2)
     with importing():
-        from minikv.measure.copy_report import copy_report
         from minikv.measure.copying import bench_copy
 
     def measure(tick: Tick) -> CopyFigures:
         return bench_copy(options.device, options.rounds, options.quick, tick=tick)
 
-    return _measured(options, "memcpy", measure, copy_report)
+    return _measured(options, "memcpy", measure)
 
 
 def _run_engine(options: argparse.Namespace) -> int:
@@ -136,7 +119,6 @@ def _run_engine(options: argparse.Namespace) -> int:
     if len(options.index) > 1:
         return complain("--engine serves with one --index: name one of them", 2)
     with importing():
-        from minikv.measure.chat_report import chat_report
         from minikv.measure.chatting import bench_engine, small_model
 
     def measure(tick: Tick) -> EngineFigures:
@@ -149,10 +131,10 @@ def _run_engine(options: argparse.Namespace) -> int:
             figures.duels = race_transformers(options.rounds, options.quick, tick)
         return figures
 
-    return _measured(options, "first_token_ratio", measure, chat_report)
+    return _measured(options, "first_token_ratio", measure)
 
 
-def _measured(options: argparse.Namespace, field: str, measure: Any, report_of: Any) -> int:
+def _measured(options: argparse.Namespace, field: str, measure: Callable[[Tick], CopyFigures | EngineFigures]) -> int:
     """Measure, save where that is asked for, and print; `field` is one that these figures have."""
     try:
         if options.save:
@@ -170,8 +152,31 @@ def _measured(options: argparse.Namespace, field: str, measure: Any, report_of: 
             save(figures, options.save, field)
         except OSError as error:
             status = complain(f"cannot save the figures: {error}", 1)
-    say(json.dumps(dataclasses.asdict(figures)) if options.json else report_of(figures))
+    say(json.dumps(dataclasses.asdict(figures)) if options.json else figures.report())
     return status
+
+
+def saved(path: str, field: str) -> dict[str, Any]:
+    """The figures in a JSON file, by device; none where there is no file yet.
+
+    `field` is one that all figures of this kind have. `OSError` where no file can be written, `ValueError` where there
+    is another one: ask before a long measurement.
+
+    >>> saved("no_such_file.json", "memcpy")
+    {}
+    """
+    known = read_object(destination(path))
+    for device, figures in known.items():
+        if not isinstance(figures, dict) or field not in figures:
+            raise ValueError(f"{path!r} holds {bounded(device)}, which is not the figures of a device")
+    return known
+
+
+def save(figures: CopyFigures | EngineFigures, path: str, field: str) -> None:
+    """Put figures into a JSON file beside those of other devices, in place of older ones of the same device."""
+    with locked(path):
+        known = {**saved(path, field), figures.device: dataclasses.asdict(figures)}
+        replace(path, json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 
 def _refused(options: argparse.Namespace, what: str, *packages: str) -> int:

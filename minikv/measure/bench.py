@@ -3,29 +3,22 @@
 "minikv" is the whole life of a request in the cache manager, as the engine runs it: start, advance, one read of its row
 of slots, extend by the answer, advance, finish; "published" adds a checkpoint after the prefill. "bare index" is only
 the index and the pool. They race against the textbook tree, which chapters 03 to 05 build, and against what no engine
-can beat (`Limit`). Rounds are interleaved, so that a disturbance of the machine falls on all alike; a figure is the
-median over the rounds, with the smallest and the largest beside it.
+can beat (`Limit`). A figure is the median over the rounds, with the smallest and the largest beside it.
 """
 
 from __future__ import annotations
 
-import os
-import platform
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 from functools import partial
-from typing import Any
 
 from minikv.errors import bounded
 from minikv.measure.lap import Contender
 from minikv.measure.lives import IndexLife, ManagerLife
-from minikv.measure.long_run import long_run
-from minikv.measure.memory import memory_per_token, pauses
-from minikv.measure.race import ROUNDS, race
-from minikv.measure.results import Race
-from minikv.measure.scaling import evict_one, extend_by_context, match_by_length, pool_by_size
-from minikv.measure.textbook import TextbookCache, ZippedTextbookCache
+from minikv.measure.race import ROUNDS, Race, race
+from minikv.measure.results import Measured, Promise, today
+from minikv.measure.textbook import TextbookCache
 from minikv.measure.workloads import WORKLOADS, TracedRequest, Workload, mooncake
 from minikv.prefix import RadixCache
 from minikv.prefix.indexes import index_named
@@ -35,63 +28,67 @@ from minikv.tokens import pack
 SHARES = {"W1": (10, 50), "W2": (10, 50), "W3": (10,), "W4": (10, 50), "W5": (100,), "W6": (10, 50)}
 QUICK = {"W1": 512, "W2": 96, "W3": 300, "W4": 320, "W5": 150, "W6": 120}  # requests of a quick run
 
-OURS, INDEX, TEXTBOOK = "minikv", "bare index", "textbook, with zip"
-OURS_16, INDEX_16 = "minikv, pages of 16", "bare index, pages of 16"
+OURS, INDEX, OURS_16, LISTS = "minikv", "bare index", "minikv, pages of 16", "minikv, from lists"
 CONTENDERS = (
     Contender(OURS, RadixCache, ManagerLife, pack),
     Contender(OURS_16, partial(RadixCache, 16), ManagerLife, pack),
-    Contender("minikv, from lists", RadixCache, ManagerLife),
+    Contender(LISTS, RadixCache, ManagerLife),
     Contender(INDEX, RadixCache, IndexLife, pack),
-    Contender(INDEX_16, partial(RadixCache, 16), IndexLife, pack),
-    Contender(TEXTBOOK, ZippedTextbookCache),
+    Contender("bare index, pages of 16", partial(RadixCache, 16), IndexLife, pack),
     Contender("textbook", TextbookCache),
 )
-_PUBLISHING = (OURS, OURS_16, INDEX, INDEX_16, TEXTBOOK)  # the others say nothing new there
 
 
-@dataclass(frozen=True)
-class Scales:
-    """How large the bench measures: requests of the long run, leaves, prompts, contexts, pages, tokens, pools, nodes.
-
-    >>> Scales(long_run=2000, leaves=(10,), prompts=(5,), contexts=(5,), pages=(1,), pools=(8,)).steps
-    10
-    """
-
-    long_run: int = 60_000
-    leaves: tuple[int, ...] = (1000, 10_000, 100_000, 1_000_000)
-    prompts: tuple[int, ...] = (100, 1000, 10_000, 100_000)
-    contexts: tuple[int, ...] = (100, 1000, 10_000, 50_000)
-    pages: tuple[int, ...] = (1, 16)
-    cached: int = 2**20
-    pools: tuple[int, ...] = (1000, 10_000, 100_000, 1_000_000, 10_000_000)
-    nodes: int = 1_000_000
-
-    @property
-    def steps(self) -> int:
-        """How often `grow` ticks: once a thousand requests, once a size, and three times for the pauses."""
-        sizes = (self.leaves, self.prompts, self.contexts, self.pages, self.pools)
-        return -(-self.long_run // 1000) + sum(map(len, sizes)) + 3
-
-
-QUICK_SCALES = Scales(6000, leaves=(1000, 10_000, 100_000), cached=2**16, nodes=100_000)
+_DEFINITION = (
+    "a request reads its row of slots once; the limit compares the hit tokens with a tree's edges, copies their slots, "
+    "takes new ones off a stack, and keeps a copy of the new tokens and slots"
+)
+_TO_LIMIT = (
+    # name; workload, share, published; contender, bar: median requests, as multiples of the limit's
+    ("chat, a request against the limit", ("W1", 10, False), OURS, 7.5),
+    ("chat, a request with its prompt published, against the limit", ("W1", 10, True), OURS, 10.5),
+    ("long documents, the bare index against the limit", ("W2", 50, False), INDEX, 2),
+)
 
 
 @dataclass
-class Figures:
-    """Everything that `minikv bench` measures; `dataclasses.asdict` makes it JSON."""
+class Figures(Measured):
+    """Everything that `minikv bench` measures."""
 
-    machine: str
-    date: str
-    rounds: int
-    quick: bool
     races: list[Race] = field(default_factory=list)
-    long_run: dict[str, Any] = field(default_factory=dict)
-    evict: dict[str, Any] = field(default_factory=dict)
-    match: dict[str, Any] = field(default_factory=dict)
-    extend: dict[str, Any] = field(default_factory=dict)
-    memory: dict[str, Any] = field(default_factory=dict)
-    pool: dict[str, Any] = field(default_factory=dict)
-    pauses: dict[str, Any] = field(default_factory=dict)
+
+    def lines(self) -> Iterator[str]:
+        """A table for each race."""
+        yield _DEFINITION
+        for found in self.races:
+            yield from ("", *_race_lines(found))
+
+    def promises(self) -> Iterator[Promise]:
+        """Median requests against the limit, and pages of 16 against pages of 1 where they are slowest."""
+        raced = {(one.workload, one.share, one.publish): one for one in self.races}
+        for name, where, contender, bar in _TO_LIMIT:
+            if where in raced:
+                yield Promise(name, raced[where].to_limit(contender).median, bar)
+        if self.races:
+            worst = max(self.races, key=lambda one: one.between(OURS_16, OURS).median)
+            at = f"{worst.workload} at {worst.share} %{', published' * worst.publish}"
+            name = f"a request with pages of 16 against pages of 1, at its slowest ({at})"
+            yield Promise(name, worst.between(OURS_16, OURS).median, 1)
+
+
+def _race_lines(found: Race) -> Iterator[str]:
+    published = ", prompts published after prefill" if found.publish else ""
+    room = f"room for {found.room}% of all they cache{published}"
+    yield f"{found.workload} {found.title}, {found.requests} requests, {room}"
+    yield f"  {'':<24}{'median us':>10}  {'to the limit':<26}{'mean us':>10}  {'to the limit':<26}{'to minikv':<24}hits"
+    yield f"  the limit takes {found.limit_p50:,.1f} us in the median, {found.limit_mean:,.1f} on average"
+    first = found.results[0].name
+    for result in found.results:
+        p50, mean, name = statistics.median(result.p50), statistics.median(result.mean), result.name
+        yield (
+            f"  {name:<24}{p50:>10,.1f}  x {found.to_limit(name)!s:<24}{mean:>10,.1f}  "
+            f"x {found.to_limit_mean(name)!s:<24}x {found.between(name, first)!s:<22}{result.hit_rate:.3f}"
+        )
 
 
 def bench(
@@ -103,24 +100,20 @@ def bench(
     tick: Tick = quiet,
     expect: Callable[[int], None] = lambda steps: None,
 ) -> Figures:
-    """Measure everything: the races (`only` some workloads, W6 when there is a `trace`), the long run and growth.
+    """Run all races, or those on `only` some workloads; on W6 when there is a `trace`.
 
     `expect` is told how many ticks there will be. A trace that cannot be raced is a `ValueError` before any race.
     """
-    found = Figures(machine(), date.today().isoformat(), rounds, quick)
+    found = Figures(*today(rounds, quick))
     workloads = _workloads(_names(only, trace), trace or (), quick)
-    scales = None if only else QUICK_SCALES if quick else Scales()
     fields = {publish: _contenders(publish, guests) for publish in (False, True)}
     ticks_a_share = sum(1 + rounds * len(contenders) for contenders in fields.values())
-    shares = sum(len(_shares(workload.name, quick)) for workload in workloads)
-    expect(shares * ticks_a_share + (scales.steps if scales else 0))
+    expect(ticks_a_share * sum(len(_shares(workload.name, quick)) for workload in workloads))
     while workloads:
         workload = workloads.pop(0)
         for share in _shares(workload.name, quick):
             for publish, contenders in fields.items():
                 found.races.append(race(workload, contenders, share, publish, rounds, tick))
-    if scales:
-        grow(found, scales, tick)
     return found
 
 
@@ -173,26 +166,5 @@ def _shares(name: str, quick: bool) -> tuple[int, ...]:
 
 
 def _contenders(publish: bool, guests: Sequence[Contender]) -> list[Contender]:
-    return [*(contender for contender in CONTENDERS if not publish or contender.name in _PUBLISHING), *guests]
-
-
-def grow(found: Figures, scales: Scales, tick: Tick = quiet) -> None:
-    """Measure what could grow: with age, with nodes, with the prompt, the context and the pool; and the memory."""
-    found.long_run = long_run(scales.long_run, tick)
-    found.evict = evict_one(scales.leaves, found.rounds, tick)
-    found.match = match_by_length(scales.prompts, found.rounds, tick)
-    found.extend = extend_by_context(scales.contexts, found.rounds, tick)
-    found.memory = memory_per_token(scales.pages, scales.cached, tick)
-    found.pool = pool_by_size(scales.pools, found.rounds, tick)
-    found.pauses = pauses(scales.nodes, found.rounds, tick)
-
-
-def machine() -> str:
-    """What was measured on, as far as it matters: the interpreter, the processor's kind, its cores.
-
-    >>> machine().endswith("cores")
-    True
-    """
-    return (
-        f"{platform.python_implementation()} {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
-    )
+    """What takes part; lists say nothing new where prompts are published."""
+    return [*(contender for contender in CONTENDERS if not publish or contender.name != LISTS), *guests]

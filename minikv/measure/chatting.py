@@ -11,7 +11,7 @@ It imports torch, with the model, and `minikv.measure` does not import it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -23,7 +23,7 @@ from minikv.errors import InvariantError, whole_number
 from minikv.manager import CacheManager
 from minikv.measure.copying import device_here, one_thread, where
 from minikv.measure.race import ROUNDS
-from minikv.measure.results import Spread
+from minikv.measure.results import Measured, Promise, Spread
 from minikv.prefix import NoCache, PrefixCache
 from minikv.prefix.indexes import index_named
 from minikv.progress_bar import Tick
@@ -45,6 +45,7 @@ QUESTIONS = (
 USERS, TURNS, NEW_TOKENS = 6, 4, 24
 QUICK = (3, 2, 4)  # the same of a quick run
 NUM_SLOTS, PAGE = 8192, 16
+ONE = "a random Llama in float32, one thread"
 
 
 @dataclass
@@ -68,8 +69,8 @@ class Duel:
 
 
 @dataclass
-class EngineFigures:
-    """Everything that `minikv bench --engine` measures; `dataclasses.asdict` makes it JSON.
+class EngineFigures(Measured):
+    """Everything that `minikv bench --engine` measures.
 
     `prompt_tokens` are those of all prompts, `computed_without` and `computed_with` how many of them were computed; the
     first token's times are means in milliseconds, `first_token_ratio` and `whole_ratio` without the cache to with it.
@@ -77,10 +78,6 @@ class EngineFigures:
     (`generating.race_transformers`).
     """
 
-    machine: str
-    date: str
-    rounds: int
-    quick: bool
     device: str
     model: str
     requests: int
@@ -97,6 +94,35 @@ class EngineFigures:
     def saved(self) -> float:
         """The share of the prompts' tokens that the cache saved from being computed."""
         return 1 - self.computed_with / self.computed_without
+
+    def lines(self) -> Iterator[str]:
+        """Chats without the cache and with it, and races with a peer."""
+        yield from ("", f"{self.requests} requests of a chat, one at a time, {self.prompt_tokens:,} prompt tokens")
+        yield f"  {self.model}"
+        first = "time to first token"
+        for name, without, cached in (
+            ("", "without", "with the cache"),
+            ("prompt tokens computed", f"{self.computed_without:,}", f"{self.computed_with:,}"),
+            (f"{first}, ms", self.first_token_without, self.first_token_with),
+            (first, f"x {self.first_token_ratio}", ""),
+            ("whole request", f"x {self.whole_ratio}", ""),
+        ):
+            yield f"  {name:<34}{without!s:<26}{cached!s:<26}".rstrip()
+        if self.duels:
+            yield from ("", f"beside a peer with the same weights and the same tokens: its time divided by ours, {ONE}")
+        for duel in self.duels:
+            ratio = duel.ratio
+            fine = f"{ratio.median:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+            yield f"  {duel.workload:<54}{duel.peer:<36}x {fine}"
+
+    def promises(self) -> Iterator[Promise]:
+        """What the cache saves, and times on a CPU: a model this small leaves a GPU waiting."""
+        yield Promise("prompt tokens that the cache saved, as a share", self.saved, 0.8, at_most=False)
+        if self.device == "cpu":
+            ratio = self.first_token_ratio.median
+            yield Promise("time to the first token, without the cache against with it", ratio, 3, at_most=False)
+            for duel in self.duels:
+                yield Promise(f"{duel.workload}, against {duel.peer}", duel.ratio.median, duel.promised, at_most=False)
 
 
 def bench_engine(

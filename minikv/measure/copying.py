@@ -23,8 +23,7 @@ import numpy as np
 import torch
 
 from minikv.errors import InvariantError, bounded, whole_number
-from minikv.measure.bench import machine
-from minikv.measure.results import Spread
+from minikv.measure.results import Measured, Promise, Spread, machine
 from minikv.progress_bar import Tick
 from minikv.sizing import KVShape
 from minikv.store import KVStore
@@ -51,16 +50,12 @@ class CopyResult:
 
 
 @dataclass
-class CopyFigures:
-    """Everything that `minikv bench --copy` measures on one device; `dataclasses.asdict` makes it JSON.
+class CopyFigures(Measured):
+    """Everything that `minikv bench --copy` measures on one device.
 
     `memcpy` is in microseconds for each number of `tokens`; `device` is "cpu" or "cuda".
     """
 
-    machine: str
-    date: str
-    rounds: int
-    quick: bool
     device: str
     layers: int
     kv_heads: int
@@ -73,6 +68,33 @@ class CopyFigures:
     def of(self, name: str, layout: str) -> CopyResult:
         """The result of one method; `KeyError` if there is none."""
         return {(result.name, result.layout): result for result in self.results}[name, layout]
+
+    def lines(self) -> Iterator[str]:
+        """A line for each method: ratios to the memcpy."""
+        heads = f"{self.layers} layers x {self.kv_heads} KV heads x {self.head_dim}, fp16"
+        yield from ("", f"copy tokens in pages of 16, {heads}: {self.bytes_per_token:,} bytes a token")
+        table = [("", "layout", [f"{tokens:,} tokens" for tokens in self.tokens])]
+        table += [("one memcpy, us", "", [str(spread) for spread in self.memcpy])]
+        table += [
+            (result.name, result.layout, [f"x {spread}" for spread in result.to_memcpy]) for result in self.results
+        ]
+        wide = 2 + max(len(cell) for _, _, cells in table for cell in cells)
+        for name, layout, cells in table:
+            yield f"  {name:<34}{layout:<10}{''.join(cell.ljust(wide) for cell in cells)}".rstrip()
+
+    def promises(self) -> Iterator[Promise]:
+        """What a promise calls the best is the best method of the store; the others only run here."""
+        own = [result.to_memcpy for result in self.results if result.name.startswith("KVStore.")]
+        best = [min(spreads[at].median for spreads in own) for at in range(len(self.tokens))]
+        if self.device == "cuda":
+            name = f"{self.tokens[-1]} tokens by KVStore, share of the device's own bandwidth"
+            yield Promise(name, 1 / best[-1], 0.8, at_most=False)
+            return
+        for tokens, ratio in zip(self.tokens, best):
+            if tokens >= 128:
+                yield Promise(f"{tokens} tokens, the best KVStore method against a memcpy", ratio, 1.5)
+        times = self.of(INDEXED_LOOP, "layer").to_memcpy[0].median / best[0]
+        yield Promise("16 tokens, the indexed loop against the best KVStore method", times, 4, at_most=False)
 
 
 class Bench:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minikv.manager import Sequence
-from minikv.measure.lives import Life, ManagerLife, ToTokens, VerbsLife
+from minikv.measure.lives import ManagerLife, ToTokens, verbs_life
 from minikv.measure.workloads import Exchange, Workload
 from minikv.prefix import RadixCache
 from minikv.tokens import TOKEN_BYTES, PackedTokens, pack
@@ -46,25 +46,26 @@ class Lap:
 
 @dataclass
 class Contender:
-    """An index in a race: `make()` returns an empty one, `life` serves requests with it, `tokens` makes its tokens.
+    """An index in a race: `make()` returns an empty one, and `tokens` makes the tokens that it takes.
 
-    The default is any index with the five verbs that takes lists of tokens: `match_prefix(tokens)`, `lock(handle)`,
-    `unlock(handle)`, `insert(tokens, slots)` and `evict(num_tokens)`, as `VerbsLife` calls them.
+    `life(index, capacity, publish)` serves requests with it, and has the methods of a `ManagerLife`. The default is for
+    any index with the five verbs that takes lists of tokens: `match_prefix(tokens)`, `lock(handle)`, `unlock(handle)`,
+    `insert(tokens, slots)` and `evict(num_tokens)`, as `FiveVerbs` calls them.
 
     >>> from minikv import RadixCache
     >>> from minikv.measure.workloads import chat
-    >>> lap = run(Contender("mine", RadixCache), chat(40), capacity=50_000)
+    >>> lap = run_lap(Contender("mine", RadixCache), chat(40), capacity=50_000)
     >>> sum(lap.hits), len(lap.times)
     (27993, 40)
     """
 
     name: str
     make: Callable[[], Any]
-    life: Callable[[Any, int, bool], Life] = VerbsLife
+    life: Callable[[Any, int, bool], Any] = verbs_life
     tokens: ToTokens = PackedTokens.tolist
 
 
-def run(
+def run_lap(
     contender: Contender,
     workload: Workload,
     capacity: int,
@@ -134,7 +135,7 @@ class Limit:
         self._kept_at = np.zeros(capacity, np.intp)  # where the token in each slot of the pool is kept
         self._served: list[tuple[Exchange, npt.NDArray[np.intp], int]] = []
         radix = Contender("radix", RadixCache, ManagerLife, pack)
-        self.hits = run(radix, workload, capacity, publish, self._serve).hits
+        self.hits = run_lap(radix, workload, capacity, publish, self._serve).hits
         longest, kept = max(workload.lengths, default=0), self._served[-1][2] if self._served else 0
         self.stack, self.row = (memoryview(array("i", bytes(TOKEN_BYTES * longest))) for _ in range(2))
         self.tokens, self.slots = memoryview(bytearray(TOKEN_BYTES * kept)), memoryview(array("i", bytes(4 * kept)))

@@ -1,42 +1,29 @@
-"""The life of a request in a race: how it begins and how it ends, for the manager, the bare index and any other index.
+"""The life of a request in a race: how it begins and how it ends, in the manager and in a bare index.
 
     begin    match and lock all but the last token, make room, take slots for the prompt, which is computed now
              published: cache the prompt before the answer is generated
              read the row of slots, take slots for the answer
     finish   the answer is computed: cache the whole, free what is left over, unlock
 
-A life is what the clock sees. `prepare` turns tokens into the form that a contender takes, and is not timed.
+A life is what the clock sees. `prepare` turns an exchange into what `begin` takes, and is not timed.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from minikv.manager import CacheManager, Sequence
 from minikv.measure.workloads import Exchange
 from minikv.pools import FreeListPool
-from minikv.prefix import Handle, PrefixCache
+from minikv.prefix import PrefixCache
 from minikv.tokens import PackedTokens
 
 _ONE_PAGE = array("i", [0])
 ToTokens = Callable[[PackedTokens], Any]
-
-
-class Life(Protocol):
-    """What a race asks of a contender; made with an empty index, a capacity in tokens, and whether to publish."""
-
-    def prepare(self, exchange: Exchange, tokens: ToTokens) -> Any:
-        """The exchange in the contender's own form, made by `tokens`."""
-
-    def begin(self, prepared: Any) -> tuple[Any, int]:
-        """Begin a request; return what `finish` needs, and how many tokens were cached."""
-
-    def finish(self, running: Any) -> None:
-        """End a request: its tokens are cached and it holds nothing."""
 
 
 class ManagerLife:
@@ -87,7 +74,7 @@ class IndexLife:
     (0, 1568, 527)
     """
 
-    def __init__(self, cache: PrefixCache, capacity: int, publish: bool):
+    def __init__(self, cache: Any, capacity: int, publish: bool):
         self.cache, self.page_size, self.publish = cache, cache.page_size, publish
         self.pool = FreeListPool(-(-capacity // cache.page_size))
         self.rows: list[memoryview] = []  # free ones
@@ -113,16 +100,15 @@ class IndexLife:
         held = self._publish(prompt, row, match) if self.publish else match
         return (full, row, pages, held), match.length
 
-    def _publish(self, prompt: Any, row: memoryview, match: Handle) -> Handle:
+    def _publish(self, prompt: Any, row: memoryview, match: Any) -> Any:
         """Cache the prompt and lock it; where the index kept pages of its own, the row takes them."""
-        done = self.cache.insert(prompt, row[: len(prompt) // self.page_size], start=match)
-        held: Handle = done
-        if done.prefix_length == match.length:
-            self.cache.lock(done)
+        held = self.cache.insert(prompt, row[: len(prompt) // self.page_size], start=match)
+        if held.prefix_length == match.length:
+            self.cache.lock(held)
         else:
-            held = again = self.cache.acquire(prompt, limit=done.length)
-            self.pool.free(row[match.length // self.page_size : done.prefix_length // self.page_size])
-            again.copy_to(row)
+            self.pool.free(row[match.length // self.page_size : held.prefix_length // self.page_size])
+            held = self.cache.acquire(prompt, limit=held.length)
+            held.copy_to(row)
         self.cache.unlock(match)
         return held
 
@@ -138,62 +124,57 @@ class IndexLife:
         self.rows.append(row)
 
 
-class VerbsLife:
-    """Any index with the five verbs, with pages of one token and the manager's pool; its prompts lack their last token.
+class FiveVerbs:
+    """Any index with the five verbs and pages of one token, to be called as `IndexLife` calls the package's indexes.
 
     `match_prefix(tokens)` and `insert(tokens, slots)` return something with `length` and `handle`, and with `slots` or
-    `prefix_length`; `evict(num_tokens)` returns slots.
+    `prefix_length`; `lock(handle)` and `unlock(handle)` hold a handle; `evict(num_tokens)` returns slots.
 
     >>> from minikv.measure.textbook import TextbookCache
     >>> from minikv.measure.workloads import chat
-    >>> life = VerbsLife(TextbookCache(), capacity=10_000, publish=True)
+    >>> life = IndexLife(FiveVerbs(TextbookCache()), capacity=10_000, publish=True)
     >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], PackedTokens.tolist))
-    >>> life.finish(running); cached, life.cache.evictable_size, life.pool.num_free
+    >>> life.finish(running); cached, life.cache.index.evictable_size, life.pool.num_free
     (0, 1582, 8418)
     """
 
-    def __init__(self, cache: Any, capacity: int, publish: bool):
-        self.cache, self.pool, self.publish = cache, FreeListPool(capacity), publish
+    page_size = 1
 
-    def prepare(self, exchange: Exchange, tokens: ToTokens) -> Any:
-        """The prompt less its last token, the prompt, and the full sequence."""
-        return tokens(exchange.prompt[:-1]), tokens(exchange.prompt), tokens(exchange.full)
+    def __init__(self, index: Any):
+        self.index, self.evict = index, index.evict
 
-    def begin(self, prepared: Any) -> tuple[Any, int]:
-        """Match, lock, make room, write the row of slots."""
-        cut, prompt, full = prepared
-        match = self.cache.match_prefix(cut)
-        self.cache.lock(match.handle)
-        row = memoryview(array("i", bytes(4 * len(full))))
-        short = len(row) - match.length - self.pool.num_free
-        if short > 0:
-            self.pool.free(self.cache.evict(short))
-        row[: match.length] = _int32(match.slots)
-        self.pool.alloc_to(row[match.length :])
-        held = self._publish(prompt, row, match) if self.publish else match
-        return (full, row, held.handle, held.length), match.length
+    def acquire(self, tokens: Any, limit: int) -> Held:
+        """Match at most `limit` tokens and lock them."""
+        found = self.index.match_prefix(tokens[:limit])
+        self.index.lock(found.handle)
+        return Held(found)
 
-    def _publish(self, prompt: Any, row: memoryview, match: Any) -> Any:
-        """Cache the prompt and lock it; where the index kept slots of its own, the row takes them."""
-        done = self.cache.insert(prompt, row[: len(prompt)])
-        self.cache.lock(done.handle)
-        if done.prefix_length > match.length:
-            self.pool.free(row[match.length : done.prefix_length])
-            row[: done.length] = _int32(self.cache.match_prefix(prompt).slots)
-        self.cache.unlock(match.handle)
-        return done
+    def insert(self, tokens: Any, slots: memoryview, start: Any) -> Held:
+        """Cache `tokens`; the index gets slots of its own, because the row is written again."""
+        return Held(self.index.insert(tokens, memoryview(slots.tobytes()).cast("i")))
 
-    def finish(self, running: Any) -> None:
-        """Insert all, free duplicates and what was not kept, unlock."""
-        full, row, handle, cached = running
-        done = self.cache.insert(full, row)
-        if done.prefix_length > cached:
-            self.pool.free(row[cached : done.prefix_length])
-        if done.length < len(full):
-            self.pool.free(row[done.length :])
-        self.cache.unlock(handle)
+    def lock(self, held: Held) -> None:
+        """Lock what was inserted."""
+        self.index.lock(held.handle)
+
+    def unlock(self, held: Held) -> None:
+        """Unlock what was acquired."""
+        self.index.unlock(held.handle)
 
 
-def _int32(slots: Any) -> Any:
-    """Slots in the form that a row takes."""
-    return array("i", slots) if isinstance(slots, list) else np.asarray(slots, np.int32).data
+class Held:
+    """What an index with the five verbs has matched or inserted."""
+
+    def __init__(self, found: Any):
+        self.length, self.handle = found.length, found.handle
+        self.prefix_length, self._slots = getattr(found, "prefix_length", 0), getattr(found, "slots", [])
+
+    def copy_to(self, row: memoryview) -> None:
+        """Write the slots of a match into a row."""
+        slots = self._slots
+        row[: self.length] = array("i", slots) if isinstance(slots, list) else np.asarray(slots, np.int32).data
+
+
+def verbs_life(index: Any, capacity: int, publish: bool) -> IndexLife:
+    """The life of a request in an index that has only the five verbs."""
+    return IndexLife(FiveVerbs(index), capacity, publish)

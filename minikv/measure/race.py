@@ -1,20 +1,74 @@
-"""A race: contenders and the physical limit take turns on one workload, and every figure is a ratio."""
+"""A race: contenders and the limit take turns on one workload, and every figure is a ratio.
+
+Rounds are interleaved, so that a disturbance of the machine falls on all alike.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from minikv.errors import bounded, whole_number
-from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, collecting, run
-from minikv.measure.results import Race, Result
+from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, collecting, run_lap
+from minikv.measure.results import Spread
 from minikv.measure.workloads import Workload
 from minikv.prefix import RadixCache
 from minikv.progress_bar import Tick, quiet
 from minikv.untrusted import refusal
 
 ROUNDS = 5
+
+
+@dataclass
+class Result:
+    """One contender's rounds: microseconds of the median request and of a request on average; and its share of hits."""
+
+    name: str
+    p50: list[float]
+    mean: list[float]
+    hit_rate: float
+
+
+@dataclass
+class Race:
+    """One workload at one capacity, with or without prompts published after their prefill.
+
+    `share` is the capacity that was asked for, in percent of the working set, and `room` what was given: never less
+    than the requests in flight need. `limit_p50` and `limit_mean` are the microseconds of the `Limit`.
+
+    >>> slow, fast = Result("slow", [8.0, 9.0], [9.0, 9.0], 0.5), Result("fast", [4.0, 3.0], [5.0, 5.0], 0.5)
+    >>> race = Race("W1", "chat", 10, 12, False, 2, 2.0, 2.5, [slow, fast])
+    >>> print(race.to_limit("fast"), "and", race.between("slow", "fast"))
+    1.8 (1.5 to 2.0) and 2.5 (2.0 to 3.0)
+    """
+
+    workload: str
+    title: str
+    share: int
+    room: int
+    publish: bool
+    requests: int
+    limit_p50: float
+    limit_mean: float
+    results: list[Result] = field(default_factory=list)
+
+    def of(self, name: str) -> Result:
+        """The result of the contender of that name; `KeyError` if none of that name took part."""
+        return {result.name: result for result in self.results}[name]
+
+    def to_limit(self, name: str) -> Spread:
+        """The contender's median request, as a multiple of the limit's."""
+        return Spread.of([p50 / self.limit_p50 for p50 in self.of(name).p50])
+
+    def to_limit_mean(self, name: str) -> Spread:
+        """The contender's mean, as a multiple of the limit's mean."""
+        return Spread.of([mean / self.limit_mean for mean in self.of(name).mean])
+
+    def between(self, name: str, other: str) -> Spread:
+        """The median request of `name`, as a multiple of that of `other`, round by round."""
+        return Spread.of([mine / theirs for mine, theirs in zip(self.of(name).p50, self.of(other).p50)])
 
 
 def race(
@@ -54,7 +108,7 @@ def race(
 
 def _lap(contender: Contender, workload: Workload, capacity: int, publish: bool) -> Lap:
     try:
-        return run(contender, workload, capacity, publish)
+        return run_lap(contender, workload, capacity, publish)
     except Exception as error:  # an index of somebody's own may raise anything
         raise refusal(f"{contender.name} failed: {type(error).__name__}", error) from error
 
@@ -74,8 +128,8 @@ def _checked_rounds(workload: Workload, contenders: Sequence[Contender], rounds:
 
 
 def _capacity(workload: Workload, share: int) -> tuple[int, int]:
-    """Tokens: `share` per cent of the working set, but enough for all in flight; and how many per cent that makes."""
-    share = whole_number("share", share, 1, "the capacity is at least 1 per cent of the working set")
+    """Tokens: `share` percent of the working set, but enough for all in flight; and how many percent that makes."""
+    share = whole_number("share", share, 1, "the capacity is at least 1 percent of the working set")
     everything = working_set(workload)
     capacity = max(everything * share // 100, IN_FLIGHT * (max(workload.lengths) + 16))
     return capacity, round(100 * capacity / everything)

@@ -1,10 +1,58 @@
-"""What a race found: microseconds of each contender in each round, and the ratios that follow from them."""
+"""What a measurement found: on which machine, over how many rounds, and whether it keeps the project's promises."""
 
 from __future__ import annotations
 
+import os
+import platform
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import NamedTuple
+
+
+@dataclass
+class Measured:
+    """Figures, and what they were measured on: each measurement adds its own. `dataclasses.asdict` makes them JSON.
+
+    >>> print(Measured("CPython 3.11, 2 cores", "2026-11-21", 3, quick=True).report())
+    2026-11-21, CPython 3.11, 2 cores; medians of 3 rounds (smallest to largest)
+    """
+
+    machine: str
+    date: str
+    rounds: int
+    quick: bool
+
+    def lines(self) -> Iterable[str]:
+        """The figures as text."""
+        return ()
+
+    def promises(self) -> Iterable[Promise]:
+        """The promises that these figures are enough to judge; a quick run is too short to ask."""
+        return ()
+
+    def report(self) -> str:
+        """Everything as text; ratios first, since they are what travels from one machine to another."""
+        heading = f"{self.date}, {self.machine}; medians of {self.rounds} rounds (smallest to largest)"
+        kept = [] if self.quick else [f"  {promise}" for promise in self.promises()]
+        return "\n".join([heading, *self.lines(), *(["", "promised:", *kept] if kept else [])])
+
+
+def today(rounds: int, quick: bool = False) -> tuple[str, str, int, bool]:
+    """The fields of `Measured`, here and now."""
+    return machine(), date.today().isoformat(), rounds, quick
+
+
+def machine() -> str:
+    """What was measured on, as far as it matters: the interpreter, the processor's kind, its cores.
+
+    >>> machine().endswith("cores")
+    True
+    """
+    return (
+        f"{platform.python_implementation()} {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
+    )
 
 
 @dataclass
@@ -28,51 +76,23 @@ class Spread:
         return f"{self.median:.1f} ({self.low:.1f} to {self.high:.1f})"
 
 
-@dataclass
-class Result:
-    """One contender's rounds: microseconds of the median request and of a request on average; and its share of hits."""
+class Promise(NamedTuple):
+    """A figure that the project promises to hold: its name, what was measured, and the bar on which side.
 
-    name: str
-    p50: list[float]
-    mean: list[float]
-    hit_rate: float
-
-
-@dataclass
-class Race:
-    """One workload at one capacity, with or without prompts published after their prefill.
-
-    `share` is the capacity that was asked for, in per cent of the working set, and `room` what was given: never less
-    than the requests in flight need. `limit_p50` and `limit_mean` are the microseconds of the `Limit`.
-
-    >>> slow, fast = Result("slow", [8.0, 9.0], [9.0, 9.0], 0.5), Result("fast", [4.0, 3.0], [5.0, 5.0], 0.5)
-    >>> race = Race("W1", "chat", 10, 12, False, 2, 2.0, 2.5, [slow, fast])
-    >>> print(race.to_limit("fast"), "and", race.between("slow", "fast"))
-    1.8 (1.5 to 2.0) and 2.5 (2.0 to 3.0)
+    >>> print(Promise("requests per second", 90.0, 100, at_most=False))
+    ✗ requests per second: 90.00 (>= 100)
     """
 
-    workload: str
-    title: str
-    share: int
-    room: int
-    publish: bool
-    requests: int
-    limit_p50: float
-    limit_mean: float
-    results: list[Result] = field(default_factory=list)
+    name: str
+    found: float
+    bar: float
+    at_most: bool = True
 
-    def of(self, name: str) -> Result:
-        """The result of the contender of that name; `KeyError` if none of that name took part."""
-        return {result.name: result for result in self.results}[name]
+    @property
+    def kept(self) -> bool:
+        """Whether what was measured is on the right side of the bar."""
+        return self.found <= self.bar if self.at_most else self.found >= self.bar
 
-    def to_limit(self, name: str) -> Spread:
-        """The contender's median request, as a multiple of the limit's."""
-        return Spread.of([p50 / self.limit_p50 for p50 in self.of(name).p50])
-
-    def to_limit_mean(self, name: str) -> Spread:
-        """The contender's mean, as a multiple of the limit's mean."""
-        return Spread.of([mean / self.limit_mean for mean in self.of(name).mean])
-
-    def between(self, name: str, other: str) -> Spread:
-        """The median request of `name`, as a multiple of that of `other`, round by round."""
-        return Spread.of([mine / theirs for mine, theirs in zip(self.of(name).p50, self.of(other).p50)])
+    def __str__(self) -> str:
+        sign, mark = "<=" if self.at_most else ">=", "✓" if self.kept else "✗"
+        return f"{mark} {self.name}: {self.found:.2f} ({sign} {self.bar:g})"

@@ -2,7 +2,7 @@
 
 Everything is done in the way that one would first write it down, and as most engines did: edges are lists of ints,
 compared token by token in Python; every eviction visits the whole tree to find the leaves and makes a heap of them.
-It is right, and it has path locks and exact sizes; it has no pages, no namespaces and no checks of its input.
+It is correct, and it has path locks and exact sizes; it has no pages, no namespaces and no checks of its input.
 """
 
 from __future__ import annotations
@@ -10,32 +10,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from typing import Any
-
-
-def common(a: list[int], b: list[int]) -> int:
-    """How many leading tokens agree, as chapter 03 counts them.
-
-    >>> common([1, 2, 3], [1, 2, 9, 9])
-    2
-    """
-    same = 0
-    while same < min(len(a), len(b)) and a[same] == b[same]:
-        same += 1
-    return same
-
-
-def common_by_zip(a: list[int], b: list[int]) -> int:
-    """The same count by `zip`, which is about as fast as plain Python gets.
-
-    >>> common_by_zip([1, 2, 3], [1, 2, 9, 9])
-    2
-    """
-    same = 0
-    for mine, theirs in zip(a, b):
-        if mine != theirs:
-            break
-        same += 1
-    return same
 
 
 class TextbookNode:
@@ -66,8 +40,6 @@ class TextbookCache:
     ([0, 1], [2], 2)
     """
 
-    common = staticmethod(common)
-
     def __init__(self) -> None:
         self.root = TextbookNode([], [], None)
         self.clock = self.evictable_size = self.protected_size = 0
@@ -75,9 +47,7 @@ class TextbookCache:
     def match_prefix(self, tokens: list[int]) -> TextbookFound:
         """The longest cached prefix; its path is the most recently used now."""
         node, length = self._walk(tokens)
-        slots: list[int] = []
-        for step in reversed(list(self._path(node))):
-            slots += step.slots
+        slots = [slot for step in reversed(list(self._path(node))) for slot in step.slots]
         self._use(node)
         return TextbookFound(length, length, slots, node)
 
@@ -96,8 +66,7 @@ class TextbookCache:
         """One more request uses the path to `node`."""
         for step in self._path(node):
             if step.ref_count == 0:
-                self.evictable_size -= len(step.tokens)
-                self.protected_size += len(step.tokens)
+                self._protect(len(step.tokens))
             step.ref_count += 1
 
     def unlock(self, node: TextbookNode) -> None:
@@ -105,8 +74,7 @@ class TextbookCache:
         for step in self._path(node):
             step.ref_count -= 1
             if step.ref_count == 0:
-                self.evictable_size += len(step.tokens)
-                self.protected_size -= len(step.tokens)
+                self._protect(-len(step.tokens))
         self._use(node)
 
     def evict(self, num_tokens: int) -> list[int]:
@@ -124,11 +92,18 @@ class TextbookCache:
         self.evictable_size -= len(freed)
         return freed
 
+    def _protect(self, num_tokens: int) -> None:
+        self.evictable_size -= num_tokens
+        self.protected_size += num_tokens
+
     def _walk(self, tokens: list[int]) -> tuple[TextbookNode, int]:
         node, at = self.root, 0
         while at < len(tokens) and tokens[at] in node.children:
-            child = node.children[tokens[at]]
-            same = self.common(child.tokens, tokens[at:])
+            child, same = node.children[tokens[at]], 0
+            for mine, theirs in zip(child.tokens, tokens[at:]):
+                if mine != theirs:
+                    break
+                same += 1
             at += same
             if same < len(child.tokens):
                 return self._split(child, same), at
@@ -161,15 +136,3 @@ class TextbookCache:
             node = stack.pop()
             yield node
             stack += node.children.values()
-
-
-class ZippedTextbookCache(TextbookCache):
-    """The textbook tree with its comparison by `zip`: a fairer match for a reader who knows Python well.
-
-    >>> cache = ZippedTextbookCache()
-    >>> _ = cache.insert([1, 2, 3], [0, 1, 2])
-    >>> cache.match_prefix([1, 2, 9]).slots
-    [0, 1]
-    """
-
-    common = staticmethod(common_by_zip)

@@ -301,7 +301,7 @@ print(
 
 # %% [markdown]
 """
-All three forget the same things in the same order. They differ in what that costs. The picture shows times that `minikv bench` measured, for evicting one leaf. The textbook's line ends early: at 100,000 leaves one eviction already takes tens of milliseconds, and a million was not tried.
+All three forget the same things in the same order. They differ in what that costs. The picture shows times that were measured for this course, for evicting one leaf. The textbook's line ends early: at 100,000 leaves one eviction already takes tens of milliseconds, and a million was not tried.
 """
 
 # %%
@@ -309,10 +309,10 @@ import json
 
 from minikv import asset, plot
 
-bench = json.loads(asset("bench.json").read_text("utf-8"))
-took = {name: bench["evict"][name] for name in ("textbook", "minikv")}
-print("measured", bench["date"], "on", bench["machine"])
-leaves = {"leaves": bench["evict"]["leaves"]}
+growth = json.loads(asset("growth.json").read_text("utf-8"))
+took = {name: growth["evict"][name] for name in ("textbook", "minikv")}
+print("measured", growth["date"], "on", growth["machine"])
+leaves = {"leaves": growth["evict"]["leaves"]}
 plot("evicting one leaf", leaves, took, "microseconds", log="xy")
 
 # %% [markdown]

@@ -463,7 +463,7 @@ Each node has one more small object, and a lock walks once more over the nodes o
 
 ### All designs side by side
 
-The indexes of chapters 03 to 12 answer the same question. What does each answer cost? `minikv bench --designs` sends made-up traffic through all of them, with room for half of it: W1 is chat, W2 is questions about long documents, and W4 is reasoning that branches. The figures come with the course, and the command measures them on your machine. Here are pages of 16 tokens: the share of hits, the number of nodes or blocks, bytes for each cached token, and requests a second.
+The indexes of chapters 03 to 12 answer the same question. What does each answer cost? Made-up traffic was sent through all of them, with room for half of it: W1 is chat, W2 is questions about long documents, and W4 is reasoning that branches. The figures come with the course, and `python assets/designs.py` measures them on your machine. Here are pages of 16 tokens: the share of hits, the number of nodes or blocks, bytes for each cached token, and requests a second.
 """
 
 # %%

@@ -1,4 +1,4 @@
-"""What a cached token costs in memory, and what the garbage collector's visits to many nodes cost a server."""
+"""What a cached token takes in memory, and how long the garbage collector stops a server with many nodes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minikv.measure.scaling import sequences
-from minikv.pools import FreeListPool
 from minikv.prefix import RadixCache
 from minikv.progress_bar import Tick, quiet
 from minikv.tokens import PackedTokens
 
 T = TypeVar("T")
-LONG, TURN, DEPTH = 2**13, 256, 5  # tokens of a long prompt, and on each edge of a chat; edges of a conversation
+LONG, TURN, DEPTH = 2**13, 256, 5  # tokens of a long prompt, and of an edge of a chat; edges of a conversation
 
 
 def memory_per_token(pages: Sequence[int], tokens: int, tick: Tick = quiet) -> dict[str, Any]:
-    """Bytes that a tree of `tokens` tokens takes for each, by page size; and what the pool takes for each slot.
+    """Bytes per cached token of a tree with `tokens` tokens, by page size.
 
     `long` prompts share nothing and have an edge of 8,192 tokens each. In a `chat` every edge has 256 tokens, and
     conversations part in two at every turn. Counted are the bytes that Python asks its allocator for.
@@ -32,13 +30,13 @@ def memory_per_token(pages: Sequence[int], tokens: int, tick: Tick = quiet) -> d
     >>> memory_per_token([1], 2**13)["page size"]
     [1]
     """
-    found: dict[str, Any] = {"page size": list(pages), "long": [], "chat": [], "pool": []}
+    found: dict[str, Any] = {"page size": list(pages), "long": [], "chat": []}
     _filled(1, _long(LONG))  # what is made once, by the first prompt of all, is not the tree's
     for page_size in pages:
-        tick(f"memory with pages of {page_size}")
-        found["long"].append(_bytes_a_token(partial(_filled, page_size, _long(tokens))))
-        found["chat"].append(_bytes_a_token(partial(_filled, page_size, _chat(tokens))))
-        found["pool"].append(round(used_bytes(partial(FreeListPool, tokens // page_size))[0] / tokens, 2))
+        for name, prompts in (("long", _long), ("chat", _chat)):
+            tick(f"memory of {name} prompts with pages of {page_size}")
+            used, cache = used_bytes(partial(_filled, page_size, prompts(tokens)))
+            found[name].append(round(used / cache.total_size, 2))
     return found
 
 
@@ -64,11 +62,6 @@ def _chat(tokens: int) -> Iterator[PackedTokens]:
             yield PackedTokens(b"".join(edges[path[:depth]] for depth in range(DEPTH)))
 
 
-def _bytes_a_token(make: Callable[[], RadixCache]) -> float:
-    used, cache = used_bytes(make)
-    return round(used / cache.total_size, 2)
-
-
 def used_bytes(make: Callable[[], T]) -> tuple[int, T]:
     """How many bytes the thing that `make` returned takes, and the thing itself.
 
@@ -82,6 +75,18 @@ def used_bytes(make: Callable[[], T]) -> tuple[int, T]:
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     return used, made
+
+
+def sequences(count: int, first: int = 0) -> Iterator[PackedTokens]:
+    """Sequences of 16 tokens, the first 8 shared by groups of 32, numbered from `first`.
+
+    >>> a, b = sequences(2)
+    >>> a[:8] == b[:8], a[8:] == b[8:]
+    (True, False)
+    """
+    for i in range(first, first + count):
+        group, own = divmod(i, 32)
+        yield PackedTokens(np.array([group] * 8 + [1_000_000 + own] * 8, np.uint32).tobytes())
 
 
 def pauses(nodes: int, rounds: int, tick: Tick = quiet) -> dict[str, Any]:

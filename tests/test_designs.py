@@ -1,0 +1,67 @@
+"""What `designs.json` holds, and the program that measures it: every index on the same requests."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import designs
+import pytest
+from designs import COMPARED, PAGES, Comparison, Design, compare, designs_on, footprint
+
+from minikv import asset
+from minikv.measure.results import Spread
+from minikv.measure.workloads import WORKLOADS
+from minikv.prefix.indexes import INDEXES
+
+SHIPPED = json.loads(asset("designs.json").read_text("utf-8"))
+
+
+def test_each_index_has_a_row_for_each_size_of_pages(monkeypatch):
+    monkeypatch.setattr(designs, "COMPARED", ("W4",))
+    monkeypatch.setattr(designs, "QUICK", {"W4": 24})
+    monkeypatch.setattr(designs, "PAGES", (1, 16))
+    found = compare(rounds=1)
+    assert [(row.page_size, row.index) for row in found.rows] == [(size, name) for size in (1, 16) for name in INDEXES]
+    trie = next(row for row in found.rows if row.index == "trie")
+    assert trie.entries == 900 + (2 + 6 + 24) * 64 + 24 * 32  # a trunk, its branches, and the answers
+    for row in found.rows:
+        assert row.requests_per_second.low <= row.requests_per_second.median <= row.requests_per_second.high
+    assert len(found.report().splitlines()) == 1 + 3 + len(found.rows)
+
+
+def test_the_memory_of_a_workload_is_not_counted_as_the_index_s_own():
+    """All tokens and pages of an edge are copies, four bytes each; and the workload's own tokens are in no index."""
+    workload = WORKLOADS["W3"](4)
+    entries, per_token = footprint("radix", 1, workload)
+    assert entries == 4
+    assert 8 < per_token < 10
+
+
+def test_a_tree_keeps_fewer_bytes_than_an_entry_for_every_page():
+    per_token = {name: footprint(name, 16, WORKLOADS["W4"](64))[1] for name in INDEXES}
+    assert max(per_token["radix"], per_token["window"]) < per_token["hash"] < per_token["trie"]
+
+
+def test_the_report_has_every_figure():
+    row = Design("radix", "W1", 16, 12, 0.25, 5678, 9.5, Spread(1234.5, 1000.0, 2000.0))
+    said = Comparison("here", "today", 3, False, [row]).report()
+    for words in ("W1, room for 12%", "  16  radix", "0.250", "5,678", "9.50", "1,234 (1,000 to 2,000)"):
+        assert words in said, words
+
+
+def test_the_shipped_figures_are_those_that_the_program_writes_today():
+    assert list(SHIPPED) == [field.name for field in dataclasses.fields(Comparison)]
+    assert {tuple(row) for row in SHIPPED["rows"]} == {tuple(field.name for field in dataclasses.fields(Design))}
+    found = [(row["workload"], row["page_size"], row["index"]) for row in SHIPPED["rows"]]
+    assert found == [(name, size, index) for name in COMPARED for size in PAGES for index in INDEXES]
+
+
+def test_the_shipped_hits_and_bytes_are_those_of_today():
+    """Pythons differ by a few bytes an object; an index that stores twice as much must not keep its old figure."""
+    rows = [row for row in SHIPPED["rows"] if (row["workload"], row["page_size"]) == ("W4", 16)]
+    today = designs_on(WORKLOADS["W4"](designs.QUICK["W4"]), 16, [row["index"] for row in rows], rounds=1)
+    for then, now in zip(rows, today, strict=True):
+        assert (now.index, now.room, now.hit_rate) == (then["index"], then["room"], then["hit_rate"])
+        assert now.entries == then["entries"]
+        assert now.bytes_per_token == pytest.approx(then["bytes_per_token"], rel=0.3)

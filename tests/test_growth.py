@@ -1,0 +1,104 @@
+"""What `growth.json` holds, and the program that measures it: a long run, costs that could grow, and memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import json
+
+import growth
+import memory
+import pytest
+from growth import Growth, Scales, built_afresh, evict_one, long_run, measure
+from hypothesis import given
+from hypothesis import strategies as st
+from memory import memory_per_token, pauses
+
+from minikv import RadixCache, asset
+
+PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=7), max_size=10)
+
+
+@given(PROMPTS, st.integers(0, 6), st.sampled_from([1, 2]))
+def test_a_tree_built_afresh_has_the_same_content(prompts, evicted, page_size):
+    cache = RadixCache(page_size)
+    for number, prompt in enumerate(prompts):
+        cache.insert(prompt, range(10 * number, 10 * number + len(prompt) // page_size))
+    cache.evict(evicted)
+    fresh = built_afresh(cache)
+    fresh.check()
+    assert fresh.total_size == cache.total_size
+    for prompt in prompts:
+        assert fresh.match_prefix(prompt).pages.tolist() == cache.match_prefix(prompt).pages.tolist()
+
+
+def test_a_tree_that_has_lived_long_has_few_nodes_more_than_one_built_afresh():
+    """Without joins it would have half as many again by then: each cut in a hot head would stay."""
+    ticks = []
+    found = long_run(3000, ticks.append)
+    assert found["nodes"] <= 1.1 * found["nodes, built afresh"]
+    assert ticks == [f"long run, request {number:,} of 3,000" for number in (0, 1000, 2000)]
+
+
+def test_the_textbook_is_not_asked_for_more_leaves_than_it_can_evict_in_time(monkeypatch):
+    monkeypatch.setattr(growth, "MOST_TEXTBOOK_LEAVES", 64)
+    found = evict_one([64, 128], rounds=1)
+    assert [figure is None for figure in found["textbook"]] == [False, True]
+    assert len(found["minikv"]) == 2
+
+
+def test_memory_is_counted_in_bytes_per_token():
+    """A key takes four bytes and a page number four; what is on top belongs to nodes."""
+    found = memory_per_token([1, 16], 2**16)
+    assert found["page size"] == [1, 16]
+    assert 8 <= found["long"][0] < found["chat"][0]
+    assert 4.25 <= found["long"][1] < found["chat"][1] < found["chat"][0]
+
+
+def test_a_pause_is_measured_and_nothing_stays_frozen(monkeypatch):
+    found = pauses(64, rounds=2)
+    assert found["nodes"] == 64
+    assert gc.get_freeze_count() == 0
+    monkeypatch.setattr(memory, "_collection_ms", lambda rounds: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        pauses(64, rounds=1)
+    assert gc.get_freeze_count() == 0
+
+
+def test_the_shipped_figures_have_the_rows_that_are_measured_today():
+    """Chapter 05 reads them, so a row that is renamed, or no longer measured, must not stay in the file."""
+    shipped = json.loads(asset("growth.json").read_text("utf-8"))
+    scales = Scales(1050, (64,), (5,), (5,), pages=(1,), cached=2**14, nodes=1000)
+    today = dataclasses.asdict(measure(scales, 1, quick=True))
+    assert list(shipped) == list(today)
+    rows = [name for name, found in today.items() if isinstance(found, dict)]
+    assert {name: list(shipped[name]) for name in rows} == {name: list(today[name]) for name in rows}
+    for name in ("evict", "match"):
+        assert len(set(map(len, shipped[name].values()))) == 1
+
+
+RUN = {"requests": 60_000, "first thousand": 20.0, "second thousand": 23.0, "last thousand": 24.0,
+       "match": 8.0, "match, built afresh": 4.0, "nodes": 110, "nodes, built afresh": 100}  # fmt: skip
+
+
+def test_the_report_has_every_figure_and_says_which_promises_are_kept():
+    found = Growth(
+        "here", "2026-11-21", 1, False, RUN,
+        evict={"leaves": [1, 2, 3, 4], "minikv": [1.0, 1.0, 2.5, 8.0], "textbook": [5.0, 9.0, None, None]},
+        match={"tokens": [1, 2, 3, 4], "minikv": [1.0, 1.0, 2.0, 9.0]},
+        extend={"tokens": [1, 2], "minikv": [10.0, 16.0]},
+        memory={"page size": [1, 16], "long": [8.0, 4.5], "chat": [11.5, 6.9]},
+        pauses={"nodes": 1000, "as it is": 290.0, "after gc.freeze": 0.1, "when half is new": 140.0},
+    )  # fmt: skip
+    broken = [promise.name for promise in found.promises() if not promise.kept]
+    assert broken == [
+        "long run, a match against a tree built afresh",
+        "evict one leaf, of a million against of a thousand",
+        "extend a context of 50,000 tokens against one of 100",
+        "bytes per cached token, chat, pages of 1",
+    ]
+    lines = found.report().splitlines()
+    assert "  ✗ evict one leaf, of a million against of a thousand: 8.00 (<= 2)" in lines
+    assert "  ✓ long run, its last thousand requests against the second: 1.04 (<= 1.1)" in lines
+    assert len(lines) == 45
+    assert "promised:" not in dataclasses.replace(found, quick=True).report()
