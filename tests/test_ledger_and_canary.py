@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 
+import numpy as np
 import pytest
 
-from minikv import FreeListPool, QueuePool, RadixCache
+from minikv import BitmaskPool, CacheManager, FreeListPool, OutOfPages, QueuePool, RadixCache
 from minikv.testing.canary import Canary, CanaryError, fingerprints
 from minikv.testing.ledger import Ledger, LedgerError
 
@@ -25,6 +26,25 @@ class Trusting:
 
     def is_free(self, page):
         return page in self.stack
+
+
+class Own(Trusting):
+    """A learner's pool, written in the natural way: `alloc_to` calls `alloc`, and `alloc` gives an array."""
+
+    def alloc(self, num_pages):
+        if num_pages > len(self.stack):
+            raise OutOfPages(num_pages, len(self.stack))
+        return np.array([self.stack.pop() for _ in range(num_pages)])
+
+    def alloc_to(self, out):
+        out[:] = array("i", self.alloc(len(out)))
+
+    def check(self):
+        """Nothing to check."""
+
+    @property
+    def num_free(self):
+        return len(self.stack)
 
 
 def world(pool=FreeListPool, size=12):
@@ -243,6 +263,35 @@ def test_reset_gives_the_slots_to_the_caller():
     cache.insert([1, 2], pool.alloc(2))
     cache.reset()
     assert ledger.callers == [0, 1]
+
+
+@pytest.mark.parametrize("make", [FreeListPool, QueuePool, BitmaskPool, Own])
+def test_any_pool_is_watched_under_a_manager(make):
+    """An `alloc_to` that calls `alloc` gives pages out once."""
+    pool, cache = make(8), RadixCache()
+    with Ledger(pool, cache) as ledger:
+        manager = CacheManager(8, 1, cache, pool)
+        for prompt in ([1, 2, 3], [1, 2, 4], [5, 6, 7, 8, 9]):
+            request = manager.start(prompt)
+            manager.advance(request)
+            manager.extend(request, [7])
+            manager.finish(request)
+        aborted = manager.start([1, 2, 3, 3])
+        assert len(ledger.callers) == aborted.length - aborted.shared
+        manager.abort(aborted)
+        assert ledger.callers == []
+
+
+@pytest.mark.parametrize("make", [QueuePool, BitmaskPool, Own])
+def test_a_pool_whose_alloc_to_keeps_what_its_alloc_gave_out_is_blamed(make):
+    class Forgets(make):
+        def alloc_to(self, out):
+            out[:] = array("i", self.alloc(len(out) + 1)[1:])
+
+    _, _, ledger = world(Forgets)
+    row = memoryview(array("i", [0, 0]))
+    with pytest.raises(LedgerError, match=r"operation 1, alloc_to.*: the pool has it as in use, but it is\nfree"):
+        ledger._pool.alloc_to(row)
 
 
 # -- the canary ------------------------------------------------------------------------------------------------------

@@ -122,6 +122,8 @@ class Ledger(AbstractContextManager["Ledger"]):
     # -- hearing of an operation ------------------------------------------------------------------------------------
 
     def _hear(self, call: Call) -> None:
+        if call.thing is self._pool and call.is_own:
+            return  # a step of the pool's own: what it comes to is known when the outer one is over
         self.step += 1
         where = f"operation {self.step}, {words(call)}"
         if call.error is None and (note := getattr(self, f"_after_{call.verb}", None)):
@@ -244,7 +246,7 @@ def given_pages(call: Call) -> Any:
     """The pages that an insert was given; a cache of one's own, with pages of 1, may call them its slots.
 
     >>> from minikv.testing.watch import Call
-    >>> given_pages(Call(None, "insert", {"tokens": [1], "slots": [7]}, 0))
+    >>> given_pages(Call(None, "insert", {"tokens": [1], "slots": [7]}))
     [7]
     """
     return call.arguments["pages"] if "pages" in call.arguments else call.arguments["slots"]
@@ -254,7 +256,7 @@ def words(call: Call) -> str:
     """An operation in words: its verb and what it was done to.
 
     >>> from minikv.testing.watch import Call
-    >>> words(Call(None, "evict", {"num_tokens": 3}, 0))
+    >>> words(Call(None, "evict", {"num_tokens": 3}))
     'evict 3'
     """
     first = next(iter(call.arguments.values()), None)

@@ -31,18 +31,30 @@ def moment() -> int:
 class Call:
     """One finished call: `thing.verb(**arguments)` returned `result` or raised `error`.
 
-    `arguments` are by name, defaults left out. `depth` is 0 for a call from outside, more for a call that another
-    watched call made. `began` is the moment at which it was called: what was called later and is told before it was
-    called by it.
+    `arguments` are by name, defaults left out. `caller` is the watched call that made this one, `None` for a call from
+    outside. `began` is the moment at which it was called: what was called later and is told before it was called by it.
     """
 
-    __slots__ = ("arguments", "began", "depth", "error", "result", "thing", "verb")
+    __slots__ = ("arguments", "began", "caller", "error", "result", "thing", "verb")
 
-    def __init__(self, thing: Any, verb: str, arguments: dict[str, Any], depth: int):
-        self.thing, self.verb, self.arguments, self.depth = thing, verb, arguments, depth
+    def __init__(self, thing: Any, verb: str, arguments: dict[str, Any], caller: Call | None = None):
+        self.thing, self.verb, self.arguments, self.caller = thing, verb, arguments, caller
         self.began = moment()
         self.result: Any = None
         self.error: BaseException | None = None
+
+    @property
+    def depth(self) -> int:
+        """How many watched calls this one was made within."""
+        return 0 if self.caller is None else self.caller.depth + 1
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the same object made this call, within another of its verbs."""
+        caller = self.caller
+        while caller is not None and caller.thing is not self.thing:
+            caller = caller.caller
+        return caller is not None
 
     def __repr__(self) -> str:
         return f"Call({type(self.thing).__name__}.{self.verb}, depth={self.depth})"
@@ -52,9 +64,9 @@ Listener = Callable[[Call], None]
 
 
 class _Nesting(threading.local):
-    """How many watched calls this thread is inside of."""
+    """The innermost watched call that this thread is inside of."""
 
-    depth = 0
+    call: Call | None = None
 
 
 _nesting = _Nesting()
@@ -136,15 +148,14 @@ class _Shadow:
             arguments = dict(self.signature.bind(*args, **kwargs).arguments)
         except TypeError:  # the wrong arguments: let the method say so itself
             return self.original(*args, **kwargs)
-        call = Call(self.thing, self.verb, arguments, _nesting.depth)
-        _nesting.depth += 1
+        call = _nesting.call = Call(self.thing, self.verb, arguments, _nesting.call)
         try:
             call.result = self.original(*args, **kwargs)
         except BaseException as error:
             call.error = error
             raise
         finally:
-            _nesting.depth -= 1
+            _nesting.call = call.caller
             self.tell(call)
         return call.result
 
