@@ -25,7 +25,7 @@ from minikv import (
     WindowedPool,
 )
 from minikv.prefix.block_hash import extra_keys
-from minikv.prefix.block_queue import BlockQueue
+from minikv.prefix.eviction import LeastRecentlyUsed
 
 # -- locks ------------------------------------------------------------------------------------------------------------
 
@@ -307,16 +307,16 @@ def several_parts_go_from_the_end_of_the_last(queue):
     cache = HashBlockCache()
     cache._queue = queue()
     cache.insert([1, 2, 3], range(3))
-    cache.insert([1, 9], [0, 9])  # a run of its own, from behind the first block
+    cache.insert([1, 9], [0, 9])
     cache.insert([1, 9, 8], [0, 9, 8])
     cache.match_prefix([1, 2, 3])
     cache.match_prefix([1, 9, 8])
     assert [cache.evict(1).tolist() for _ in range(5)] == [[2], [1], [8], [9], [0]]
 
 
-class ReversesTheWhole(BlockQueue):
-    def use(self, path, now):
-        super().use(path[::-1], now)
+class ReversesTheWhole(LeastRecentlyUsed):
+    def add(self, path):
+        super().add(path[::-1])
 
 
 # -- hashes -----------------------------------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ MUSEUM = {
     less_than_a_page_is_no_error: (RadixCache, AsksTheFirstPage),
     nothing_found_is_an_empty_row: (RadixCache, PutsPartsTogether),
     eviction_stops_at_what_was_asked_for: (RadixCache, NeverCounts),
-    several_parts_go_from_the_end_of_the_last: (BlockQueue, ReversesTheWhole),
+    several_parts_go_from_the_end_of_the_last: (LeastRecentlyUsed, ReversesTheWhole),
     another_process_has_the_same_keys: ("b''", "str(hash('none'))"),
     names_do_not_run_together: (extra_keys, one_text),
     an_image_is_known_by_all_of_its_hash: (extra_keys, sixteen_bits),

@@ -15,10 +15,9 @@ import pytest
 from minikv import CacheManager, HashBlockCache, QueuePool
 from minikv.course.pieces.piece import find_piece
 from minikv.course.pieces.trial import reference_world
-from minikv.prefix.block import BlockRoot
-from minikv.prefix.block_hash import PythonHash, extra_keys
-from minikv.prefix.block_queue import BlockQueue
-from minikv.prefix.block_run import BlockRun
+from minikv.prefix.block_hash import extra_keys, python_key
+from minikv.prefix.block_table import Block
+from minikv.prefix.eviction import LeastRecentlyUsed
 
 # -- the queue --------------------------------------------------------------------------------------------------------
 
@@ -109,9 +108,7 @@ class SeedBlock:
 
 
 def ours_block(number):
-    run = BlockRun(BlockRoot(0, None, b""), None, 0, stride=4)
-    run.grow([None], bytes(4), bytes(4), first_id=number)
-    return run.block(0)
+    return Block(number, b"a key", bytes(4), 0, None)
 
 
 def equal_blocks_are_two_blocks(make):
@@ -176,16 +173,14 @@ def what_is_gone_links_to_nothing(make):
 FORGED, CACHED = [78157, 24212, 98239, 105274], [13307, 73093, 106177, 5]
 
 
-class Unseeded(PythonHash):
+def unseeded_key(parent, tokens):
     """Each chain begins with the same number, as `hash(None)` is from Python 3.12 on (vllm#12621)."""
-
-    def begin(self, seed):
-        return 0
+    return python_key(parent if len(parent) == 8 else b"", tokens)
 
 
 class BelievesTheHash(HashBlockCache):
     def __init__(self, page_size=4, seed=b""):
-        super().__init__(page_size, Unseeded, seed, verify=False)
+        super().__init__(page_size, unseeded_key, seed, verify=False)
 
 
 def a_collision_serves_nobody_elses_pages(make):
@@ -344,11 +339,10 @@ def a_block_is_given_back_once(give_back):
 
 class KeepsOldNames(HashBlockCache):
     def evict(self, num_tokens):
-        old, root = BlockRun(self.roots[None], None, 0, self._stride), self.roots[None]
-        for block in root.children.values():
-            old.grow([block.key], block.key_bytes, block.page_bytes, block.id)
+        old = [(block.key_bytes, block.page) for block in self.queue()]
         found = super().evict(num_tokens)
-        self._index.add(old.keys, old)
+        for tokens, page in old:
+            self._table.append(self._table.root_of(None), tokens, [page])
         return found
 
 
@@ -375,7 +369,7 @@ def one_token_is_left_to_compute(make):
 
 
 MUSEUM = {
-    a_queue_may_be_empty: (BlockQueue, EmptySeedQueue),
+    a_queue_may_be_empty: (LeastRecentlyUsed, EmptySeedQueue),
     what_is_free_cannot_be_freed_again: (QueuePool, SeedQueue),
     what_is_in_use_cannot_be_taken_out: (QueuePool, SeedQueue),
     equal_blocks_are_two_blocks: (ours_block, SeedBlock),

@@ -1,57 +1,50 @@
-"""Hashed blocks: one dictionary instead of a tree, from the hash of a prefix to the block at its end.
+"""Hashed blocks: one dictionary instead of a tree, from the hash of a prefix to the block at its end, and one queue.
 
 A block is one page of tokens. Its key is a hash of all tokens up to its end (`block_hash.py`), so a prompt's blocks are
-found without walking from node to node (`block_index.py`), and nothing is ever split or joined. Unlocked blocks stand
-in a queue (`block_queue.py`) whose order is the order of eviction: what was used least recently first, and of what was
-used together the end of the prompt first. So no block is ever cached without the one in front of it, and that has a
-price and a gain: the order must be kept up on every use, but blocks that were cached behind each other stay together as
-one run (`block_run.py`). A match looks up the key of a run's first block and compares the tokens of all others at once.
+found without walking from node to node, and nothing is ever split or joined. Unlocked blocks are in a queue, and its
+order is the order of eviction: the least recently used block first, and of the blocks of one prompt the last one first.
+So no block is ever cached without the block before it.
+
+    table    key 0 -> [ page 0 ]    key 1 -> [ page 1 ]    key 2 -> [ page 2 ]
+    queue    [ page 2 ] -> [ page 1 ] -> [ page 0 ]             page 2 is evicted first
 
 After vLLM's `KVCacheManager`, `BlockPool` and `FreeKVCacheBlockQueue`. There, free blocks are one queue, cached or
 not, and a cached block leaves it when a request touches it. Here the pool is its own part: this queue holds what is
 cached and not in use, `evict` takes from its head what vLLM's `get_new_blocks` would, and a page that was never cached
-goes to the pool, where it is handed out before anything is evicted: as in vLLM, which puts such blocks in front. vLLM
-keeps equal blocks of two requests both; here the second is the caller's to free (rule 4). Where vLLM has an object for
-each block, here blocks that were cached behind each other are one `BlockRun`.
+goes to the pool, where it is handed out before anything is evicted, as in vLLM. vLLM keeps equal blocks of two requests
+both; here the second is the caller's to free (rule 4).
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from itertools import islice, pairwise
+from typing import Any
 
 import numpy as np
 
-from minikv.errors import LockError, bounded, whole_number
+from minikv.errors import InvariantError, LockError, bounded, whole_number
 from minikv.pools.contract import Pages
-from minikv.prefix.block import Block, BlockRoot
-from minikv.prefix.block_hash import BlockHash, Sha256, hash_named
-from minikv.prefix.block_index import BlockIndex, Reading
-from minikv.prefix.block_queue import BlockQueue
-from minikv.prefix.block_run import RunPath, path_to
-from minikv.prefix.block_runs import BlockRuns
+from minikv.prefix.block_hash import KeyOf, hash_named, sha256_key
+from minikv.prefix.block_table import Block, BlockRoot, BlockTable
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
+from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.receipts import Receipts, told
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
-
-_NO_PAGES = array("i")
-_PAGE_BYTES = 4  # of a page's number: an int32
-_NOTHING = BlockRoot(0, None, None)  # the root of every namespace that holds nothing; nothing is ever hung on it
 
 
 class HashBlockCache:
     """A prefix cache in a dictionary of block hashes; keeps the rules of `PrefixCache` but 14, for nothing is joined.
 
     `page_size` is in tokens. `block_hash` is "sha256" (default), "crc32" (fast, for prompts that you trust), "python"
-    (a warning) or a class of your own (`BlockHash`); `seed` goes into every key, so that two deployments share none.
-    With `verify` the tokens behind a key are compared, and a collision costs time; without, as in vLLM, equal keys are
-    taken for equal tokens, and a collision serves another prompt's keys and values. By default they are compared for
-    every hash but SHA-256, which nobody knows how to make collide. A namespace is part of the key (`extra_keys` makes
-    one of an adapter, a salt or an image). Evicting frees single pages, never one more than asked.
-
-    A match looks up a key for each run of blocks and compares the rest; where a conversation goes on, nothing is hashed
-    again. An insert makes a key for each new page, and an eviction takes one out for each page that goes. So pages of
-    16 or more are what this index is made for.
+    (a warning) or a function of your own (`block_hash.py`); `seed` goes into every key, so that two deployments share
+    none. With `verify` the tokens behind a key are compared, and a collision costs time; without, as in vLLM, equal
+    keys are taken for equal tokens, and a collision serves another prompt's keys and values. By default they are
+    compared for every hash but SHA-256, which nobody knows how to make collide. A namespace is part of the key
+    (`extra_keys` makes one of an adapter, a salt or an image). Evicting frees single pages, never one more than asked.
+    Each block of a prompt costs a hash, and a step whenever it is used or locked: this is made for pages of 16 or more.
 
     >>> cache = HashBlockCache(page_size=2)
     >>> cache.insert([1, 2, 3, 4], [10, 11])
@@ -70,28 +63,23 @@ class HashBlockCache:
     def __init__(
         self,
         page_size: int = 1,
-        block_hash: str | Callable[[], BlockHash] = "sha256",
+        block_hash: str | KeyOf = "sha256",
         seed: str | bytes = b"",
         verify: bool | None = None,
     ):
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
-        self.block_hash, self._hash = hash_named(block_hash)
+        self.block_hash, self._key_of = hash_named(block_hash)
         if not isinstance(seed, (str, bytes)):
             raise TypeError(f"seed is {bounded(seed)} ({type(seed).__name__}): expected text or bytes")
-        self.seed, self.verify = seed, type(self._hash) is not Sha256 if verify is None else bool(verify)
+        self.seed, self.verify = seed, self._key_of is not sha256_key if verify is None else bool(verify)
         self._stride = TOKEN_BYTES * self.page_size  # the bytes of one page of tokens
         self._clear()
 
     def _clear(self) -> None:
         self._receipts = Receipts()
-        self._paths: dict[Handle, RunPath] = {}  # of what is locked
-        self._readings: dict[Handle, Reading] = {}  # of acquired matches: an insert goes on hashing from there
+        self._table = BlockTable(self._key_of, self._stride, self.seed, self.verify)
+        self._queue = LeastRecentlyUsed()  # the unlocked blocks
         self._evictable = self._protected = self._clock = 0
-        self._queue = BlockQueue()
-        self._index = BlockIndex(self._hash, self._stride, self.verify)
-        self._runs = BlockRuns(self._index, self.seed)
-
-    # -- looking at it ----------------------------------------------------------------------------------------------
 
     @property
     def evictable_size(self) -> int:
@@ -111,11 +99,11 @@ class HashBlockCache:
     @property
     def roots(self) -> Mapping[Hashable, BlockRoot]:
         """The root of every namespace that holds something, and the default one; read only."""
-        return self._runs.roots.by_name
+        return self._table.roots
 
     def nodes(self) -> Iterator[Block]:
         """Every block, in the order in which they were cached: parents before children."""
-        return self._runs.blocks()
+        return iter(self._table)
 
     def queue(self) -> Iterator[Block]:
         """The unlocked blocks in the order in which they would be evicted: by last use, then the deepest first.
@@ -127,8 +115,6 @@ class HashBlockCache:
         """
         return iter(self._queue)
 
-    # -- match ------------------------------------------------------------------------------------------------------
-
     def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
         """The longest cached page-aligned prefix of `tokens`, of at most `limit` tokens: its length, pages and handle.
 
@@ -139,9 +125,8 @@ class HashBlockCache:
         >>> cache.match_prefix([1, 2, 3, 4]), cache.match_prefix([1, 2, 3, 4], limit=3)
         (Match(length=4, pages=[6, 7]), Match(length=2, pages=[6]))
         """
-        match, path, _ = self._find(tokens, limit, namespace)
-        self._clock += 1
-        self._queue.use(path, self._clock)
+        match, path = self._find(tokens, limit, namespace)
+        self._use(path)
         return match
 
     def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
@@ -153,24 +138,20 @@ class HashBlockCache:
         Match(length=2, pages=[6, 7])
         ([9, 8], 2)
         """
-        match, path, reading = self._find(tokens, limit, namespace)
+        match, path = self._find(tokens, limit, namespace)
         self._clock += 1
         self._protect(match, path)
-        self._readings[match] = reading
         return match
 
-    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, RunPath, Reading]:
-        """The match, its path, and how far the hash has read."""
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Block]]:
+        """The match, and its blocks from the last to the first."""
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
-        most = require_limit(limit, len(data) // TOKEN_BYTES)
-        root = self._runs.roots.find(namespace) or _NOTHING
-        whole = most // self.page_size * self._stride if root.runs else 0
-        path, count, reading = self._index.reach(root, (root.state, 0), data, 0, whole)
-        parts = [run.pages[:reached].tobytes() for run, reached in reversed(path)]
-        end = _end_of(path, root)
-        return Match(self._receipts.epoch, end, count * self.page_size, namespace, data, parts), path, reading
-
-    # -- insert -----------------------------------------------------------------------------------------------------
+        most = require_limit(limit, len(data) // TOKEN_BYTES) * TOKEN_BYTES
+        root = self._table.root_of(namespace)
+        blocks = self._table.follow(root, data[:most])
+        pages = array("i", [block.page for block in blocks]).tobytes()
+        end = blocks[-1] if blocks else root
+        return Match(self._receipts.epoch, end, end.num_hashed_tokens, namespace, data, [pages]), blocks[::-1]
 
     def insert(
         self, tokens: TokensLike, pages: PagesLike, *, namespace: Hashable = None, start: Handle | None = None
@@ -178,7 +159,7 @@ class HashBlockCache:
         """Cache the whole pages of `tokens`, whose keys and values lie in `pages` (one for each whole page of tokens).
 
         Tokens already cached keep the pages they have: `prefix_length` says how many, and the caller frees its own
-        duplicates. With `start`, a locked handle of a prefix of `tokens`, only what lies behind it is looked for and
+        duplicates. With `start`, a locked handle of a prefix of `tokens`, only what comes after it is looked for and
         counts as used.
 
         >>> cache = HashBlockCache()
@@ -187,48 +168,41 @@ class HashBlockCache:
         Insertion(prefix_length=2, length=3)
         """
         packed = tokens if type(tokens) is PackedTokens else pack(tokens)
-        data, stride = packed.data, self._stride
-        skip = self._skip(start, packed, namespace) * TOKEN_BYTES
-        packed_pages = page_bytes(pages, len(data) // TOKEN_BYTES, self.page_size, skip // stride)
-        end = len(data) // stride * stride
-        if start is not None and skip:  # its own root: the hash of the namespace may have changed since
-            top, reading = start.node, self._reading(start)
-        else:
-            top = self._runs.root_of(namespace)
-            reading = top.state, 0
-        path, new = self._index.known_and_new(top, reading, data, skip, end)
-        at = end - len(new.keys) * stride
-        if new.keys:
-            path = self._runs.grow(top, path, new, data[at:end], packed_pages[(at - skip) // stride * _PAGE_BYTES :])
-            self._evictable += len(new.keys) * self.page_size
-        self._clock += 1
-        self._queue.use(path, self._clock)
-        last, epoch = _end_of(path, top), self._receipts.epoch
-        return Insertion(epoch, last, end // TOKEN_BYTES, namespace, data, at // TOKEN_BYTES)
+        begin, end = 0, len(packed) // self.page_size * self.page_size
+        if start is not None:
+            self._require_start(start, packed, namespace)
+            begin = start.length
+        given = array("i", page_bytes(pages, len(packed), self.page_size, begin // self.page_size))
+        top: Block = start.node if start is not None and begin else self._table.root_of(namespace)
+        data = packed.data[begin * TOKEN_BYTES : end * TOKEN_BYTES]
+        blocks = self._table.follow(top, data)
+        known = blocks[-1] if blocks else top
+        new = self._table.append(known, data[len(blocks) * self._stride :], given[len(blocks) :])
+        last = new[-1] if new else known
+        self._evictable += len(new) * self.page_size
+        self._use([*blocks, *new][::-1])
+        return Insertion(self._receipts.epoch, last, end, namespace, packed.data, known.num_hashed_tokens)
 
-    def _skip(self, start: Handle | None, packed: PackedTokens, namespace: Hashable) -> int:
-        """How many tokens lie in front of where an insert begins: none, or those of `start`, which must be a prefix."""
-        if start is None:
-            return 0
+    def _require_start(self, start: Handle, packed: PackedTokens, namespace: Hashable) -> None:
+        """`start` must be locked, and a prefix of the tokens."""
         self._receipts.require_start(start, namespace)
-        source = start.source
-        if source is None or (source is not packed.data and source is not packed.head):  # else it was compared before
-            for run, count in self._paths[start]:
-                begin, end = run.first * self._stride, (run.first + count) * self._stride
-                if run.tokens[: end - begin] != packed.data[begin:end]:
-                    where = f"tokens[{begin // TOKEN_BYTES}:{end // TOKEN_BYTES}]"
-                    raise ValueError(f"start is not a prefix of the tokens: they part in {where}")
-        return start.length
+        if start.source is not None and (start.source is packed.data or start.source is packed.head):
+            return  # it was compared before
+        begin = 0
+        for block in reversed(start.node.path):
+            end = block.num_hashed_tokens
+            if block.key_bytes != packed.data[begin * TOKEN_BYTES : end * TOKEN_BYTES]:
+                raise ValueError(f"start is not a prefix of the tokens: they part in tokens[{begin}:{end}]")
+            begin = end
 
-    def _reading(self, start: Handle) -> Reading:
-        """The state of the hash behind `start`, which is locked, or at some place before."""
-        node = start.node
-        kept = node.run.state_behind(node.count)
-        if kept is not None:
-            return kept, start.length * TOKEN_BYTES
-        return self._readings.get(start, (node.root.state, 0))
-
-    # -- lock -------------------------------------------------------------------------------------------------------
+    def _use(self, path: list[Block]) -> None:
+        """The blocks of `path`, the last of the prompt first, are used now: the unlocked ones go to the queue's end."""
+        self._clock += 1
+        for block in path:
+            block.last_used = self._clock
+        free = [block for block in path if not block.ref_count]
+        self._queue.remove([block for block in free if block.older is not None])
+        self._queue.add(free)
 
     def lock(self, handle: Handle) -> None:
         """Protect every block from `handle` to the root from eviction; locks nest. (vLLM's `touch`.)
@@ -238,33 +212,32 @@ class HashBlockCache:
         self._receipts.require(handle, "lock")
         if handle.node.is_gone:
             raise LockError(f"cannot lock {told(handle)}: its end was evicted")
-        self._protect(handle, path_to(handle.node.run, handle.node.count))
+        self._protect(handle, handle.node.path)
 
-    def _protect(self, handle: Handle, path: RunPath) -> None:
+    def _protect(self, handle: Handle, path: list[Block]) -> None:
         """Lock every block of `path`, which leads to the end of `handle`."""
-        newly = self._queue.lock(path) * self.page_size
-        self._evictable -= newly
-        self._protected += newly
+        free = [block for block in path if not block.ref_count]
+        self._queue.remove(free)
+        for block in path:
+            block.ref_count += 1
+        self._evictable -= len(free) * self.page_size
+        self._protected += len(free) * self.page_size
         self._receipts.take(handle)
-        self._paths[handle] = path
 
     def unlock(self, handle: Handle) -> None:
         """Give back one lock of this handle; what it frees goes to the end of the queue, the deepest block first.
 
-        Raises `LockError` when this handle holds no lock here. (vLLM's `free_blocks` of the request's blocks,
-        reversed.)
+        Raises `LockError` when this handle holds no lock here. (vLLM's `free_blocks` of the blocks, reversed.)
         """
         self._receipts.require_lock(handle, "unlock")
-        path = self._paths[handle]
-        if self._receipts.give_back(handle):
-            del self._paths[handle]
-            self._readings.pop(handle, None)
-        self._clock += 1
-        freed = self._queue.unlock(path, self._clock) * self.page_size
-        self._evictable += freed
-        self._protected -= freed
-
-    # -- evict ------------------------------------------------------------------------------------------------------
+        self._receipts.give_back(handle)
+        path, freed = handle.node.path, 0
+        for block in path:
+            block.ref_count -= 1
+            freed += not block.ref_count
+        self._evictable += freed * self.page_size
+        self._protected -= freed * self.page_size
+        self._use(path)
 
     def evict(self, num_tokens: int) -> Pages:
         """Free blocks from the head of the queue until `num_tokens` tokens are free or none is left; their pages.
@@ -276,14 +249,13 @@ class HashBlockCache:
         """
         if type(num_tokens) is not int or num_tokens < 0:
             num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        wanted, freed = -(-num_tokens // self.page_size), _NO_PAGES
-        while len(freed) < wanted and (use := self._queue.first()) is not None:
-            pages = self._runs.cut(use.run, self._queue.shorten(use, wanted - len(freed)))
-            freed = freed + pages if freed else pages
-        self._evictable -= len(freed) * self.page_size
-        return np.frombuffer(freed, np.int32)
-
-    # -- the rest ---------------------------------------------------------------------------------------------------
+        gone = list(islice(self._queue, -(-min(num_tokens, self._evictable) // self.page_size)))
+        pages = array("i", [block.page for block in gone])
+        self._queue.remove(gone)
+        for block in gone:
+            self._table.remove(block)
+        self._evictable -= len(gone) * self.page_size
+        return np.frombuffer(pages, np.int32)
 
     def reset(self) -> None:
         """Forget everything; ids and the clock start again, and all handles become stale.
@@ -295,15 +267,34 @@ class HashBlockCache:
 
     def check(self) -> None:
         """Recompute every key, link, lock, size and the queue's order; `InvariantError` names the block."""
-        from minikv.prefix.hash_check import check_hash_blocks
+        self._table.check()
+        locks = Counter[Block]()
+        for handle, held in self._receipts.held.items():
+            _require(held > 0 and not handle.node.is_gone, f"{told(handle)} is kept as holding {held} locks")
+            locks.update(dict.fromkeys(handle.node.path, held))
+        for block in self._table:
+            said = f"block {block.id}: ref_count is {block.ref_count}"
+            _require(block.ref_count == locks[block], f"{said}, but the locks on its path make {locks[block]}")
+            _require(block.last_used <= self._clock, f"block {block.id}: used at {block.last_used}, after the clock")
+        self._check_queue()
 
-        check_hash_blocks(self)
+    def _check_queue(self) -> None:
+        """All unlocked blocks are in the queue, by their last use and then the deepest first."""
+        queue: Any = self._queue
+        free = [block for block in self._table if not block.ref_count]
+        free.sort(key=lambda block: (block.last_used, -block.num_hashed_tokens))
+        for before, after in pairwise([queue, *free, queue]):
+            linked = before.newer is after and after.older is before
+            _require(linked, f"the queue is not in the order of the last use, the deepest block first, at {after}")
+        total = sum(1 for _ in self._table) * self.page_size
+        sizes, expected = (self._evictable, self.total_size), (len(free) * self.page_size, total)
+        _require(sizes == expected, f"evictable_size and total_size are {sizes}, the blocks hold {expected} tokens")
 
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, block_hash={self.block_hash!r}"
         return f"HashBlockCache({how}, evictable={self._evictable}, protected={self._protected})"
 
 
-def _end_of(path: RunPath, top: Block | BlockRoot) -> Block | BlockRoot:
-    """The last block of `path`, or `top` if it is empty."""
-    return path[0][0].block(path[0][1] - 1) if path else top
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise InvariantError(message)

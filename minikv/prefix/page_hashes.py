@@ -11,14 +11,11 @@ starts the chain anew where the parent has no hash yet, and leaves the namespace
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from hashlib import sha256
 from typing import Any
 
-from minikv.errors import bounded
+from minikv.prefix.block_hash import spelled
 from minikv.prefix.radix import RadixNode, RadixRoot
-
-_NAMES = (type(None), bool, int, str, bytes)  # a namespace of these, or tuples of them, has one spelling everywhere
 
 
 class HashedNode(RadixNode):
@@ -68,21 +65,3 @@ def _chain(last: bytes, keys: bytes, stride: int) -> tuple[bytes, ...]:
         last = sha256(last + keys[at : at + stride]).digest()
         found.append(last)
     return tuple(found)
-
-
-def spelled(namespace: Hashable) -> bytes:
-    """A namespace as bytes, framed, so that no two of them run into each other.
-
-    >>> spelled(("ab", "c")) == spelled(("a", "bc"))
-    False
-    >>> spelled(object())                                      # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    TypeError: namespace is <object object at ...: a hash needs text, bytes, whole numbers or tuples of them
-    """
-    if isinstance(namespace, tuple):
-        parts = b"".join(map(spelled, namespace))
-        return b"tuple %d:%b" % (len(parts), parts)
-    if type(namespace) not in _NAMES:
-        raise TypeError(f"namespace is {bounded(namespace)}: a hash needs text, bytes, whole numbers or tuples of them")
-    text = namespace if isinstance(namespace, bytes) else str(namespace).encode("utf-8", "surrogatepass")
-    return b"%b %d:%b" % (type(namespace).__name__.encode(), len(text), text)

@@ -292,42 +292,36 @@ print("the order follows the rule:", queue == rule)
 
 # %% [markdown]
 """
-The rule has a pleasant consequence. The end of a prompt goes first, so cached prefixes have no holes. Blocks that were cached one behind the other can stay together in a *run*. `HashBlockCache` looks up the key of a run's first block. Then it compares the tokens of the run's other blocks at once. Equal tokens behind an equal prefix have equal keys, so it does not have to compute them. We count how often it makes a key.
+The rule has a pleasant consequence. The end of a prompt goes first, so cached prefixes have no holes. A hash for `HashBlockCache` is a function like `sha_key`: it gets two byte strings, the key of the block before and the tokens of the block, packed. We give it one that counts how often a key is made, and look up a prompt of 1,000 blocks. Its first 500 are cached.
 """
 
 # %%
-from minikv.prefix.block_hash import Sha256
+from minikv.prefix.block_hash import sha256_key
 
 
-class Counting(Sha256):
-    made = 0
-
-    def key(self, state):
-        Counting.made += 1
-        return super().key(state)
+def counting_key(parent, tokens):
+    counting_key.made += 1
+    return sha256_key(parent, tokens)
 
 
-# %%
-guess("10.c", "a hit of 500 blocks of one run: are 1, 10 or 500 keys looked up?", None)
-
+counting_key.made = 0
 
 # %%
-def looked_up(cache, tokens):
-    Counting.made = 0
-    cache.match_prefix(tokens)
-    return Counting.made
+guess("10.c", "500 of the 1,000 blocks are hits. How many keys are made?", None)
 
-
-long = HashBlockCache(page_size=16, block_hash=Counting)
-long.insert(range(16_000), range(1000))
-longer = looked_up(long, [*range(8_000), *range(16)])
-fold("10.c", looked_up(long, range(8_000)), f"if the prompt goes on: {longer}")
+# %%
+long = HashBlockCache(page_size=16, block_hash=counting_key)
+long.insert(range(8_000), range(500))
+counting_key.made = 0
+long.match_prefix([*range(8_000), *[7] * 8_000])
+yours = block_keys([*range(8_000), *[7] * 8_000], 16, b"", sha_key)
+fold("10.c", counting_key.made, f"your block_keys makes {len(yours)}")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-One, that of the first block. The tokens of the other 499 blocks are compared. If the prompt goes on behind the run, one more key is looked up, because another run may begin there. Your `longest_hit` asks for every key up to the first miss, and so does vLLM. Each block still has its key in the dictionary, because a prompt may leave a run behind any block.
+It makes the key of one block, looks it up, and stops at the first miss: 500 hits and one miss. No later block can be a hit, because a cached prefix has no hole. Your `open_request` makes all the keys of a prompt first. But it needs the others as well, to publish the new blocks. Each block costs a hash, a look-up and a place in the queue. The radix tree compares all 8,000 tokens of one edge at once.
 
 </details>
 
@@ -370,24 +364,18 @@ Both of her full blocks. The first key is equal, so the chain goes on from an eq
 
 </details>
 
-There are three ways to prevent this. Take a hash for which nobody can build a collision, such as SHA-256. Begin the chain with a secret seed, so that nobody can prepare one. Or compare the tokens of a hit, as nano-vllm does, and as `HashBlockCache` does with any hash but SHA-256. `verify=` turns the comparison on or off. A hash for `HashBlockCache` is a class: `begin` starts a chain, and `after` extends it by some pages. This one gives *every* block at the same depth the same key:
+There are three ways to prevent this. Take a hash for which nobody can build a collision, such as SHA-256. Begin the chain with a secret seed, so that nobody can prepare one. Or compare the tokens of a hit, as nano-vllm does, and as `HashBlockCache` does with any hash but SHA-256. `verify=` turns the comparison on or off. This hash gives *every* block at the same depth the same key:
 """
 
+
 # %%
-from minikv.prefix.block_hash import Crc32
-
-
-class Depth(Crc32):
-    def begin(self, seed):
-        return 0
-
-    def after(self, state, pages, page_bytes):
-        return state + len(pages) // page_bytes
+def depth_key(parent, tokens):
+    return bytes(len(parent) + 1)
 
 
 # %%
 for verify in (False, True):
-    cache = HashBlockCache(page_size=4, block_hash=Depth, verify=verify)
+    cache = HashBlockCache(page_size=4, block_hash=depth_key, verify=verify)
     cache.insert(BEN + question, [0, 1, 2])
     print(f"verify={verify}: Anna gets", cache.match_prefix(ANNA + question))
 
