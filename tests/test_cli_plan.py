@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import time
 import pytest
 from traffic import CUTS
 
-from minikv import cli
+from minikv import asset, cli
 
 MOONCAKE = str(CUTS / "mooncake.jsonl")
 LLAMA = ["--model", "llama-3.1-8b", "--memory", "60GiB"]
@@ -53,9 +54,63 @@ def test_one_json_object(capsys):
 
 def test_more_gpus_hold_more_tokens_and_weights_take_room(capsys):
     two = json.loads(plan(capsys, *LLAMA, "--tp", "2", "--json")[1])
-    assert two["bytes_per_token"] == 2**16
+    assert two["bytes_per_token_per_gpu"] == 2**16
     less = json.loads(plan(capsys, *LLAMA, "--weights", "bf16", "--json")[1])
     assert less["memory"] == 60 * 2**30 - 2 * 8_030_261_248
+
+
+def test_where_a_model_is_split_every_size_in_bytes_says_per_gpu(capsys, tmp_path):
+    status, out, _ = plan(capsys, *LLAMA, "--tp", "2", "--policies", "lru", "--html", "plan.html", "--csv", "plan.csv")
+    assert status == 0
+    bare = re.compile(r"[\d,.]+ GiB(?! (?:per GPU|of cache per GPU|on each of 2 GPUs))")
+    assert all(line.startswith("    ") for line in out.splitlines() if bare.search(line))  # a row of the table
+    page = (tmp_path / "plan.html").read_text("utf-8")
+    assert not bare.search(re.sub(r'<th scope="row">[^<]*</th>', "", page))
+    assert "memory per GPU" in out
+    assert "memory per GPU" in page
+    assert ",bytes_per_gpu," in (tmp_path / "plan.csv").read_text("utf-8").splitlines()[0]
+
+
+NO_FULL_ATTENTION = [  # what configs of these models say
+    {"layer_types": ["linear_attention", "full_attention"]},  # Qwen3-Next
+    {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 128},  # gpt-oss
+    {"full_attention_interval": 4}, {"linear_num_key_heads": 16},
+    {"hybrid_override_pattern": "M-M*"}, {"ssm_state_size": 128},  # Nemotron-H
+    {"sliding_window_pattern": 6}, {"sliding_window": 1024},  # Gemma 3
+    {"use_sliding_window": True, "sliding_window": None}, {"attention_chunk_size": 8192},  # Llama 4
+    {"layers_block_type": ["mamba", "attention"]}, {"block_types": ["recurrent", "attention"]},
+    {"attn_type_list": [0, 1]}, {"attn_layer_period": 8}, {"linear_attn_config": {"kda_layers": [1]}},
+    {"num_kv_shared_layers": 15}, {"index_topk": 2048},  # Gemma 3n, DeepSeek-V3.2
+    {"kv_cache_quant_algo": "FP8"}, {"quantization_config": {"kv_cache_scheme": {"num_bits": 8}}},
+    {"quantization": {"kv_cache_quant_algo": "FP8"}},
+]  # fmt: skip
+
+
+def config_with(**fields):
+    return json.loads(asset("configs/qwen3-8b.json").read_text("utf-8")) | fields
+
+
+@pytest.mark.parametrize("fields", NO_FULL_ATTENTION, ids=str)
+@pytest.mark.parametrize("inside", [False, True], ids=["", "text_config"])
+def test_a_model_whose_layers_are_not_all_full_attention_is_refused_by_name(fields, inside, capsys, tmp_path):
+    config = config_with(**fields)
+    (tmp_path / "config.json").write_text(json.dumps({"text_config": config} if inside else config), "utf-8")
+    status, out, err = plan(capsys, "--model", "config.json")
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert re.match(rf"minikv: ({'|'.join(re.findall(r'[a-z_]{6,}', str(fields)))}) in config.json (is|has) ", line)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"sliding_window": None}, {"use_sliding_window": False, "sliding_window": 32768, "max_window_layers": 28},
+     {"layer_types": ["full_attention"] * 36}, {"num_kv_shared_layers": 0}, {"kv_cache_quant_algo": None},
+     {"quantization_config": {"quant_method": "awq", "bits": 4}}],
+    ids=str,
+)  # fmt: skip
+def test_a_field_that_is_not_in_force_is_none_of_its_business(fields, capsys, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(config_with(**fields)), "utf-8")
+    assert "144 KiB of bf16 a token" in plan(capsys, "--model", "config.json")[1]
 
 
 def test_files_for_spreadsheets_and_browsers(capsys, tmp_path):
@@ -64,15 +119,15 @@ def test_files_for_spreadsheets_and_browsers(capsys, tmp_path):
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
 
 
-def test_a_picture_needs_matplotlib(capsys, tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
+def test_a_picture_needs_resvg(capsys, tmp_path, monkeypatch):
+    pytest.importorskip("resvg_py")
     assert plan(capsys, "--png", "curve.png")[0] == 0
     assert (tmp_path / "curve.png").read_bytes()[:4] == b"\x89PNG"
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     status, _, err = plan(capsys, "--png", "curve.png")
     assert (status, err) == (
         2,
-        "minikv: --png needs matplotlib, which is not installed: pip install 'minikv[course]'\n",
+        "minikv: --png needs resvg_py, which is not installed: pip install 'minikv[course]'\n",
     )
 
 

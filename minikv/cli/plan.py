@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import hashlib
+import json
+import math
 import os
 from array import array
+from collections.abc import Iterable, Iterator
 
 from minikv import __version__
 from minikv.cli.console import complain, lacking, say
-from minikv.cli.plan_options import PlanOptions, read_options
 from minikv.cli.traffic import add_traffic, with_traffic
+from minikv.errors import bounded
+from minikv.files import destination, replace
+from minikv.palette import BOTH
 from minikv.prefix.eviction import POLICIES
-from minikv.sizing import DTYPE_BITS
-from minikv.traffic.plan.plan import Plan
+from minikv.progress_bar import Progress
+from minikv.sizing import DTYPE_BITS, KVShape, bytes_per_token, kv_budget, require_full_attention
+from minikv.traffic import TraceRequest, Traffic, open_traffic
+from minikv.traffic.journal import JournalError, open_journal
+from minikv.traffic.layout import text_lines
+from minikv.traffic.plan import Terms
+from minikv.traffic.plan.curve_svg import curve_svg
+from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, plan_page
 from minikv.traffic.plan.plan_words import PlanWords
+from minikv.traffic.plan.planning import make_plan, replay_policies
+from minikv.traffic.plan.prefill_cost import PrefillCost
+from minikv.traffic.quantities import gib, read_memory
 from minikv.traffic.trace_tree import TraceTree
-from minikv.traffic.traces import Traffic
 
 _EXAMPLES = """examples:
   minikv plan day.jsonl                                            hits over tokens of cache
@@ -28,6 +43,7 @@ _EXAMPLES = """examples:
 
 The curve is LRU's by pages, and the bound is what an order that knows the future could have: both exact, from one pass.
 The knee is the size from which on more memory gains less than the average of the whole curve."""
+_MOST_LIFETIMES = 20
 
 
 def add_plan(plan: argparse.ArgumentParser) -> None:
@@ -58,48 +74,127 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
 def run_plan(options: argparse.Namespace) -> int:
     """Plan as `options` say and print the plan; returns the exit status."""
     try:
-        wanted = read_options(options)
+        if options.memory is not None and options.model is None:
+            raise ValueError("--memory needs --model: how many tokens fit depends on the model")
+        _require_other_files(options)
+        terms = _terms(options)
+        policies = _policies(options, terms.warm_up)
     except (OSError, ValueError) as error:
         return complain(str(error), 2)
-    if options.png and (missing := lacking("--png", "matplotlib")):
+    if options.png and (missing := lacking("--png", "resvg_py")):
         return complain(missing, 2)
-    return with_traffic(options, lambda traffic: _plan(traffic, options, wanted))
+
+    def use(traffic: Traffic) -> int:
+        return _plan(traffic, options, dataclasses.replace(terms, block_size=traffic.block_size), policies)
+
+    return with_traffic(options, use)
 
 
-def _plan(traffic: Traffic, options: argparse.Namespace, wanted: PlanOptions) -> int:
-    from minikv.progress_bar import Progress
-    from minikv.traffic.plan.planning import make_plan
+def _require_other_files(options: argparse.Namespace) -> None:
+    """Raise `ValueError` or `OSError` for a file that cannot be written, or that is the trace."""
+    for path in filter(None, (options.csv, options.png, options.html, options.journal)):
+        target = destination(path)
+        if os.path.exists(options.trace) and target.exists() and os.path.samefile(target, options.trace):
+            raise ValueError(f"{bounded(path)} is the trace, which would be overwritten")
 
-    if refused := wanted.refusal(traffic):
+
+def _terms(options: argparse.Namespace) -> Terms:
+    """The terms of the plan but for the size of a block, or an error that says what is wrong with the options."""
+    cost = token_bytes = None
+    if options.model is not None:
+        require_full_attention(options.model)
+        token_bytes = bytes_per_token(KVShape.from_config(options.model), options.dtype, options.tp)
+        cost = PrefillCost.from_config(options.model)
+    lifetimes = _numbers("--ttl", options.ttl) if options.ttl else ()
+    if (warm_up := _numbers("--warm-up", options.warm_up)[0]) >= 1:
+        raise ValueError(f"--warm-up is {bounded(options.warm_up)}: it is a share of the requests, less than 1")
+    return Terms(1, token_bytes, _memory(options, cost), cost, lifetimes, warm_up, options.tp if cost else 1)
+
+
+def _memory(options: argparse.Namespace, cost: PrefillCost | None) -> int | None:
+    """What the cache may use, in bytes on each GPU: less the weights, if that is asked for."""
+    if options.memory is None or cost is None:
+        if options.weights:
+            raise ValueError("--weights are taken off --memory, which is not given")
+        return None
+    memory = read_memory("--memory", options.memory)
+    if not options.weights:
+        return memory
+    return kv_budget(memory, -(-cost.total * DTYPE_BITS[options.weights] // (8 * options.tp)), utilization=1)
+
+
+def _numbers(name: str, text: str) -> tuple[float, ...]:
+    parts = text.split(",")
+    try:
+        found = tuple(float(part) for part in parts)
+    except ValueError:
+        found = (math.nan,)
+    if len(parts) > _MOST_LIFETIMES or not all(0 <= number <= 1e9 for number in found):
+        raise ValueError(f"{name} is {bounded(text)}: expected numbers from 0 to 1e9, such as 60,300,3600")
+    return found
+
+
+def _policies(options: argparse.Namespace, warm_up: float) -> tuple[str, ...]:
+    if not options.policies:
+        return ()
+    names = tuple(POLICIES) if options.policies == "all" else tuple(dict.fromkeys(options.policies.split(",")))
+    for name in names:
+        if name not in POLICIES:
+            raise ValueError(f"--policies has {bounded(name)}: expected all, or some of {', '.join(POLICIES)}")
+    if options.trace == "-":
+        raise ValueError("--policies reads the trace once for each replay, which standard input does not allow")
+    if warm_up:
+        raise ValueError("--policies counts every request: leave --warm-up out")
+    return names
+
+
+def _plan(traffic: Traffic, options: argparse.Namespace, terms: Terms, policies: tuple[str, ...]) -> int:
+    if refused := _refusal(traffic, terms):
         return complain(refused, 2)
     tree = TraceTree(traffic.requests)
     with Progress(command="plan") as tick:
-        plan = make_plan(tree, wanted.terms(traffic.block_size), tick, tick.expect)
-    words = PlanWords(plan, traffic.unit)
-    if wanted.policies:
-        from minikv.traffic.journal import JournalError
-
+        words = PlanWords(make_plan(tree, terms, tick, tick.expect), traffic.unit)
+    if policies:
         try:
-            words.policies = _policies(words, tree, traffic, options, wanted)
+            words.policies = _replayed(words, tree, traffic, options, policies)
         except JournalError as error:
             return complain(f"{error}; --journal names another file", 2)
-    about = f"{traffic}. {wanted.about()}"
-    _write(plan, words, about, options)
-    _print(plan, words, about, options)
+    about = f"{traffic}. {_about(options, terms)}"
+    _write(words, about, options)
+    if options.json:
+        say(json.dumps(plan_object(words)))
+        return 0
+    for line in (about, words.summary(), *text_lines(list(words.sections()))):
+        say(line)
     return 0
 
 
-def _policies(
-    words: PlanWords, tree: TraceTree, traffic: Traffic, options: argparse.Namespace, wanted: PlanOptions
+def _refusal(traffic: Traffic, terms: Terms) -> str | None:
+    """Why there is no such plan for this trace, or `None`."""
+    if terms.cost and traffic.unit != "tokens":
+        return f"{traffic.name} is counted in {traffic.unit}, a model in tokens: --tokenizer FOLDER counts tokens"
+    if terms.lifetimes and not traffic.timed:
+        return f"{traffic.name} says nothing of time, which --ttl needs"
+    if terms.memory is not None and not terms.capacity:
+        return f"--memory is less than a block of {traffic.block_size} tokens takes"
+    return None
+
+
+def _about(options: argparse.Namespace, terms: Terms) -> str:
+    """The model and its memory, in a sentence."""
+    if terms.token_bytes is None:
+        return "No model was given, so sizes are in the units of the trace."
+    each = f" on each of {terms.gpus} GPUs" if terms.gpus > 1 else ""
+    held = ""
+    if terms.memory is not None:
+        held = f"; the cache may use {gib(terms.memory)}{each}: {terms.memory // terms.token_bytes:,} tokens"
+    return f"{options.model}: {terms.token_bytes / 1024:g} KiB of {options.dtype} a token{each}{held}."
+
+
+def _replayed(
+    words: PlanWords, tree: TraceTree, traffic: Traffic, options: argparse.Namespace, policies: tuple[str, ...]
 ) -> dict[str, dict[int, int]]:
     """Replay the trace by each policy at the sizes of the table; what an earlier run did is in the journal."""
-    import contextlib
-    from collections.abc import Iterable, Iterator
-
-    from minikv.progress_bar import Progress
-    from minikv.traffic.journal import open_journal
-    from minikv.traffic.plan.policies import replay_policies
-    from minikv.traffic.traces import TraceRequest, open_traffic
 
     @contextlib.contextmanager
     def requests() -> Iterator[Iterable[TraceRequest]]:
@@ -113,35 +208,16 @@ def _policies(
     work = {"minikv": __version__, "plan": traffic.format, "prompts": digest.hexdigest()}
     journal_path = options.journal or f"{os.path.basename(options.trace)}.journal"
     with open_journal(journal_path, work) as journal, Progress(command="plan") as progress:
-        return replay_policies(requests, wanted.policies, sizes, journal, progress)
+        return replay_policies(requests, policies, sizes, journal, progress)
 
 
-def _write(plan: Plan, words: PlanWords, about: str, options: argparse.Namespace) -> None:
-    from minikv.files import replace
-    from minikv.traffic.plan.plan_files import curve_csv, plan_curves
-
+def _write(words: PlanWords, about: str, options: argparse.Namespace) -> None:
     if options.csv:
-        replace(options.csv, curve_csv(plan, words.policies))
+        replace(options.csv, curve_csv(words))
     if options.png:
-        from minikv.traffic.plan.curve_png import curve_png
+        from minikv.course.pictures.render import svg_to_png
 
-        replace(options.png, curve_png(plan_curves(plan, words)))
+        drawn = curve_svg(plan_curves(words)).replace("currentColor", BOTH)
+        replace(options.png, svg_to_png(drawn.replace("system-ui, sans-serif", "DejaVu Sans Mono")) or b"")
     if options.html:
-        from minikv.traffic.plan.plan_page import plan_page
-
-        replace(options.html, plan_page(plan, words, about))
-
-
-def _print(plan: Plan, words: PlanWords, about: str, options: argparse.Namespace) -> None:
-    from minikv.traffic.plan.plan_files import plan_object
-    from minikv.traffic.plan.report_parts import text_lines
-
-    if options.json:
-        import json
-
-        say(json.dumps(plan_object(plan, words.unit, words.policies)))
-        return
-    say(about)
-    say(words.summary())
-    for line in text_lines(list(words.sections())):
-        say(line)
+        replace(options.html, plan_page(words, about))

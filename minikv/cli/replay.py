@@ -17,9 +17,9 @@ from minikv.errors import shown
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.radix import EVICT_BY
+from minikv.traffic.quantities import capacity_text, read_capacity
 from minikv.traffic.replay import Replay, Replayer, replay_each
 from minikv.traffic.reuse import replay_sizes
-from minikv.traffic.sweep.capacity import capacity_text, read_capacity
 from minikv.traffic.trace_tree import TraceTree
 from minikv.traffic.traces import Traffic
 

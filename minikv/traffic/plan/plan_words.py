@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from minikv.traffic.plan.plan import Plan, PlanPoint
-from minikv.traffic.plan.plan_sizes import KNEE
-from minikv.traffic.plan.quantities import count, gib, percent
-from minikv.traffic.plan.report_parts import NOTE, ReportPart
+from minikv.traffic.layout import NOTE, ReportPart
+from minikv.traffic.plan import Plan, PlanPoint
+from minikv.traffic.plan.planning import KNEE
+from minikv.traffic.quantities import count, gib, percent
 
 _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
 
@@ -15,7 +15,7 @@ _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
 class PlanWords:
     """What is said of `plan`, whose blocks hold `unit`; `policies` has the hits of other orders at each size.
 
-    >>> from minikv.traffic.plan.plan import Terms
+    >>> from minikv.traffic.plan import Terms
     >>> from minikv.traffic.plan.planning import TraceTree, make_plan
     >>> words = PlanWords(make_plan(TraceTree(), Terms(16)))
     >>> [section.title for section in words.sections()]
@@ -25,20 +25,25 @@ class PlanWords:
     def __init__(self, plan: Plan, unit: str = "tokens", policies: Mapping[str, Mapping[int, int]] | None = None):
         self.plan, self.unit, self.policies = plan, unit, policies or {}
         self.block_bytes = (plan.terms.token_bytes or 0) * plan.terms.block_size
+        self.each = " per GPU" if plan.terms.gpus > 1 else ""
 
     def size(self, blocks: int) -> str:
         """A size in GiB where that is known, else in the trace's units."""
-        return gib(blocks * self.block_bytes) if self.block_bytes else self.units(blocks)
+        return f"{gib(blocks * self.block_bytes)}{self.each}" if self.block_bytes else self.units(blocks)
 
     def units(self, blocks: int) -> str:
         """A size in the trace's units.
 
-        >>> from minikv.traffic.plan.plan import Terms
+        >>> from minikv.traffic.plan import Terms
         >>> from minikv.traffic.plan.planning import TraceTree, make_plan
         >>> PlanWords(make_plan(TraceTree(), Terms(16)), "bytes").units(1000)
         '16.0k bytes'
         """
         return f"{count(blocks * self.plan.terms.block_size)} {self.unit}"
+
+    def share(self, hits: int) -> str:
+        """`hits` as a share of the counted blocks."""
+        return percent(self.plan.rate(hits))
 
     def summary(self) -> str:
         """What the trace holds, in one sentence."""
@@ -85,38 +90,38 @@ class PlanWords:
         return ", ".join(name for name, blocks in names.items() if blocks == point.blocks)
 
     def _curve(self) -> ReportPart:
-        plan, shown = self.plan, self.shown_points()
-        head = [*(["memory"] if self.block_bytes else []), self.unit, "LRU", "bound", "of ceiling", "prefill saved"]
-        head += ["FLOPs saved"] if plan.flops else []
-        rows = tuple((*self._cells(point), self.name(point)) for point in shown)
-        marked = tuple(at for at, point in enumerate(shown) if self.name(point))
+        memory = [f"memory{self.each}"] if self.block_bytes else []
+        flops = ["FLOPs saved"] if self.plan.flops else []
+        head = (*memory, self.unit, "LRU", "bound", "of ceiling", "prefill saved", *flops, NOTE)
+        rows = tuple((*self._cells(point), self.name(point)) for point in self.shown_points())
+        marked = tuple(at for at, row in enumerate(rows) if row[-1])
         what = "The share of all blocks that hit: LRU by pages, and the most that any order of eviction could have."
-        return ReportPart("Hits by size", (what,), (*head, NOTE), rows, marked)
+        return ReportPart("Hits by size", (what,), head, rows, marked)
 
     def _cells(self, point: PlanPoint) -> Iterator[str]:
         """A row of the curve, up to its note."""
         plan = self.plan
         if self.block_bytes:
-            yield self.size(point.blocks)
+            yield gib(point.blocks * self.block_bytes)
         yield count(point.blocks * plan.terms.block_size)
-        yield percent(plan.rate(point.hits))
-        yield percent(plan.rate(point.bound))
+        yield self.share(point.hits)
+        yield self.share(point.bound)
         yield percent(point.hits / max(1, plan.ceiling.hits))
         yield f"{count(point.tokens_saved)} ({percent(point.tokens_saved / max(1, plan.tokens))})"
         if plan.flops:
             yield percent((point.flops_saved or 0) / plan.flops)
 
     def _findings(self) -> Iterator[str]:
-        plan, bend = self.plan, self.plan.at(self.plan.knee) or self.plan.ceiling
+        plan, bend = self.plan, self.plan.bend
         yield (
-            f"Ceiling: {percent(plan.rate(plan.ceiling.hits))} of the blocks hit with unlimited memory "
+            f"Ceiling: {self.share(plan.ceiling.hits)} of the blocks hit with unlimited memory "
             f"({self.size(plan.distinct)}); LRU has as many from {self.size(plan.reach)} on."
         )
-        yield f"Knee: {self.size(bend.blocks)}, where LRU hits {percent(plan.rate(bend.hits))}; {KNEE}."
-        if point := plan.at(plan.terms.capacity):
+        yield f"Knee: {self.size(bend.blocks)}, where LRU hits {self.share(bend.hits)}; {KNEE}."
+        if point := plan.at_memory:
             yield (
-                f"--memory, {self.size(point.blocks)}: LRU hits {percent(plan.rate(point.hits))}; no order of eviction "
-                f"could have more than {percent(plan.rate(point.bound))} there."
+                f"--memory, {self.size(point.blocks)}: LRU hits {self.share(point.hits)}; no order of eviction "
+                f"could have more than {self.share(point.bound)} there."
             )
             if point.too_large:
                 yield f"{point.too_large:,} requests are larger than that: they are served without the cache."
@@ -131,34 +136,27 @@ class PlanWords:
     def _policies(self) -> ReportPart:
         sizes = sorted({size for hits in self.policies.values() for size in hits})
         rows = tuple(
-            (name, *(percent(self.plan.rate(hits[size])) if size in hits else "" for size in sizes))
+            (name, *(self.share(hits[size]) if size in hits else "" for size in sizes))
             for name, hits in self.policies.items()
         )
         what = "Each order of eviction, by pages, in a replay of the whole trace."
         return ReportPart("Policies", (what,), ("policy", *map(self.size, sizes)), rows)
 
     def _lifetimes(self) -> ReportPart:
-        plan, known = self.plan, bool(self.plan.terms.capacity)
-        head = (
-            "forgotten after",
-            "hits, unlimited memory",
-            "of all hits lost",
-            *(["hits at --memory"] if known else []),
-        )
-        rows = []
+        plan, head, rows = self.plan, ["forgotten after", "hits, unlimited memory", "of all hits lost"], []
         for life in plan.lifetimes:
             lost = 1 - life.hits / plan.ceiling.hits if plan.ceiling.hits else 0.0
-            row = [f"{life.seconds:g} s", percent(plan.rate(life.hits)), percent(lost)]
-            rows.append((*row, *([percent(plan.rate(life.hits_at_capacity or 0))] if known else [])))
+            row = [f"{life.seconds:g} s", self.share(life.hits), percent(lost)]
+            rows.append((*row, *([self.share(life.hits_at_capacity or 0)] if plan.terms.capacity else [])))
+        head += ["hits at --memory"] if plan.terms.capacity else []
         what = "A block is forgotten so long after its last use, however much memory there is."
-        return ReportPart("Time to live", (what,), head, tuple(rows))
+        return ReportPart("Time to live", (what,), tuple(head), tuple(rows))
 
     def _conversations(self) -> Iterator[str]:
-        plan, all_hits = self.plan, max(1, self.plan.ceiling.hits)
-        if plan.ceiling.own is None:
+        plan, all_hits, own = self.plan, max(1, self.plan.ceiling.hits), self.plan.ceiling.own
+        if own is None:
             yield "The trace names no conversations."
         else:
-            own = plan.ceiling.own
             yield (
                 f"Of all hits at the ceiling, {percent(own / all_hits)} are blocks that the same conversation had sent "
                 f"before, {percent(1 - own / all_hits)} come from others ({plan.conversations:,} conversations)."

@@ -8,17 +8,20 @@ how much of all that a conversation finds of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 
-from minikv.progress_bar import Tick, quiet
+from minikv.prefix.radix import RadixCache
+from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.belady import clairvoyant_found
-from minikv.traffic.plan.conversations import continued_depths, own_depths
-from minikv.traffic.plan.plan import Lifetime, Plan, PlanPoint, Terms
-from minikv.traffic.plan.plan_sizes import curve_sizes, knee
-from minikv.traffic.plan.shared_prefixes import requests_through, shared_prefixes
+from minikv.traffic.journal import Journal
+from minikv.traffic.plan import Lifetime, Plan, PlanPoint, Terms
+from minikv.traffic.plan.prefixes import continued_depths, own_depths, requests_through, shared_prefixes
+from minikv.traffic.replay import replay
 from minikv.traffic.reuse import Column, Reuse, ReuseBySize
+from minikv.traffic.trace_request import TraceRequest
 from minikv.traffic.trace_tree import TraceTree
 
 _TOKENS = 1_000_000  # the size that the others are multiples of, where no memory is given
@@ -124,3 +127,78 @@ class _Planning:
 
         capacity = self.terms.capacity
         return Lifetime(seconds, hits(None), None if not capacity else hits(capacity))
+
+
+STEPS = 2  # points for each doubling
+_LESS, _SPREAD = 8, 256  # the curve begins at an eighth of the given size, or further below the largest
+_BETWEEN = 16  # sizes tried between two points, to place the knee
+
+KNEE = "from the knee on, more memory gains less than the average of the whole curve"
+
+
+def curve_sizes(size: float, largest: int) -> list[int]:
+    """Sizes in blocks: `size` halved and doubled, with a step between, until the curve ends at `largest`.
+
+    >>> curve_sizes(100.0, 300)
+    [1, 2, 3, 4, 6, 8, 12, 17, 25, 35, 50, 70, 100, 141, 200, 282, 300]
+    >>> curve_sizes(100.0, 10)
+    [1, 2, 3, 4, 6, 8, 10, 100]
+    """
+    lowest = max(1.0, min(size / _LESS, largest / _SPREAD))
+    first = math.ceil(STEPS * math.log2(lowest / size) - 1e-9)
+    last = max(0, math.floor(STEPS * math.log2(largest / size)))
+    found = {max(1, math.floor(size * 2 ** (step / STEPS) + 1e-9)) for step in range(first, last + 1)}
+    return sorted({blocks for blocks in found if blocks < largest} | {largest, max(1, math.floor(size))})
+
+
+def knee(sizes: Sequence[int], hits: Sequence[int], hits_at: Callable[[int], int]) -> int:
+    """The size at which the curve is highest above the straight line from nothing to its last point.
+
+    There, the next block of memory gains as much as the average block of the whole curve: before it more, after it
+    less. (Kneedle, Satopää et al., 2011, on linear axes.) `hits_at` finds the hits at sizes between the given ones.
+
+    >>> knee([100, 180, 300, 400], [40, 72, 80, 80], lambda size: min(80, 4 * size // 10))
+    200
+    """
+    if not hits or not hits[-1]:
+        return sizes[-1]
+    slope = hits[-1] / sizes[-1]
+    best = max(range(len(sizes)), key=lambda at: hits[at] - slope * sizes[at])
+    low, high = sizes[max(0, best - 1)], sizes[min(len(sizes) - 1, best + 1)]
+    near = {low + (high - low) * step // _BETWEEN for step in range(1, _BETWEEN)} - set(sizes)
+    tried = {size: hits_at(size) for size in sorted(near)} | {sizes[best]: hits[best]}
+    return max(sorted(tried), key=lambda size: tried[size] - slope * size)
+
+
+OpenRequests = Callable[[], AbstractContextManager[Iterable[TraceRequest]]]
+
+
+def replay_policies(
+    requests: OpenRequests, policies: Sequence[str], sizes: Sequence[int], journal: Journal, progress: Progress
+) -> dict[str, dict[int, int]]:
+    """The hits of each policy at each size in blocks, evicting by pages; `requests` opens the trace for each replay.
+
+    What `journal` has is not done again, and each replay that ends is written there at once.
+
+    >>> import contextlib, io, os, tempfile
+    >>> from minikv.traffic.journal import open_journal
+    >>> from minikv.tokens import pack
+    >>> trace = [TraceRequest(0, 1000, 10, pack(ids)) for ids in ([1], [2], [1])]
+    >>> with open_journal(os.path.join(tempfile.mkdtemp(), "plan.journal"), {}) as journal:
+    ...     replay_policies(lambda: contextlib.nullcontext(trace), ["lru", "mru"], [1, 2], journal,
+    ...                     Progress(io.StringIO()))
+    {'lru': {1: 0, 2: 1}, 'mru': {1: 0, 2: 1}}
+    """
+    runs = [{"policy": policy, "blocks": size} for policy in policies for size in sizes]
+    progress.expect(len(runs), sum(journal.found(run) is not None for run in runs))
+    found: dict[str, dict[int, int]] = {policy: {} for policy in policies}
+    for policy in policies:
+        for size in sizes:
+            run = {"policy": policy, "blocks": size}
+            if (done := journal.found(run)) is None:
+                progress(f"{policy}, {size:,} blocks")
+                with requests() as trace:
+                    done = {"hits": replay(trace, RadixCache(1, policy, "page"), size).hits}
+                journal.add(run, done)
+            found[policy][size] = int(done["hits"])
+    return found

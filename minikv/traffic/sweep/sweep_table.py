@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from minikv.errors import shown
+from minikv.traffic.quantities import UNLIMITED, capacity_text
 from minikv.traffic.replay import Replay
-from minikv.traffic.sweep.capacity import UNLIMITED, capacity_text
 from minikv.traffic.sweep.sweep import SweepRun
 
 _OWN = "its own"

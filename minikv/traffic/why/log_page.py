@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from minikv.traffic.page import document, escape, table
+from minikv.traffic.layout import document, escape, table
 from minikv.traffic.why.log import BreakingPlace
 from minikv.traffic.why.log_words import HEAD, LogWords, sides
 from minikv.traffic.why.tree_html import TREE_STYLE, tree_html

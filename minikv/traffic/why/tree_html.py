@@ -5,7 +5,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from minikv.palette import LINES
-from minikv.traffic.page import escape
+from minikv.traffic.layout import escape
 from minikv.traffic.why.places import shown_text
 from minikv.traffic.why.prompt_tree import PromptNode, PromptTree
 

@@ -1,9 +1,16 @@
-"""The page that every report is: one HTML file without scripts, which loads nothing and follows the reader's theme."""
+"""How every report looks: lines on a terminal, and one HTML file without scripts.
+
+The file loads nothing and follows the reader's theme. What both say is a list of `ReportPart`: headings, sentences and
+tables.
+"""
 
 from __future__ import annotations
 
+import csv
 import html
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from minikv.palette import BOTH, LINES
 
@@ -56,6 +63,35 @@ def document(title: str, body: str, style: str = "") -> str:
     )
 
 
+def csv_text(rows: Sequence[dict[str, Any]]) -> str:
+    """Rows of the same keys as CSV, with a line of names.
+
+    A text that a spreadsheet would take for a formula gets a quotation mark in front.
+
+    >>> csv_text([{"trace": "=1+1.jsonl", "hits": 2}])
+    "trace,hits\\n'=1+1.jsonl,2\\n"
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: _no_formula(value) for key, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _no_formula(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+
+
+def facts(figures: Iterable[tuple[str, str, str]]) -> str:
+    """The figures that matter most, large: the name of each, its value, and more about it.
+
+    >>> facts([("hits", "5 %", "of all blocks")])
+    '<dl class="facts"><div><dt>hits</dt><dd>5 %</dd><dd>of all blocks</dd></div></dl>'
+    """
+    cells = "".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}</dd><dd>{escape(c)}</dd></div>" for a, b, c in figures)
+    return f'<dl class="facts">{cells}</dl>'
+
+
 def escape(text: str) -> str:
     """`text` as the content of an element or an attribute, whatever is in it; control characters become spaces.
 
@@ -94,3 +130,50 @@ def table(
         f'<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table><caption>{name}</caption>'
         f"<thead><tr>{columns}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
     )
+
+
+NOTE = "note"  # the heading of a column of words, the last one
+
+
+class ReportPart(NamedTuple):
+    """A heading, sentences, and perhaps a table: its `head`, its `rows`, and which rows are to be pointed out."""
+
+    title: str
+    sentences: tuple[str, ...]
+    head: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    marked: tuple[int, ...] = ()
+
+
+def text_lines(sections: Sequence[ReportPart]) -> Iterator[str]:
+    """The sections as lines for a terminal.
+
+    >>> sizes = ReportPart("Sizes", ("Some.",), ("size", "hits"), (("1", "5 %"), ("10", "25 %")))
+    >>> for line in text_lines([sizes]): print(line)
+    <BLANKLINE>
+    Sizes
+      Some.
+        size  hits
+           1   5 %
+          10  25 %
+    """
+    for section in sections:
+        yield ""
+        yield section.title
+        yield from (f"  {sentence}" for sentence in section.sentences)
+        if section.head:
+            left = [len(section.head) - 1] if section.head[-1] == NOTE else []
+            yield from (f"    {line}" for line in aligned([section.head, *section.rows], left))
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Iterable[int] = ()) -> Iterator[str]:
+    """The rows of a table as lines of text; the columns in `left` hold words, all others numbers.
+
+    >>> list(aligned([["size", "hits", "note"], ["10", "25 %", "knee"]], left=[2]))
+    ['size  hits  note', '  10  25 %  knee']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    words = set(left)
+    for row in rows:
+        cells = [f"{cell:{'<' if at in words else '>'}{widths[at]}}" for at, cell in enumerate(row)]
+        yield "  ".join(cells).rstrip()

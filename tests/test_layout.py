@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from html.parser import HTMLParser
 
 import pytest
 
-from minikv.traffic.page import document, escape, table
+from minikv.traffic.layout import NOTE, ReportPart, csv_text, document, escape, table, text_lines
 
 
 class Tags(HTMLParser):
@@ -54,3 +56,22 @@ def test_a_table_has_headings_and_marks_rows():
     assert '<th scope="col" class="words">what</th>' in found
     assert found.count('<tr class="marked"><th scope="row">2</th>') == 1
     assert 'tabindex="0" role="region" aria-label="sizes"' in found
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@sum", "\tday"])
+def test_no_text_is_a_formula_in_a_spreadsheet(name):
+    (row,) = csv.DictReader(io.StringIO(csv_text([{"trace": name, "hits": -2}])))
+    assert row == {"trace": f"'{name}", "hits": "-2"}
+
+
+def lines(*sections):
+    return list(text_lines(sections))
+
+
+def test_a_section_without_a_table_is_its_heading_and_its_sentences():
+    assert lines(ReportPart("One", ("First.", "Second."))) == ["", "One", "  First.", "  Second."]
+
+
+def test_numbers_stand_under_each_other_and_notes_begin_at_one_place():
+    found = lines(ReportPart("One", (), ("size", NOTE), (("1", "a"), ("10,000", "longer"), ("5", ""))))
+    assert found[2:] == ["      size  note", "         1  a", "    10,000  longer", "         5"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+
 import pytest
 from traffic import NAMES, cut, trace
 
 from minikv import RadixCache
+from minikv.progress_bar import Progress
 from minikv.tokens import pack
 from minikv.traffic import TraceRequest, replay
-from minikv.traffic.plan.plan import Lifetime, Terms
-from minikv.traffic.plan.planning import make_plan
+from minikv.traffic.journal import open_journal
+from minikv.traffic.plan import Lifetime, Terms
+from minikv.traffic.plan.planning import curve_sizes, knee, make_plan, replay_policies
 from minikv.traffic.plan.prefill_cost import PrefillCost
 from minikv.traffic.trace_tree import TraceTree
 
@@ -114,3 +119,79 @@ def test_every_point_of_a_real_trace_is_what_a_replay_finds(name):
         assert (found.hits, found.uncached_requests) == (point.hits, point.too_large)
         assert point.hits <= point.bound <= plan.ceiling.hits
     assert plan.at(plan.reach).hits == plan.ceiling.hits > plan.points[0].hits
+
+
+@pytest.mark.parametrize(("size", "largest"), [(1, 1), (10240, 3_032_595), (10, 9000), (5000, 12), (0.3, 7), (7.5, 8)])
+def test_sizes_rise_from_1_or_more_and_have_the_given_one_and_the_end(size, largest):
+    sizes = curve_sizes(size, largest)
+    assert sizes == sorted(set(sizes))
+    assert sizes[0] >= 1
+    assert {largest, max(1, int(size))} <= set(sizes)
+    assert all(blocks <= max(largest, size) for blocks in sizes)
+
+
+def test_sizes_double_in_two_steps():
+    sizes = curve_sizes(1000, 100_000)
+    assert sizes[sizes.index(1000) :][:5] == [1000, 1414, 2000, 2828, 4000]
+    assert sizes[0] == 125 * 1.0
+
+
+def test_the_knee_of_a_straight_rise_that_ends_is_where_it_ends():
+    """It is between two points, at 192: sizes between them are tried, every 24th here."""
+    tried = []
+
+    def hits_at(size):
+        tried.append(size)
+        return min(96, size // 2)
+
+    sizes = [64, 128, 256, 512, 1024]
+    assert knee(sizes, [hits_at(size) for size in sizes], hits_at) == 128 + 3 * 24
+    assert 0 < len(tried) <= 5 + 15
+
+
+def test_a_curve_without_a_hit_has_its_knee_at_the_end():
+    assert knee([1, 2], [0, 0], lambda size: 0) == 2
+
+
+def test_where_a_curve_is_straight_the_smallest_size_is_the_knee():
+    assert knee([10, 20, 30], [1, 2, 3], lambda size: size // 10) == 10
+
+
+REQUESTS, SIZES = cut("mooncake"), [300, 1000]
+
+
+def table(path, opened=None, policies=("lru", "mru")):
+    opened = [] if opened is None else opened
+
+    @contextlib.contextmanager
+    def requests():
+        opened.append(1)
+        if len(opened) == 3:
+            raise KeyboardInterrupt
+        yield REQUESTS
+
+    with open_journal(path, {"work": "test"}) as journal:
+        return replay_policies(requests, policies, SIZES, journal, Progress(io.StringIO()))
+
+
+def test_it_is_what_replays_by_pages_find(tmp_path):
+    assert table(tmp_path / "a.journal", opened=[1] * 9) == {
+        policy: {size: replay(REQUESTS, RadixCache(1, policy, "page"), size).hits for size in SIZES}
+        for policy in ("lru", "mru")
+    }
+
+
+def test_stopped_in_the_third_replay_it_goes_on_there(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        table(tmp_path / "a.journal")
+    opened = [1] * 9
+    found = table(tmp_path / "a.journal", opened)
+    assert len(opened) == 9 + 2
+    assert found == table(tmp_path / "b.journal", [1] * 9)
+
+
+def test_more_policies_do_only_what_is_new(tmp_path):
+    table(tmp_path / "a.journal", [1] * 9)
+    opened = [1] * 9
+    assert set(table(tmp_path / "a.journal", opened, ("lru", "fifo"))) == {"lru", "fifo"}
+    assert len(opened) == 9 + 2
