@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -35,9 +36,14 @@ def chromium() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
     if not BROWSER:
         pytest.skip("no Chrome or Chromium on this machine")
-    as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with playwright.sync_playwright() as running:
-        yield running.chromium.launch(executable_path=BROWSER, args=QUIET + as_root)
+        yield launch(running)
+
+
+def launch(playwright: Any) -> Any:
+    """A headless browser of this machine."""
+    as_root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return playwright.chromium.launch(executable_path=BROWSER, args=QUIET + as_root)
 
 
 class Page:
@@ -125,13 +131,22 @@ class Lab:
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    """`minikv lab` on a copy of the notebooks, as `make lab` starts it."""
-    root = tmp_path_factory.mktemp("course")
+    """The course, open for the whole session."""
+    with course(tmp_path_factory.mktemp("course")) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def course(folder: Path) -> Iterator[Lab]:
+    """`minikv lab` on a copy of the notebooks in an empty folder, as `make lab` starts it."""
+    root, home = folder / "course", folder / "jupyter"
     here = Path(__file__).resolve().parent.parent
     shutil.copytree(here / "notebooks", root / "notebooks", ignore=shutil.ignore_patterns("src", "__pycache__"))
-    server = Lab(root, tmp_path_factory.mktemp("jupyter"), [sys.executable, "-m", "minikv", "lab"])
-    yield server
-    server.stop()
+    server = Lab(root, home, [sys.executable, "-m", "minikv", "lab"])
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 def write_settings(home: Path, dark: bool) -> None:

@@ -1,14 +1,17 @@
-"""Make the three pictures of the README's section for practitioners, from what the commands find.
+"""Make the README's pictures: the playground of chapter 00, and three of what the commands for practitioners find.
 
-    python assets/readme/pictures.py mooncake_conversation_trace.jsonl
+    python assets/readme/pictures.py                                       the playground
+    python assets/readme/pictures.py mooncake_conversation_trace.jsonl     the other three, in some minutes
 
-The trace is that of Mooncake's hour of chat, from its repository. The log is made up here. It takes some minutes, and a
-Chrome or Chromium that Playwright can start; MINIKV_CHROME names another one.
+The trace is that of Mooncake's hour of chat, from its repository. The log is made up here. A Chrome or Chromium that
+Playwright can start must be there; MINIKV_CHROME names another one.
 """
 
 from __future__ import annotations
 
 import csv
+import importlib
+import io
 import json
 import os
 import shutil
@@ -17,10 +20,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
 from minikv import cli, files
 from minikv.course.pictures.plot import plot
 
 HERE = Path(__file__).parent
+PROMPT = "the car is"  # typed into the playground
 SWEEP = """
 traces = {trace}
 capacities = ["1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k"]
@@ -65,6 +72,38 @@ def photograph(page_file: Path, height: int, picture: Path) -> None:
         browser.close()
 
 
+def play(page: Any) -> bytes:
+    """A PNG of chapter 00, open in JupyterLab with all cells run, after a prompt was inserted in its playground.
+
+    As text it holds what it shows: the source of the cell, and the words on the page below it.
+    """
+    page.evaluate("window.jupyterapp.commands.execute('application:toggle-left-area')")
+    room = page.locator(".minikv-playground")
+    room.get_by_label("prompt", exact=True).fill(PROMPT)
+    room.get_by_role("button", name="insert", exact=True).click()
+    room.get_by_role("status").filter(has_text=f"insert '{PROMPT}'").wait_for()
+    cell = page.locator(".jp-CodeCell", has=room)
+    cell.evaluate("cell => cell.scrollIntoView({block: 'start'})")
+    text = PngInfo()
+    text.add_itxt("cell", "\n".join(cell.locator(".jp-InputArea .cm-line").all_inner_texts()))
+    text.add_itxt("page", room.inner_text())
+    small = Image.open(io.BytesIO(page.screenshot())).convert("P", palette=Image.Palette.ADAPTIVE)
+    drawn = io.BytesIO()
+    small.save(drawn, "png", pnginfo=text, optimize=True)
+    return drawn.getvalue()
+
+
+def photograph_chapter(picture: Path) -> None:
+    """Open chapter 00 as `make lab` does, in a browser, and play."""
+    from playwright.sync_api import sync_playwright
+
+    sys.path.insert(0, str(HERE.parent.parent / "tests"))
+    browser = importlib.import_module("browser")  # which the tests use, too
+    with tempfile.TemporaryDirectory() as folder, browser.course(Path(folder)) as lab, sync_playwright() as playwright:
+        tab = browser.Page(browser.launch(playwright), 1000, 720)
+        files.replace(picture, play(lab.open(tab, "00_start_here.ipynb")))
+
+
 def draw_sweep(rows: list[dict[str, Any]], picture: Path) -> None:
     """A line for each policy: the share of blocks that hit, over the capacity."""
     capacities = sorted({row["capacity"] for row in rows})
@@ -76,8 +115,8 @@ def draw_sweep(rows: list[dict[str, Any]], picture: Path) -> None:
     files.replace(picture, drawn.png or b"")
 
 
-def main(trace: str) -> None:
-    """Make all three."""
+def photograph_reports(trace: str) -> None:
+    """Make the three for practitioners."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
         write_log(work / "log.jsonl")
@@ -111,4 +150,7 @@ def rows_of(table: Path) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main(os.path.abspath(sys.argv[1]))
+    if len(sys.argv) > 1:
+        photograph_reports(os.path.abspath(sys.argv[1]))
+    else:
+        photograph_chapter(HERE / "chapter_00.png")
