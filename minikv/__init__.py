@@ -62,9 +62,9 @@ if TYPE_CHECKING:
         Scheduler,
     )
     from minikv.serving.chat import Chat
-    from minikv.serving.model import Llama
+    from minikv.serving.llama import Llama
     from minikv.serving.tokenizer import ByteTokenizer
-    from minikv.serving.windowed import WindowedStore, windowed_llama
+    from minikv.serving.windowed_llama import WindowedStore, windowed_llama
     from minikv.sizing import (
         KVShape,
         PageWaste,
@@ -108,9 +108,9 @@ _HOMES = {
     "minikv.prefix": "EvictionOrder Handle HashBlockCache Insertion Match NoCache PrefixCache RadixCache RowCache "
     "RowSequence SlidingWindowCache SmallestKeyFirst TokenTrie",
     "minikv.serving.chat": "Chat",
-    "minikv.serving.model": "Llama",
+    "minikv.serving.llama": "Llama",
     "minikv.serving.tokenizer": "ByteTokenizer",
-    "minikv.serving.windowed": "WindowedStore windowed_llama",
+    "minikv.serving.windowed_llama": "WindowedStore windowed_llama",
     "minikv.serving": "Chunk Engine FirstComeFirstServed Generation LongestPrefixFirst Model PromptLookup Request "
     "Sampler SamplingParams Scheduler",
     "minikv.sizing": "KVShape PageWaste bytes_per_page bytes_per_token kv_budget kv_heads_per_rank kv_tensors "

@@ -7,7 +7,7 @@ import random
 import torch
 
 from minikv.serving.config import LlamaConfig
-from minikv.serving.model import Llama
+from minikv.serving.llama import Llama
 from minikv.store import KVStore
 
 SIZES = {"vocab_size": 23, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4}

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from llamas import llama, store_for
 
 from minikv.serving.attention import attend, attend_in_blocks, join
-from minikv.serving.batch import Batch, Causal, Padded, SharedPrefix
-from minikv.serving.contract import Chunk
-from minikv.serving.sharing import WORTH, shared_prefixes
+from minikv.serving.batch import WORTH, Batch, Causal, Padded, SharedPrefix, shared_prefixes
+from minikv.serving.model import Chunk
 
 KINDS = {"MHA": 4, "GQA": 2, "MQA": 1}
 MODELS = {(kind, dtype): llama(seed=heads, num_key_value_heads=heads, dtype=dtype)

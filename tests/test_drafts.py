@@ -224,15 +224,15 @@ def accepts_what_is_wrong(patch):
 def publishes_what_is_wrong(patch):
     """All that was put through the model counts as computed, and is published before the wrong part is taken back."""
 
-    def settle(manager, chunk, sampled, step):
+    def update_request(manager, chunk, sampled, step):
         if drafts.num_drafted(chunk.request):
             manager.advance(chunk.request.sequence)
             manager.checkpoint(chunk.request.sequence)
             chunk = chunk._replace(num_tokens=0)
         return right(manager, chunk, sampled, step)
 
-    right = drafts.settle
-    patch.setattr(scheduler, "settle", settle)
+    right = drafts.update_request
+    patch.setattr(scheduler, "update_request", update_request)
 
 
 def keeps_slots_in_place(patch):

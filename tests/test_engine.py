@@ -26,8 +26,8 @@ from minikv import (
     Scheduler,
 )
 from minikv.serving import Chunk
-from minikv.serving.contract import Model
-from minikv.serving.generation import generation
+from minikv.serving.model import Model
+from minikv.serving.request import generation
 from minikv.serving.sampling import as_array
 
 

@@ -46,7 +46,7 @@ def run(code, *arguments, lacked=frozenset()):
     )
 
 
-TENSORS = ("minikv.store", "minikv.serving.model", "minikv.serving.windowed")  # what holds them, and needs torch
+TENSORS = ("minikv.store", "minikv.serving.llama", "minikv.serving.windowed_llama")  # what holds them, and needs torch
 
 
 def names_at(*homes):

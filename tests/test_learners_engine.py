@@ -131,7 +131,7 @@ def test_it_evicts_as_the_textbook_and_the_package_do(steps):
 
 def test_a_model_attends_through_it_and_says_the_same():
     from minikv import KVStore, asset
-    from minikv.serving.model import Llama
+    from minikv.serving.llama import Llama
 
     model, prompts = Llama.from_folder(asset("model")), [list(b"What is a radix tree?"), list(b"What is a slot?")]
     own = Llama(model.config, model.weights, attention=OWN["SlotAttention"])
@@ -147,7 +147,7 @@ def test_a_model_attends_through_it_and_says_the_same():
 def test_its_attention_gives_the_packages_logits_through_any_slots(slots, sizes):
     """Chunks of several sequences in one step, each behind a past of its own, in float64."""
     from minikv import Chunk, KVStore, asset
-    from minikv.serving.model import Llama
+    from minikv.serving.llama import Llama
 
     model = Llama.from_folder(asset("model"), dtype=torch.float64)
     own = Llama(model.config, model.weights, attention=OWN["SlotAttention"])

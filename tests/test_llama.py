@@ -17,8 +17,8 @@ from minikv import CacheManager, Engine
 from minikv.serving.batch import Batch
 from minikv.serving.checkpoint import read_safetensors, read_weights, write_safetensors
 from minikv.serving.config import LlamaConfig, read_config, rope_frequencies
-from minikv.serving.contract import Chunk, Model
-from minikv.serving.model import Llama, weight_shapes
+from minikv.serving.llama import Llama, weight_shapes
+from minikv.serving.model import Chunk, Model
 
 EXACT = llama(dtype=torch.float64)  # rounding is 1e-15 here, so what differs by 1e-9 differs for a reason
 TOKENS = random.Random(0).choices(range(EXACT.vocab_size), k=40)

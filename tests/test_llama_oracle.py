@@ -14,8 +14,8 @@ import torch
 from llamas import LLAMA3, SIZES, scattered, store_for
 
 from minikv.serving.batch import Batch, SharedPrefix
-from minikv.serving.contract import Chunk
-from minikv.serving.model import Llama
+from minikv.serving.llama import Llama
+from minikv.serving.model import Chunk
 
 transformers = pytest.importorskip(
     "transformers", reason="the oracle is the transformers library, which is not installed"

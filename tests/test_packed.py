@@ -8,7 +8,7 @@ from llamas import llama, store_for
 from torch.nn import functional
 
 from minikv.serving import packed
-from minikv.serving.contract import Chunk
+from minikv.serving.model import Chunk
 from minikv.serving.packed import BLOCK_ROWS, STEP_ROWS, PackedLinear, can_pack
 
 needs_packing = pytest.mark.skipif(not can_pack([torch.zeros(1)]), reason="needs a CPU with AVX and torch with oneDNN")

@@ -17,8 +17,8 @@ from minikv.serving import Engine
 from minikv.serving.chat_format import PlainFormat, Turn
 from minikv.serving.checkpoint import read_weights
 from minikv.serving.config import LlamaConfig
-from minikv.serving.contract import Chunk
-from minikv.serving.model import Llama, weight_shapes
+from minikv.serving.llama import Llama, weight_shapes
+from minikv.serving.model import Chunk
 from minikv.serving.phrasebook import TAUGHT
 from minikv.serving.terminal import open_chat
 from minikv.serving.tokenizer import ByteTokenizer

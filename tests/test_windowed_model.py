@@ -7,7 +7,7 @@ import torch
 from llamas import llama
 
 from minikv import CacheManager, Chunk, Engine, Llama, NoCache, Scheduler, WindowedManager, WindowedPool, asset
-from minikv.serving.windowed import WindowedStore, windowed_llama
+from minikv.serving.windowed_llama import WindowedStore, windowed_llama
 
 
 class Dense:

@@ -23,8 +23,8 @@ from minikv.assets import asset
 from minikv.files import destination
 from minikv.serving.checkpoint import write_safetensors
 from minikv.serving.config import LlamaConfig
-from minikv.serving.contract import Chunk
-from minikv.serving.model import Llama
+from minikv.serving.llama import Llama
+from minikv.serving.model import Chunk
 from minikv.serving.phrasebook import TAUGHT
 from minikv.untrusted import read_json
 

@@ -76,7 +76,7 @@ def live_chat(cache: bool = True, clock: bool = False, questions: Sequence[str] 
     from minikv.manager import CacheManager
     from minikv.prefix import NoCache, RadixCache
     from minikv.serving import Engine
-    from minikv.serving.model import Llama
+    from minikv.serving.llama import Llama
     from minikv.serving.tokenizer import load_tokenizer
     from minikv.store import KVStore
 

@@ -28,7 +28,7 @@ from minikv.prefix import NoCache, PrefixCache
 from minikv.prefix.indexes import index_named
 from minikv.progress_bar import Tick
 from minikv.serving import Engine, Request
-from minikv.serving.model import Llama
+from minikv.serving.llama import Llama
 from minikv.store import KVStore
 
 INSTRUCTIONS = (

@@ -26,7 +26,7 @@ from minikv.measure.results import Spread
 from minikv.progress_bar import Tick
 from minikv.serving import Engine, SamplingParams
 from minikv.serving.config import LlamaConfig
-from minikv.serving.model import Llama
+from minikv.serving.llama import Llama
 from minikv.store import KVStore
 
 

@@ -1,13 +1,11 @@
 """Serving: a model that reads and writes keys and values through slots, and what drives it."""
 
-from minikv.serving.contract import Chunk, Model
 from minikv.serving.drafts import Drafter, PromptLookup
 from minikv.serving.engine import Engine
-from minikv.serving.generation import Event, Generation
-from minikv.serving.order import FirstComeFirstServed, LongestPrefixFirst
-from minikv.serving.request import Request
+from minikv.serving.model import Chunk, Model
+from minikv.serving.request import Event, Generation, Request
 from minikv.serving.sampling import Sampler, SamplingParams
-from minikv.serving.scheduled import ScheduledChunk
+from minikv.serving.schedule import FirstComeFirstServed, LongestPrefixFirst, ScheduledChunk
 from minikv.serving.scheduler import Scheduler
 
 __all__ = [

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from minikv.errors import whole_number
 from minikv.serving.chat_format import ChatFormat, Turn
 from minikv.serving.engine import Engine
-from minikv.serving.generation import Generation, generation
-from minikv.serving.request import Request
+from minikv.serving.request import Generation, Request, generation
 from minikv.serving.sampling import Params, SamplingParams
 from minikv.serving.tokenizer import TextStream, Tokenizer
 
@@ -58,31 +57,31 @@ class Chat:
         """
         params = SamplingParams.of(params)
         request = self._submit(question, params)
-        stream, said = TextStream(self._tokenizer), ""
+        stream, answer = TextStream(self._tokenizer), ""
         try:
             for token in self._tokens(request, stopped):
                 piece = "" if token in self._engine.model.eos else stream.push(token)
-                said += piece
+                answer += piece
                 if piece:
                     yield piece
             if rest := stream.close():
-                said += rest
+                answer += rest
                 yield rest
         finally:
             if not request.is_over:
                 self._engine.abort(request)
             self.last = generation(request)
             if request.output:
-                self.turns.append(Turn(question, said, [*request.output]))
+                self.turns.append(Turn(question, answer, [*request.output]))
 
     def _tokens(self, request: Request, stopped: Callable[[], bool]) -> Iterator[int]:
         """The tokens of `request`; between two of them another conversation may take the engine's steps."""
-        told = 0
+        sent = 0
         while True:
-            over = request.is_over  # asked first: what is over gets no token behind our back
-            while told < len(request.output):
-                told += 1
-                yield request.output[told - 1]
+            over = request.is_over  # looked at first: a request that is over gets no further token
+            while sent < len(request.output):
+                sent += 1
+                yield request.output[sent - 1]
             if over or stopped():
                 return
             self._engine.step()

@@ -68,10 +68,10 @@ class PlainFormat:
         ids = [*self._start]
         for turn in turns:
             closed = turn.ids[-1:] == self._end or not self._end
-            ids += self._asked(turn.question) + turn.ids + ([] if closed else self._end) + self._encode("\n")
-        return ids + self._asked(question)
+            ids += self._question(turn.question) + turn.ids + ([] if closed else self._end) + self._encode("\n")
+        return ids + self._question(question)
 
-    def _asked(self, question: str) -> list[int]:
+    def _question(self, question: str) -> list[int]:
         return self._encode(f"User: {question}\nAssistant:")
 
 

@@ -21,7 +21,7 @@ from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.manager import Manager, TruncatingManager
 from minikv.serving.request import Request
 from minikv.serving.sampling import require_choice
-from minikv.serving.scheduled import ScheduledChunk, num_drafted
+from minikv.serving.schedule import ScheduledChunk, num_drafted
 from minikv.tokens import TOKEN_BYTES, TokensLike, integers, pack
 
 
@@ -130,25 +130,25 @@ def drop_draft(manager: object, request: Request) -> None:
         cast("TruncatingManager", manager).truncate(request.sequence, known)
 
 
-def settle(manager: Manager, chunk: ScheduledChunk, sampled: list[int], step: int) -> None:
+def update_request(manager: Manager, chunk: ScheduledChunk, sampled: list[int], step: int) -> None:
     """Enter a computed `chunk`, and of what was `sampled` behind its tokens as much as is right.
 
     That is one token more than the longest right beginning of the draft, or fewer if one of them ends the request. All
     others are taken back before anything counts as computed.
     """
-    request, count, came = chunk.request, chunk.num_tokens, sampled
+    request, count, tokens = chunk.request, chunk.num_tokens, sampled
     if drafted := num_drafted(request):
         known = request.prompt_tokens + request.generated_tokens
         assert request.sequence is not None
-        came = _right(request, request.sequence.tokens[known:], sampled)
-        accepted = len(came) - 1
+        tokens = _right(request, request.sequence.tokens[known:], sampled)
+        accepted = len(tokens) - 1
         cast("TruncatingManager", manager).truncate(request.sequence, known + accepted)
         count -= drafted - accepted
         request.drafted_tokens += drafted
         request.accepted_tokens += accepted
     manager.advance(request.sequence, count)
     request.computed_tokens += chunk.num_tokens
-    for token in came:
+    for token in tokens:
         request.take(token, step)
 
 
@@ -169,9 +169,9 @@ def rows_that_count(request: Request, rows: list[Any]) -> list[Any]:
 
 def _right(request: Request, draft: Sequence[int], sampled: list[int]) -> list[int]:
     """The tokens that come out: sampled ones as long as what is before them was drafted rightly, up to an end token."""
-    came = sampled[:1]
+    tokens = list(sampled[:1])
     for drafted, token in zip(draft, sampled[1:]):
-        if drafted != came[-1] or came[-1] in request.eos:
+        if drafted != tokens[-1] or tokens[-1] in request.eos:
             break
-        came.append(token)
-    return came
+        tokens.append(token)
+    return tokens

@@ -27,12 +27,11 @@ import numpy.typing as npt
 from minikv.errors import bounded
 from minikv.interrupts import uninterrupted
 from minikv.manager import Manager, TruncatingManager
-from minikv.serving.contract import Chunk, Model
 from minikv.serving.drafts import Drafter, require_drafter, rows_that_count, with_drafts
-from minikv.serving.generation import Event, Generation, generation
-from minikv.serving.request import Request
+from minikv.serving.model import Chunk, Model
+from minikv.serving.request import Event, Generation, Request, generation
 from minikv.serving.sampling import Params, as_array
-from minikv.serving.scheduled import Sampled, ScheduledChunk
+from minikv.serving.schedule import Sampled, ScheduledChunk
 from minikv.serving.scheduler import Scheduler
 from minikv.tokens import TokensLike, integers, pack
 
@@ -120,9 +119,9 @@ class Engine:
     def _update(self, chunks: list[ScheduledChunk], counts: list[int], logits: npt.NDArray[Any]) -> list[Event]:
         """Sample and update in one act, so that no number is drawn for a token that does not come out."""
         tokens, requests = _sample(chunks, counts, logits), [chunk.request for chunk in chunks]
-        known = [request.generated_tokens for request in requests]
+        before = [request.generated_tokens for request in requests]
         self.scheduler.update_from_output(chunks, tokens)
-        return [Event(request, token) for request, told in zip(requests, known) for token in request.output[told:]]
+        return [Event(request, token) for request, count in zip(requests, before) for token in request.output[count:]]
 
     def abort(self, request: Request) -> None:
         """End `request` now; all that it holds goes back. `ValueError` if it is over."""
@@ -167,20 +166,20 @@ class Engine:
 
     def _run(self, requests: list[Request]) -> Iterator[Event]:
         """Submit and step until all are over; their tokens, also those that came out while another caller stepped."""
-        told = dict.fromkeys(requests, 0)
+        sent = dict.fromkeys(requests, 0)
         try:
             for request in requests:
                 with self._lock:
                     self.scheduler.submit(request)
-            while told:
-                for request in list(told):
-                    over = request.is_over  # asked first: what is over gets no token behind our back
-                    while told[request] < len(request.output):
-                        told[request] += 1
-                        yield Event(request, request.output[told[request] - 1])
+            while sent:
+                for request in list(sent):
+                    over = request.is_over  # looked at first: a request that is over gets no further token
+                    while sent[request] < len(request.output):
+                        sent[request] += 1
+                        yield Event(request, request.output[sent[request] - 1])
                     if over:
-                        del told[request]
-                if told:
+                        del sent[request]
+                if sent:
                     self.step()
         finally:
             with self._lock:

@@ -20,10 +20,9 @@ from minikv.interrupts import uninterrupted
 from minikv.manager import Manager, RunningSequence
 from minikv.manager.sequence import RUNNING
 from minikv.prefix import NoCache
-from minikv.serving.drafts import drop_draft, settle
-from minikv.serving.order import FirstComeFirstServed, Order, require_order
+from minikv.serving.drafts import drop_draft, update_request
 from minikv.serving.request import ABORTED, Request
-from minikv.serving.scheduled import Sampled, ScheduledChunk, paired, rest_of
+from minikv.serving.schedule import FirstComeFirstServed, Order, Sampled, ScheduledChunk, paired, require_order, rest_of
 from minikv.tokens import common_prefix
 
 LOOK_AHEAD = 128  # waiting requests that one step looks at
@@ -142,11 +141,11 @@ class Scheduler:
         when a token is missing, left over or invalid, and when a chunk is there twice, of another scheduler, or longer
         than what its request has left to compute.
         """
-        entries = paired(chunks, list(tokens), self.running)
+        pairs = paired(chunks, list(tokens), self.running)
         self.step += 1
-        for chunk, sampled in entries:
-            settle(self.manager, chunk, sampled, self.step)
-        for (request, _, prefill), _ in entries:  # all is entered before anything is published, which might fail
+        for chunk, sampled in pairs:
+            update_request(self.manager, chunk, sampled, self.step)
+        for (request, _, prefill), _ in pairs:  # all is entered before anything is published, which might fail
             if request.is_over:
                 self._leave(request)
             elif prefill and request.sequence is not None:

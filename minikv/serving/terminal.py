@@ -20,12 +20,11 @@ from minikv.manager import CacheManager
 from minikv.serving.chat import ANSWER, Chat
 from minikv.serving.chat_format import load_format
 from minikv.serving.engine import Engine
-from minikv.serving.generation import Generation
-from minikv.serving.model import Llama
+from minikv.serving.llama import Llama
 from minikv.serving.phrasebook import UNKNOWN, Phrasebook, words
+from minikv.serving.request import Generation
 from minikv.serving.sampling import Params
 from minikv.serving.tokenizer import load_tokenizer
-from minikv.serving.word_wrap import WordWrap
 from minikv.sizing import bytes_per_token
 from minikv.store import KVStore
 
@@ -162,3 +161,52 @@ def _ctrl_c() -> Iterator[threading.Event]:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class WordWrap:
+    r"""Text that comes in pieces, broken between words into lines of at most `width` characters; none without `width`.
+
+    The first line begins at `column`. `push` returns what can be written now: a word is held back until it ends, since
+    it may have to go to the next line. `close` returns the rest. A word longer than a line is cut.
+
+    >>> lines = WordWrap(12, column=4)
+    >>> [lines.push(" A pa"), lines.push("ge is "), lines.push("short."), lines.close()]
+    [' A', ' page\nis', '', ' short.']
+    """
+
+    def __init__(self, width: int | None, column: int = 0):
+        self._width, self._column = width, column
+        self._gap, self._word = "", ""  # what is held back
+
+    def push(self, piece: str) -> str:
+        """What can be written once `piece` has come."""
+        return piece if self._width is None else "".join(self._next(char, self._width) for char in piece)
+
+    def close(self) -> str:
+        """What is left to write, without spaces at the end."""
+        text, self._gap = self._place(self._width or 0), ""
+        return text
+
+    def _next(self, char: str, width: int) -> str:
+        if not char.isspace():
+            text = self._place(width) if len(self._word) == width else ""
+            self._word += char
+            return text
+        text = self._place(width)
+        if char != "\n":
+            self._gap += " "
+            return text
+        self._gap, self._column = "", 0
+        return f"{text}\n"
+
+    def _place(self, width: int) -> str:
+        """The word that was held back, in this line or in the next."""
+        if not self._word:
+            return ""
+        text = self._gap + self._word
+        if self._column + len(text) > width:
+            text = ("\n" if self._column else "") + self._word
+            self._column = 0
+        self._column += len(text.lstrip("\n"))
+        self._gap, self._word = "", ""
+        return text

@@ -22,7 +22,7 @@ from minikv.errors import bounded, whole_number
 from minikv.pools import WindowedPool
 from minikv.serving.attention import StepAttention
 from minikv.serving.batch import Batch
-from minikv.serving.model import Llama
+from minikv.serving.llama import Llama
 from minikv.sizing import KVShape
 from minikv.store import KVStore, Slots
 

@@ -1,0 +1,162 @@
+"""What a scheduler decides: which tokens of which request one step computes, and who is admitted first.
+
+An order only says which requests to prefer. The scheduler sees to it that none is overtaken forever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from minikv.errors import bounded, whole_number
+from minikv.manager import RunningSequence
+from minikv.manager.sequence import RUNNING
+from minikv.serving.request import Request, token_id
+
+Sampled = int | Sequence[int] | None  # behind a chunk; nothing in the middle of a prompt, several with a draft
+
+
+class ScheduledChunk(NamedTuple):
+    """The next `num_tokens` of `request`, to be computed in one step.
+
+    `prefill` unless its only token was sampled in the step before.
+    """
+
+    request: Request
+    num_tokens: int
+    prefill: bool
+
+    @property
+    def samples(self) -> bool:
+        """Whether it reaches the last token of its sequence, so that its logits say what comes next."""
+        sequence = self.request.sequence
+        return sequence is not None and sequence.computed + self.num_tokens == len(sequence.tokens)
+
+    @property
+    def num_logits(self) -> int:
+        """Behind how many of its tokens logits are looked at: the last one, and before it those of a draft."""
+        return 1 + num_drafted(self.request)
+
+
+def num_drafted(request: Request) -> int:
+    """How many tokens of its sequence nobody has generated: a draft, for the time of one step."""
+    if request.sequence is None:
+        return 0
+    return max(0, len(request.sequence.tokens) - len(request.prompt) - len(request.output))
+
+
+def rest_of(request: Request) -> ScheduledChunk:
+    """All that a running request has left to compute: its last sampled token, or what is missing of its prompt."""
+    assert request.sequence is not None
+    count = len(request.sequence.tokens) - num_drafted(request) - request.sequence.computed
+    return ScheduledChunk(request, count, prefill=count > 1 or not request.output)
+
+
+def paired(
+    chunks: Sequence[ScheduledChunk], tokens: Sequence[Sampled], running: Collection[Request]
+) -> list[tuple[ScheduledChunk, list[int]]]:
+    """Each chunk whose request still has its sequence, with what was sampled behind it.
+
+    `ValueError` unless each is the chunk of another of the `running` requests, has tokens that are left to compute,
+    has a token exactly where it reaches their end, and where it has a draft, at most one behind each of its tokens.
+
+    >>> paired([], [7], running=[])
+    Traceback (most recent call last):
+    ValueError: 1 tokens for 0 chunks: each has one, or None
+    """
+    if len(chunks) != len(tokens):
+        raise ValueError(f"{len(tokens)} tokens for {len(chunks)} chunks: each has one, or None")
+    pairs, runs, seen = [], {*running}, set[Request]()
+    for chunk, token in zip(chunks, tokens):
+        request, name = chunk.request, f"request {chunk.request.number}"
+        if request.sequence is None or request.sequence.state != RUNNING:
+            continue  # the request or its sequence was ended in the meantime
+        if request not in runs:
+            raise ValueError(f"{name} does not run here: a chunk is of a request of this scheduler")
+        if request in seen:
+            raise ValueError(f"{name} has two chunks: a step computes 1 of each request")
+        seen.add(request)
+        sampled = [] if token is None else [*token] if isinstance(token, Sequence) else [token]
+        _check_pair(name, chunk, request.sequence, sampled)
+        pairs.append((chunk, sampled))
+    return pairs
+
+
+def _check_pair(name: str, chunk: ScheduledChunk, sequence: RunningSequence, sampled: list[int]) -> None:
+    drafted, left = num_drafted(chunk.request), len(sequence.tokens) - sequence.computed
+    count = whole_number(f"num_tokens of {name}", chunk.num_tokens, 1, "a chunk has at least 1 token")
+    if count > left:
+        raise ValueError(f"num_tokens of {name} is {bounded(count)}: {left} are left to compute")
+    if drafted and (count != left or not 1 <= len(sampled) <= 1 + drafted):
+        rule = f"expected {left}, and 1 to {1 + drafted} sampled: it has a draft of {drafted}"
+        raise ValueError(f"num_tokens of {name} is {bounded(count)}, and {len(sampled)} are sampled: {rule}")
+    if not drafted and (count == left) != (len(sampled) == 1):
+        where = "at the end of its tokens" if count == left else "in the middle of them"
+        token = sampled if len(sampled) > 1 else sampled[0] if sampled else None
+        raise ValueError(f"{name} is computed to a point {where}: its token is {bounded(token)}")
+    for token in sampled:
+        token_id(token)
+
+
+# -- who is admitted first --------------------------------------------------------------------------------------------
+
+CachedLength = Callable[[Request], int]
+
+
+class Order(Protocol):
+    """Puts waiting requests in the order in which they should be admitted."""
+
+    def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
+        """`waiting`, which is in order of arrival, the preferred ones first; `cached` says how much is cached."""
+
+
+class FirstComeFirstServed:
+    """The request that came first goes first.
+
+    >>> a, b = Request([1], 1), Request([1, 2], 1)
+    >>> FirstComeFirstServed().arrange([a, b], lambda request: request.prompt_tokens) == [a, b]
+    True
+    """
+
+    def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
+        """As they came."""
+        return list(waiting)
+
+    def __repr__(self) -> str:
+        return "FirstComeFirstServed()"
+
+
+class LongestPrefixFirst:
+    """The longest cached prefix goes first, before it is evicted; ties go to the earlier request.
+
+    Only the first `window` of the waiting are looked at, since each look is a walk down the tree. After SGLang's
+    longest-prefix-match order, which falls back to first come, first served in a long queue.
+
+    >>> a, b = Request([1], 1), Request([1, 2], 1)
+    >>> LongestPrefixFirst().arrange([a, b], lambda request: request.prompt_tokens) == [b, a]
+    True
+    """
+
+    def __init__(self, window: int = 128):
+        self.window = whole_number("window", window, 1, "at least 1 of the waiting is looked at")
+
+    def arrange(self, waiting: Sequence[Request], cached: CachedLength) -> list[Request]:
+        """By the length of their cached prefix, the longest first."""
+        waiting = list(waiting)
+        near = sorted(waiting[: self.window], key=lambda request: -cached(request))
+        return [*near, *waiting[self.window :]]
+
+    def __repr__(self) -> str:
+        return f"LongestPrefixFirst(window={self.window})"
+
+
+def require_order(order: Order) -> Order:
+    """`order` itself; `TypeError` if it cannot arrange requests.
+
+    >>> require_order(5)
+    Traceback (most recent call last):
+    TypeError: order is 5: expected an Order
+    """
+    if isinstance(order, type) or not callable(getattr(order, "arrange", None)):
+        raise TypeError(f"order is {bounded(order)}: expected an Order")
+    return order
