@@ -82,7 +82,10 @@ def destination(path: Name) -> Path:
     Traceback (most recent call last):
     IsADirectoryError: [Errno 21] Is a directory: '.'
     """
-    target, name = Path(os.path.realpath(path)), str(path)
+    name = str(path)
+    if "\0" in name:
+        raise ValueError(f"{name!r}: a path holds no NUL character")
+    target = Path(os.path.realpath(path))
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:
