@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minikv.course.playground import GOALS, Goal, Playground, playground
-from minikv.course.playground.history import History
-from minikv.course.playground.live import LiveCache
+from minikv.course.playground.lessons import SCENES
+from minikv.course.playground.live import History, LiveCache
 from minikv.course.playground.page import message_html, page_html, text_of
-from minikv.course.playground.scenes import SCENES
 from minikv.course.playground.steps import MOST_PAGES, Settings, Step, label_text, prompt_step
 from minikv.errors import LockError, OutOfPages
+from minikv.pools import slot_pages
 from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import BY_POLICY
@@ -49,6 +49,16 @@ SETTINGS = st.one_of(RADIX_SETTINGS, OTHER_SETTINGS)
 DOINGS = st.lists(st.one_of(STEPS, STEPS, STEPS, SETTINGS, st.sampled_from(list(SCENES.values()))), max_size=14)
 
 
+def check(live):
+    """Cache and pool are sound, and each page is free, cached or held by a request, and that once."""
+    live.cache.check()
+    live.pool.check()
+    held = [slot for sequence, _ in live.running.values() for slot in sequence.owned.tolist()]
+    slots = held + [slot for node in live.cache.nodes() for slot in node.slots]
+    used = [page for page in range(live.pool.size) if not live.pool.is_free(page)]
+    assert sorted(slot_pages(slots, live.settings.page_size).tolist()) == used
+
+
 def do(history, doing):
     """One doing of a class; what cannot be done must change nothing."""
     before = text_of(history)
@@ -68,7 +78,7 @@ def test_nothing_leaks_whatever_a_class_does(first, doings):
     for doing in doings:
         do(history, doing)
         live = history.live
-        live.check()
+        check(live)
         free = live.pool.num_free * history.settings.page_size
         held = sum(len(sequence.owned) for sequence, _ in live.running.values())
         assert free + live.cache.total_size + held == history.settings.capacity * history.settings.page_size
@@ -82,7 +92,7 @@ def test_undo_and_redo_come_back_to_the_same(first, doings, count):
         do(history, doing)
     text, page, count = text_of(history), page_html(history), min(count, history.at)
     undone = [history.undo() for _ in range(count)]
-    history.live.check()
+    check(history.live)
     assert [history.redo() for _ in range(count)] == undone[::-1]
     assert (text_of(history), page_html(history)) == (text, page)
 
@@ -113,19 +123,19 @@ def test_a_request_that_does_not_fit_says_what_there_is_and_changes_nothing():
 
 def test_a_request_makes_room_by_evicting_but_never_its_own_prefix():
     live = LiveCache(Settings(capacity=4))
-    live.act(prompt_step("insert", "1 2 3"))
-    outcome = live.act(prompt_step("insert", "1 2 8 9"))
+    live.do(prompt_step("insert", "1 2 3"))
+    outcome = live.do(prompt_step("insert", "1 2 8 9"))
     assert outcome.words == "2 of 4 cached, 2 new in slots 2-3, evicted 1 page for it; split a node"
     assert live.cache.match_prefix([1, 2, 8, 9]).length == 4
 
 
 def test_the_unaligned_tail_needs_a_page_and_gives_it_back():
     live = LiveCache(Settings(page_size=4, capacity=3))
-    outcome = live.act(prompt_step("insert", "1 2 3 4 5 6 7 8 9 10"))
+    outcome = live.do(prompt_step("insert", "1 2 3 4 5 6 7 8 9 10"))
     assert outcome.words == "0 of 10 cached, 8 new in slots 0-7, tail of 2 not kept"
     assert live.pool.num_free == 1
     with pytest.raises(OutOfPages, match="3 pages needed, but only 2 free"):
-        LiveCache(Settings(page_size=4, capacity=2)).act(prompt_step("insert", "1 2 3 4 5 6 7 8 9 10"))
+        LiveCache(Settings(page_size=4, capacity=2)).do(prompt_step("insert", "1 2 3 4 5 6 7 8 9 10"))
 
 
 def test_reset_waits_for_the_locks():
@@ -280,7 +290,7 @@ def test_every_scene_plays_under_every_policy(name, policy):
     scene, history = SCENES[name], History()
     history.do(*scene.steps)
     history.set(replace(history.settings, policy=policy))
-    history.live.check()
+    check(history.live)
     assert page_html(history)
     room = playground(scene=name)
     room.buttons["insert"].click()  # the prompt to go on with
@@ -577,7 +587,7 @@ def test_requests_run_publish_and_end():
     refused(room, "cannot reset: 2 running")
     assert press(room, "abort") == "abort r1: r1 is over, 0 tokens freed, what it had published stays"
     assert press(room, "finish") == "finish r2: r2 is over, 0 tokens freed, what it computed is cached"
-    room.history.live.check()
+    check(room.history.live)
     assert room.history.live.cache.total_size == 4
     press(room, "finish")
     refused(room, "no request runs")

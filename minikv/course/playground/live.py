@@ -1,27 +1,36 @@
-"""The live parts of a playground: a cache, its pool, what is locked and what runs, and what each act does to them.
+"""The live parts of a playground, and the history of what was done to them.
 
 A prompt is served by a `CacheManager`, as in an engine, so nothing leaks: every page in use is in the tree, or held by
-a request that runs. A film of all of it is recorded, one frame a step.
+a request that runs. A film of all of it is recorded, one frame per step.
+
+A history keeps its steps, not its states. The live cache is made by replaying the steps from the start, which is fast
+for a lesson's few steps and always right: a step that fails leaves the history as it was, undo replays one step fewer,
+and other settings replay the same steps in another cache, which shows their effect there.
+
+    steps   insert  insert  lock  |  set page size 4  evict        replayed up to here: at = 3
+            [0, at): done            [at, len): undone, and can be redone
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
-from minikv.course.film import Film, record
+from minikv.course.film import Film, Frame, record
 from minikv.course.playground.steps import Settings, Step, label_text
-from minikv.errors import InvariantError, LockError
-from minikv.manager import CacheManager, Sequence
+from minikv.errors import LockError
+from minikv.manager import CacheManager
 from minikv.pools import page_slots, slot_pages
-from minikv.prefix import Handle, Match
 from minikv.testing.snapshot import ranges, shorten
+
+_BEGINNINGS = ("reset", "scene")
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What an act did, in `words`, and of its prompt how many tokens were `cached`."""
+    """What a step did, in `words`, and of its prompt how many tokens were `cached`."""
 
     words: str
     cached: int = 0
@@ -31,9 +40,9 @@ class LiveCache:
     """One cache over one pool of `settings.capacity` pages; `locks` and `running` are by number.
 
     >>> live = LiveCache(Settings(capacity=4))
-    >>> live.act(Step("insert", tokens=(1, 2, 3))).words
+    >>> live.do(Step("insert", tokens=(1, 2, 3))).words
     '0 of 3 cached, 3 new in slots 0-2'
-    >>> live.act(Step("evict", number=1)).words
+    >>> live.do(Step("evict", number=1)).words
     '1 asked for, 3 freed: slots 0-2'
     """
 
@@ -42,8 +51,8 @@ class LiveCache:
         self.cache: Any = settings.make()  # of whatever design, it lists its nodes
         self.manager = CacheManager(settings.capacity, settings.page_size, self.cache)
         self.pool = self.manager.pool
-        self.locks: dict[int, tuple[Handle, str]] = {}
-        self.running: dict[int, tuple[Sequence, str]] = {}
+        self.locks: dict[int, tuple[Any, str]] = {}
+        self.running: dict[int, tuple[Any, str]] = {}
         self._locks_taken = 0
         self._letters: set[int] = set()  # tokens that were typed as text
         self.film: Film = record(self.manager, label=self._label).start()
@@ -52,76 +61,58 @@ class LiveCache:
         """Tokens that were typed as text are shown as text, others as numbers."""
         return label_text(tokens) if self._letters.issuperset(tokens) else f"[{shorten(tokens)}]"
 
-    def tell(self, step: Step) -> StepOutcome:
-        """Do what `step` says as one step of the film, as `act` does it."""
-        with self.film.step(str(step)):
-            return self.act(step)
-
-    def act(self, step: Step) -> StepOutcome:
-        """Do what `step` says, or raise the package's own error; after an error, throw this live cache away."""
-        acts = {"match": self._match, "insert": self._insert, "lock": self._lock, "unlock": self._unlock,
-                "evict": self._evict, "reset": self._reset, "start": self._start, "publish": self._publish,
-                "finish": self._end, "abort": self._end}  # fmt: skip
+    def do(self, step: Step) -> StepOutcome:
+        """Do what `step` says as one step of the film; after an error, which is raised, throw this live cache away."""
+        verbs: dict[str, Callable[[Step], StepOutcome]] = {
+            "match": self._match, "insert": self._insert, "lock": self._lock, "unlock": self._unlock,
+            "evict": self._evict, "reset": self._reset, "start": self._start, "publish": self._publish,
+            "finish": self._end, "abort": self._end,
+        }  # fmt: skip
         if step.text:
             self._letters.update(step.tokens)
-        return acts[step.verb](step)
-
-    def check(self) -> None:
-        """Cache and pool are sound, and each page is free, cached or held by a request, and that once.
-
-        >>> live = LiveCache(Settings(capacity=4))
-        >>> _ = live.pool.alloc(1)
-        >>> live.check()
-        Traceback (most recent call last):
-        minikv.errors.InvariantError: the tree and the requests hold pages [], but [0] are in use
-        """
-        self.cache.check()
-        self.pool.check()
-        held = self._pages(slot for sequence, _ in self.running.values() for slot in sequence.owned.tolist())
-        kept = sorted(self._cached_pages() + held)
-        used = [page for page in range(self.pool.size) if not self.pool.is_free(page)]
-        if kept != used:
-            raise InvariantError(f"the tree and the requests hold pages {kept}, but {used} are in use")
+        with self.film.step(str(step)):
+            outcome = verbs[step.verb](step)
+        changes, words = self.film.at(-1).changes, outcome.words
+        if step.verb in ("match", "insert", "lock"):
+            words += "; split a node" * bool(changes.splits) + "; joined nodes" * bool(changes.joined)
+        return StepOutcome(words, outcome.cached)
 
     # -- prompts --------------------------------------------------------------------------------------------------
 
     def _match(self, step: Step) -> StepOutcome:
-        match, split = self._look_up(step)
+        match = self.cache.match_prefix(step.tokens, namespace=step.namespace)
         where = f" in {_slots(match.slots.tolist())}" if match.length else ""
-        return StepOutcome(f"{match.length} of {len(step.tokens)} cached{where}{split}", match.length)
+        return StepOutcome(f"{match.length} of {len(step.tokens)} cached{where}", match.length)
 
     def _insert(self, step: Step) -> StepOutcome:
         """Serve the prompt: the whole life of a request, which may find all of its tokens cached."""
-        known, sequence, evicted = self._open(step)
-        reshaped = self._reshaped(known)
+        sequence, evicted = self._open(step)
         slots, cached, size = sequence.slots.tolist(), sequence.cached_length, self.cache.page_size
         stored = len(slots) // size * size
         self.manager.advance(sequence)
         self.manager.finish(sequence)
         words = f"{cached} of {len(slots)} cached"
-        if stored > cached:
-            words += f", {stored - cached} new in {_slots(slots[cached:stored])}"
-        if len(slots) > stored:
-            evicted += f", tail of {len(slots) - stored} not kept"
-        return StepOutcome(words + evicted + reshaped, cached)
+        words += f", {stored - cached} new in {_slots(slots[cached:stored])}" if stored > cached else ""
+        tail = f", tail of {len(slots) - stored} not kept" if len(slots) > stored else ""
+        return StepOutcome(words + evicted + tail, cached)
 
-    def _open(self, step: Step) -> tuple[dict[int, int], Sequence, str]:
-        """Begin a request: what the nodes were, the sequence, and in words what was evicted for it."""
-        known, size = self._last_slots(), self.cache.total_size
+    def _open(self, step: Step) -> tuple[Any, str]:
+        """Begin a request: its sequence, and in words what was evicted for it."""
+        size = self.cache.total_size
         sequence = self.manager.start(step.tokens, namespace=step.namespace, limit=len(step.tokens))
         evicted = (size - self.cache.total_size) // self.cache.page_size
-        return known, sequence, f", evicted {evicted} page{'s' * (evicted > 1)} for it" if evicted else ""
+        return sequence, f", evicted {evicted} page{'s' * (evicted > 1)} for it" if evicted else ""
 
     # -- locks and evictions --------------------------------------------------------------------------------------
 
     def _lock(self, step: Step) -> StepOutcome:
-        match, split = self._look_up(step)
+        match = self.cache.match_prefix(step.tokens, namespace=step.namespace)
         if not match.length:
             raise ValueError(f"there is nothing to lock: no page of {step.said} is cached in this namespace")
         self.cache.lock(match.handle)
         self._locks_taken += 1
         self.locks[self._locks_taken] = match.handle, f"{_tokens(match.length)} of {step.said}{step.where}"
-        return StepOutcome(f"lock {self._locks_taken} holds {_tokens(match.length)}{split}", match.length)
+        return StepOutcome(f"lock {self._locks_taken} holds {_tokens(match.length)}", match.length)
 
     def _unlock(self, step: Step) -> StepOutcome:
         if step.number not in self.locks:
@@ -135,9 +126,7 @@ class LiveCache:
         evicted = self.cache.evict(step.number)
         self.pool.free(evicted)
         slots = page_slots(evicted, self.cache.page_size).tolist()
-        words = f"{step.number} asked for, {len(slots)} freed"
-        if slots:
-            words += f": {_slots(slots)}"
+        words = f"{step.number} asked for, {len(slots)} freed{f': {_slots(slots)}' if slots else ''}"
         if len(slots) < step.number:
             locked = self.cache.protected_size
             words += f", {locked} protected by locks" if locked else ", nothing is left"
@@ -146,15 +135,15 @@ class LiveCache:
     def _reset(self, step: Step) -> StepOutcome:
         if self.running:
             raise LockError(f"cannot reset: {len(self.running)} running: finish or abort first")
-        size, pages = self.cache.total_size, self._cached_pages()
+        size, slots = self.cache.total_size, [int(slot) for node in self.cache.nodes() for slot in node.slots]
         self.cache.reset()  # refused while anything is locked
-        self.pool.free(pages)
+        self.pool.free(slot_pages(slots, self.settings.page_size))
         return StepOutcome(f"{_tokens(size)} forgotten")
 
-    # -- requests that run on -------------------------------------------------------------------------------------
+    # -- requests that keep running -------------------------------------------------------------------------------
 
     def _start(self, step: Step) -> StepOutcome:
-        _, sequence, evicted = self._open(step)
+        sequence, evicted = self._open(step)
         self.running[sequence.number] = sequence, f"{step.said}{step.where}"
         cached, length = sequence.cached_length, sequence.length
         words = f"r{sequence.number} runs: {cached} of {length} cached, {length - cached} to compute{evicted}"
@@ -179,36 +168,10 @@ class LiveCache:
         kept = "what it computed is cached" if step.verb == "finish" else "what it had published stays"
         return StepOutcome(f"r{step.number} is over, {_tokens(freed)} freed, {kept}")
 
-    def _running(self, step: Step) -> Sequence:
+    def _running(self, step: Step) -> Any:
         if step.number not in self.running:
             raise ValueError("no request runs: type a prompt and press start")
         return self.running[step.number][0]
-
-    # -- what happened to the nodes -------------------------------------------------------------------------------
-
-    def _look_up(self, step: Step) -> tuple[Match, str]:
-        """The match of the prompt, and in words what matching did to the nodes."""
-        known = self._last_slots()
-        match = self.cache.match_prefix(step.tokens, namespace=step.namespace)
-        return match, self._reshaped(known)
-
-    def _last_slots(self) -> dict[int, int]:
-        """The last slot of each node, by the node's id."""
-        return {node.id: node.slots[-1] for node in self.cache.nodes()}
-
-    def _reshaped(self, known: dict[int, int]) -> str:
-        """Whether nodes were split or joined since the tree had the `known` ones, in words."""
-        now = self._last_slots()
-        cached = {slot for node in self.cache.nodes() for slot in node.slots}
-        joined = any(last in cached for node, last in known.items() if node not in now)
-        return "; split a node" * bool(now.keys() - known.keys()) + "; joined nodes" * joined
-
-    def _cached_pages(self) -> list[int]:
-        return self._pages(slot for node in self.cache.nodes() for slot in node.slots)
-
-    def _pages(self, slots: Iterable[int]) -> list[int]:
-        pages: list[int] = slot_pages([int(slot) for slot in slots], self.settings.page_size).tolist()
-        return pages
 
 
 def _tokens(count: int) -> str:
@@ -217,3 +180,98 @@ def _tokens(count: int) -> str:
 
 def _slots(slots: list[int]) -> str:
     return f"slot{'' if len(slots) == 1 else 's'} {ranges(slots)}"
+
+
+class History:
+    """Steps that were done, up to `at`, and undone ones after it; `live` is the cache after them.
+
+    >>> from minikv.course.playground.steps import prompt_step
+    >>> history = History(Settings())
+    >>> history.do(prompt_step("insert", "1 2 3")); history.live.cache.total_size
+    3
+    >>> print(history.undo(), history.live.cache.total_size)
+    insert [1 2 3] 0
+    """
+
+    def __init__(self, settings: Settings | None = None):
+        self._first = settings or Settings()
+        self.steps: tuple[Step, ...] = ()
+        self._replay(())
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.live.settings
+
+    @property
+    def since(self) -> list[tuple[Step, StepOutcome, Frame]]:
+        """The steps since the last beginning, each with its outcome and its frame."""
+        frames = self.live.film.frames[1:]
+        start = self.at - len(frames)
+        return list(zip(self.steps[start:], self.outcomes[start:], frames))
+
+    @property
+    def at(self) -> int:
+        """How many steps are done and not undone."""
+        return len(self.outcomes)
+
+    def do(self, *steps: Step) -> None:
+        """Do one step or more, all or none; undone ones are forgotten. Raises the package's error for a bad step."""
+        done = (*self.steps[: self.at], *steps)
+        self._replay(done)
+        self.steps = done
+
+    def set(self, settings: Settings) -> None:
+        """Continue with other settings, as if they had been so since the last reset: its steps are replayed in them.
+
+        Raises `ValueError`, and changes nothing, when one of these steps cannot be done in them.
+        """
+        if settings != self.settings:
+            self.do(Step("set", self.settings.changes(settings), settings=settings))
+
+    def undo(self) -> Step:
+        """Take the last step back and return it."""
+        if not self.at:
+            raise ValueError("there is nothing to undo")
+        self._replay(self.steps[: self.at - 1])
+        return self.steps[self.at]
+
+    def redo(self) -> Step:
+        """Do the step that was undone last again and return it."""
+        if self.at == len(self.steps):
+            raise ValueError("there is nothing to redo")
+        self._replay(self.steps[: self.at + 1])
+        return self.steps[self.at - 1]
+
+    def _replay(self, steps: Sequence[Step]) -> None:
+        """Do `steps` from an empty cache; an error of an earlier step than the last says which one it was."""
+        outcomes: list[StepOutcome] = []
+        live = LiveCache(_settings_in(steps, self._first))
+        for i, step in enumerate(steps):
+            try:
+                outcomes.append(_do(live, step))
+            except Exception as error:
+                if i == len(steps) - 1:
+                    raise
+                words = f"step {i + 1} ({step}) cannot be done then: {error}. Undo it, or reset first"
+                raise ValueError(words) from error
+            if step.verb in _BEGINNINGS:
+                live = LiveCache(_settings_in(steps[i + 1 :], step.settings or live.settings))
+        self.live, self.outcomes = live, outcomes
+
+
+def _settings_in(steps: Sequence[Step], settings: Settings) -> Settings:
+    """The last settings chosen before the next beginning: all steps up to there are replayed in them."""
+    for step in takewhile(lambda step: step.verb not in _BEGINNINGS, steps):
+        settings = step.settings or settings
+    return settings
+
+
+def _do(live: LiveCache, step: Step) -> StepOutcome:
+    if step.verb == "scene":
+        return StepOutcome("begins with an empty cache")
+    if step.verb != "set":
+        return live.do(step)
+    replayed = len(live.film) - 1
+    with live.film.step(str(step)):
+        return StepOutcome(f"{replayed} step{'' if replayed == 1 else 's'} replayed")

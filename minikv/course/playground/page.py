@@ -12,7 +12,7 @@ from minikv.course.pictures.cells import cells_text, pool_paper, pool_parts
 from minikv.course.pictures.legend import legend_html
 from minikv.course.pictures.looks import SIZES, size_words
 from minikv.course.pictures.svg import svg_size
-from minikv.course.playground.history import History
+from minikv.course.playground.live import History
 from minikv.testing.snapshot import tree_text
 
 SHOWN = 8  # lines of history
@@ -44,7 +44,7 @@ def message_html(tone: str, words: str, role: str = "") -> str:
     return f'<div role="{role or usual}" style="{box}"><b>{sign}</b> {escape(words)}</div>'
 
 
-def frame_of(history: History) -> StateView:
+def view_of(history: History) -> StateView:
     """What there is now, with what the last step did to it, and requests only while one runs."""
     return history.live.film.at(-1).without_idle_requests
 
@@ -60,10 +60,10 @@ def text_of(history: History) -> str:
      16  ................    . free
     free 32 · in hand 0 · cached 0 (evictable) · locked 0 (protected)
     """
-    frame, live = frame_of(history), history.live
-    shown = [tree_text(frame.nodes), *(cells_text(title, cells) for title, cells in frame.pools)]
-    shown += [rows.text for rows in frame.rows]
-    shown.append(" · ".join(size_words(name, value) for name, value in frame.sizes.items()))
+    view, live = view_of(history), history.live
+    shown = [tree_text(view.nodes), *(cells_text(title, cells) for title, cells in view.pools)]
+    shown += [rows.text for rows in view.rows]
+    shown.append(" · ".join(size_words(name, value) for name, value in view.sizes.items()))
     shown += [f"lock {number}: {what}" for number, (_, what) in live.locks.items()]
     steps = [": ".join(filter(None, (name, what))) + " (undone)" * undone for name, what, undone in _log(history)]
     return "\n".join([f"Playground({history.settings})", *shown, *steps])
@@ -75,27 +75,27 @@ def page_html(history: History) -> str:
     >>> "nothing done yet" in page_html(History())
     True
     """
-    frame = frame_of(history)
-    tree, wide = _tree(frame)
+    view = view_of(history)
+    tree, wide = _tree(view)
     left = f'<div style="flex:1 1 {max(wide, 180):g}px;min-width:0;max-width:100%">{tree}</div>'
-    rows = [_drawn(rows.paper(*rows.extent).svg(rows.parts(*rows.extent)), rows.text, "pool") for rows in frame.rows]
-    parts = [_tiles(history, frame), *_pools(frame), *rows]
-    right = "".join([*parts, legend_html(frame.legend), _locks(history), _history(history)])
+    rows = [_drawn(rows.paper(*rows.extent).svg(rows.parts(*rows.extent)), rows.text, "pool") for rows in view.rows]
+    parts = [_tiles(history, view), *_pools(view), *rows]
+    right = "".join([*parts, legend_html(view.legend), _locks(history), _history(history)])
     panel = f'<div style="{_PANEL}">{left}<div style="flex:1 1 430px;min-width:0;max-width:560px">{right}</div></div>'
     return f'<div style="{_NO_WIDER}">{panel}</div>'
 
 
-def _tree(frame: StateView) -> tuple[str, float]:
+def _tree(view: StateView) -> tuple[str, float]:
     """The tree, and how wide it is; in words where it cannot be drawn."""
-    text, found = tree_text(frame.nodes), tree_of(frame)
+    text, found = tree_text(view.nodes), tree_of(view)
     if found is None:
         return f'<pre style="margin:0;overflow-x:auto;color:inherit">{escape(text)}</pre>', 300.0
     parts, paper = found
     return _drawn(paper.svg(parts), text, "tree"), paper.width
 
 
-def _pools(frame: StateView) -> Iterator[str]:
-    for title, cells in frame.pools:
+def _pools(view: StateView) -> Iterator[str]:
+    for title, cells in view.pools:
         svg = pool_paper(len(cells)).svg(pool_parts(title, cells))
         yield _drawn(svg, cells_text(title, cells), "pool")
 
@@ -107,9 +107,9 @@ def _drawn(svg: str, text: str, name: str) -> str:
     return f'<div role="img" aria-label="{said}" tabindex="0" style="overflow-x:auto">{drawn}</div>'
 
 
-def _tiles(history: History, frame: StateView) -> str:
+def _tiles(history: History, view: StateView) -> str:
     """The sizes, each with the name of the state that it counts."""
-    tiles = [f'<span style="{_TILE}">{_tile(name, n)}</span>' for name, n in frame.sizes.items()]
+    tiles = [f'<span style="{_TILE}">{_tile(name, n)}</span>' for name, n in view.sizes.items()]
     size, pages = history.settings.page_size, history.settings.capacity
     how = "" if size == 1 else f": {pages} pages of {size}; page p is slots {size}p to {size}p+{size - 1}"
     total = f'<div style="margin:2px 0 6px">tokens, {size * pages} in all{how}</div>'

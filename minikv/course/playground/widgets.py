@@ -13,45 +13,25 @@ from dataclasses import replace
 from threading import RLock
 from typing import Any
 
-import ipywidgets as widgets
-
 from minikv.course.film import Film
 from minikv.course.film.layout import picture_of
 from minikv.course.pictures.picture import Picture
-from minikv.course.playground.controls import LABEL, NONE, group, offer, place, row, title
-from minikv.course.playground.goals import GOALS, Goal, Refusal, goal_of
-from minikv.course.playground.history import History
-from minikv.course.playground.page import frame_of, message_html, page_html, text_of
-from minikv.course.playground.scenes import SCENES, Scene
+from minikv.course.playground.controls import NONE, Controls
+from minikv.course.playground.lessons import GOALS, SCENES, Goal, Refusal, Scene, goal_of
+from minikv.course.playground.live import History
+from minikv.course.playground.page import message_html, page_html, text_of, view_of
 from minikv.course.playground.steps import NAMES, Settings, Step, prompt_step
 from minikv.errors import LockError, OutOfPages
-from minikv.prefix import INDEXES
-from minikv.prefix.eviction import POLICIES
-from minikv.prefix.radix import EVICT_BY
 
-_TIPS = {
-    "match": "how much of the prompt is cached?",
-    "insert": "serve the prompt: match, lock, make room, insert, unlock",
-    "lock": "hold what is cached of the prompt",
-    "unlock": "give the chosen lock back",
-    "evict": "free at least so many tokens",
-    "start": "begin a request with the prompt, and let it run",
-    "publish": "compute the prompt of the chosen request, and let others find it",
-    "finish": "end the chosen request, and keep what it computed",
-    "abort": "end the chosen request at once",
-    "reset": "forget everything that is cached",
-    "undo": "take the last step back",
-    "redo": "do the undone step again",
-    "start over": "load the scene again; undo leads back",
-}
 _WELCOME = "Type a prompt, text or token ids, and press insert; or choose a scene."
 _OF_A_PROMPT, _OF_A_REQUEST = ("match", "insert", "lock", "start"), ("publish", "finish", "abort")
 
 
-class Playground:
+class Playground(Controls):
     """A live cache to press buttons at; made by `playground`, shown by being the last line of a cell.
 
-    `history` is the history and the live cache (`history.live.cache`); `text` is the text twin of what is shown.
+    `history` is the history and the live cache (`history.live.cache`), `text` is the text twin of what is shown, and
+    `said` the last message.
 
     >>> room = Playground(Settings(capacity=4))
     >>> room.prompt.value = "hello world"
@@ -63,22 +43,20 @@ class Playground:
         self, settings: Settings | None = None, scene: str | None = None, goal: str | Goal | None = None,
         requests: bool = False,
     ):  # fmt: skip
-        self.history, self.said, self._turn, self._loading = History(settings), _WELCOME, RLock(), False
+        self.history, self.said, self._turn, self._is_loading = History(settings), _WELCOME, RLock(), False
         self.goal = None if goal is None else goal_of(goal)
         self.refused: Refusal | None = None
-        self.requests = requests or self.goal is GOALS["publish, hit, and abort"]
-        self._make_inputs()
-        self._make_settings()
-        wide = {"width": "auto", "margin": "3px 0"}
-        self.aim, self.message, self.view = (widgets.HTML(layout=widgets.Layout(**wide)) for _ in range(3))
-        self.box = widgets.VBox(self._rows(), layout=widgets.Layout(overflow="visible"))
-        self.box.add_class("minikv-playground")
+        super().__init__(self.history.settings)
+        self._listen(self._press, self._choose, self._choose_scene)
+        self.box = self._rows(self.goal is not None, requests or self.goal is GOALS["publish, hit, and abort"])
         if self.goal is not None:
             self._begin(self.goal.scene)
-        elif scene is not None:
-            self._load(scene)
-        else:
+        elif scene is None:
             self._show("hint", _WELCOME)
+        elif scene in SCENES:
+            self._begin(SCENES[scene])
+        else:
+            raise ValueError(f"scene is {scene!r}: expected one of {', '.join(map(repr, SCENES))}")
 
     @property
     def text(self) -> str:
@@ -93,8 +71,8 @@ class Playground:
     @property
     def picture(self) -> Picture:
         """The last step's frame: tree, pool and sizes."""
-        frame = frame_of(self.history)
-        return Picture(self.text, lambda: picture_of(frame).svg)
+        view = view_of(self.history)
+        return Picture(self.text, lambda: picture_of(view).svg)
 
     def __repr__(self) -> str:
         return self.text
@@ -111,66 +89,6 @@ class Playground:
         done, words = self.goal.state(self.history, self.refused)
         return done, f"goal: {self.goal.name} ({words})"
 
-    # -- buttons and fields ---------------------------------------------------------------------
-
-    def _make_inputs(self) -> None:
-        # Typed text is sent when its field is left: sent key by key, a click could overtake the last key.
-        typed = {"style": LABEL, "continuous_update": False}
-        self.prompt = widgets.Text(
-            description="prompt", placeholder="hello, or 1 2 3", layout=place("auto", flex="1 1 240px"), **typed
-        )
-        self.namespace = widgets.Text(description="namespace", placeholder="default", layout=place("160px"), **typed)
-        self.amount = widgets.IntText(value=1, description="tokens", layout=place("110px"), **typed)
-        self.held = widgets.Dropdown(description="held", layout=place("220px"), style=LABEL)
-        self.runs = widgets.Dropdown(description="running", layout=place("220px"), style=LABEL)
-        self.scene = widgets.Dropdown(
-            options=["(none)", *SCENES], description="scene", layout=place("260px"), style=LABEL
-        )
-        self.more = widgets.ToggleButton(description="settings", tooltip="pages, policy", layout=place("84px"))
-        self.buttons = {name: self._button(name) for name in _TIPS}
-        self.scene.observe(lambda _: self._choose_scene(), "value")
-        self.more.observe(lambda _: self._reveal(), "value")
-        for field in (self.prompt, self.namespace, self.amount, self.held, self.runs):
-            field.observe(lambda _: self._speak_for_all(), "value")
-
-    def _make_settings(self) -> None:
-        choices = {"policy": list(POLICIES), "evict_by": list(EVICT_BY), "index": list(INDEXES)}
-        self.settings: dict[str, Any] = {}
-        for name, label in NAMES.items():
-            what = {"value": getattr(self.history.settings, name), "description": label, "style": LABEL}
-            if name in choices:
-                control = widgets.Dropdown(options=choices[name], layout=place("150px"), **what)
-            else:
-                control = widgets.IntText(continuous_update=False, layout=place("128px"), **what)
-            control.observe(lambda _, name=name: self._choose(name), "value")
-            self.settings[name] = control
-
-    def _rows(self) -> list[Any]:
-        act = self.buttons
-        self.adjust = row(title("settings"), *self.settings.values(), self.namespace)
-        history = group(act["undo"], act["redo"], act["reset"], act["start over"])
-        requests = [act["start"], self.runs, act["publish"], act["finish"], act["abort"]]
-        self._reveal()
-        return [
-            *([self.aim] if self.goal else []),
-            row(title("begin"), *([] if self.goal else [self.scene]), history, self.more),
-            self.adjust,
-            row(title("type"), self.prompt, group(act["match"], act["insert"], act["lock"])),
-            *([row(title("request"), *requests)] if self.requests else []),
-            row(title("act"), group(self.held, act["unlock"]), group(self.amount, act["evict"])),
-            self.message,
-            self.view,
-        ]
-
-    def _reveal(self) -> None:
-        self.adjust.layout.display = "" if self.more.value else "none"
-
-    def _button(self, name: str) -> Any:
-        style = "primary" if name == "insert" else ""
-        button = widgets.Button(description=name, tooltip=_TIPS[name], button_style=style, layout=place("auto"))
-        button.on_click(lambda _: self._press(name))
-        return button
-
     # -- what a press does -----------------------------------------------------------------------------------------
 
     def _press(self, name: str) -> None:
@@ -184,13 +102,12 @@ class Playground:
     def _step(self, verb: str) -> Step:
         if verb in _OF_A_PROMPT:
             return prompt_step(verb, self.prompt.value, namespace=self.namespace.value.strip() or None)
-        if verb == "unlock":
-            if self.held.value == NONE:
-                raise LockError("no lock is held")
-            return Step(verb, str(self.held.value), number=self.held.value)
+        if verb == "unlock" and self.held.value == NONE:
+            raise LockError("no lock is held")
         if verb in _OF_A_REQUEST:
             return Step(verb, f"r{self.runs.value}", number=self.runs.value)
-        return Step(verb, str(self.amount.value), number=self.amount.value) if verb == "evict" else Step(verb)
+        numbers = {"unlock": self.held.value, "evict": self.amount.value}
+        return Step(verb, str(numbers[verb]), number=numbers[verb]) if verb in numbers else Step(verb)
 
     def _do(self, step: Step) -> None:
         try:
@@ -200,30 +117,24 @@ class Playground:
             raise
         self._show("good", f"{step}: {self.history.outcomes[-1].words}")
 
-    def _load(self, name: str) -> None:
-        if name not in SCENES:
-            raise ValueError(f"scene is {name!r}: expected one of {', '.join(map(repr, SCENES))}")
-        self._begin(SCENES[name])
-
     def _begin(self, scene: Scene) -> None:
         self.history.do(*scene.steps)
-        self._loading, self.refused = True, None
+        self._is_loading, self.refused = True, None
         self.scene.value = scene.name if scene.name in SCENES else "(none)"
-        self._loading = False
+        self._is_loading = False
         self.prompt.value, self.namespace.value = scene.then, ""
         self._show("hint", scene.hint)
 
     def _choose_scene(self) -> None:
-        if not self._loading and self.scene.value in SCENES:
-            self._try("scene", lambda: self._load(self.scene.value))
+        scene = SCENES.get(self.scene.value)
+        if scene and not self._is_loading:
+            self._try("scene", lambda: self._begin(scene))
 
     def _start_over(self) -> None:
-        if self.goal is not None:
-            self._begin(self.goal.scene)
-        elif self.scene.value in SCENES:
-            self._load(self.scene.value)
-        else:
+        scene = self.goal.scene if self.goal else SCENES.get(self.scene.value)
+        if scene is None:
             raise ValueError("no scene was chosen: undo, or reset")
+        self._begin(scene)
 
     def _choose(self, name: str) -> None:
         """A setting was changed, by hand or by us: only what differs from the history's is a choice."""
@@ -242,29 +153,15 @@ class Playground:
             except Exception as error:  # a lesson shows a message, never a traceback
                 self._show("bad", f"{what}: {error}")
 
-    def _speak_for_all(self) -> None:
-        """Send every control a word that it has already.
-
-        ipykernel 7.4 hears each widget in the thread in which something was last sent to it. Left alone, a field is
-        heard in one thread and a button in another, and a click overtakes what was typed before it.
-        """
-        fields = [self.prompt, self.namespace, self.amount, self.held, self.runs, self.scene, self.more]
-        for control in [*fields, *self.settings.values(), *self.buttons.values()]:
-            control.send_state("description")
-
     def _show(self, tone: str, words: str) -> None:
-        self.said = words
+        self.said, live = words, self.history.live
         self.message.value = message_html(tone, words)
         self.view.value = page_html(self.history)
         if self.goal is not None:
             done, said = self._aim()
             self.aim.value = message_html("good" if done else "hint", said, "note")
-        for name, control in self.settings.items():
-            control.value = getattr(self.history.settings, name)
-        live = self.history.live
-        offer(self.held, [(f"{number}: {what}", number) for number, (_, what) in live.locks.items()], "no lock")
-        offer(self.runs, [(f"r{number}: {what}", number) for number, (_, what) in live.running.items()], "none")
-        self._speak_for_all()
+        locks, running = ({number: what for number, (_, what) in found.items()} for found in (live.locks, live.running))
+        self._offer(self.history.settings, locks, running)
 
 
 def playground(
@@ -274,10 +171,10 @@ def playground(
     """A live cache over a pool of `capacity` pages, with buttons, undo and scenes; `scene` is loaded at once.
 
     With a `goal` (one of `GOALS`, by its name) it begins with the goal's scene and says whether the goal is reached;
-    `requests` adds buttons for requests that run on, and `index` names another design of the cache (one of `INDEXES`).
-    A scene brings its own settings; without any it begins with the first scene. Raises `ValueError` or `TypeError` for
-    settings that no cache can have and for an unknown scene or goal. Where widgets do not run, the stored picture and
-    text show what was there.
+    `requests` adds buttons for requests that keep running, and `index` names another design of the cache (one of
+    `INDEXES`). A scene brings its own settings; without any it begins with the first scene. Raises `ValueError` or
+    `TypeError` for settings that no cache can have and for an unknown scene or goal. Where widgets do not run, the
+    stored picture and text show what was there.
 
     >>> playground(capacity=8, scene="evict the tail first").history.steps[-1].verb
     'evict'
