@@ -58,7 +58,7 @@ JUDGES = {
     "prefix/windowed_tree": "sliding_window window_machine contract",
     "prefix/windows": "sliding_window window_machine",
     "pools/bitmask": "pools",
-    "pools/contract": "pools growing_pool contract",
+    "pools/contract": "pools replay contract",
     "pools/free_list": "pools manager",
     "pools/page_table": "page_table manager",
     "pools/queue": "pools",

@@ -38,7 +38,7 @@ from minikv.measure.bench import bench
 from minikv.measure.lap import Contender
 from minikv.measure.workloads import WORKLOADS, mooncake
 from minikv.traffic import replay
-from minikv.traffic.growing_pool import GrowingPool
+from minikv.traffic.replay import GrowingPool
 from minikv.traffic.traces import read_trace
 
 SHAPE = KVShape(2, num_kv_heads=2, head_dim=4)

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from minikv.traffic.bodies import Place, is_body, read_body
-from minikv.traffic.log_fields import conversation_of, time_of
+from minikv.traffic.logs import conversation_of, time_of
 from minikv.untrusted import parse_json
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from minikv import cli
 from minikv.traffic import TraceError, open_traffic
-from minikv.traffic.trace_request import LONGEST_LINE, MOST_BLANK_LINES, located
+from minikv.traffic.trace_file import LONGEST_LINE, MOST_BLANK_LINES, located
 
 SOUND = {
     "mooncake": {"timestamp": 3, "input_length": 900, "output_length": 20, "hash_ids": [0, 1], "session": "a"},
@@ -138,7 +138,7 @@ def test_a_small_file_that_unpacks_to_very_much_is_one_line(name, tmp_path, caps
 
 
 def test_blank_lines_are_passed_over_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr("minikv.traffic.trace_request.MOST_BLANK_LINES", 3)
+    monkeypatch.setattr("minikv.traffic.trace_file.MOST_BLANK_LINES", 3)
     assert list(located("t", ["", "1", " ", "", "2"], int)) == [1, 2]
     with pytest.raises(TraceError, match="t, line 5: over 3 lines are blank"):
         list(located("t", ["", "", "", "1", "", "2"], int))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from minikv import RadixCache, asset, cli, pack
 from minikv.traffic import TraceRequest, open_traffic, read_trace, replay
-from minikv.traffic.block_ids import anonymous
+from minikv.traffic.logs import anonymous
 from minikv.traffic.mooncake import write_trace
 
 MODEL = str(asset("model"))

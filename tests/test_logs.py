@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import asset
+from minikv.serving.tokenizer import load_tokenizer
 from minikv.traffic import TraceError
-from minikv.traffic.logs import RequestLog, answer_tokens
+from minikv.traffic.logs import BlockIds, RequestLog, answer_tokens
 from minikv.traffic.units import Units
 
 
@@ -75,7 +76,8 @@ def test_conversations_are_numbered():
 
 
 def test_a_tokenizer_counts_in_tokens():
-    (bytes_of, tokens) = (requests({"prompt": "ä" * 10}, units=units)[0] for units in (Units(), Units(asset("model"))))
+    tokens_of = Units(load_tokenizer(asset("model")))
+    (bytes_of, tokens) = (requests({"prompt": "ä" * 10}, units=units)[0] for units in (Units(), tokens_of))
     assert (bytes_of.input_length, tokens.input_length) == (20, 20)
     assert len(tokens.blocks) == 5
 
@@ -127,3 +129,33 @@ def test_a_broken_line_is_named_with_its_number_and_the_reason(text, reason):
     with pytest.raises(TraceError, match=rf"day.jsonl, line 3: .*{reason}") as caught:
         requests({"prompt": "a"}, "", text, name="day.jsonl")
     assert len(str(caught.value)) < 300
+
+
+prompts = st.lists(st.tuples(st.text("ab", max_size=9).map(str.encode), st.sampled_from([{}, {"model": "m"}])))
+
+
+@given(prompts, st.integers(1, 3), st.binary(max_size=3))
+def test_two_blocks_have_one_id_exactly_where_namespace_and_beginning_agree(prompts, stride, salt):
+    ids, seen = BlockIds(salt), {}
+    for units, namespace in prompts:
+        found = ids.of(units, stride, namespace).tolist()
+        assert len(found) == len(units) // stride
+        for at, block in enumerate(found):
+            beginning = str(namespace), units[: (at + 1) * stride]
+            assert seen.setdefault(beginning, block) == block
+    assert len(set(seen.values())) == len(seen)
+    assert list(seen.values()) == list(range(len(seen))), "numbered as they first appear"
+
+
+@given(prompts, st.binary(max_size=3), st.binary(max_size=3))
+def test_the_ids_are_the_same_with_any_salt(prompts, salt, other):
+    one, two = BlockIds(salt), BlockIds(other)
+    for units, namespace in prompts:
+        assert one.of(units, 2, namespace) == two.of(units, 2, namespace)
+
+
+def test_a_namespace_is_told_apart_however_it_is_spelled():
+    ids = BlockIds(b"")
+    names = [{}, {"a": "b"}, {"a": "', 'b"}, {"a', '": "b"}, {"a": "\ud800"}, {"b": "a"}]
+    assert [ids.of(b"x", 1, name).tolist() for name in names] == [[number] for number in range(len(names))]
+    assert ids.of(b"x", 1, {"y": "2", "a": "1"}) == ids.of(b"x", 1, {"a": "1", "y": "2"})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 import pytest
-from traffic import NAMES, cut, random_prompts, trace
+from traffic import random_prompts, trace
 
 from minikv.tokens import common_prefix
-from minikv.traffic.plan.prefixes import continued_depths, own_depths, requests_through, shared_prefixes
+from minikv.traffic.plan.prefixes import continued_depths, own_depths, shared_prefixes
 from minikv.traffic.reuse import reuse_in
 from minikv.traffic.trace_tree import TraceTree
 
@@ -59,17 +59,6 @@ def test_no_hit_is_counted_twice(seed):
     tree = TraceTree(trace(*random_prompts(seed, most=40)))
     prefixes = shared_prefixes(tree, 100)
     assert sum(prefix.saved for prefix in prefixes) <= reuse_in(tree).found().sum()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_requests_are_counted_at_every_node(name):
-    tree = TraceTree(cut(name))
-    slow = [0] * len(tree.parents)
-    for end in tree.ends:
-        for node in tree.path(end):
-            slow[node] += 1
-    assert requests_through(tree)[1:] == slow[1:]
-    assert requests_through(tree)[0] == len(tree.ends)
 
 
 def test_a_block_counts_for_the_conversation_that_sent_it():

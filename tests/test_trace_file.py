@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from minikv.traffic.trace_file import open_trace, trace_lines
-from minikv.traffic.trace_request import LONGEST_LINE, TraceError
+from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace, trace_lines
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])

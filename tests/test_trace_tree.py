@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from traffic import random_prompts, trace
 
-from minikv import RadixCache
+from minikv import InvariantError, RadixCache
 from minikv.traffic import replay
-from minikv.traffic.trace_tree import TraceTree
+from minikv.traffic.trace_tree import PrefixTree, TraceTree
 
 
 def blocks_at(prompts, tree):
@@ -50,3 +54,30 @@ def test_a_node_is_one_prefix_and_every_request_ends_at_its_own(seed):
 def test_a_request_keeps_its_time_its_length_and_its_conversation():
     tree = TraceTree(trace([1], [2, 3], conversations=[7, None]))
     assert (tree.times, tree.inputs, tree.conversations) == ([0, 1000], [512, 1024], [7, None])
+
+
+@given(st.lists(st.text("ab", max_size=12).map(str.encode), max_size=20))
+def test_a_prompt_shares_what_it_shares_with_the_best_earlier_one(texts):
+    tree = PrefixTree()
+    for number, text in enumerate(texts):
+        nodes = len(tree.parents)
+        shared, last = tree.insert(text)
+        by_hand = [len(os.path.commonprefix([text, other])) for other in texts[:number]]  # noqa: RUF071
+        assert shared == max(by_hand, default=0)
+        passed = {node for end in tree.ends[:number] for node in tree.path(end)}
+        assert (last in passed and last < nodes) if shared else last == 0
+        tree.check()
+    slow = [0] * len(tree.parents)
+    for end in tree.ends:
+        for node in tree.path(end):
+            slow[node] += 1
+    assert tree.requests_through() == [len(texts), *slow[1:]]
+
+
+def test_a_wrong_depth_and_a_lost_node_are_found():
+    for spoil in (lambda tree: tree.depths.__setitem__(1, 7), lambda tree: tree.edges.__setitem__(1, b"b")):
+        tree = PrefixTree()
+        tree.insert(b"a")
+        spoil(tree)
+        with pytest.raises(InvariantError):
+            tree.check()

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from minikv.cli import main
 from minikv.traffic.bodies import read_body
-from minikv.traffic.trace_request import TraceError
+from minikv.traffic.trace_file import TraceError
+from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.why import log as log_module
-from minikv.traffic.why.breaks import Breaks
+from minikv.traffic.why.breaks import Breaks, LoggedRequest, Turns
 from minikv.traffic.why.log import survey
-from minikv.traffic.why.turns import LoggedRequest, Turns
+from minikv.traffic.why.log_report import tree_html
 
 RULES = "You are a careful assistant. " * 20
 
@@ -204,3 +208,49 @@ def test_a_conversation_of_short_messages_is_followed():
     kept.add(turns[0])
     kept.add(turns[1])
     assert [kept.before(turn) for turn in turns[2:]] == turns[:2]
+
+
+def grown(*texts):
+    tree = PrefixTree()
+    for text in texts:
+        tree.insert(text)
+    return tree
+
+
+def test_the_drawing_shows_what_most_prompts_begin_with():
+    page = tree_html(grown(b"Be brief. A", b"Be brief. B", b"Be kind. C"), depth=6)
+    assert page.index("3 prompts, 3 bytes") < page.index("2 prompts, 7 bytes") < page.index("+2 branches")
+    assert "+1 more branch<" in page
+
+
+def test_the_drawing_ends_at_its_depth():
+    texts = [b"a", b"ab", b"abc", b"abcd", b"abcde"]
+    assert tree_html(grown(*texts, *texts), depth=2).count("<code>") == 2
+
+
+def test_the_drawing_of_a_wide_tree_stays_small():
+    texts = [f"{first:03d} and {second}".encode() for first in range(99) for second in range(9)]
+    assert tree_html(grown(*texts), depth=6).count("<code>") <= 80
+
+
+def test_a_long_text_shows_both_ends_and_no_markup_of_its_own():
+    long = b"<script>" + b"x" * 9000 + b"the end"
+    page = tree_html(grown(long, long), depth=2)
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "the end" in page
+    assert len(page) < 1000
+
+
+def test_bytes_that_are_no_text_are_drawn():
+    assert "\N{REPLACEMENT CHARACTER}" in tree_html(grown("é".encode()[:1] * 2, "é".encode()[:1] * 2), depth=2)
+
+
+@given(st.lists(st.text("ab", max_size=12), max_size=20))
+def test_of_the_prompts_that_share_the_most_the_latest_is_compared(texts):
+    work = log_module._Survey("log")
+    for number, text in enumerate(texts):
+        shared, latest = work._insert(text.encode(), number)
+        by_hand = [len(os.path.commonprefix([text, other])) for other in texts[:number]]  # noqa: RUF071
+        assert shared == max(by_hand, default=0)
+        assert latest == (max(n for n, size in enumerate(by_hand) if size == shared) if shared else None)

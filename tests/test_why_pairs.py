@@ -11,11 +11,10 @@ from why_pairs import PAIRS, REUSES, text_of
 from minikv.cli import main
 from minikv.serving.tokenizer import ByteTokenizer
 from minikv.traffic.bodies import read_body
-from minikv.traffic.why.explain import explain
-from minikv.traffic.why.explanation_text import explanation_text
+from minikv.traffic.units import Units
+from minikv.traffic.why import explain, explanation_text
 from minikv.traffic.why.kinds import KINDS
 from minikv.traffic.why.sources import read_prompt, text_body
-from minikv.traffic.why.units import PromptUnit
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
@@ -55,7 +54,7 @@ def test_where_nothing_changed_all_of_the_prompt_is_shared(pair):
 
 @pytest.mark.parametrize("pair", REUSES, ids=lambda pair: pair.name)
 def test_what_each_cache_reuses_is_counted_in_tokens(pair):
-    found = explain(read(pair.a), read(pair.b), PromptUnit(ByteTokenizer()), pair.blocks)
+    found = explain(read(pair.a), read(pair.b), Units(ByteTokenizer()), pair.blocks)
     assert found.change.kind == pair.kind
     assert [row.reused for row in found.caches] == pair.reused
     assert pair.note in " ".join(found.notes)
@@ -73,7 +72,7 @@ class Greedy:
 
 
 def test_a_token_that_grows_over_the_end_is_not_shared():
-    found = explain(read("x" * 9 + "a"), read("x" * 9 + "abc"), PromptUnit(Greedy()))
+    found = explain(read("x" * 9 + "a"), read("x" * 9 + "abc"), Units(Greedy()))
     assert (found.change.kind, found.lengths, found.shared) == ("extended", (10, 11), 9)
     assert "The tokenizer cuts the last 1 tokens of A differently" in " ".join(found.notes)
 

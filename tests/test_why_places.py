@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv.traffic.bodies import read_body
-from minikv.traffic.why.places import json_key, parting, shown_text, spot_at
+from minikv.traffic.why.places import json_key, shown_text, spot_at
+from minikv.traffic.why.texts import shared_length
 
 
 def messages(*texts):
@@ -18,7 +19,7 @@ def messages(*texts):
 
 def test_a_place_counts_the_characters_of_its_field():
     one, two = messages("Hi", "Good day"), messages("Hi", "Good bye")
-    spot = spot_at(one, parting(one.pieces, two.pieces))
+    spot = spot_at(one, shared_length(one.text, two.text))
     assert str(spot) == "messages[1] (user), content, after 5 characters"
     assert spot.before.endswith("Good ")
     assert spot.after.startswith("day")

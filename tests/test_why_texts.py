@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv.traffic.why.texts import LONGEST_LOOK, shared_length, text_change
-from minikv.traffic.why.volatile import masked, volatile_at
+from minikv.traffic.why.texts import LONGEST_LOOK, masked, shared_length, text_change, volatile_at
 
 
 @given(st.text("ab", max_size=200), st.text("ab", max_size=200))

@@ -11,9 +11,9 @@ from minikv import files
 from minikv.cli.console import complain, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
-from minikv.traffic.block_ids import anonymous
+from minikv.traffic.logs import anonymous
 from minikv.traffic.mooncake import write_trace
-from minikv.traffic.trace_request import TraceRequest
+from minikv.traffic.trace_file import TraceRequest
 from minikv.traffic.traces import Traffic
 
 _EXAMPLES = """examples:

@@ -11,17 +11,13 @@ from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.importing import importing
 from minikv.errors import shown
 from minikv.files import destination, replace
-from minikv.traffic.trace_file import TraceFile, open_trace
-from minikv.traffic.trace_request import TraceError
+from minikv.traffic.trace_file import TraceError, TraceFile, open_trace
+from minikv.traffic.units import Units
+from minikv.traffic.why import explain, explanation_text
 from minikv.traffic.why.caches import HYBRID
-from minikv.traffic.why.explain import explain
-from minikv.traffic.why.explanation_text import explanation_text
 from minikv.traffic.why.log import survey
-from minikv.traffic.why.log_page import log_page
-from minikv.traffic.why.log_text import log_text
-from minikv.traffic.why.log_words import LogWords
+from minikv.traffic.why.log_report import LogWords, log_page, log_text
 from minikv.traffic.why.sources import read_prompt
-from minikv.traffic.why.units import PromptUnit
 
 _MOST_BLOCK = 2**31 - 1
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page
@@ -89,7 +85,7 @@ def run_why(options: argparse.Namespace) -> int:
         return complain(str(error), 1)
 
 
-def _run_pair(options: argparse.Namespace, unit: PromptUnit) -> int:
+def _run_pair(options: argparse.Namespace, unit: Units) -> int:
     bodies = []
     for name in (options.a, options.b):
         try:
@@ -101,7 +97,7 @@ def _run_pair(options: argparse.Namespace, unit: PromptUnit) -> int:
     return 0
 
 
-def _run_log(options: argparse.Namespace, unit: PromptUnit) -> int:
+def _run_log(options: argparse.Namespace, unit: Units) -> int:
     try:
         with open_trace(options.a) as file:
             report = survey(_behind_bar(file), file.name)
@@ -135,12 +131,12 @@ def _behind_bar(file: TraceFile) -> Iterator[bytes]:
                 bar.update((file.fraction() or 0.0) - bar.n if known else 64)
 
 
-def _unit(folder: str | None) -> PromptUnit:
+def _unit(folder: str | None) -> Units:
     """What prompts are counted in: the tokens of the checkpoint in `folder`, or bytes."""
     if folder is None:
-        return PromptUnit()
+        return Units()
     if missing := lacking("--tokenizer", "tokenizers"):
         raise ModuleNotFoundError(missing)
     with importing():
         from minikv.serving.tokenizer import load_tokenizer
-    return PromptUnit(load_tokenizer(folder))
+    return Units(load_tokenizer(folder))

@@ -19,7 +19,7 @@ import numpy as np
 from minikv.errors import bounded
 from minikv.tokens import TOKEN_BYTES, TOKEN_LIMIT, PackedTokens
 from minikv.traffic.mooncake import LARGEST_BLOCK
-from minikv.traffic.trace_request import LARGEST, MOST_BLOCKS, TraceError, TraceRequest, located
+from minikv.traffic.trace_file import LARGEST, MOST_BLOCKS, TraceError, TraceRequest, located
 from minikv.untrusted import float_field, int_field, json_object
 
 SPAN_HOURS, MOST_HOURS = 8.0, 1e6

@@ -3,17 +3,27 @@
 An object is a body as the common APIs take it (`messages` with `tools`, `system` beside `messages`, a plain `prompt`),
 or holds one. What else it says is used where it is there: the time, the conversation, the tokens of the answer. Two
 prompts share blocks only in the same namespace: of one model, with one salt (see `bodies`).
+
+The ids of blocks are equal exactly where everything up to the end of the block is equal. Each block's hash is a link
+of a chain, as engines name their blocks:
+
+    link = hash(link of the block before, units of the block)         the first link: a salt and the namespace
+
+The ids number the links in the order in which they first appear. Nothing of a prompt can be told from them, and
+without the salt nobody can test whether a guessed prompt was among those that were numbered.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timezone
+from hashlib import blake2b
 from typing import Any
 
-from minikv.traffic.block_ids import BlockIds
+from minikv.tokens import PackedTokens, pack
 from minikv.traffic.bodies import read_body
-from minikv.traffic.log_fields import conversation_of, time_of
-from minikv.traffic.trace_request import LARGEST, Conversations, TraceRequest, located
+from minikv.traffic.trace_file import LARGEST, Conversations, TraceRequest, located
 from minikv.traffic.units import Units
 from minikv.untrusted import json_object
 
@@ -83,3 +93,108 @@ def answer_tokens(entry: Mapping[str, Any], depth: int = _DEEPEST) -> int:
         [entry[key] for key in ("usage", "response", "body") if isinstance(entry.get(key), Mapping)] if depth else []
     )
     return next(filter(None, (answer_tokens(value, depth - 1) for value in inner)), 0)
+
+
+_CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id", "conversation", "session")
+_TIMES = ("timestamp", "timestamp_ms", "time", "ts", "created_at", "created", "start_time", "date")
+_INNER = ("metadata", "request", "body", "request_body", "payload", "data")  # where a log may hide them
+_EPOCH = ((1e17, 1e-6), (1e14, 1e-3), (1e11, 1.0))  # from where on a number counts ns, µs or ms, and its ms
+_LATEST = 1e19
+
+
+def _objects(entry: Mapping[str, Any], depth: int = 2) -> Iterator[Mapping[str, Any]]:
+    yield entry
+    for key in _INNER if depth else ():
+        if isinstance(entry.get(key), Mapping):
+            yield from _objects(entry[key], depth - 1)
+
+
+def conversation_of(entry: Mapping[str, Any]) -> str | None:
+    """The id of the conversation that a log's entry names, or `None`.
+
+    >>> conversation_of({"metadata": {"session_id": 7}, "prompt": "Hi"}), conversation_of({"prompt": "Hi"})
+    ('7', None)
+    """
+    for part in _objects(entry):
+        for key in _CONVERSATIONS:
+            value = part.get(key)
+            if isinstance(value, (str, int)) and not isinstance(value, bool) and value != "":
+                return str(value) if isinstance(value, str) or abs(value) < LARGEST else None
+    return None
+
+
+def time_of(entry: Mapping[str, Any]) -> float | None:
+    """When the request came, in milliseconds, or `None` where the entry does not say or is not clear.
+
+    A text is a date of ISO 8601, in UTC where it names no zone. A number counts seconds, or milliseconds where its name
+    ends in `_ms`; one as large as a date in milli-, micro- or nanoseconds counts those.
+
+    >>> time_of({"timestamp": 1.5}), time_of({"created_at": "1970-01-01T00:00:02Z"}), time_of({"timestamp_ms": 7})
+    (1500.0, 2000.0, 7.0)
+    """
+    for part in _objects(entry):
+        for key in _TIMES:
+            value = part.get(key)
+            found = _date(value) if isinstance(value, str) else _number(value, key.endswith("_ms"))
+            if found is not None:
+                return found
+    return None
+
+
+def _number(value: Any, milliseconds: bool) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _LATEST:
+        return None
+    if milliseconds:
+        return float(value)
+    return value * next((factor for least, factor in _EPOCH if value >= least), 1000.0)
+
+
+def _date(text: str) -> float | None:
+    try:
+        date = datetime.fromisoformat(text.strip()[:40].replace("Z", "+00:00"))
+        found = (date if date.tzinfo else date.replace(tzinfo=timezone.utc)).timestamp() * 1000.0
+    except (ValueError, OverflowError, OSError):
+        return None
+    return found if math.isfinite(found) and found >= 0 else None
+
+
+_LINK = 16  # bytes
+
+
+class BlockIds:
+    """Numbers the blocks of prompts that come one after the other.
+
+    >>> ids = BlockIds(b"a salt")
+    >>> [ids.of(prompt, 2).tolist() for prompt in (b"aabb", b"aabbc", b"bbaa", b"aaccbb", b"")]
+    [[0, 1], [0, 1], [2, 3], [0, 4, 5], []]
+    >>> ids.of(b"aabb", 2, {"model": "another"}).tolist()
+    [6, 7]
+    """
+
+    def __init__(self, salt: bytes):
+        self._salt, self._ids = blake2b(salt).digest(), dict[bytes, int]()
+
+    def of(self, units: bytes, stride: int, namespace: Mapping[str, str] | None = None) -> PackedTokens:
+        """The ids of the whole blocks of a prompt; `stride` is the bytes of a block, what fills none is left out."""
+        ids, known = list[int](), self._ids
+        link = blake2b(repr(sorted((namespace or {}).items())).encode(), key=self._salt, digest_size=_LINK).digest()
+        for end in range(stride, len(units) + 1, stride):
+            link = blake2b(link + units[end - stride : end], digest_size=_LINK).digest()
+            ids.append(known.setdefault(link, len(known)))
+        return pack(ids)
+
+
+def anonymous(requests: Iterable[TraceRequest]) -> Iterator[TraceRequest]:
+    """The requests with ids that number the blocks as they appear, and with times that count from the first request.
+
+    What an id or a date may have said of the contents or of the day is gone; what is shared stays so.
+
+    >>> trace = [TraceRequest(1e12 + at, 30, 1, pack(ids)) for at, ids in enumerate(([7, 9], [7, 3]))]
+    >>> [(request.timestamp, request.blocks.tolist()) for request in anonymous(trace)]
+    [(0.0, [0, 1]), (1.0, [0, 2])]
+    """
+    known, begin = dict[int, int](), None
+    for request in requests:
+        begin = request.timestamp if begin is None else begin
+        ids = [known.setdefault(block, len(known)) for block in request.blocks]
+        yield request._replace(timestamp=max(0.0, request.timestamp - begin), blocks=pack(ids))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from minikv.tokens import TOKEN_BYTES, TOKEN_LIMIT, PackedTokens
-from minikv.traffic.trace_request import MOST_BLOCKS, TraceError, TraceRequest
+from minikv.traffic.trace_file import MOST_BLOCKS, TraceError, TraceRequest
 
 
 class MadeUpText(NamedTuple):

@@ -1,23 +1,32 @@
-"""Traces in Mooncake's format: one JSON object a line, one line a request.
+"""Traces whose lines list the ids of their blocks: in the formats of Mooncake and of Alibaba Cloud's Bailian.
+
+One JSON object a line, one line a request:
 
     {"timestamp": 27000, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2, 13, 14]}
 
 `hash_ids` has one id for each block of the prompt; two prompts share an id exactly where they share everything up to
 the end of that block. So a block id serves as a token, and a prefix of ids as a prefix. The published traces have
 blocks of 512 tokens and an id for the last, partial block. Other writers of the format leave the partial block out,
-have other blocks, and add the fields `session`, `block_size` and `unit`.
+have other blocks, and add the fields `session`, `block_size` and `unit`. Bailian's has blocks of 16 tokens, and chats:
+
+    {"chat_id": 159, "parent_chat_id": 55, "timestamp": 61.114, "input_length": 521, "output_length": 132,
+     "type": "text", "turn": 2, "hash_ids": [1089, 1090, 1091, 6326, 13148]}
+
+There `timestamp` counts seconds. A request whose parent is -1 begins a conversation; any other one continues that of
+its parent. (The format of alibaba-edu/qwen-bailian-usagetraces-anon, "KVCache Cache in the Wild", 2025.)
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from minikv.errors import bounded
 from minikv.tokens import TOKEN_LIMIT, PackedTokens, integers, pack
-from minikv.traffic.trace_request import Conversations, TraceRequest, located, number_field
-from minikv.untrusted import int_field, json_object
+from minikv.traffic.trace_file import LARGEST, Conversations, TraceRequest, located, number_field
+from minikv.untrusted import float_field, int_field, json_object
 
 BLOCK_SIZE = 512  # tokens: what the published traces have
 LARGEST_BLOCK = 2**20
@@ -36,7 +45,7 @@ def read_trace(lines: Iterable[bytes | str], name: str = "trace", start: int = 1
     PackedTokens([0, 1])
     >>> list(read_trace([line, "{}"], name="t.jsonl"))
     Traceback (most recent call last):
-    minikv.traffic.trace_request.TraceError: t.jsonl, line 2: there is no timestamp
+    minikv.traffic.trace_file.TraceError: t.jsonl, line 2: there is no timestamp
     """
     if isinstance(lines, (str, bytes)) or not isinstance(lines, Iterable):
         raise TypeError(f"lines are {bounded(lines)}: expected the lines of a trace")
@@ -113,3 +122,34 @@ def write_trace(requests: Iterable[TraceRequest], block_size: int, unit: str, ti
         session = {} if conversation is None else {"session": conversation}
         entry = {"timestamp": stamp, "input_length": length, "output_length": output, **same, **session}
         yield json.dumps({**entry, "hash_ids": blocks.tolist()}).encode() + b"\n"
+
+
+BAILIAN_BLOCK = 16  # tokens
+_NONE = -1  # the parent of a request that begins a conversation
+_MOST_SECONDS = 1e12
+
+
+def read_bailian(lines: Iterable[bytes | str], name: str = "trace", start: int = 1) -> Iterator[TraceRequest]:
+    """Read a trace in Bailian's format, holding one line at a time, and a number for each chat.
+
+    A parent that the trace does not have begins a conversation, too: the trace is cut out of a longer time. Raises
+    `TraceError` with `name`, the line's number and the reason at the first line that is not a request.
+
+    >>> line = '{"chat_id": %d, "parent_chat_id": %d, "timestamp": 1.5, "input_length": 20, "output_length": 3}'
+    >>> lines = [(line % chats).replace("}", ', "hash_ids": [7]}') for chats in ((1, -1), (2, -1), (3, 1))]
+    >>> [(request.timestamp, request.conversation) for request in read_bailian(lines)]
+    [(1500.0, 0), (1500.0, 1), (1500.0, 0)]
+    """
+    conversations, roots = dict[int, int](), itertools.count()  # of each chat: the conversation that it belongs to
+
+    def request(line: bytes | str) -> TraceRequest:
+        entry = json_object(line, "the line")
+        time = 1000.0 * float_field("timestamp", entry.get("timestamp"), least=0, most=_MOST_SECONDS)
+        lengths = number_field(entry, "input_length"), number_field(entry, "output_length")
+        chat, blocks = number_field(entry, "chat_id"), block_ids(entry)
+        parent = int_field("parent_chat_id", entry.get("parent_chat_id", _NONE), "-1 or a chat", _NONE, LARGEST)
+        known = None if parent == _NONE else conversations.get(parent)
+        conversations[chat] = next(roots) if known is None else known
+        return TraceRequest(time, *lengths, blocks, conversations[chat])
+
+    return located(name, lines, request, start)

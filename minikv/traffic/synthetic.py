@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 
 from minikv.errors import bounded
 from minikv.traffic.made_up import Author, MadeUpText, NextRequest, Shelf, overlapping
-from minikv.traffic.trace_request import TraceRequest
+from minikv.traffic.trace_file import TraceRequest
 
 SYNTHETIC = "synthetic:"  # with which such a path begins
 SYNTHETIC_BLOCK = 16  # tokens

@@ -2,7 +2,7 @@
 
 `open_traffic` recognises the format from the first line. Whatever the format, a request is a `TraceRequest`: when it
 came, its lengths, and the ids of its prompt's blocks. Formats are in files of their own: `mooncake`, `agents`,
-`bailian`, `logs`.
+`logs`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ from typing import Any, NamedTuple
 
 from minikv.errors import bounded, shown
 from minikv.traffic.agents import MOST_HOURS, SPAN_HOURS, AgentSessions
-from minikv.traffic.bailian import BAILIAN_BLOCK, read_bailian
 from minikv.traffic.bodies import is_body
-from minikv.traffic.log_fields import time_of
-from minikv.traffic.logs import RequestLog
-from minikv.traffic.mooncake import LARGEST_BLOCK, blocks_of, read_trace
+from minikv.traffic.logs import RequestLog, time_of
+from minikv.traffic.mooncake import BAILIAN_BLOCK, LARGEST_BLOCK, blocks_of, read_bailian, read_trace
 from minikv.traffic.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
-from minikv.traffic.trace_file import TraceFile, open_trace
-from minikv.traffic.trace_request import MOST_BLANK_LINES, TraceError, TraceRequest, located
+from minikv.traffic.trace_file import MOST_BLANK_LINES, TraceError, TraceFile, TraceRequest, located, open_trace
 from minikv.traffic.units import Units
 from minikv.untrusted import float_field, int_field, json_object, refusal
 
@@ -142,8 +139,10 @@ def _synthetic(name: str, reading: _Reading) -> Traffic:
 
 
 def _units(folder: str | PathLike[str]) -> Units:
+    from minikv.serving.tokenizer import load_tokenizer  # the tokenizers library comes with an extra
+
     try:
-        return Units(folder)
+        return Units(load_tokenizer(folder))
     except (OSError, ValueError) as error:
         raise refusal(f"{shown(fspath(folder))} has no tokenizer that can be read", error) from None
 

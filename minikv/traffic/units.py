@@ -8,47 +8,54 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from os import PathLike
+from typing import TYPE_CHECKING
 
 from minikv.tokens import TOKEN_BYTES, pack
 
-TOKEN_BLOCK, BYTE_BLOCK = 16, 64  # of 16 tokens, as vLLM has them; four bytes of English are about a token
+if TYPE_CHECKING:
+    from minikv.serving.tokenizer import Tokenizer
+
+BYTES_OF_A_TOKEN = 4  # about what English and code take
+TOKEN_BLOCK = 16  # as vLLM has them
 _LONGEST = 2**17  # characters that a tokenizer is given at once
 _KEPT = 512  # texts whose tokens are kept: a conversation repeats what was said before
 
 
 class Units:
-    r"""Cuts texts into units, packed in `width` bytes each: with the tokenizer of `folder`, else into bytes.
+    r"""Cuts texts into units, packed in `width` bytes each: with a `tokenizer`, else into bytes.
 
-    `unit` is "tokens" or "bytes"; `block_size` is what a block holds where nobody says otherwise. `ValueError`,
-    `OSError` and `ModuleNotFoundError` say what is wrong with the folder.
+    `unit` is "tokens" or "bytes", and a token is taken to have `scale` of them; `block_size` is what a block holds
+    where nobody says otherwise.
 
     >>> units = Units()
-    >>> units.unit, units.block_size, units.packed(["Grö", "ße"])
-    ('bytes', 64, b'Gr\xc3\xb6\xc3\x9fe')
-    >>> from minikv import asset
-    >>> Units(asset("model")).unit
-    'tokens'
+    >>> units.unit, units.scale, units.block_size, units.packed(["Grö", "ße"])
+    ('bytes', 4, 64, b'Gr\xc3\xb6\xc3\x9fe')
     """
 
-    def __init__(self, folder: str | PathLike[str] | None = None):
-        self._encode = None
-        self.unit, self.width, self.block_size = "bytes", 1, BYTE_BLOCK
-        if folder is not None:
-            from minikv.serving.tokenizer import load_tokenizer  # the tokenizers library comes with an extra
-
-            self._encode = load_tokenizer(folder).encode
-            self.unit, self.width, self.block_size = "tokens", TOKEN_BYTES, TOKEN_BLOCK
+    def __init__(self, tokenizer: Tokenizer | None = None):
+        self._tokenizer = tokenizer
+        self.unit, self.width, self.scale = "bytes", 1, BYTES_OF_A_TOKEN
+        if tokenizer is not None:
+            self.unit, self.width, self.scale = "tokens", TOKEN_BYTES, 1
             self._tokens = functools.lru_cache(_KEPT)(self._tokens)  # type: ignore[method-assign]
+        self.block_size = TOKEN_BLOCK * self.scale
 
     def packed(self, texts: Iterable[str]) -> bytes:
         """The units of a prompt that is made of `texts`, each in `width` bytes."""
-        if self._encode is None:
+        if self._tokenizer is None:
             return "".join(texts).encode(errors="replace")
         return b"".join(
             self._tokens(text[at : at + _LONGEST]) for text in texts for at in range(0, len(text), _LONGEST)
         )
 
+    def count(self, text: str) -> int:
+        """How many units a text has.
+
+        >>> Units().count("Größe")
+        7
+        """
+        return len(self.packed([text])) // self.width
+
     def _tokens(self, text: str) -> bytes:
-        assert self._encode is not None
-        return pack(self._encode(text.encode(errors="replace").decode())).data
+        assert self._tokenizer is not None
+        return pack(self._tokenizer.encode(text.encode(errors="replace").decode())).data

@@ -18,10 +18,10 @@ from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.belady import clairvoyant_found
 from minikv.traffic.journal import Journal
 from minikv.traffic.plan import Lifetime, Plan, PlanPoint, Terms
-from minikv.traffic.plan.prefixes import continued_depths, own_depths, requests_through, shared_prefixes
+from minikv.traffic.plan.prefixes import continued_depths, own_depths, shared_prefixes
 from minikv.traffic.replay import replay
 from minikv.traffic.reuse import Column, Reuse, ReuseBySize
-from minikv.traffic.trace_request import TraceRequest
+from minikv.traffic.trace_file import TraceRequest
 from minikv.traffic.trace_tree import TraceTree
 
 _TOKENS = 1_000_000  # the size that the others are multiples of, where no memory is given
@@ -65,7 +65,7 @@ class _Planning:
             tuple(self._lifetime(seconds) for seconds in terms.lifetimes),
             len(set(tree.conversations) - {None}), self._total(continued > 0),
             self._total(np.minimum(continued, self.whole.found())),
-            sum(count > 1 for count in requests_through(tree)[1:]), tuple(shared_prefixes(tree)),
+            sum(count > 1 for count in tree.requests_through()[1:]), tuple(shared_prefixes(tree)),
         )  # fmt: skip
 
     def _reach(self) -> int:

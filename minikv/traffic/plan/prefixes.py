@@ -51,28 +51,12 @@ def shared_prefixes(tree: TraceTree, most: int = 10) -> list[PrefixWorth]:
     return found
 
 
-def requests_through(tree: TraceTree) -> list[int]:
-    """For each node, how many prompts begin with the prefix that ends there.
-
-    >>> from minikv.traffic import TraceRequest
-    >>> from minikv.tokens import pack
-    >>> requests_through(TraceTree(TraceRequest(0, 1000, 10, pack(ids)) for ids in ([1, 2], [1, 3])))
-    [2, 1, 2, 1]
-    """
-    counts = [0] * len(tree.parents)
-    for end in tree.ends:
-        counts[end] += 1
-    for node in reversed(tree.top_down()):
-        counts[tree.parents[node]] += counts[node]
-    return counts
-
-
 class _Choice:
     """Which prefixes were chosen, and for each node the requests `left` to explain and the depth explained above it."""
 
     def __init__(self, tree: TraceTree):
         self._tree, self._order, self._chosen = tree, tree.top_down(), set[int]()
-        self._counts = requests_through(tree)
+        self._counts = tree.requests_through()
         self._left, self._behind = list(self._counts), [0] * len(self._counts)
 
     def best(self) -> PrefixWorth:

@@ -1,1 +1,144 @@
-"""Why a prompt missed: where two prompts part, what kind of change that is, and what each kind of cache would reuse."""
+"""Two prompts, and why the second finds no more of the first in a cache: where, what kind of change, what is reused."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minikv.traffic.bodies import Body
+from minikv.traffic.units import Units
+from minikv.traffic.why.caches import HYBRID, Reused, notes_on, reused_by_each
+from minikv.traffic.why.changes import PromptChange, change_between
+from minikv.traffic.why.kinds import KINDS, ChangeKind
+from minikv.traffic.why.places import Spot, shown_after, shown_before, spot_at
+from minikv.traffic.why.texts import shared_length
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Where two prompts part, the kind of change, and what a cache that has the first reuses of the second.
+
+    `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count `unit`, of which a
+    token has `scale`; `apart` names the fields that give the two requests different caches; `notes` are sentences
+    on what else to know.
+    """
+
+    change: PromptChange
+    spots: tuple[Spot | None, Spot | None]
+    lengths: tuple[int, int]
+    shared: int
+    unit: str
+    scale: int
+    caches: tuple[Reused, ...]
+    apart: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> ChangeKind:
+        """What the kind of change means, and what to do about it."""
+        return KINDS[self.change.kind]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as plain values, texts cut short."""
+        return {
+            "kind": self.change.kind,
+            "says": self.kind.says,
+            "detail": self.change.detail,
+            "harmless": self.kind.harmless,
+            "remedy": self.kind.remedy,
+            "a": _spot_json(self.spots[0]),
+            "b": _spot_json(self.spots[1]),
+            "unit": self.unit,
+            "lengths": list(self.lengths),
+            "shared": self.shared,
+            "apart": list(self.apart),
+            "notes": list(self.notes),
+            "caches": [row._asdict() for row in self.caches],
+        }
+
+
+def explain(one: Body, two: Body, units: Units | None = None, blocks: Sequence[int] = HYBRID) -> Explanation:
+    """Compare two prompts; `blocks` are the sizes of a hybrid model's blocks in tokens.
+
+    >>> from minikv.traffic.bodies import read_body
+    >>> found = explain(read_body({"prompt": "It is 14:05."}), read_body({"prompt": "It is 14:06."}))
+    >>> found.change.kind, str(found.spots[0]), found.shared
+    ('clock', 'prompt, after 10 characters', 10)
+    """
+    units = units or Units()
+    change = change_between(one, two)
+    at = shared_length(one.text, two.text)
+    first, second = units.packed([one.text]), units.packed([two.text])
+    shared = shared_length(first, second) // units.width
+    lengths = len(first) // units.width, len(second) // units.width
+    names = one.namespace.keys() | two.namespace.keys()
+    apart = tuple(sorted(name for name in names if one.namespace.get(name) != two.namespace.get(name)))
+    why = f"another {', '.join(apart)}: another namespace" if apart else ""
+    caches = tuple(reused_by_each(shared, lengths[1], blocks, units.scale, why))
+    notes = tuple(notes_on(change.kind, (one, two), lengths, shared, caches, units.unit))
+    spots = spot_at(one, at), spot_at(two, at)
+    return Explanation(change, spots, lengths, shared, units.unit, units.scale, caches, apart, notes)
+
+
+def _spot_json(spot: Spot | None) -> dict[str, Any] | None:
+    if spot is None:
+        return None
+    texts = {"before": shown_before(spot), "after": shown_after(spot)}
+    return {"place": str(spot.place), "key": spot.key, "character": spot.at, **texts}
+
+
+_WIDTH = 100
+
+
+def explanation_text(found: Explanation) -> str:
+    """What was found, in a few lines: the kind of change, the place, what is shared, what each cache reuses.
+
+    >>> from minikv.traffic.bodies import read_body
+    >>> from minikv.traffic.why import explain, explanation_text
+    >>> hi = read_body({"prompt": "Hi"})
+    >>> print(explanation_text(explain(hi, hi)).splitlines()[0])
+    Nothing changed.
+    """
+    detail = f" ({found.change.detail})" if found.change.detail else ""
+    lines = [f"{found.kind.says.rstrip('.')}{detail}.", ""]
+    lines += [*_places(found), *_lengths(found), "", *_caches(found), ""]
+    for paragraph in (*found.notes, f"What to do: {found.kind.remedy}"):
+        lines += textwrap.wrap(paragraph, _WIDTH)
+    return "\n".join(lines)
+
+
+def _places(found: Explanation) -> Iterator[str]:
+    """Where the two part, and what stands around that place in both."""
+    one, two = found.spots
+    spot = one or two
+    if spot is None:
+        return
+    same = one and two and (one.place, one.key, one.at) == (two.place, two.key, two.at)
+    if same:
+        yield f"  where    {one}"
+    else:
+        yield f"  where A  {one or 'its end'}"
+        yield f"  where B  {two or 'its end'}"
+    yield f"  shared   {shown_before(spot)}"
+    yield f"  then A   {shown_after(one)}"
+    yield f"  then B   {shown_after(two)}"
+    yield ""
+
+
+def _lengths(found: Explanation) -> Iterator[str]:
+    """How long the prompts are, and how much of the second is shared."""
+    first, second = found.lengths
+    counted = f" (without --tokenizer; a token is taken to have {found.scale})" if found.scale > 1 else ""
+    yield f"  A        {first:>12,} {found.unit}{counted}"
+    yield f"  B        {second:>12,} {found.unit}"
+    yield f"  shared   {found.shared:>12,} {found.unit}, {found.shared / max(1, second):.1%} of B"
+
+
+def _caches(found: Explanation) -> Iterator[str]:
+    """What each kind of cache reuses of the second prompt."""
+    width = max(len(row.cache) for row in found.caches)
+    yield f"  {'a cache that has A reuses of B':<{width}}  {found.unit:>12}"
+    for row in found.caches:
+        yield f"  {row.cache:<{width}}  {row.reused:>12,}  {row.why}".rstrip()

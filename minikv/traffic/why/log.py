@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from minikv.traffic.bodies import Body, is_body, read_body
-from minikv.traffic.log_fields import conversation_of
-from minikv.traffic.trace_request import TraceError, located
-from minikv.traffic.why.breaks import Break, Breaks
+from minikv.traffic.logs import conversation_of
+from minikv.traffic.trace_file import TraceError, located
+from minikv.traffic.trace_tree import PrefixTree
+from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns
 from minikv.traffic.why.kinds import KINDS, ChangeKind
 from minikv.traffic.why.places import Spot, shown_after, shown_before
-from minikv.traffic.why.prompt_tree import PromptTree
-from minikv.traffic.why.turns import LoggedRequest, Turns
 from minikv.untrusted import json_object
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
@@ -66,7 +65,7 @@ class LogReport:
     unread: bool = False
     sample: str = ""
     places: list[BreakingPlace] = field(default_factory=list)
-    tree: PromptTree = field(default_factory=PromptTree)
+    tree: PrefixTree = field(default_factory=PrefixTree)
 
     @property
     def lost(self) -> int:
@@ -90,48 +89,64 @@ def survey(lines: Iterable[bytes], name: str = "log") -> LogReport:
     [('prompt', 'clock', 3)]
     """
     work = _Survey(name)
-    for number, line in enumerate(lines, start=1):
-        for entry in located(name, [line], lambda text: json_object(text, "the line"), number):
-            work.take(number, entry)
-        if work.report.tree.size > LARGEST_TREE:
+    for entry, body in located(name, work.counted(lines), _request):
+        if body is None:
+            work.report.other_lines += 1
+        else:
+            work.take(entry, body)
+        if work.size > LARGEST_TREE:
             work.report.unread = True
             break
     return work.close()
 
 
+def _request(line: bytes | str) -> tuple[dict[str, Any], Body | None]:
+    entry = json_object(line, "the line")
+    return entry, read_body(entry) if is_body(entry) else None
+
+
 class _Survey:
-    """The work of `survey`, request by request."""
+    """The work of `survey`, request by request; `size` is the bytes of the tree."""
 
     def __init__(self, name: str):
         self.report = LogReport(name)
+        self.size = self._line = 0
         self._turns, self._breaks = Turns(), Breaks()
+        self._latest = [-1]  # of the tree's nodes: the latest request through each
         self._places: dict[tuple[str, str], BreakingPlace] = {}
 
-    def take(self, line: int, entry: dict[str, Any]) -> None:
-        """One line of the log."""
-        if not is_body(entry):
-            self.report.other_lines += 1
-            return
-        try:
-            body: Body = read_body(entry)
-        except ValueError as error:
-            raise TraceError(f"{self.report.name}, line {line}: {error}") from None
+    def counted(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The lines, with the number of each kept while it is looked at."""
+        for self._line, line in enumerate(lines, start=1):
+            yield line
+
+    def take(self, entry: dict[str, Any], body: Body) -> None:
+        """One request of the log."""
         report, conversation = self.report, conversation_of(entry)
-        turn = LoggedRequest(report.requests, line, body)
+        turn = LoggedRequest(report.requests, self._line, body)
         text = turn.text.encode("utf-8", "surrogatepass")
-        reused, latest = report.tree.insert(text, turn.number)
+        reused, latest = self._insert(text, turn.number)
         report.requests, report.size, report.reused = (
             report.requests + 1,
             report.size + len(text),
             report.reused + reused,
         )
-        before = self._turns.before(turn, conversation)
-        if len(report.sample) < _SAMPLE:
-            report.sample += turn.text[: _SAMPLE - len(report.sample)]
-        like = before or self._turns.get(latest)
+        self.size += len(text) - reused
+        report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
+        like = self._turns.before(turn, conversation) or self._turns.get(latest)
         if like is not None:
             self._note(like, turn, self._breaks.between(like, turn), reused / max(1, len(text)))
         self._turns.add(turn, conversation)
+
+    def _insert(self, text: bytes, number: int) -> tuple[int, int | None]:
+        """Put a prompt into the tree; the bytes that it shares with earlier ones, and the latest that shares them."""
+        tree, latest = self.report.tree, self._latest
+        shared, node = tree.insert(text)
+        found = latest[node] if shared else None
+        latest += [number] * (len(tree.parents) - len(latest))
+        for passed in tree.path(tree.ends[-1]):
+            latest[passed] = number
+        return shared, found
 
     def _note(self, one: LoggedRequest, two: LoggedRequest, found: Break, reused: float) -> None:
         """Count a break: what it loses, less what another earlier prompt made up for."""

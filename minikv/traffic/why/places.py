@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from minikv.traffic.bodies import Body, Place, PromptPiece, bounded_name
-from minikv.traffic.why.texts import shared_length
+from minikv.traffic.bodies import Body, Place, bounded_name
 
 _FAR = 2**20  # characters into a JSON text up to which a key is looked for
 _BEFORE, _AFTER = 36, 44  # characters that are shown of a text around a place
@@ -28,16 +26,6 @@ class Spot(NamedTuple):
     def __str__(self) -> str:
         key = f", {self.key}" if self.key else ""
         return f"{self.place}{key}, after {self.at:,} character{'' if self.at == 1 else 's'}"
-
-
-def parting(one: Sequence[PromptPiece], two: Sequence[PromptPiece]) -> int:
-    """How many characters two prompts share from the beginning.
-
-    >>> from minikv.traffic.bodies import read_body
-    >>> parting(read_body({"prompt": "abcd"}).pieces, read_body({"prompt": "abx"}).pieces)
-    2
-    """
-    return shared_length("".join(piece.text for piece in one), "".join(piece.text for piece in two))
 
 
 def spot_at(body: Body, at: int, text: str | None = None) -> Spot | None:

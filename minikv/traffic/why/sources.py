@@ -8,8 +8,7 @@ from pathlib import Path
 
 from minikv.errors import bounded, shown
 from minikv.traffic.bodies import Body, Place, PromptPiece, is_body, read_body
-from minikv.traffic.trace_file import open_trace
-from minikv.traffic.trace_request import LONGEST_LINE, TraceError
+from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
 from minikv.untrusted import json_object, parse_json
 
 LARGEST_PROMPT = 2**26  # bytes of a file

@@ -1,0 +1,213 @@
+"""The report of a log, as lines for a terminal and as one HTML file.
+
+Both have its figures and the places that break the prefix, worst first. The page also has the tree of the prompts:
+what many of them begin with, and where they part.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from heapq import heappop, heappush
+
+from minikv.palette import LINES
+from minikv.traffic.layout import aligned, document, escape, facts, table
+from minikv.traffic.trace_tree import ROOT, PrefixTree
+from minikv.traffic.units import Units
+from minikv.traffic.why.log import BreakingPlace, LogReport
+from minikv.traffic.why.places import shown_after, shown_before, shown_text
+
+HEAD = ("lost", "of all", "breaks", "place", "kind of change")
+_WIDTH = 100
+_HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
+_MOST = 80  # branches that are drawn: those below which the most is shared
+_LEAST = 0.01  # of all that is shared: what must be shared in a branch for it to be drawn
+_STYLE = f"""
+.tree, .tree ul {{ list-style: none; margin: 0; padding-left: 1.1rem; }}
+.tree {{ padding-left: 0; }}
+.tree ul {{ border-left: 2px solid var(--rule); }}
+.tree li {{ padding: .3rem 0 0 .5rem; max-width: none; }}
+.tree .bar {{ display: block; width: 10rem; height: .4rem; margin: .1rem 0; background: var(--soft); }}
+.tree .bar span {{ display: block; height: 100%; background: {LINES[0]}; }}
+.tree code {{ display: block; white-space: pre-wrap; }}
+
+.sides {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem .8rem; margin: .6rem 0; }}
+.sides dd {{ margin: 0; }}
+.sides code {{ white-space: pre-wrap; background: var(--soft); padding: 0 .2rem; }}
+h3 {{ font-size: 1.05rem; margin: 1.6rem 0 .3rem; }}
+"""
+
+
+class LogWords:
+    """Words about a report, whose sizes are shown in `units`: with a tokenizer in tokens, as long as in its sample.
+
+    >>> from minikv.traffic.why.log import survey
+    >>> words = LogWords(survey([b'{"prompt": "Hi"}']), Units())
+    >>> words.size(2), words.unit
+    ('2', 'bytes')
+    """
+
+    def __init__(self, report: LogReport, units: Units):
+        self.report, self.unit, self._bytes = report, units.unit, 1.0
+        if units.scale == 1 and report.sample:
+            size = len(report.sample.encode("utf-8", "surrogatepass"))
+            self._bytes = size / max(1, units.count(report.sample))
+
+    def size(self, count: float) -> str:
+        """A number of bytes in the unit."""
+        return f"{round(count / self._bytes):,}"
+
+    def share(self, count: float) -> str:
+        """A number of bytes as a share of all prompts."""
+        return f"{count / max(1, self.report.size):.1%}"
+
+    def sentences(self) -> Iterator[str]:
+        """What was read, what can be reused, what is lost."""
+        report = self.report
+        yield f"{report.name}: {_many(report.requests, 'request')}, {self.size(report.size)} {self.unit} of prompts."
+        if self._bytes != 1.0:
+            yield f"A token has {self._bytes:.2f} bytes here, measured on the first prompts; sizes follow from it."
+        yield (f"An unlimited cache by tokens reuses {self.share(report.reused)} of them; "
+               f"{report.continued:,} of the requests continue an earlier one.")  # fmt: skip
+        yield f"{self.share(report.lost)} was sent before but not reused, because something in front of it changed."
+        if report.other_lines:
+            yield f"{_many(report.other_lines, 'line')} without a request left out."
+        if report.unread:
+            yield f"The log holds more text than is compared at once: only {report.requests:,} requests were read."
+
+    def rows(self, top: int) -> list[tuple[str, ...]]:
+        """The `top` places that lose the most, as rows below `HEAD`."""
+        return [
+            (self.size(place.lost), self.share(place.lost), f"{place.breaks:,}", place.place or "the end", place.kind)
+            for place in self.report.places[:top]
+        ]
+
+    def telling(self, top: int) -> list[BreakingPlace]:
+        """Those of the `top` places about which something can be done."""
+        return [place for place in self.report.places[:top] if not place.about.harmless and place.lost]
+
+
+def _many(count: int, what: str, end: str = "s") -> str:
+    return f"{count:,} {what}{'' if count == 1 else end}"
+
+
+def _sides(place: BreakingPlace) -> list[tuple[str, str]]:
+    """What stands around a place in the two requests that lost the most there, with its names."""
+    before = next((spot for spot in place.spots if spot), None)
+    found = [("both", shown_before(before))]
+    return found + [(f"line {line}", shown_after(spot)) for line, spot in zip(place.lines, place.spots)]
+
+
+def log_text(words: LogWords, top: int) -> str:
+    """What was found in a log: sentences, the `top` places as a table, and about each what to do.
+
+    >>> from minikv.traffic.why.log import survey
+    >>> print(log_text(LogWords(survey([b'{"prompt": "Hi"}']), Units()), 3).splitlines()[0])
+    log: 1 request, 2 bytes of prompts.
+    """
+    lines = [line for sentence in words.sentences() for line in textwrap.wrap(sentence, _WIDTH)]
+    if rows := words.rows(top):
+        lines += ["", *aligned([(f"{HEAD[0]} {words.unit}", *HEAD[1:]), *rows], left=(3, 4))]
+        if left := len(words.report.places) - len(rows):
+            lines.append(f"and {left:,} more places (--top)")
+    for number, place in enumerate(words.telling(top), start=1):
+        lines += ["", f"{number}. {place.place}: {place.about.says}"]
+        lines += [f"   {name:<12} {text}" for name, text in _sides(place)]
+        lines += textwrap.wrap(place.about.remedy, _WIDTH, initial_indent="   ", subsequent_indent="   ")
+    return "\n".join(lines)
+
+
+def log_page(words: LogWords, top: int, depth: int) -> str:
+    """The page: the `top` places, and the tree drawn `depth` levels deep.
+
+    >>> from minikv.traffic.why.log import survey
+    >>> "Why do these prompts miss?" in log_page(LogWords(survey([b'{"prompt": "Hi"}']), Units()), 3, 3)
+    True
+    """
+    report, rows = words.report, words.rows(top)
+    sized = [f"{words.size(size)} {words.unit}" for size in (report.size, report.reused, report.lost)]
+    figures = facts([
+        ("requests", f"{report.requests:,}", f"{sized[0]} of prompts"),
+        ("reused by an unlimited cache", words.share(report.reused), sized[1]),
+        ("lost at breaks", words.share(report.lost), sized[2]),
+    ])  # fmt: skip
+    caption = f"the places that lose the most, in {words.unit}"
+    body = [
+        f"<p>{escape(' '.join(words.sentences()))}</p>", figures, "<h2>Where the prefix breaks</h2>",
+        table(caption, HEAD, rows, words=(3, 4)) if rows else "<p>Nowhere: no two requests part.</p>",
+        *(["<h2>What to do</h2>"] if words.telling(top) else []),
+        *(_place(number, place) for number, place in enumerate(words.telling(top), start=1)),
+        "<h2>What the prompts begin with</h2>",
+        "<p>Each level is text that several prompts have in common, and a bar is their share of all prompts.</p>",
+        tree_html(report.tree, depth),
+    ]  # fmt: skip
+    return document("Why do these prompts miss?", "\n".join(body), _STYLE)
+
+
+def _place(number: int, place: BreakingPlace) -> str:
+    pairs = "".join(f"<dt>{escape(name)}</dt><dd><code>{escape(text)}</code></dd>" for name, text in _sides(place))
+    return (
+        f"<h3>{number}. {escape(place.place)}</h3><p>{escape(place.about.says)}</p>"
+        f'<dl class="sides">{pairs}</dl><p>{escape(place.about.remedy)}</p>'
+    )
+
+
+def tree_html(tree: PrefixTree, depth: int) -> str:
+    """The tree as a list of lists: at most `depth` levels, and the branches in which the most is shared.
+
+    >>> tree = PrefixTree(); _ = tree.insert(b"Be brief. Why?"), tree.insert(b"Be brief. How?")
+    >>> "2 prompts, 10 bytes" in tree_html(tree, 3), "+2 branches" in tree_html(tree, 3)
+    (True, True)
+    """
+    drawing = _Drawing(tree, depth)
+    return f'<ul class="tree">{drawing.branches(ROOT)}</ul>'
+
+
+class _Drawing:
+    """The nodes to draw: each has its parent drawn, and more is shared below it than below those left out.
+
+    Shared are the bytes that a cache reuses in a node and below: what each of its prompts but the first has again.
+    """
+
+    def __init__(self, tree: PrefixTree, depth: int):
+        self._tree, self._counts = tree, tree.requests_through()
+        shared = [(count - 1) * len(edge) for count, edge in zip(self._counts, tree.edges)]
+        for node in reversed(tree.top_down()):
+            shared[tree.parents[node]] += shared[node]
+        least = max(1.0, _LEAST * shared[ROOT])
+        self._chosen = {ROOT}
+        heap: list[tuple[int, bytes, int, int, int]] = [(0, b"", 0, 0, ROOT)]
+        order = 0
+        while heap and len(self._chosen) <= _MOST:
+            *_, level, node = heappop(heap)
+            self._chosen.add(node)
+            for child in tree.children(node) if level < depth else ():
+                if shared[child] >= least:
+                    order += 1
+                    heappush(heap, (-shared[child], tree.edges[child][:64], order, level + 1, child))
+
+    def branches(self, node: int) -> str:
+        """The items of a list, one for each drawn branch below `node`; the others are counted."""
+        below = self._tree.children(node)
+        drawn = [child for child in below if child in self._chosen]
+        drawn.sort(key=lambda child: (-self._counts[child], self._tree.edges[child]))
+        items = "".join(map(self._branch, drawn))
+        if rest := len(below) - len(drawn):
+            items += f"<li>+{_many(rest, 'more branch' if drawn else 'branch', 'es')}</li>"
+        return items
+
+    def _branch(self, node: int) -> str:
+        text, count = self._tree.edges[node], self._counts[node]
+        inner = f"<ul>{self.branches(node)}</ul>" if self._tree.children(node) else ""
+        part = 100 * count / max(1, self._counts[ROOT])
+        bar = f'<span class="bar"><span style="width: {part:.1f}%"></span></span>'
+        size = f"{_many(count, 'prompt')}, {_many(len(text), 'byte')}"
+        return f"<li>{size}{bar}<code>{escape(_ends(text))}</code>{inner}</li>"
+
+
+def _ends(text: bytes) -> str:
+    """The beginning and the end of a text: prompts part where it ends."""
+    if len(text) <= _HEAD + _TAIL:
+        return shown_text(text.decode("utf-8", "replace"))
+    head, tail = text[: 4 * _HEAD].decode("utf-8", "replace"), text[-4 * _TAIL :].decode("utf-8", "replace")
+    return f"{shown_text(head[:_HEAD])} … {shown_text(tail[-_TAIL:])}"
