@@ -9,8 +9,8 @@ from careless_caches import CARELESS, ForgetsTheMatch, SplitForgetsTheLocks, Tak
 from plain_cache import PlainCache
 
 from minikv import NoCache, RadixCache
-from minikv.testing.conformance import subject as subject_module
-from minikv.testing.conformance.report import BROKEN, HOLDS, NOT_CLAIMED
+from minikv.testing import attempt as attempt_module
+from minikv.testing.conformance.report import BROKEN, HOLDS, NOT_CLAIMED, NOT_REACHED
 from minikv.testing.conformance.rules import CACHE_RULES
 from minikv.testing.conformance.verifying import verify
 
@@ -51,7 +51,7 @@ def test_a_cache_that_takes_no_page_size_is_judged_with_pages_of_1():
         def __init__(self):
             super().__init__()
 
-    assert states(OfOne, examples=FEW) == {HOLDS: [*range(1, 14), 15], NOT_CLAIMED: [14]}
+    assert states(OfOne, examples=FEW) == {HOLDS: [*range(1, 14)], NOT_CLAIMED: [14], NOT_REACHED: [15]}
 
 
 def test_a_cache_with_pages_of_its_own_size_is_judged_with_those():
@@ -59,7 +59,7 @@ def test_a_cache_with_pages_of_its_own_size_is_judged_with_those():
         def __init__(self):
             super().__init__(4)
 
-    assert states(OfFour, examples=FEW) == {HOLDS: [*range(1, 14), 15], NOT_CLAIMED: [14]}
+    assert states(OfFour, examples=FEW) == {HOLDS: [1, *range(3, 14), 15], NOT_CLAIMED: [14], NOT_REACHED: [2]}
 
 
 def test_arguments_can_be_given_to_all_objects():
@@ -127,6 +127,27 @@ def test_claims_that_are_no_numbers_of_rules_are_named(claims):
         verify(made)
 
 
+def test_what_nothing_could_show_is_not_reached():
+    class Half:
+        def match_prefix(self, tokens, **options):
+            return 0
+
+        def insert(self, tokens, pages, **options):
+            return 0
+
+    assert states(Half, examples=FEW) == {BROKEN: [3, 4, 6, 7, 9, 10, 11, 12], NOT_REACHED: [1, 2, 5, 8, 13, 14, 15]}
+    lines = str(verify(Half, examples=FEW)).splitlines()
+    assert "  8  not reached  the least recently used goes first: last match, insert or unlock" in lines
+    assert lines[-1] == "0 rules hold, 8 are broken, 0 are not claimed, 7 not reached"
+
+
+def test_a_join_that_nobody_can_see_is_not_reached():
+    class Opaque(PlainCache):
+        claims = range(1, 16)
+
+    assert states(Opaque) == {HOLDS: [*range(1, 14), 15], NOT_REACHED: [14]}
+
+
 # -- what is silly --------------------------------------------------------------------------------------------------
 
 
@@ -164,7 +185,7 @@ def test_what_is_missing_is_named(verb, rule):
 def test_an_answer_of_the_wrong_kind_is_shown(answer, verb, rule, monkeypatch):
     if (verb, answer) == ("evict", []):
         pytest.skip("a list is right")
-    monkeypatch.setattr(subject_module, "SECONDS", 0.3)  # for the one that has no end
+    monkeypatch.setattr(attempt_module, "MOST_SECONDS", 0.3)  # for the one that has no end
     made = type("Odd", (PlainCache,), {verb: lambda self, *args, **options: answer})
     assert rule in states(made)[BROKEN]
 
@@ -178,7 +199,7 @@ def test_whatever_it_raises_comes_no_further(error):
 
 
 def test_an_endless_loop_is_a_broken_rule(monkeypatch):
-    monkeypatch.setattr(subject_module, "SECONDS", 0.3)
+    monkeypatch.setattr(attempt_module, "MOST_SECONDS", 0.3)
 
     class Spins(PlainCache):
         """AstrAI: with everything locked, eviction never ends."""

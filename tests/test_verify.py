@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
+import time
 
 import pytest
 from project import ROOT
@@ -110,7 +112,7 @@ def test_a_call_into_c_that_never_returns_is_not_waited_for(verify, monkeypatch)
     text = "import time\n" + RIGHT.replace("pass", "def evict(self, n):\n        time.sleep(1000)")
     status, out, _ = verify(text)
     assert status == 1
-    assert "the process says nothing for 4 seconds in these lines:" in out
+    assert "the process says nothing for 4 seconds (it waits for something, or this machine is busy) in these" in out
 
 
 def test_without_hypothesis_it_says_what_to_install(verify, monkeypatch):
@@ -124,3 +126,97 @@ def test_a_package_is_looked_through_for_what_it_imports():
     indexes = ["HashBlockCache", "NoCache", "RadixCache", "SlidingWindowCache", "TokenTrie"]
     assert sorted(classes_in(load("minikv.prefix"))) == indexes
     assert sorted(classes_in(load("minikv.prefix.no_cache"))) == ["NoCache"]
+
+
+@pytest.mark.parametrize("json", [[], ["--json"]])
+def test_an_import_that_ends_the_process_is_no_pass(verify, json):
+    status, out, error = verify("import os; os._exit(0)", *json)
+    assert (status, out, error) == (2, "", "minikv: cannot verify theirs.py: its import ends with status 0\n")
+
+
+def test_the_classes_after_one_that_ends_the_process_are_not_judged_either(verify):
+    text = "import os\n" + RIGHT.replace("pass", "def evict(self, n):\n        os._exit(0)")
+    status, out, _ = verify(text + RIGHT.replace("Mine", "Other"))
+    assert status == 1
+    assert out.count("15 not judged\n") == 2
+    assert "Other\n  1  not judged   tokens" in out
+
+
+@pytest.mark.parametrize("leaves", [
+    "import threading, time\nthreading.Thread(target=time.sleep, args=[20]).start()\n",
+    "import os, time\nif os.fork() == 0:\n    time.sleep(20)\n    os._exit(0)\n",
+    "import json\njson.dumps = lambda *args, **options: '{}'\n",
+], ids=["a thread", "a child", "another json.dumps"])  # fmt: skip
+def test_what_a_file_leaves_behind_does_not_matter(verify, leaves):
+    begun = time.monotonic()
+    status, out, error = verify(leaves + RIGHT)
+    assert (status, out.splitlines()[-1], error) == (0, "15 rules hold, 0 are broken, 0 are not claimed", "")
+    assert time.monotonic() - begun < 20
+
+
+WRITES = """
+import os
+for number in range(3, 12):
+    try:
+        os.write(number, b'junk')
+    except OSError:
+        pass
+"""
+
+
+def test_what_is_no_verdict_is_not_taken_for_one(verify):
+    status, out, error = verify(WRITES)
+    assert (status, out, error) == (2, "", "minikv: cannot verify theirs.py: its import writes what is not a verdict\n")
+    body = textwrap.indent(WRITES, " " * 8)
+    in_a_verb = f"def evict(self, n):\n{body}"
+    status, out, error = verify(RIGHT.replace("    pass", f"    {in_a_verb}"))
+    assert (status, error) == (1, "")
+    assert "the process writes what is not a verdict in these lines:" in out
+
+
+def test_a_file_that_patches_the_judge_away_is_not_judged(verify):
+    cheat = "from minikv.testing.conformance import report\nreport.Conformance.as_json = lambda self: {}\n"
+    cheat += (
+        "from minikv.testing.conformance import apart\napart.verify = lambda *args: report.Conformance('Mine', ())\n"
+    )
+    status, out, _ = verify(cheat + RIGHT)
+    assert status == 1
+    assert out.endswith("15 not judged\n")
+
+
+def test_a_class_that_claims_nothing_is_no_pass(verify):
+    assert verify(RIGHT.replace("pass", "claims = ()"))[0] == 1
+
+
+def test_endless_claims_are_named_at_once(verify):
+    status, _, error = verify(RIGHT.replace("pass", "claims = range(10**12)"))
+    assert status == 2
+    assert error.startswith("minikv: cannot verify theirs.py: Mine: claims is range(0, 1000000000000): expected")
+
+
+def allow(monkeypatch, name, most):
+    """Set a limit, in the other process too."""
+    monkeypatch.setattr(apart, name, most)
+    there = f"import minikv.testing.conformance.apart as apart; apart.{name} = {most}; apart.serve()"
+    monkeypatch.setattr(apart, "_SERVE", there)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits this memory")
+def test_memory_is_limited(verify, monkeypatch):
+    allow(monkeypatch, "MOST_BYTES", 2**30)
+    status, out, _ = verify(RIGHT.replace("pass", "def evict(self, n):\n        return bytearray(2**31)"))
+    assert status == 1
+    assert "# raises MemoryError" in out
+
+
+def test_time_counts_while_the_process_computes(verify, monkeypatch):
+    allow(monkeypatch, "MOST_COMPUTING", 4)
+    status, out, _ = verify(RIGHT.replace("pass", "def evict(self, n):\n        10 ** 10 ** 9"))
+    assert status == 1
+    assert "the process computes for 4 seconds without a word in these lines:" in out
+
+
+def test_the_help_says_that_the_file_is_executed(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["verify", "--help"])
+    assert "The file is executed, in a process of its own but with your rights" in capsys.readouterr().out

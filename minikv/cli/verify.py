@@ -10,10 +10,14 @@ from minikv.cli.console import complain, lacking, say, whole
 from minikv.cli.importing import importing
 from minikv.errors import shown
 
-_EXAMPLES = """examples:
+_EXAMPLES = """The file is executed, in a process of its own but with your rights: verify only code that you would run.
+
+examples:
   minikv verify my_minikv.py                          the caches and managers that a file defines
   minikv verify my_minikv.py:RadixCache               one of its classes
-  minikv verify minikv.prefix:NoCache --json          a class of a module, as one JSON object"""
+  minikv verify minikv.prefix:NoCache --json          a class of a module, as one JSON object
+
+The exit status is 0 if no rule that is claimed is broken, 1 if one is, and 2 if there is nothing to judge."""
 
 
 def add_verify(verify: argparse.ArgumentParser) -> None:
@@ -44,20 +48,18 @@ def target(text: str) -> tuple[str, str]:
 
 
 def run_verify(options: argparse.Namespace) -> int:
-    """Judge what `options` name and print what was found: 0 if nothing that is claimed is broken, 1 if something is."""
+    """Judge what `options` name and print the report: 0 if nothing that is claimed is broken, else 1."""
     if missing := lacking("minikv verify", "hypothesis"):
         return complain(missing, 2)
     with importing():
         from minikv.testing.conformance.apart import NothingToJudgeError, verify_apart
-        from minikv.testing.conformance.report import BROKEN, NOT_JUDGED
     place, name = options.target
     status = 0
     try:
         for number, found in enumerate(verify_apart(place, name, options.examples)):
             report = {"file": os.path.basename(place), **found.as_json()}
             say(json.dumps(report) if options.json else f"{chr(10) if number else ''}{found}")
-            if {each.state for each in found.verdicts} & {BROKEN, NOT_JUDGED}:
-                status = 1
+            status = status if found.is_clean else 1
     except NothingToJudgeError as error:
         return complain(f"cannot verify {shown(place)}: {error}", 2)
     return status

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from minikv.errors import bounded
 from minikv.testing.time_limit import TimeLimit, TooLong
 
 MOST_SECONDS = 3.0  # for one call; it needs thousandths of that
@@ -50,6 +51,16 @@ class Outcome:
         if expected.error is not None:
             return self.error is not None and isinstance(self.error, type(expected.error))
         return self.error is None and agree(self.value, expected.value)
+
+    @property
+    def in_words(self) -> str:
+        """What the call did, as it stands after its name: gives a value, raises an error, or does not end."""
+        if isinstance(self.error, TooLong):
+            return f"does not end within {MOST_SECONDS:g} seconds"
+        if self.error is None:
+            return f"gives {attempt(lambda: bounded(self.value)).value}"
+        said = error_text(self.error, 80)
+        return f"raises {type(self.error).__name__}" + (f" ({said})" if said else "")
 
     def __str__(self) -> str:
         if isinstance(self.error, TooLong):

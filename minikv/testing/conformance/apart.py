@@ -1,7 +1,8 @@
 """Judging somebody else's code in a process of its own, which may print, hang, exit or die without harm.
 
-The process says in lines of JSON what it does, so that it can be told when it does nothing any more. A loop in Python
-ends by the limit of one operation; this is for what no limit reaches: a call into C that never returns, a crash.
+The process says in lines of JSON what it does, and at the end that it is finished. A loop in Python ends by the limit
+of one operation; this is for what no limit reaches: a call into C that never returns, a crash. What counts is the time
+that the process computes, because on a busy machine the best of code may say nothing for a minute.
 """
 
 from __future__ import annotations
@@ -12,16 +13,23 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
+from minikv.testing.attempt import error_text
 from minikv.testing.conformance.locate import classes_in, load
 from minikv.testing.conformance.report import NOT_CLAIMED, NOT_JUDGED, Conformance, RuleVerdict
-from minikv.testing.conformance.subject import bounded_text, claimed
+from minikv.testing.conformance.subject import claimed
 from minikv.testing.conformance.verifying import RULES, verify
 
-SILENCE = 60.0  # seconds without a word after which the process counts as hanging
+MOST_COMPUTING = 60  # seconds of CPU time without a message, where the system can limit that
+SILENCE = 300.0  # seconds without a message: far more than a slow machine needs
+MOST_BYTES = 8 * 2**30  # of memory
+_MOST_LETTERS = 2**20  # in a message
 _SERVE = "from minikv.testing.conformance.apart import serve; serve()"
+_encode, _exit = json.JSONEncoder().encode, os._exit  # as they are before anybody else's code is imported
 Message = dict[str, Any]
 
 
@@ -33,91 +41,161 @@ def verify_apart(target: str, name: str = "", examples: int | None = None) -> It
     """The verdicts on the class `name` of a file or a module, or on each class there that can be judged.
 
     `examples` is how many scenarios Hypothesis makes for each. Raises `NothingToJudgeError` where there is no class to
-    judge. Whatever the code does, it does in another process.
+    judge. Whatever the code does, it does in another process, with the rights of this one.
 
     >>> [each.name for each in verify_apart("minikv.prefix", "NoCache", examples=0)]
     ['NoCache']
     """
-    about: Message = {}
-    last: list[str] = []
+    waiting: list[Message] | None = None
+    lines: list[str] = []
     for message in _messages(target, name, "" if examples is None else str(examples)):
         if "error" in message:
             raise NothingToJudgeError(message["error"])
-        if "class" in message:
-            about, last = message, []
+        if "classes" in message:
+            waiting = message["classes"]
         elif "doing" in message:
-            last = message["doing"]
-        elif "rules" in message:
-            yield Conformance(about["class"], tuple(map(_verdict, message["rules"])))
-            about = {}
-        elif about:
-            yield _unjudged(about, last, message["end"])
-        elif message["end"] != _DONE:
-            raise NothingToJudgeError(f"its import {message['end']}")
+            lines = message["doing"]
+        elif "rules" in message and waiting:
+            yield _judged(waiting.pop(0), message["rules"])
+            lines = []
+        elif waiting is None:
+            raise NothingToJudgeError(f"its import {message.get('end', _NO_VERDICT)}")
+        else:
+            for about in waiting:
+                yield _unjudged(about, message.get("end", _NO_VERDICT), lines)
+                lines = []
+            return
 
 
-_DONE = "is done"
+_NO_VERDICT = "writes what is not a verdict"
 
 
-def _verdict(told: Message) -> RuleVerdict:
-    script = told["script"].split("\n") if told["script"] else ()
-    return RuleVerdict(told["rule"], told["name"], told["state"], tuple(script))
+def _judged(about: Message, rules: list[Message]) -> Conformance:
+    """The report that the other process made, if it has a verdict on every rule."""
+    try:
+        verdicts = [_verdict(**each) for each in rules]
+    except (TypeError, AttributeError):
+        verdicts = []
+    if [each.rule for each in verdicts] != list(RULES[about["kind"]]):
+        return _unjudged(about, _NO_VERDICT, [])
+    return Conformance(about["class"], tuple(verdicts))
 
 
-def _unjudged(about: Message, last: list[str], end: str) -> Conformance:
-    """The report on a class during which the process ended."""
+def _verdict(rule: int, name: str, state: str, script: str | None) -> RuleVerdict:
+    return RuleVerdict(rule, name, state, tuple(script.split("\n")) if script else ())
+
+
+def _unjudged(about: Message, end: str, lines: list[str]) -> Conformance:
+    """The report on a class that the process did not come to, or during which it ended."""
     rules = RULES[about["kind"]].items()
     verdicts = [RuleVerdict(n, name, NOT_JUDGED if n in about["claims"] else NOT_CLAIMED) for n, name in rules]
-    note = "\n".join([f"the process {end} in these lines:", *(f"    {line}" for line in last), ""])
+    where = " in these lines:" if lines else ""
+    note = "\n".join([f"the process {end}{where}", *(f"    {line}" for line in lines), ""])
     return Conformance(about["class"], tuple(verdicts), note)
 
 
 def _messages(*arguments: str) -> Iterator[Message]:
-    """What the other process says, and at the end how it ended."""
+    """What the other process says; where it ends without having finished, how."""
     command = [sys.executable, "-c", _SERVE, *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
     said: queue.Queue[bytes] = queue.Queue()
     threading.Thread(target=_listen, args=(process.stdout, said), daemon=True).start()
     try:
-        while line := said.get(timeout=SILENCE):
-            yield json.loads(line)
-        status = process.wait()
-        yield {"end": _DONE if status == 0 else f"ends with status {status}"}
-    except queue.Empty:
-        yield {"end": f"says nothing for {SILENCE:g} seconds"}
+        while line := _next_line(process, said):
+            message = _parsed(line)
+            if "finished" in message:
+                return
+            yield message
+        yield {"end": _end_of(process) if line is not None else f"says nothing for {SILENCE:g} seconds ({_WAITS})"}
     finally:
         process.kill()
         process.wait()
 
 
+_WAITS = "it waits for something, or this machine is busy"
+
+
 def _listen(stream: Any, said: queue.Queue[bytes]) -> None:
-    for line in stream:
+    while line := stream.readline(_MOST_LETTERS):
         said.put(line)
     said.put(b"")
 
 
+def _next_line(process: Any, said: queue.Queue[bytes]) -> bytes | None:
+    """The next line that the process says; an empty one at its end, `None` where none comes for too long."""
+    deadline = time.monotonic() + SILENCE
+    while time.monotonic() < deadline:
+        is_over = process.poll() is not None
+        with suppress(queue.Empty):
+            return said.get(timeout=1)
+        if is_over:  # a process that it left behind holds the pipe
+            return b""
+    return None
+
+
+def _parsed(line: bytes) -> Message:
+    """A line as a message, an empty one where it is none: anybody's code may write to our pipe."""
+    kinds = {"error": str, "classes": list, "doing": list, "rules": list, "finished": bool}
+    with suppress(ValueError):
+        message = json.loads(line)
+        if isinstance(message, dict) and all(type(value) is kinds.get(key) for key, value in message.items()):
+            return message
+    return {}
+
+
+def _end_of(process: Any) -> str:
+    try:
+        status = process.wait(10)
+    except subprocess.TimeoutExpired:
+        return "closes the pipe to its judge"
+    if status == -24:  # SIGXCPU
+        return f"computes for {MOST_COMPUTING} seconds without a word"
+    return f"ends with status {status}"
+
+
 def serve() -> None:
     """The other process: judge the classes that the command line names, and say so on standard output."""
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    out = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
 
     def say(**message: Any) -> None:
-        print(json.dumps(message), file=out, flush=True)
+        _limit("CPU", int(time.process_time()) + MOST_COMPUTING)
+        os.write(out, f"{_encode(message)}\n".encode())
 
-    target, name, examples = sys.argv[1:4]
+    status = 1
+    try:
+        _limit("DATA", MOST_BYTES)
+        _judge(say, *sys.argv[1:4])
+        say(finished=True)
+        status = 0
+    finally:
+        _exit(status)  # whatever threads are left
+
+
+def _limit(what: str, most: int) -> None:
+    """Limit what this process may use, where the system can."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        number = getattr(resource, f"RLIMIT_{what}")
+        resource.setrlimit(number, (most, resource.getrlimit(number)[1]))
+
+
+def _judge(say: Callable[..., None], target: str, name: str, examples: str) -> None:
     try:
         module = load(target)
         classes = classes_in(module, name)
-        claims = {title: _claims(title, kind, made) for title, (kind, made) in classes.items()}
+        about = [{"class": each, "kind": kind, "claims": _claims(each, kind, made)}
+                 for each, (kind, made) in classes.items()]  # fmt: skip
     except BaseException as error:  # an import may raise anything
-        words = bounded_text(error, 200)
+        words = error_text(error, 200)
         say(error=words if type(error) in (LookupError, NothingToJudgeError) else f"{type(error).__name__}: {words}")
         return
-    how = int(examples) if examples else None
-    for title, (kind, made) in classes.items():
-        say(**{"class": title, "kind": kind, "claims": claims[title]})
+    say(classes=about)
+    for kind, made in classes.values():
+        how = int(examples) if examples else None
         found = verify(made, kind, module.__name__, how, lambda scenario: say(doing=scenario.lines))
         say(rules=[each.as_json() for each in found.verdicts])
 

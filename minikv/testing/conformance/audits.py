@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
+from minikv.testing.attempt import attempt
 from minikv.testing.conformance.cases import CASES
 from minikv.testing.conformance.judging import Mismatch, is_named
 from minikv.testing.conformance.playing import Breach, SideBySide
 from minikv.testing.conformance.scenario import scenario_of
 from minikv.testing.conformance.sizes import SIZES
-from minikv.testing.conformance.subject import Subject, attempt
+from minikv.testing.conformance.subject import Subject
 
 _TWICE = [
     scenario_of("cache.insert([1, 2], [5, 5])"),
@@ -45,7 +46,8 @@ def _missed_pages(subject: Subject, settings: Mapping[str, Any]) -> Iterator[Bre
     for scenario in _TWICE:
         run = SideBySide(subject, 1, settings)
         replies = [run.stage.step(line) for line in scenario.lines]
-        kept = sum(reply.seen["length"] - reply.seen["prefix_length"] for reply in replies if reply and not reply.error)
+        done = [reply.value for reply in replies if reply and not reply.error]
+        kept = sum(value["length"] - value["prefix_length"] for value in done)
         if kept == sum(map(len, ([1, 2], [7, 8])[: len(scenario.lines)])) - (scenario is _TWICE[2]):
             run.lines += scenario.lines
             yield from _silence(run, "a page is cached twice")
@@ -68,12 +70,12 @@ def _missed_sizes(subject: Subject, settings: Mapping[str, Any]) -> Iterator[Bre
 
 
 def _sizes(run: SideBySide) -> Any:
-    return attempt("sizes", lambda: [getattr(run.index, name) for name in SIZES]).seen
+    return attempt(lambda: [getattr(run.index, name) for name in SIZES]).value
 
 
 def _silence(run: SideBySide, wrong: str) -> Iterator[Breach]:
     """What is to be said when `check` does not complain in the right way."""
-    reply = attempt("check", lambda: run.index.check())
+    reply = attempt(lambda: run.index.check())
     if not any(is_named(reply.error, name) for name in ("InvariantError", "AssertionError")):
         run.lines.append("cache.check()")
         said = "says nothing" if reply.error is None else reply.in_words
@@ -97,7 +99,7 @@ def false_alarm(subject: Subject) -> Breach | None:
             for line in scenario.lines:
                 if run.step(line) is not None:
                     break
-                if (error := attempt("check", lambda run=run: run.index.check()).error) is not None:  # type: ignore[misc]
+                if (error := attempt(lambda run=run: run.index.check()).error) is not None:
                     run.lines.append("cache.check()")
                     return run.end(Mismatch(12, f"raises {type(error).__name__}, although nothing is wrong"))
     return None
@@ -144,4 +146,4 @@ def _steps(run: SideBySide, prompts: range) -> int | None:
         finally:
             sys.settrace(before)
 
-    return None if attempt("sizes", act).error is not None else count
+    return None if attempt(act).error is not None else count

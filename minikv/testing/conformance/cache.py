@@ -5,53 +5,63 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 
+from minikv.testing.attempt import attempt
 from minikv.testing.conformance import blame
 from minikv.testing.conformance.audits import audit, false_alarm, slow_sizes
 from minikv.testing.conformance.cases import CASES
 from minikv.testing.conformance.generate import scenarios
 from minikv.testing.conformance.judging import RULE_OF, Mismatch
-from minikv.testing.conformance.playing import Breach, SideBySide
+from minikv.testing.conformance.playing import Breach, Findings, SideBySide
 from minikv.testing.conformance.repeats import repeats
 from minikv.testing.conformance.scenario import Scenario
 from minikv.testing.conformance.search import Search
 from minikv.testing.conformance.sizes import SIZES
-from minikv.testing.conformance.subject import Subject, attempt
+from minikv.testing.conformance.subject import Subject
 
 EXAMPLES = 1000  # that Hypothesis makes for a cache in which nothing is wrong
+# What a scenario of a rule has in it; at the end of each, all is evicted.
+_SHOWS = {
+    3: "match_prefix|acquire", 4: "insert", 5: "insert.*lock", 6: "insert.*lock", 7: "insert", 8: "insert.*insert",
+    9: "insert", 10: "insert.*namespace", 11: "insert.*reset", 14: "insert.*insert",
+}  # fmt: skip
 _WORDS = {10: "namespace", 6: "lock(", 11: "reset(", 3: "limit="}  # what a scenario of that rule is known by
 
 
 def examine_cache(
-    subject: Subject, examples: int = EXAMPLES, heard: Callable[[Scenario], None] = lambda scenario: None
-) -> dict[int, Breach]:
-    """The rules that a prefix cache claims and breaks, each with the smallest script that shows it.
+    subject: Subject, examples: int = EXAMPLES, before: Callable[[Scenario], None] = lambda scenario: None
+) -> Findings:
+    """The rules that a prefix cache claims and breaks, each with the smallest script that shows it; and those reached.
 
     `examples` is how many scenarios Hypothesis makes; 0 leaves it at the picked ones. Never raises, whatever the class
-    does. `heard` is told of each scenario before it is tried.
+    does. `before` is told of each scenario before it is tried.
 
     >>> from minikv import RadixCache
     >>> from minikv.testing.conformance.subject import subject_of
-    >>> examine_cache(subject_of(RadixCache, range(1, 16)), examples=0)
-    {}
+    >>> found = examine_cache(subject_of(RadixCache, range(1, 16)), examples=0)
+    >>> found.broken, len(found.reached)
+    ({}, 15)
     """
     run = SideBySide(subject, subject.page_sizes[0], subject.settings[0])
     if run.made.error is not None:
-        return {rule: run.end(Mismatch(rule, run.made.in_words)) for rule in sorted(subject.claims)}
+        return run.unmade()
     if not subject.takes_page_size and type(size := getattr(run.index, "page_size", 1)) is int and size > 1:
         subject = dataclasses.replace(subject, page_sizes=(size,))
     missing = {found.rule: found for found in _missing(run) if found.rule in subject.claims}
     subject = dataclasses.replace(
         subject, lacks=frozenset(verb for verb in RULE_OF if not callable(getattr(run.index, verb, None)))
     )
-    search = Search(lambda scenario: blame.find(subject, scenario), subject.claims, heard)
+    search = Search(lambda scenario: blame.find(subject, scenario), subject.claims, _SHOWS, before)
     search.through(_playable(subject))
     if examples and not {"insert", "match_prefix"} & subject.lacks:
         search.beyond(scenarios(subject), examples)
     for finding in list(search.best.values()):
         search.shorten(finding)
     audited = _audited(subject, sound=not search.best) if not search.endless else {}
-    found = {**_causes(search.best), **audited, **missing}
-    return dict(sorted(found.items()))
+    found = {rule: breach for rule, breach in {**_causes(search.best), **audited, **missing}.items() if breach}
+    reached = search.reached | audited.keys() | ({15} if 4 in search.reached and subject.page_sizes != (1,) else set())
+    if not (callable(getattr(run.index, "nodes", None)) or any(subject.whole_nodes.values())):
+        reached.discard(14)  # what cannot be seen is not judged
+    return Findings(dict(sorted(found.items())), frozenset(reached))
 
 
 def _causes(found: dict[int, Breach]) -> dict[int, Breach]:
@@ -72,12 +82,12 @@ def _missing(run: SideBySide) -> Iterator[Breach]:
             run.lines = [f"cache.{verb}"]
             yield run.end(Mismatch(rule, f"it has no method {verb}"))
     for name in SIZES:
-        if attempt(name, lambda name=name: getattr(run.index, name)).error is not None:  # type: ignore[misc]
+        if attempt(lambda name=name: getattr(run.index, name)).error is not None:
             run.lines = [f"cache.{name}"]
             yield run.end(Mismatch(7, f"it has no {name}"))
 
 
-def _playable(subject: Subject) -> Iterator[Scenario]:
+def _playable(subject: Subject) -> Iterator[tuple[int, Scenario]]:
     """The picked scenarios that speak of nothing but what this subject has and claims."""
     for rule, cases in CASES.items():
         for scenario in cases if rule in subject.claims else ():
@@ -85,18 +95,18 @@ def _playable(subject: Subject) -> Iterator[Scenario]:
             unknown = [verb for verb in subject.lacks if f".{verb}(" in text]
             unknown += [word for number, word in _WORDS.items() if word in text and number not in subject.claims]
             if not unknown and scenario.page_size in subject.page_sizes:
-                yield scenario
+                yield rule, scenario
 
 
-def _audited(subject: Subject, sound: bool) -> dict[int, Breach]:
-    """What the audits find that no scenario shows; where the cache is `sound`, its `check` must agree."""
+def _audited(subject: Subject, sound: bool) -> dict[int, Breach | None]:
+    """What the audits say that no scenario shows; where the cache is `sound`, its `check` must agree."""
     if {"insert", "match_prefix", "evict"} & subject.lacks:
         return {}
-    found = {}
+    found: dict[int, Breach | None] = {}
     if 12 in subject.claims and "check" not in subject.lacks:
         found[12] = (false_alarm(subject) if sound else None) or audit(subject)
     if 13 in subject.claims:
         found[13] = repeats(subject)
-    if 7 in subject.claims:
-        found[7] = slow_sizes(subject)
-    return {rule: finding for rule, finding in found.items() if finding is not None}
+    if 7 in subject.claims and (slow := slow_sizes(subject)) is not None:
+        found[7] = slow
+    return found

@@ -9,8 +9,9 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING
 
+from minikv.testing.attempt import attempt
 from minikv.testing.conformance.naive import NaiveCache, PageKey
-from minikv.testing.conformance.subject import Reply, attempt
+from minikv.testing.conformance.scenario import Reply
 
 if TYPE_CHECKING:
     from minikv.testing.conformance.playing import SideBySide
@@ -20,7 +21,7 @@ Fault = tuple[int, str]
 
 def wrong_eviction(run: SideBySide, reply: Reply) -> Fault | None:
     """The rule that an eviction broke and how, or `None`; the model then forgets the same pages."""
-    model, numbers, wanted = run.model, reply.seen, int(reply.args[0])
+    model, numbers, wanted = run.model, reply.value, int(reply.args[0])
     keys = {page.number: key for key, page in model.pages.items()}
     if (fault := _unknown(run, numbers, keys, wanted)) is not None:
         return fault
@@ -128,6 +129,6 @@ def evicts_whole_nodes(run: SideBySide) -> bool:
     known, way = run.subject.whole_nodes, (run.page_size, str(run.settings))
     if way not in known:
         cache, tokens = run.make(), list(range(4 * run.page_size))
-        freed = attempt("evict", lambda: (cache.insert(tokens, [0, 1, 2, 3]), len(cache.evict(1)))[1])
-        known[way] = freed.seen == 4
+        freed = attempt(lambda: (cache.insert(tokens, [0, 1, 2, 3]), len(cache.evict(1)))[1])
+        known[way] = freed.value == 4
     return known[way]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from minikv.testing.conformance.subject import attempt
+from minikv.testing.attempt import attempt
 
 if TYPE_CHECKING:
     from minikv.testing.conformance.playing import SideBySide
@@ -15,6 +15,6 @@ def look_for_scars(run: SideBySide) -> None:
     if 14 in run.subject.claims and callable(getattr(run.index, "nodes", None)):
         model = run.model
         ends = sum(key in model.ends or not model.below(key) for key in model.pages)
-        found = attempt("nodes", lambda: sum(1 for _ in run.index.nodes()))
-        if found.error is not None or found.seen > ends:
-            run.scarred(f"then the cache has {found.seen} nodes, expected {ends}: the others are joined")
+        found = attempt(lambda: sum(1 for _ in run.index.nodes()))
+        if found.error is not None or found.value > ends:
+            run.scarred(f"then the cache has {found.value} nodes, expected {ends}: the others are joined")

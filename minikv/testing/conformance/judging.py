@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from minikv.errors import LockError
 from minikv.testing.conformance.evictions import wrong_eviction
-from minikv.testing.conformance.subject import Reply
+from minikv.testing.conformance.scenario import Reply
 from minikv.testing.time_limit import TooLong
 from minikv.tokens import pack
 
@@ -83,7 +83,7 @@ def refused_by(run: SideBySide, expected: Reply) -> int:
 
 
 def _match(run: SideBySide, reply: Reply, expected: Reply) -> Mismatch | None:
-    got, want = reply.seen, expected.seen
+    got, want = reply.value, expected.value
     if got == want:
         return None
     if set(got["pages"]) & run.evicted:
@@ -99,7 +99,7 @@ def _match(run: SideBySide, reply: Reply, expected: Reply) -> Mismatch | None:
 
 def _insertion(run: SideBySide, reply: Reply, expected: Reply) -> Mismatch | None:
     """Compare an insertion; an index that does not claim rule 4 may store less, and the model then stores as much."""
-    got, want, size = reply.seen, expected.seen, run.page_size
+    got, want, size = reply.value, expected.value, run.page_size
     tokens, pages = pack(expected.args[0]).tolist(), [int(page) for page in _listed(expected.args[1])]
     if got != want and (4 in run.subject.claims or got["length"] > want["length"]):
         return Mismatch(4, f"gives {_told(got)}, expected {_told(want)}")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from minikv.errors import OutOfPages
+from minikv.testing.attempt import attempt
 from minikv.testing.canary import CanaryError
 from minikv.testing.conformance.judging import Mismatch, is_named
 from minikv.testing.conformance.naive_manager import NaiveRequest
 from minikv.testing.conformance.reading import read_number, read_pages
-from minikv.testing.conformance.subject import Reply, attempt
+from minikv.testing.conformance.scenario import Reply
 from minikv.testing.time_limit import TooLong
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def judge_manager(run: ManagerRun, reply: Reply, expected: Reply) -> Mismatch | 
         leaked = is_named(reply.error, "OutOfPages") and {"finished", "aborted"} & {each.state for each in run.requests}
         return Mismatch(7 if leaked else rule, reply.in_words)
     if reply.verb == "start":
-        return _found(run, reply.seen, expected.result)
+        return _found(run, reply.value, expected.result)
     return None
 
 
@@ -89,11 +90,11 @@ def look_around(run: ManagerRun, verb: str, refused: bool) -> Mismatch | None:
     """After each call: the slots of all requests, what they hold, and how much room is left."""
     rows = []
     for request, sequence in run.pairs():
-        reply = attempt("slots", lambda sequence=sequence: read_pages(sequence.slots, "slots"))  # type: ignore[misc]
-        if reply.error is not None or len(reply.seen) != len(request.tokens):
-            words = reply.in_words if reply.error is not None else f"has {len(reply.seen)} slots"
+        reply = attempt(lambda sequence=sequence: read_pages(sequence.slots, "slots"))
+        if reply.error is not None or len(reply.value) != len(request.tokens):
+            words = reply.in_words if reply.error is not None else f"has {len(reply.value)} slots"
             return Mismatch(10, f"then a request of {len(request.tokens)} tokens {words}")
-        rows.append((request, reply.seen))
+        rows.append((request, reply.value))
     return _owners(run, rows, verb) or _contents(run, rows, verb) or _room(run, verb, refused)
 
 
@@ -146,12 +147,12 @@ def _room(run: ManagerRun, verb: str, refused: bool) -> Mismatch | None:
     """Every page that no request has or reads is available."""
     if not hasattr(run.index, "available_size"):
         return None
-    found = attempt("available_size", lambda: read_number(run.index.available_size, "available_size"))
+    found = attempt(lambda: read_number(run.index.available_size, "available_size"))
     right = run.model.available * run.page_size
-    if found.error is None and found.seen == right:
+    if found.error is None and found.value == right:
         return None
     if found.error is not None:
         return Mismatch(5, f"then available_size {found.in_words}")
-    is_bare = verb == "start" and found.seen > right  # what it reads is not protected
+    is_bare = verb == "start" and found.value > right  # what it reads is not protected
     rule = 5 if refused else 4 if is_bare else (MANAGER_RULE_OF | OPTIONAL_RULE_OF).get(verb, 5)
-    return Mismatch(rule, f"then available_size is {found.seen}, expected {right}")
+    return Mismatch(rule, f"then available_size is {found.value}, expected {right}")

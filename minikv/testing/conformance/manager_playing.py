@@ -6,13 +6,14 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from minikv.testing.attempt import attempt
 from minikv.testing.canary import Canary
 from minikv.testing.conformance.judging import Mismatch
 from minikv.testing.conformance.manager_judging import judge_manager, look_around, read_sequence
 from minikv.testing.conformance.naive_manager import NaiveManager, NaiveRequest
 from minikv.testing.conformance.playing import Breach, Transcript
 from minikv.testing.conformance.scenario import Scenario, Stage, Told
-from minikv.testing.conformance.subject import Subject, attempt
+from minikv.testing.conformance.subject import Subject
 
 NUM_PAGES = 6
 _READERS = {"start": read_sequence}
@@ -23,8 +24,6 @@ class ManagerRun(Transcript):
 
     def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any]):
         super().__init__(subject, page_size, settings, "manager")
-        self.made = attempt("make", self.make)
-        self.index = self.made.result
         self.model = NaiveManager(NUM_PAGES, page_size)
         self.stage = Stage("manager", Told(self.index, readers=_READERS))
         self.expected = Stage("manager", Told(self.model, readers={}, is_ours=True))
@@ -54,7 +53,7 @@ class ManagerRun(Transcript):
         for other, sequence in self.pairs():
             if other is request:
                 tokens = request.tokens[: request.computed]
-                attempt("write", lambda: self.canary.write(tokens, sequence.slots, start, request.namespace))  # noqa: B023
+                attempt(lambda: self.canary.write(tokens, sequence.slots, start, request.namespace))  # noqa: B023
 
 
 def play_manager(subject: Subject, scenario: Scenario) -> Breach | None:
@@ -93,7 +92,7 @@ def _ended(run: ManagerRun) -> Breach | None:
     for line in [f"manager.abort({name})" for name in names] + [_everything(run)]:
         if (found := run.step(line)) is not None:
             return run.end(found)
-    if callable(getattr(run.index, "check", None)) and (error := attempt("check", run.index.check).error) is not None:
+    if callable(getattr(run.index, "check", None)) and (error := attempt(run.index.check).error) is not None:
         run.lines.append("manager.check()")
         return run.end(Mismatch(1, f"raises {type(error).__name__}, although nothing is wrong that can be seen"))
     return None

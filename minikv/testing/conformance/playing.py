@@ -6,16 +6,17 @@ import builtins
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from minikv.errors import whole_number
 from minikv.pools.contract import Pages
+from minikv.testing.attempt import attempt
 from minikv.testing.conformance.joins import look_for_scars
 from minikv.testing.conformance.judging import Mismatch, judge
 from minikv.testing.conformance.naive import NaiveCache
-from minikv.testing.conformance.scenario import Change, Scenario, Stage, Told, imports_for
+from minikv.testing.conformance.scenario import Change, Reply, Scenario, Stage, Told, imports_for
 from minikv.testing.conformance.sizes import wrong_sizes
-from minikv.testing.conformance.subject import Reply, Subject, attempt
+from minikv.testing.conformance.subject import Subject
 
 
 class FollowingModel(NaiveCache):
@@ -71,6 +72,13 @@ class Breach:
         return [*imports_for(lines), *self.head, *lines, f"# {self.words}"]
 
 
+class Findings(NamedTuple):
+    """What came of trying a class: for each broken rule the smallest breach, and the rules that were `reached`."""
+
+    broken: Mapping[int, Breach]
+    reached: frozenset[int]
+
+
 def _renamed(lines: tuple[str, ...]) -> list[str]:
     """The lines with the names a, b, c for what is used later, and no name for what is not."""
     found = list(lines)
@@ -88,6 +96,8 @@ class Transcript:
 
     def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], name: str):
         self.subject, self.page_size, self.settings, self.name = subject, page_size, settings, name
+        self.made = attempt(self.make)
+        self.index = self.made.value
         self.lines: list[str] = []  # as they are for the model
         self.spelled: list[str] = []  # and for an object whose results are handles themselves
         self.raised: dict[int, str] = {}
@@ -103,6 +113,11 @@ class Transcript:
         self.spelled.append(spelled)
         if reply is not None and reply.error is not None:
             self.raised[len(self.lines) - 1] = _suppressed(reply.error)
+
+    def unmade(self) -> Findings:
+        """Of a class that cannot be made, all that it claims is broken."""
+        broken = {rule: self.end(Mismatch(rule, self.made.in_words)) for rule in sorted(self.subject.claims)}
+        return Findings(broken, frozenset())
 
     def end(self, found: Mismatch) -> Breach:
         """What was found, with the lines so far."""
@@ -120,8 +135,6 @@ class SideBySide(Transcript):
 
     def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
         super().__init__(subject, page_size, settings, "cache")
-        self.made = attempt("make", self.make)
-        self.index = self.made.result
         self.model = FollowingModel(page_size, evict_by=settings.get("evict_by", "node"))
         self.stage = Stage("cache", Told(self.index, change), self.make)
         self.expected = Stage("cache", Told(self.model, change, is_ours=True), lambda: FollowingModel(page_size))

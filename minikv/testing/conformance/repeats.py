@@ -105,7 +105,7 @@ def _answers(run: SideBySide, lines: list[str], seed: int) -> list[str]:
     for line in lines:
         before, _, name = line.partition("namespace=")
         reply = run.stage.step(f'{before}namespace=names["{name[:-1]}"])' if name else line)
-        answers.append(repr(reply and (reply.seen, type(reply.error))))
+        answers.append(repr(reply and (reply.value, type(reply.error))))
         if reply is not None and isinstance(reply.error, TooLong):
             break
     return answers

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from minikv.testing.conformance.playing import Breach
+from minikv.testing.conformance.playing import Findings
 
 HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED = "holds", "broken", "not claimed", "not judged"
+NOT_REACHED = "not reached"  # claimed, but something else went wrong before anything could show it
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,12 @@ class Conformance:
     note: str = field(default="")
 
     @property
+    def is_clean(self) -> bool:
+        """Whether no rule is broken or was not judged, and at least one holds."""
+        states = {each.state for each in self.verdicts}
+        return HOLDS in states and not states & {BROKEN, NOT_JUDGED}
+
+    @property
     def broken(self) -> list[RuleVerdict]:
         """The rules that are claimed and broken, the shortest script first: what it shows may break the others too."""
         return sorted((each for each in self.verdicts if each.state == BROKEN), key=lambda each: len(each.script))
@@ -73,24 +80,24 @@ class Conformance:
 
     def _summary(self) -> str:
         states = [each.state for each in self.verdicts]
-        counts = {state: states.count(state) for state in (HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED)}
-        unjudged = f", {counts[NOT_JUDGED]} not judged" if counts[NOT_JUDGED] else ""
+        counts = {state: states.count(state) for state in (HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED, NOT_REACHED)}
+        more = "".join(f", {counts[state]} {state}" for state in (NOT_REACHED, NOT_JUDGED) if counts[state])
         hold = f"{counts[HOLDS]} rule holds" if counts[HOLDS] == 1 else f"{counts[HOLDS]} rules hold"
         broken, unclaimed = (f"{n} {'is' if n == 1 else 'are'}" for n in (counts[BROKEN], counts[NOT_CLAIMED]))
-        return f"{hold}, {broken} broken, {unclaimed} not claimed{unjudged}"
+        return f"{hold}, {broken} broken, {unclaimed} not claimed{more}"
 
 
-def conformance_of(
-    name: str, rules: Mapping[int, str], claims: frozenset[int], found: Mapping[int, Breach]
-) -> Conformance:
-    """The verdicts on a class that claims some of `rules`, where `found` are the broken ones.
+def conformance_of(name: str, rules: Mapping[int, str], claims: frozenset[int], found: Findings) -> Conformance:
+    """The verdicts on a class that claims some of `rules`.
 
-    >>> conformance_of("Mine", {1: "tokens"}, frozenset(), {}).verdicts[0].state
-    'not claimed'
+    >>> found = conformance_of("Mine", {1: "tokens", 2: "copies"}, frozenset([1]), Findings({}, frozenset()))
+    >>> [each.state for each in found.verdicts]
+    ['not reached', 'not claimed']
     """
     verdicts = []
     for rule, words in rules.items():
-        state = NOT_CLAIMED if rule not in claims else BROKEN if rule in found else HOLDS
-        script = tuple(found[rule].script) if state == BROKEN else ()
+        state = BROKEN if rule in found.broken else HOLDS if rule in found.reached else NOT_REACHED
+        state = state if rule in claims else NOT_CLAIMED
+        script = tuple(found.broken[rule].script) if state == BROKEN else ()
         verdicts.append(RuleVerdict(rule, words, state, script))
     return Conformance(name, tuple(verdicts))

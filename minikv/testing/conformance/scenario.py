@@ -7,18 +7,19 @@ what came of it is compared. So a scenario needs no expectations, and what is pr
 from __future__ import annotations
 
 import functools
+import math
 import re
 from array import array
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
 import numpy as np
 
+from minikv.testing.attempt import Outcome, attempt
 from minikv.testing.conformance.reading import READERS
-from minikv.testing.conformance.subject import Reply, attempt
 from minikv.tokens import pack
 
 _NAMES = {"array": array, "deque": deque, "np": np, "pack": pack}
@@ -62,6 +63,16 @@ def _compiled(line: str) -> CodeType:
     return compile(line, "<scenario>", "exec")
 
 
+@dataclass(frozen=True)
+class Reply(Outcome):
+    """What a call of `verb` came to: its `result`, and as its `value` what was read off that."""
+
+    verb: str = ""
+    args: tuple[Any, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    result: Any = None
+
+
 class Told:
     """What the lines of a scenario speak to: passes each call on to `thing`, and keeps what came of it as `reply`."""
 
@@ -75,12 +86,19 @@ class Told:
     def _call(self, verb: str, *args: Any, **options: Any) -> Any:
         if self.change is not None:
             args, options = self.change(verb, args, options)
-        read = self.readers.get(verb, lambda result: result)
-        reply = self.reply = attempt(verb, lambda: getattr(self.thing, verb)(*args, **options), read, self.is_ours)
-        reply.args, reply.options = args, options
-        if reply.error is not None:
-            raise reply.error
-        return reply.result
+        read, results = self.readers.get(verb, lambda result: result), []
+
+        def act() -> Any:
+            results.append(getattr(self.thing, verb)(*args, **options))
+            return read(results[0])
+
+        seconds = math.inf if self.is_ours else None  # ours does not hang, and the machine may be busy
+        came = attempt(act, seconds=seconds)
+        result = results[0] if results else None
+        self.reply = Reply(came.value, came.error, came.printed, verb, args, options, result)
+        if came.error is not None:
+            raise came.error
+        return result
 
 
 class Stage:

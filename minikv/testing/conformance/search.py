@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -21,13 +22,17 @@ Judge = Callable[[Scenario], "Breach | None"]
 class Search:
     """Looks for the smallest scenario that breaks each of the rules `claims`; `best` has what it found.
 
-    `judge` says what is wrong in a scenario. `heard` is told of each scenario before it is tried.
+    `judge` says what is wrong in a scenario. `before` is told of each scenario before it is tried. `reached` are the
+    rules that could have been broken: a scenario came to its end that was picked for the rule, or is like the pattern
+    that `shows` has for it.
     """
 
     judge: Judge
     claims: frozenset[int]
-    heard: Callable[[Scenario], None] = lambda scenario: None
+    shows: Mapping[int, str]
+    before: Callable[[Scenario], None] = lambda scenario: None
     best: dict[int, Breach] = field(default_factory=dict)
+    reached: set[int] = field(default_factory=set)
     played: int = 0
     endless: int = 0
 
@@ -36,15 +41,19 @@ class Search:
         """Whether enough has been tried, or too much of it did not end."""
         return self.played >= MOST_PLAYED or self.endless >= MOST_ENDLESS
 
-    def play(self, scenario: Scenario) -> Breach | None:
-        """Try one scenario; what it breaks of what is claimed."""
+    def play(self, scenario: Scenario, rule: int = 0) -> Breach | None:
+        """Try one scenario, which was picked for a `rule` or made; what it breaks of what is claimed."""
         if self.is_over:
             return None
         self.played += 1
-        self.heard(scenario)
+        self.before(scenario)
         found = self.judge(scenario)
         if found is not None and found.endless:  # or the machine was busy for so long
             found = self.judge(scenario)
+        if found is None:
+            text = "\n".join(scenario.lines)
+            self.reached |= {each for each, shows in self.shows.items() if re.search(shows, text, re.DOTALL)}
+            self.reached |= {rule} & self.claims
         if found is None or found.rule not in self.claims:
             return None
         self.endless += found.endless
@@ -53,10 +62,10 @@ class Search:
             self.best[found.rule] = found
         return found
 
-    def through(self, scenarios: Iterable[Scenario]) -> None:
-        """Try all of these."""
-        for scenario in scenarios:
-            self.play(scenario)
+    def through(self, scenarios: Iterable[tuple[int, Scenario]]) -> None:
+        """Try all of these, each with the rule that it was picked for."""
+        for rule, scenario in scenarios:
+            self.play(scenario, rule)
 
     def beyond(self, strategy: SearchStrategy[Scenario], examples: int) -> None:
         """Try what Hypothesis makes, until it finds no rule that it has not shrunk already."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from minikv.testing.attempt import attempt
 from minikv.testing.conformance import judging
 from minikv.testing.conformance.reading import read_number
-from minikv.testing.conformance.subject import Reply, attempt
+from minikv.testing.conformance.scenario import Reply
 
 if TYPE_CHECKING:
     from minikv.testing.conformance.playing import SideBySide
@@ -18,14 +19,14 @@ ALL = 10**6  # more tokens than any scenario caches
 
 def wrong_sizes(run: SideBySide, expected: Reply) -> judging.Mismatch | None:
     """The rule that the sizes of the index break after a call of which the model says what was `expected`."""
-    found = attempt("sizes", lambda: [read_number(getattr(run.index, name), name) for name in SIZES])
+    found = attempt(lambda: [read_number(getattr(run.index, name), name) for name in SIZES])
     if found.error is not None:
         return judging.Mismatch(7, f"reading the sizes {found.in_words}")
     right = [getattr(run.model, name) for name in SIZES]
-    if found.seen == right:
+    if found.value == right:
         return None
-    words = "; ".join(f"{name} is {a}, expected {b}" for name, a, b in zip(SIZES, found.seen, right) if a != b)
-    return judging.Mismatch(_rule(run, expected, found.seen), f"then {words}")
+    words = "; ".join(f"{name} is {a}, expected {b}" for name, a, b in zip(SIZES, found.value, right) if a != b)
+    return judging.Mismatch(_rule(run, expected, found.value), f"then {words}")
 
 
 def _rule(run: SideBySide, expected: Reply, sizes: list[int]) -> int:
@@ -42,5 +43,5 @@ def _rule(run: SideBySide, expected: Reply, sizes: list[int]) -> int:
     if freed is None or freed.error is not None:
         return 7
     evictable = [page.number for key, page in run.model.pages.items() if not run.model.locked(key)]
-    counts_right = sorted(freed.seen) != sorted(evictable) and len(freed.seen) * run.page_size == sizes[0]
+    counts_right = sorted(freed.value) != sorted(evictable) and len(freed.value) * run.page_size == sizes[0]
     return 6 if counts_right else 7

@@ -21,7 +21,7 @@ def verify(
     kind: str = "cache",
     home: str | None = None,
     examples: int | None = None,
-    heard: Callable[[Scenario], None] = lambda scenario: None,
+    before: Callable[[Scenario], None] = lambda scenario: None,
     **fixed: Any,
 ) -> Conformance:
     """Whether a class keeps the rules that it claims; `home` is the module that the scripts import it from.
@@ -38,5 +38,5 @@ def verify(
     if home is not None:
         subject = dataclasses.replace(subject, home=home)
     examine, most = (examine_cache, EXAMPLES) if kind == "cache" else (examine_manager, MANAGER_EXAMPLES)
-    found = examine(subject, most if examples is None else examples, heard)
+    found = examine(subject, most if examples is None else examples, before)
     return conformance_of(subject.name, rules, subject.claims, found)
