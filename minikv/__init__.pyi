@@ -83,7 +83,6 @@ from minikv.testing import CanaryError as CanaryError
 from minikv.testing import CanaryModel as CanaryModel
 from minikv.testing import Ledger as Ledger
 from minikv.testing import LedgerError as LedgerError
-from minikv.testing import RowLedger as RowLedger
 from minikv.testing import WindowCanaryModel as WindowCanaryModel
 from minikv.testing import explore as explore
 from minikv.testing import follow as follow

@@ -49,7 +49,7 @@ def the_end_of_a_prompt_goes_before_its_beginning(make):
 
 class ParentFirst(RowCache):
     def _touch(self, path):
-        self._ring.touch([node for node in path if not node.pins])
+        self._ring.touch([node for node in path if not node.locks])
 
 
 def a_prompt_too_long_keeps_its_beginning(make):
@@ -57,15 +57,6 @@ def a_prompt_too_long_keeps_its_beginning(make):
     cache = rows_of(make, 2, max_nodes=3)
     serve(cache, [1, 2, 3, 4, 5])
     assert len(cache.find([1, 2, 3, 4, 5])) == 3
-
-
-class InsertsThenEvicts(ParentFirst):
-    def _insert(self, numbers, row):
-        room, self.max_nodes = self.max_nodes, LENGTH
-        path = super()._insert(numbers, row)
-        self.max_nodes = room
-        self._make_room(0)
-        return path
 
 
 def what_is_evicted_is_gone(make):
@@ -101,8 +92,13 @@ def the_search_for_a_victim_ends(make):
 
 
 class NeverGivesUp(RowCache):
-    def _make_room(self, num_nodes):
-        while self.num_nodes + num_nodes > self.max_nodes:
+    """Its insert pins what it goes through, and so it may be that nothing else is left."""
+
+    def _touch(self, path):
+        self._lock(path)
+
+    def _make_room(self):
+        while self.num_nodes > self.max_nodes:
             if (leaf := self._ring.first()) is not None:
                 self._remove([leaf])
 
@@ -120,11 +116,11 @@ def a_pin_holds_the_whole_path(make):
 
 
 class PinsTheLastNode(RowCache):
-    def _pin(self, path):
-        super()._pin(path[-1:])
+    def _lock(self, path):
+        super()._lock(path[-1:])
 
-    def _release(self, path):
-        super()._release(path[-1:])
+    def _unlock(self, path):
+        super()._unlock(path[-1:])
 
 
 def what_nobody_runs_on_can_be_evicted(make):
@@ -136,9 +132,9 @@ def what_nobody_runs_on_can_be_evicted(make):
 
 
 class InsertPins(RowCache):
-    def _leave(self, sequence):
-        super()._leave(sequence)
-        self._pin(self._walk(sequence.tokens))
+    def publish(self, sequence, generated=()):
+        super().publish(sequence, generated)
+        self._lock(self._walk(sequence.tokens))
 
 
 def a_request_ends_once(make):
@@ -147,15 +143,15 @@ def a_request_ends_once(make):
     serve(cache, [1, 2])
     first, second = cache.start([1, 2, 3]), cache.start([1, 2, 4])
     cache.abort(first)
-    with pytest.raises(ValueError, match="it is over"):
+    with pytest.raises(ValueError, match="is over"):
         cache.abort(first)
-    assert [node.pins for node in second.held] == [1, 1]
+    assert [node.locks for node in second.held] == [1, 1]
 
 
 class ReleasesBySearch(RowCache):
     def abort(self, sequence):
         for node in self._walk(sequence.tokens):
-            node.pins = max(0, node.pins - 1)
+            node.locks = max(0, node.locks - 1)
         if self._running.pop(sequence.row, None):
             self.pool.free([sequence.row])
 
@@ -217,7 +213,7 @@ class NewestWins(RowCache):
     def _insert(self, numbers, row):
         path = super()._insert(numbers, row)
         for node in path:
-            self._name(node, row)
+            node.row, node.version = row, self.pool.version(row)
         return path
 
 
@@ -306,7 +302,7 @@ def a_long_prompt_is_one_node(make):
 
 MUSEUM = {
     the_end_of_a_prompt_goes_before_its_beginning: (RowCache, ParentFirst),
-    a_prompt_too_long_keeps_its_beginning: (RowCache, InsertsThenEvicts),
+    a_prompt_too_long_keeps_its_beginning: (RowCache, ParentFirst),
     what_is_evicted_is_gone: (RowCache, LeavesHusks),
     the_search_for_a_victim_ends: (RowCache, NeverGivesUp),
     a_pin_holds_the_whole_path: (RowCache, PinsTheLastNode),

@@ -49,5 +49,5 @@ def test_many_rows_and_long_ones_are_shown_in_part():
     assert lines[1].split()[-2:] == [str(MOST_TOKENS - 1), "…"]
 
 
-def test_what_a_row_holds_is_what_runs_there_or_the_longest_prefix_that_names_it():
+def test_a_row_has_the_tokens_of_what_was_last_in_it():
     assert with_all_states(RowCache).rows == [[1, 2, 7], [1, 2, 8], []]

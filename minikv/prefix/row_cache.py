@@ -1,30 +1,47 @@
 """Rows: the other way to use a token trie. A sequence has one slot for all of its keys and values, and nodes name it.
 
 Here a slot is a *row* of arrays `[row, position, layer, ...]`, as long as the longest sequence. A node of the trie says
-in which row the keys and values of its prefix lie, and which version that row had. Nothing is shared while two run: a
-sequence that finds its prefix in a row takes that row over if nobody runs in it, and otherwise copies the prefix into
-a row of its own.
+in which row the keys and values of its prefix lie, and which version that row had. A sequence that finds its prefix in
+a row takes that row over if nobody runs in it, and otherwise copies the prefix into a row of its own.
 
-A row has one of three states: a sequence runs in it; it is free; or it is free *and* cached, so its content may still
-be used until the row is taken for something else. No list says which nodes that makes stale: their version does
-(`versioned_trie.py`). A row that holds only what other rows are named for is free and not cached: a duplicate is lost.
+A row is running, free, or free *and* cached: its content may be used until the row is taken for something else. Then
+its version is counted up, and every node that names an older one is stale at once. A stale node is not lost while a
+node below it is current: that one's row begins with the same tokens.
 
-After AstrAI's `PrefixCacheManager`, which takes a row over without a new version, so nodes of the old sequence go on
-naming what the new one overwrites. It may be used by one thread at a time.
+After AstrAI's `PrefixCacheManager`, which takes a row over without a new version. For one thread at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minikv.errors import OutOfPages, bounded, whole_number
+from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.pools.bitmask import BitmaskPool
-from minikv.prefix.versioned_trie import RowNode, VersionedTrie
+from minikv.prefix.contract import require_limit
+from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.tokens import TokensLike, pack
 
 RUNNING, FREE, CACHED = "running", "free", "free, cached"
+
+
+@dataclass(eq=False, slots=True)
+class RowNode:
+    """One token, and the row, with its version, in which the keys and values of the prefix up to it lie.
+
+    `locks` is how many sequences hold it; `older` and `newer` belong to the ring of what may be evicted.
+    """
+
+    token: int = -1
+    parent: RowNode | None = field(default=None, repr=False)
+    children: dict[int, RowNode] = field(default_factory=dict, repr=False)
+    row: int = -1
+    version: int = -1
+    locks: int = 0
+    older: Any = field(default=None, repr=False)
+    newer: Any = field(default=None, repr=False)
 
 
 @dataclass(eq=False)
@@ -32,177 +49,252 @@ class RowSequence:
     """A running sequence: its row, how many positions of it were `found`, and whether they had to be `copied`.
 
     >>> RowCache(2).start([1, 2])
-    RowSequence(row=0, tokens=[1, 2], found=0, copied=False, is_over=False)
+    RowSequence(row=0, tokens=[1, 2], found=0, copied=False)
     """
 
     row: int
     tokens: list[int]
     found: int = 0
     copied: bool = False
-    is_over: bool = False
     held: list[RowNode] = field(default_factory=list, repr=False)
 
 
-class RowCache(VersionedTrie):
+class RowCache:
     """A prefix cache over `num_rows` rows, whose trie has room for `max_nodes` nodes.
 
-    `arrays` are the keys and the values, of shape [row, position, layer, ...]: of numpy or torch, or none: then only
-    nodes and rows are tracked. `num_layers` says how many layers are copied (default: all), for a model that has
-    fewer than the arrays. A start takes a step for each token, and a look at each row where a fresh one is needed; rows
-    are few.
+    `arrays` are the keys and the values, [row, position, layer, ...], of numpy or torch; without them only nodes and
+    rows are tracked. `num_layers` layers are copied (default: all). `rows` has the tokens of what was last in each row.
+    A start takes a step for each token, and a look at all nodes where a fresh row is needed.
 
     >>> import numpy as np
     >>> keys = np.zeros((2, 8, 1))
     >>> cache = RowCache(2, arrays=(keys,))
     >>> first = cache.start([1, 2, 3]); keys[first.row, :3] = 7.5
-    >>> cache.finish(first)
-    >>> second = cache.start([1, 2, 9]); second.row, second.found, second.copied      # nobody runs in that row
-    (0, 2, False)
-    >>> third = cache.start([1, 2, 8]); third.row, third.found, third.copied          # now somebody does
+    >>> cache.publish(first)                                                          # its prefill is over
+    >>> second = cache.start([1, 2, 9]); second.row, second.found, second.copied      # the first still runs in row 0
     (1, 2, True)
-    >>> keys[1, :, 0].tolist()[:3], cache.states()
-    ([7.5, 7.5, 0.0], ['running', 'running'])
+    >>> cache.finish(first)
+    >>> third = cache.start([1, 2, 8]); third.row, third.found, third.copied          # now nobody does
+    (0, 2, False)
+    >>> keys[1, :3, 0].tolist(), cache.states(), cache.rows
+    ([7.5, 7.5, 0.0], ['running', 'running'], [[1, 2, 8], [1, 2, 9]])
     """
 
     def __init__(self, num_rows: int, max_nodes: int = 1000, arrays: Sequence[Any] = (), num_layers: int | None = None):
-        super().__init__(BitmaskPool(whole_number("num_rows", num_rows, 1, "there is at least 1 row")), max_nodes)
-        self.arrays = tuple(arrays)
+        self.pool = BitmaskPool(whole_number("num_rows", num_rows, 1, "there is at least 1 row"))
+        self.max_nodes = whole_number("max_nodes", max_nodes, 1, "the trie has room for at least 1 node")
+        self.arrays, self.num_layers = tuple(arrays), num_layers
         for i, array in enumerate(self.arrays):
             if len(array.shape) < 3 or array.shape[0] != num_rows or array.shape[1] != self.arrays[0].shape[1]:
                 rule = f"expected [{num_rows} rows, position, layer, ...], all of one length"
                 raise ValueError(f"arrays[{i}] has the shape {tuple(array.shape)}: {rule}")
+            if num_layers is not None and not 1 <= num_layers <= array.shape[2]:
+                raise ValueError(f"num_layers is {num_layers}: arrays[{i}] has {array.shape[2]}")
         self.max_length = self.arrays[0].shape[1] if self.arrays else None
-        self.num_layers = num_layers
-        if num_layers is not None:
-            whole_number("num_layers", num_layers, 1, "at least 1 layer is copied")
-            for i, array in enumerate(self.arrays):
-                if num_layers > array.shape[2]:
-                    raise ValueError(f"num_layers is {num_layers}: arrays[{i}] has {array.shape[2]}")
+        self.root, self.num_nodes, self._ring = RowNode(), 0, LeastRecentlyUsed()
+        self.rows = [list[int]() for _ in range(self.pool.size)]
         self._running: dict[int, RowSequence] = {}  # by row
-        self._used, self._clock = [0] * self.pool.size, 0
+        self._used, self._clock = [0] * self.pool.size, 0  # when each row was given back
 
     def start(self, tokens: TokensLike, limit: int | None = None) -> RowSequence:
         """Begin a sequence: find its prefix, and take over the row that has it, or copy the prefix into a fresh one.
 
         At most `limit` tokens are taken from the cache, by default all but the last, whose logits are to be computed.
-        Raises `OutOfPages`, and nothing has changed, when somebody runs in every row.
+        Raises `OutOfPages` when somebody runs in every row.
         """
-        numbers = pack(tokens).tolist()
-        self._require_length(numbers)
-        path = self.find(numbers, max(len(numbers) - 1, 0) if limit is None else limit)
-        source = path[-1].row if path else -1
+        numbers = self._checked(pack(tokens).tolist())
+        path = self.find(numbers, len(numbers) - 1 if limit is None else limit)
         if not self.pool.num_free:
             raise OutOfPages(needed=1, free=0)
-        takes_over = source >= 0 and self.pool.is_free(source)
-        row = source if takes_over else self._fresh_row()
-        self._take(row, path if takes_over else [])
-        try:
-            if path and not takes_over:
-                self._copy(source, row, len(path))
-        except BaseException:
-            self.pool.free([row])
-            raise
-        self._pin(path)
-        sequence = RowSequence(row, numbers, len(path), bool(path) and not takes_over, held=path)
-        self._running[row] = sequence
-        return sequence
+        copied = bool(path) and not self.pool.is_free(path[-1].row)
+        reused = [] if copied else path
+        row = reused[-1].row if reused else self._fresh_row()
+        self._take(row, reused)
+        if copied:
+            self._copy(path[-1].row, row, len(path))
+        self._lock(path)
+        self.rows[row] = numbers
+        self._running[row] = RowSequence(row, numbers, len(path), copied, held=path)
+        return self._running[row]
 
-    def _fresh_row(self) -> int:
-        """A free row: one that no node names, or else the one that was given back longest ago."""
-        free = [row for row in range(self.pool.size) if self.pool.is_free(row)]
-        return min(free, key=lambda row: (self._named[row] > 0, self._used[row], row))
-
-    def _take(self, row: int, path: list[RowNode]) -> None:
-        """Take a free row with a new version, which only the nodes of `path` go on naming, and any stale ones on it."""
-        kept = [node for node in path if node.row == row or not self.is_current(node)]
-        self.pool.occupy(row, renew=True)
-        self._named[row] = len(kept)
-        for node in kept:
-            node.row, node.version = row, self.pool.version(row)
-
-    def _copy(self, source: int, target: int, length: int) -> None:
-        for array in self.arrays:
-            array[target, :length, : self.num_layers] = array[source, :length, : self.num_layers]
-
-    def _require_length(self, numbers: list[int]) -> None:
+    def _checked(self, numbers: list[int]) -> list[int]:
         if not numbers:
             raise ValueError("tokens are empty: a sequence has at least 1 token")
         if self.max_length is not None and len(numbers) > self.max_length:
             raise ValueError(f"{len(numbers)} tokens do not fit in a row of {self.max_length} positions")
+        return numbers
+
+    def _fresh_row(self) -> int:
+        """A free row: one that no node names, or else the one that was given back first."""
+        named, free = self._named(), filter(self.pool.is_free, range(self.pool.size))
+        return min(free, key=lambda row: (row in named, self._used[row], row))
+
+    def _named(self) -> set[int]:
+        """The rows that some node names as they are now."""
+        return {node.row for node in self.nodes() if self.is_current(node)}
+
+    def _take(self, row: int, path: list[RowNode]) -> None:
+        """Take a free row with a new version, which of all nodes only those of `path` know."""
+        self.pool.occupy(row, renew=True)
+        self._name(path, row)
+
+    def _copy(self, source: int, target: int, length: int) -> None:
+        try:
+            for array in self.arrays:
+                array[target, :length, : self.num_layers] = array[source, :length, : self.num_layers]
+        except BaseException:
+            self.pool.free([target])
+            raise
+
+    def publish(self, sequence: RowSequence, generated: TokensLike = ()) -> None:
+        """Cache a sequence after its prefill, or later with `generated` added, so that others can copy it meanwhile."""
+        self._require(sequence)
+        sequence.tokens = self._checked([*sequence.tokens, *pack(generated).tolist()])
+        self.rows[sequence.row] = sequence.tokens
+        self._insert(sequence.tokens, sequence.row)
 
     def finish(self, sequence: RowSequence, generated: TokensLike = ()) -> None:
-        """End a sequence whose keys and values are all in its row, those of `generated` behind its own: publish them.
-
-        The row is free from now on, and cached until it is taken. `ValueError` if the sequence is over.
-        """
-        self._require(sequence, "finish")
-        numbers = [*sequence.tokens, *pack(generated).tolist()]
-        self._require_length(numbers)
-        self._insert(numbers, sequence.row)
-        self._leave(sequence)
+        """Publish a sequence and end it; its row stays cached until it is taken. `ValueError` if it is over."""
+        self.publish(sequence, generated)
+        self.abort(sequence)
 
     def abort(self, sequence: RowSequence) -> None:
-        """End a sequence and publish nothing of it; `ValueError` if it is over."""
-        self._require(sequence, "abort")
-        self._leave(sequence)
-
-    def _require(self, sequence: RowSequence, verb: str) -> None:
-        if not isinstance(sequence, RowSequence):
-            raise TypeError(f"cannot {verb} {bounded(sequence)}: expected a sequence that start() returned")
-        if self._running.get(sequence.row) is not sequence:
-            why = "is over" if sequence.is_over else "was started by another cache"
-            raise ValueError(f"cannot {verb} the sequence in row {sequence.row}: it {why}")
-
-    def _leave(self, sequence: RowSequence) -> None:
+        """End a sequence and publish nothing more of it; `ValueError` if it is over."""
+        self._require(sequence)
         self._clock += 1
         self._used[sequence.row] = self._clock
         del self._running[sequence.row]
-        sequence.is_over = True
-        self._release(sequence.held)
+        self._unlock(sequence.held)
         sequence.held = []
         self.pool.free([sequence.row])
 
-    # -- looking at it ----------------------------------------------------------------------------------------------
+    def _require(self, sequence: RowSequence) -> None:
+        if not isinstance(sequence, RowSequence):
+            raise TypeError(f"the sequence is {bounded(sequence)}: expected what start() returned")
+        if self._running.get(sequence.row) is not sequence:
+            raise ValueError(f"the sequence in row {sequence.row} is over, or another cache started it")
+
+    def nodes(self) -> Iterator[RowNode]:
+        """Every node but the root, parents before children."""
+        found = list(self.root.children.values())
+        for node in found:  # which grows meanwhile
+            found += node.children.values()
+        return iter(found)
+
+    def is_current(self, node: RowNode) -> bool:
+        """Whether the row of `node` still holds what it held when the node was made."""
+        return node.row >= 0 and self.pool.version(node.row) == node.version
+
+    def find(self, tokens: TokensLike, limit: int | None = None) -> list[RowNode]:
+        """The path of the longest prefix of `tokens`, of at most `limit`, that some row still holds; perhaps empty.
+
+        Its last node names that row. If that one is stale, a node below it may know a row; if none does, they all go.
+
+        >>> cache = RowCache(2)
+        >>> cache.finish(cache.start([1, 2, 3]))
+        >>> [(node.token, node.row, node.version) for node in cache.find([1, 2, 9])]
+        [(1, 0, 1), (2, 0, 1)]
+        """
+        numbers = pack(tokens).tolist()
+        path = self._walk(numbers[: require_limit(limit, len(numbers))])
+        while path and not self.is_current(path[-1]):
+            below = [path[-1]]
+            for node in below:  # which grows meanwhile
+                below += node.children.values()
+            if current := next(filter(self.is_current, below), None):
+                self._name(path[-1:], current.row)
+            else:
+                path.pop()
+                self._remove(node for node in reversed(below) if not node.locks and not node.children)
+        self._touch(path)
+        return path
+
+    def _walk(self, numbers: list[int]) -> list[RowNode]:
+        path = [self.root]
+        for token in numbers:
+            if token not in path[-1].children:
+                break
+            path.append(path[-1].children[token])
+        return path[1:]
+
+    def _insert(self, numbers: list[int], row: int) -> list[RowNode]:
+        """Let the new and the stale nodes of `numbers` name `row`; the end of the path goes if there is no room."""
+        path = self._walk(numbers)
+        for token in numbers[len(path) :]:
+            parent = path[-1] if path else self.root
+            path.append(parent.children.setdefault(token, RowNode(token, parent)))
+            self._ring.add(path[-1:])
+            self.num_nodes += 1
+        self._name(path, row)
+        self._touch(path)
+        self._make_room()
+        return path
+
+    def _name(self, path: list[RowNode], row: int) -> None:
+        """Let the stale nodes of `path` name `row` as it is now."""
+        for node in path:
+            if not self.is_current(node):
+                node.row, node.version = row, self.pool.version(row)
+
+    def _make_room(self) -> None:
+        """Evict the least recently used leaves until the rest fits, or all of it is locked."""
+        while self.num_nodes > self.max_nodes and (leaf := self._ring.first()) is not None:
+            self._remove([leaf])
+
+    def _remove(self, leaves: Iterable[RowNode]) -> None:
+        """Take unlocked leaves out of the trie, one after the other."""
+        for leaf in leaves:
+            self._ring.remove((leaf,))
+            del leaf.parent.children[leaf.token]  # type: ignore[union-attr]
+            self.num_nodes -= 1
+            leaf.row = leaf.version = -1
+
+    def _touch(self, path: list[RowNode]) -> None:
+        """The nodes of `path` are the most recently used, the deepest of them the first to go."""
+        self._ring.touch([node for node in reversed(path) if not node.locks])
+
+    def _lock(self, path: list[RowNode]) -> None:
+        """Keep the nodes of a whole path from being evicted; locks nest."""
+        self._ring.remove([node for node in path if not node.locks])
+        for node in path:
+            node.locks += 1
+
+    def _unlock(self, path: list[RowNode]) -> None:
+        """Give back one lock of each node of `path`."""
+        for node in path:
+            node.locks -= 1
+        self._ring.add([node for node in reversed(path) if not node.locks])
 
     def states(self) -> list[str]:
         """The state of each row: running, free, or free and cached."""
-        return [
-            RUNNING if row in self._running else CACHED if self._named[row] else FREE for row in range(self.pool.size)
-        ]
-
-    @property
-    def rows(self) -> list[list[int]]:
-        """The tokens of what runs in each row, or else of the longest cached prefix in it, or else none.
-
-        >>> cache = RowCache(2)
-        >>> cache.finish(cache.start([1, 2])); cache.rows
-        [[1, 2], []]
-        """
-        ends: dict[int, RowNode] = {}
-        for node in self.nodes():
-            if self.is_current(node) and (node.row not in ends or node.depth > ends[node.row].depth):
-                ends[node.row] = node
-        found = [_tokens_to(ends.get(row)) for row in range(self.pool.size)]
-        for row, sequence in self._running.items():
-            found[row] = list(sequence.tokens)
-        return found
+        named = self._named()
+        return [RUNNING if row in self._running else CACHED if row in named else FREE for row in range(self.pool.size)]
 
     def check(self) -> None:
-        """Recompute every count, pin and link from scratch; `InvariantError` names the node or the row."""
-        from minikv.prefix.row_check import check_rows
-
-        check_rows(self)
+        """Recompute every link and lock, and what nodes say of rows; `InvariantError` names the node or the row."""
+        self.pool.check()
+        nodes, held = list(self.nodes()), Counter(n for sequence in self._running.values() for n in sequence.held)
+        _require(len(nodes) == self.num_nodes <= self.max_nodes, f"{len(nodes)} nodes, num_nodes is {self.num_nodes}")
+        for row in range(self.pool.size):
+            _require(self.pool.is_free(row) != (row in self._running), f"row {row}: free, or in use, in the pool only")
+        place = {node: at for at, node in enumerate(self._ring)}
+        _require(place.keys() == set(nodes) - held.keys(), "the ring does not have all nodes that nobody holds")
+        prefixes: dict[Any, list[int]] = {self.root: []}
+        for node in nodes:
+            prefix = prefixes[node] = [*prefixes[node.parent], node.token]
+            _require(node.locks == held.pop(node, 0), f"{node}: so many sequences do not hold it")
+            late = place.get(node, -1) > place.get(node.parent, len(nodes))
+            _require(not late, f"{node}: its parent may be evicted before it")
+            same = not self.is_current(node) or self.rows[node.row][: len(prefix)] == prefix
+            _require(same, f"{node}: it stands for {prefix}, but row {node.row} holds {self.rows[node.row]}")
+        _require(not held, f"{list(held)[:3]}: held, but not in the trie")
 
     def __repr__(self) -> str:
-        states = self.states()
-        counts = ", ".join(f"{states.count(state)} {state}" for state in (RUNNING, CACHED, FREE))
+        rows = Counter(self.states())
+        counts = f"{rows[RUNNING]} {RUNNING}, {rows[CACHED]} {CACHED}, {rows[FREE]} {FREE}"
         return f"RowCache({self.pool.size} rows: {counts}; {self.num_nodes} of {self.max_nodes} nodes)"
 
 
-def _tokens_to(node: RowNode | None) -> list[int]:
-    """The tokens from the root to `node`."""
-    found: list[int] = []
-    while node is not None and node.parent is not None:
-        found.append(node.token)
-        node = node.parent
-    return found[::-1]
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        raise InvariantError(message)

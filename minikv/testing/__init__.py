@@ -7,7 +7,6 @@ from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.canary_model import CanaryModel
 from minikv.testing.interleave import Exploration, Interleaving, explore, follow
 from minikv.testing.ledger import Ledger, LedgerError
-from minikv.testing.row_ledger import RowLedger
 from minikv.testing.window_canary import WindowCanaryModel
 
 __all__ = [
@@ -18,7 +17,6 @@ __all__ = [
     "Interleaving",
     "Ledger",
     "LedgerError",
-    "RowLedger",
     "WindowCanaryModel",
     "explore",
     "follow",
