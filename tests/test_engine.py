@@ -235,6 +235,26 @@ def test_a_stream_is_whole_if_somebody_generates_in_between():
     assert engine.scheduler.step == steps  # all of it had come out
 
 
+def test_a_request_that_ends_right_after_a_look_at_its_output_loses_no_token():
+    """Another caller steps in between: the look finds nothing new, and after it the request is over."""
+    engine = engine_of()
+
+    class Output(list):
+        looks = 0
+
+        def __len__(self):
+            known = super().__len__()
+            self.looks += 1
+            if self.looks == 1:
+                engine.step()
+            return known
+
+    stream = engine.stream([[1, 2, 3]], 2)
+    first = next(stream)
+    first.request.output = Output(first.request.output)
+    assert [first.token, *(event.token for event in stream)] == engine_of().generate([[1, 2, 3]], 2)[0].tokens
+
+
 def test_who_is_aborted_by_another_ends_its_stream():
     engine = engine_of()
     stream = engine.stream([[1, 2, 3]], 30)
