@@ -31,3 +31,8 @@ def scattered(count, page_size=1, num_slots=256, seed=0):
     """`count` slots on pages drawn at random, whole pages in order, as a sequence's row has them."""
     pages = random.Random(seed).sample(range(num_slots // page_size), -(-count // page_size))
     return [page * page_size + i for page in pages for i in range(page_size)][:count]
+
+
+def everywhere(chunks):
+    """`chunks`, with logits wanted behind each of their tokens."""
+    return [chunk._replace(num_logits=len(chunk.tokens)) for chunk in chunks]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llamas import llama, store_for
+from llamas import everywhere, llama, store_for
 
 from minikv.serving.attention import attend, attend_in_blocks, join
 from minikv.serving.batch import WORTH, Batch, Causal, Padded, SharedPrefix, shared_prefixes
@@ -148,14 +148,14 @@ def test_logits_are_those_of_each_sequence_alone_however_slots_are_shared(data):
     rows, chance = family(data.draw, page_size)
     tokens = [[slot * 7 % 23 for slot in row] for row in rows]
     store = store_for(model, SLOTS, page_size, layout=data.draw(st.sampled_from(["page", "layer"]), "layout"))
-    alone = [model.forward([Chunk(t, 0, row)], store, all_positions=True) for t, row in zip(tokens, rows)]
+    alone = [model.forward(everywhere([Chunk(t, 0, row)]), store) for t, row in zip(tokens, rows)]
     starts = [len(row) - min(len(row), chance.choice((1, 1, 1, 2, page_size))) for row in rows]
     chunks = [Chunk(t[at:], at, np.array(row, np.int32)) for t, row, at in zip(tokens, rows, starts)]
     chunks = [chunk for i, chunk in enumerate(chunks) if not set(rows[i][starts[i] :]) & seen_by_others(rows, i)]
     kept = [i for i, row in enumerate(rows) if not set(row[starts[i] :]) & seen_by_others(rows, i)]
     if not kept:
         return
-    got = model.forward(chunks, store, all_positions=True)
+    got = model.forward(everywhere(chunks), store)
     expected = torch.cat([alone[i][starts[i] :] for i in kept])
     assert (got - expected).abs().max() < close
     assert got.argmax(-1).equal(expected.argmax(-1))
@@ -171,10 +171,10 @@ def seen_by_others(rows, mine):
 
 def test_a_long_prompt_in_chunks_gives_the_logits_of_one_chunk():
     model, tokens = MODELS["GQA", torch.float32], [slot * 5 % 23 for slot in range(900)]
-    expected = model.forward([Chunk(tokens, 0, range(900))], store_for(model, SLOTS), all_positions=True)
+    expected = model.forward(everywhere([Chunk(tokens, 0, range(900))]), store_for(model, SLOTS))
     for cuts in ([0, 512, 900], [0, 1, 2, 300, 899, 900]):
         store = store_for(model, SLOTS)
-        got = [model.forward([Chunk(tokens[a:b], a, range(b))], store, all_positions=True) for a, b in pairwise(cuts)]
+        got = [model.forward(everywhere([Chunk(tokens[a:b], a, range(b))]), store) for a, b in pairwise(cuts)]
         assert (torch.cat(got) - expected).abs().max() < 1e-4
         store = store_for(model, SLOTS)  # asked for the ends only, it leaves as many keys and values to the next chunk
         got = [model.forward([Chunk(tokens[a:b], a, range(b))], store) for a, b in pairwise(cuts)]

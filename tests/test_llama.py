@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from llamas import LLAMA3, llama, scattered, settings, store_for
+from llamas import LLAMA3, everywhere, llama, scattered, settings, store_for
 
 from minikv import CacheManager, Engine
 from minikv.serving.batch import Batch
@@ -26,7 +26,7 @@ TOKENS = random.Random(0).choices(range(EXACT.vocab_size), k=40)
 
 def whole(model, tokens, slots=None, store=None):
     store = store or store_for(model)
-    return model.forward([Chunk(tokens, 0, slots or range(len(tokens)))], store, all_positions=True)
+    return model.forward(everywhere([Chunk(tokens, 0, slots or range(len(tokens)))]), store)
 
 
 def close(a, b):
@@ -60,7 +60,7 @@ def test_no_cut_no_batch_and_no_place_changes_the_logits(data):
         batch = data.draw(st.lists(st.sampled_from(left), min_size=1, unique=True), "who")
         ends = [data.draw(st.integers(done[i] + 1, len(sequences[i])), "up to") for i in batch]
         chunks = [Chunk(sequences[i][done[i] : end], done[i], rows[i][:end]) for i, end in zip(batch, ends)]
-        logits = EXACT.forward(chunks, store, all_positions=True).split([len(chunk.tokens) for chunk in chunks])
+        logits = EXACT.forward(everywhere(chunks), store).split([len(chunk.tokens) for chunk in chunks])
         for i, end, part in zip(batch, ends, logits):
             heard[i].append(part)
             done[i] = end
@@ -68,7 +68,7 @@ def test_no_cut_no_batch_and_no_place_changes_the_logits(data):
         assert close(torch.cat(parts), whole(EXACT, tokens))
 
 
-def test_without_all_positions_it_answers_for_the_last_token_of_each_chunk_in_the_order_given():
+def test_it_answers_for_the_last_token_of_each_chunk_in_the_order_given():
     store, longer, shorter = store_for(EXACT), Chunk(TOKENS, 0, range(40)), Chunk(TOKENS[:3], 0, range(40, 43))
     expected = whole(EXACT, TOKENS)[[39, 2]]
     assert close(EXACT.forward([longer, shorter], store), expected)
@@ -84,15 +84,15 @@ def test_a_chunk_has_as_many_logits_as_it_asks_for():
     assert close(EXACT.forward([prompt, drafted._replace(num_logits=2)], store), expected[[8, 22, 23]])
 
 
-@pytest.mark.parametrize("all_positions", [False, True])
-def test_gradients_reach_every_weight_and_are_right(all_positions):
+@pytest.mark.parametrize("wanted", [list, everywhere])
+def test_gradients_reach_every_weight_and_are_right(wanted):
     """By the difference quotient along a direction drawn at random for each weight; chunks of several lengths."""
     model = llama(seed=2, dtype=torch.float64)
     chunks = [Chunk(TOKENS[:4], 0, range(4)), Chunk(TOKENS[4:6], 0, [9, 7]), Chunk(TOKENS[6:13], 0, range(20, 27))]
 
     def loss():
-        logits = model.logits(chunks, store_for(model), all_positions)
-        return (logits[[3, 5, 12]] if all_positions else logits).square().sum()
+        logits = model.logits(wanted(chunks), store_for(model))
+        return (logits[[3, 5, 12]] if wanted is everywhere else logits).square().sum()
 
     weights = [weight.requires_grad_() for weight in model.weights.values()]
     grads = torch.autograd.grad(loss(), weights, allow_unused=True)
@@ -115,7 +115,7 @@ def test_a_cached_prefix_is_read_and_not_computed():
     whole(EXACT, TOKENS[:35], range(35), store)
     row = [*range(30), *scattered(10, num_slots=100)]
     row[30:] = [slot + 100 for slot in row[30:]]
-    got = EXACT.forward([Chunk(TOKENS[30:], 30, row)], store, all_positions=True)
+    got = EXACT.forward(everywhere([Chunk(TOKENS[30:], 30, row)]), store)
     assert close(got, whole(EXACT, TOKENS)[30:])
 
 
@@ -123,7 +123,7 @@ def test_what_lies_in_the_slots_is_all_that_it_remembers():
     """Another prefix in the slots gives other logits: nothing is remembered beside them."""
     store = store_for(EXACT)
     whole(EXACT, TOKENS[::-1][:30], range(30), store)
-    got = EXACT.forward([Chunk(TOKENS[30:], 30, range(40))], store, all_positions=True)
+    got = EXACT.forward(everywhere([Chunk(TOKENS[30:], 30, range(40))]), store)
     assert (got - whole(EXACT, TOKENS)[30:]).abs().min() > 1e-6
 
 
@@ -166,7 +166,7 @@ def test_one_long_conversation_does_not_make_short_ones_look_back_as_far():
 
 @pytest.mark.parametrize("kind", [list, tuple, np.array, torch.tensor, lambda row: np.array(row, np.int32)])
 def test_tokens_and_slots_may_be_any_row_of_integers(kind):
-    got = EXACT.forward([Chunk(kind(TOKENS), 0, kind(scattered(40)))], store_for(EXACT), all_positions=True)
+    got = EXACT.forward(everywhere([Chunk(kind(TOKENS), 0, kind(scattered(40)))]), store_for(EXACT))
     assert close(got, whole(EXACT, TOKENS))
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from llamas import LLAMA3, SIZES, scattered, store_for
+from llamas import LLAMA3, SIZES, everywhere, scattered, store_for
 
 from minikv.serving.batch import Batch, SharedPrefix
 from minikv.serving.llama import Llama
@@ -75,7 +75,7 @@ def assert_same(ours, theirs):
 def test_prefill_gives_the_logits_of_every_position(pair, page_size):
     theirs, ours = pair
     tokens, slots = prompt(1), scattered(LENGTH, page_size)
-    got = ours.forward([Chunk(tokens, 0, slots)], store_for(ours, page_size=page_size), all_positions=True)
+    got = ours.forward(everywhere([Chunk(tokens, 0, slots)]), store_for(ours, page_size=page_size))
     assert_same(got, logits_of(theirs, tokens))
 
 
@@ -84,7 +84,7 @@ def test_a_prompt_may_be_computed_in_any_pieces(pair, page_size):
     theirs, ours = pair
     tokens, slots, store = prompt(2), scattered(LENGTH, page_size, seed=2), store_for(ours, page_size=page_size)
     cuts = [0, *sorted(random.Random(page_size).sample(range(1, LENGTH), 5)), LENGTH]
-    got = [ours.forward([Chunk(tokens[a:b], a, slots[:b])], store, all_positions=True) for a, b in pairwise(cuts)]
+    got = [ours.forward(everywhere([Chunk(tokens[a:b], a, slots[:b])]), store) for a, b in pairwise(cuts)]
     assert_same(torch.cat(got), logits_of(theirs, tokens))
 
 
@@ -114,7 +114,7 @@ def test_prefill_chunks_and_decoding_of_many_sequences_share_a_step(pair):
         ends = {i: min(len(sequences[i]), done[i] + rng.choice((1, 1, 1, 4, 17))) for i in active}
         if active:
             chunks = [Chunk(sequences[i][done[i] : ends[i]], done[i], rows[i][: ends[i]]) for i in active]
-            logits = ours.forward(chunks, store, all_positions=True)
+            logits = ours.forward(everywhere(chunks), store)
             parts = logits.split([len(chunk.tokens) for chunk in chunks])
             for i, part in zip(active, parts):
                 heard[i].append(part)
@@ -141,7 +141,7 @@ def test_what_several_requests_share_is_read_once_and_nothing_changes(pair):
         part for part in Batch(chunks, SIZES["vocab_size"], torch.zeros(1)).parts if isinstance(part, SharedPrefix)
     ]
     assert len(parts) > 1
-    got = ours.forward(chunks, store, all_positions=True).split([len(chunk.tokens) for chunk in chunks])
+    got = ours.forward(everywhere(chunks), store).split([len(chunk.tokens) for chunk in chunks])
     for tokens, at, part in zip(sequences, starts, got):
         assert_same(part, logits_of(theirs, tokens)[at:])
 
@@ -159,5 +159,5 @@ def test_the_small_model_is_a_checkpoint_that_transformers_reads():
 
     theirs = transformers.LlamaForCausalLM.from_pretrained(asset("model"), dtype=torch.float32).eval()
     ours, tokens = Llama.from_folder(asset("model")), list(b"User: What is a page?\nAssistant:")
-    got = ours.forward([Chunk(tokens, 0, range(len(tokens)))], store_for(ours), all_positions=True)
+    got = ours.forward(everywhere([Chunk(tokens, 0, range(len(tokens)))]), store_for(ours))
     assert_same(got, logits_of(theirs, tokens))

@@ -7,7 +7,7 @@ import random
 
 import pytest
 import torch
-from llamas import settings, store_for
+from llamas import everywhere, settings, store_for
 from nightly import NIGHTLY
 from train import CUT, END, OneStep, loss, main, rows, texts, train, turn
 
@@ -75,8 +75,8 @@ def test_the_step_that_trains_is_the_step_that_serves():
     model = Llama.random(LlamaConfig.read(SMALL))
     tokens = [random.Random(0).choices(range(257), k=20) for _ in range(3)]
     chunks = [Chunk(ids, 0, range(20 * i, 20 * i + 20)) for i, ids in enumerate(tokens)]
-    trained = model.logits(chunks, OneStep(), all_positions=True)
-    assert (trained - model.forward(chunks, store_for(model), all_positions=True)).abs().max() < 1e-5
+    trained = model.logits(everywhere(chunks), OneStep())
+    assert (trained - model.forward(everywhere(chunks), store_for(model))).abs().max() < 1e-5
 
 
 def test_answers_and_prose_weigh_most_and_what_stands_before_an_answer_little():

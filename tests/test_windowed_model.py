@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from llamas import llama
+from llamas import everywhere, llama
 
 from minikv import CacheManager, Chunk, Engine, Llama, NoCache, Scheduler, WindowedManager, WindowedPool, asset
 from minikv.serving.windowed_llama import WindowedStore, windowed_llama
@@ -40,14 +40,14 @@ def test_the_logits_are_those_of_attention_written_out(windowed, window):
     plain = llama(num_hidden_layers=3)
     tokens = torch.randint(plain.vocab_size, (20,), generator=torch.Generator().manual_seed(window)).tolist()
     dense = Llama(plain.config, plain.weights, lambda batch, store: Dense(batch, store, windowed, window))
-    expected = dense.forward([Chunk(tokens, 0, range(20))], None, all_positions=True)
+    expected = dense.forward(everywhere([Chunk(tokens, 0, range(20))]), None)
     model = windowed_llama(plain, window)
     pool, store = fresh(model, windowed)
     slots = pool.alloc(20)
-    found = model.forward([Chunk(tokens, 0, slots)], store, all_positions=True)
+    found = model.forward(everywhere([Chunk(tokens, 0, slots)]), store)
     assert torch.allclose(found, expected, atol=1e-5)
     pool.free_window(slots[: max(0, 12 - window + 1)])  # nobody reads those any more
-    later = model.forward([Chunk(tokens[12:], 12, slots)], store, all_positions=True)
+    later = model.forward(everywhere([Chunk(tokens[12:], 12, slots)]), store)
     assert torch.allclose(later, expected[12:], atol=1e-5)
     last = model.forward([Chunk(tokens[12:], 12, slots)], store)
     assert torch.allclose(last, expected[-1:], atol=1e-5)

@@ -138,8 +138,10 @@ def rows(corpus: Mapping[str, Any], chance: random.Random, length: int) -> Itera
 def loss(model: Llama, batch: Sequence[tuple[list[int], list[float]]]) -> torch.Tensor:
     """The weighted mean of the loss of each token, in nats; all rows have one length."""
     width = len(batch[0][0]) - 1
-    chunks = [Chunk(ids[:-1], 0, range(i * width, (i + 1) * width)) for i, (ids, _) in enumerate(batch)]
-    logits = model.logits(chunks, OneStep(), all_positions=True)
+    chunks = [
+        Chunk(ids[:-1], 0, range(i * width, (i + 1) * width), num_logits=width) for i, (ids, _) in enumerate(batch)
+    ]
+    logits = model.logits(chunks, OneStep())
     targets = torch.tensor([token for ids, _ in batch for token in ids[1:]])
     weights = torch.tensor([weight for _, row in batch for weight in row[1:]])
     return functional.cross_entropy(logits, targets, reduction="none") @ weights / weights.sum()

@@ -89,10 +89,9 @@ class Batch:
 
     The packed row has chunks of one kind side by side. `tokens` and `positions` are int64 tensors, one number for each
     new token, and `slots`, a numpy array, is where their K and V go. `last` are the rows behind which logits are
-    wanted, of each chunk its last token's at least, and `order` the rows of all tokens, both in the order in which the
-    chunks were given, and so are `rows`: for each chunk
-    the rows of its new tokens, and all slots of its sequence. `parts` are what the tokens attend
-    to, the own parts first and in the order of their rows; `reads` are the slots that they read. A prefix is shared
+    wanted, of each chunk its last token's at least, in the order in which the chunks were given. So are `rows`: for
+    each chunk the rows of its new tokens, and all slots of its sequence. `parts` are what the tokens attend to, the
+    own parts first and in the order of their rows; `reads` are the slots that they read. A prefix is shared
     where that saves reading `worth` slots. `TypeError` and `ValueError` name the chunk and what is wrong with it.
 
     >>> import torch
@@ -118,7 +117,6 @@ class Batch:
         ends = dict(zip(order, np.cumsum([len(row.tokens) for row in packed]).tolist()))
         spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
         self.last = self._ids(np.concatenate([span[-row.num_logits :] for span, row in zip(spans, given)]))
-        self.order = self._ids(np.concatenate(spans))
         self.rows = [(slice(span.start, span.stop), row.slots) for span, row in zip(spans, given)]
         self.parts = list[Causal | Padded | SharedPrefix]()
         self._add_own(packed)

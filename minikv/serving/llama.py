@@ -113,15 +113,14 @@ class Llama:
         return self.weights["model.embed_tokens.weight"].device
 
     @torch.inference_mode()
-    def forward(self, chunks: Sequence[Chunk], store: Any, all_positions: bool = False) -> torch.Tensor:
+    def forward(self, chunks: Sequence[Chunk], store: Any) -> torch.Tensor:
         """The logits of the token behind each chunk, (len(chunks), vocab_size); all chunks are computed in one step.
 
-        A chunk with more `num_logits` has as many rows, in the order of its tokens. With `all_positions` there is a row
-        for every new token, chunk after chunk.
+        A chunk with more `num_logits` has as many rows, in the order of its tokens.
         """
-        return self.logits(chunks, store, all_positions)
+        return self.logits(chunks, store)
 
-    def logits(self, chunks: Sequence[Chunk], store: Any, all_positions: bool = False) -> torch.Tensor:
+    def logits(self, chunks: Sequence[Chunk], store: Any) -> torch.Tensor:
         """`forward`, in the mode that torch is in: for training, which needs gradients.
 
         They reach every weight when each chunk starts at token 0 and has at least 2 tokens; keys and values that
@@ -133,9 +132,7 @@ class Llama:
         x, last = functional.embedding(batch.tokens, embedding), self.shape.num_layers - 1
         for layer in range(last):
             x = self._layer(x, layer, attention, angles)
-        if all_positions or len(batch.tokens) == len(batch.last):
-            x = self._layer(x, last, attention, angles)[batch.order]
-        elif torch.is_grad_enabled():
+        if torch.is_grad_enabled() or len(batch.tokens) == len(batch.last):
             x = self._layer(x, last, attention, angles)[batch.last]
         else:  # the last layer is needed at the ends alone, which read the keys and values of the others in the store
             ends = batch.ends()
