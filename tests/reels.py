@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from minikv.course.pictures.parts import Drawing, Part, painted
+from minikv.course.pictures.svg import Drawing, Part, painted
 
 
 def pictures_of(reel: Mapping[str, Any], panel: int) -> Iterator[str]:

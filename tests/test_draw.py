@@ -34,12 +34,10 @@ from minikv import (
 )
 from minikv.course.pictures import render
 from minikv.course.pictures.boxes import BoxRow, rows_picture
-from minikv.course.pictures.legend import legend_html, legend_svg
-from minikv.course.pictures.looks import LETTERS, SIZES, WORDS
+from minikv.course.pictures.looks import LETTERS, SIZES, WORDS, legend_html, legend_svg
 from minikv.course.pictures.picture import MOST_WIDE
-from minikv.course.pictures.prune import READABLE
 from minikv.course.pictures.svg import markup, svg_size
-from minikv.course.pictures.tree import BROAD, tree_parts
+from minikv.course.pictures.tree import BROAD, READABLE, tree_parts
 from minikv.palette import BOTH, EVENTS, INK, STATES
 from minikv.prefix import INDEXES
 from minikv.testing.snapshot import MARKS, legible, snapshot

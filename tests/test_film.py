@@ -29,8 +29,7 @@ from minikv.course.film.layout import BROAD, FilmLayout, breadth
 from minikv.course.pictures import render
 from minikv.course.pictures.cells import pool_parts
 from minikv.course.pictures.looks import SIZES
-from minikv.course.pictures.parts import Paper
-from minikv.course.pictures.svg import svg_size
+from minikv.course.pictures.svg import Paper, svg_size
 from minikv.testing.conformance.naive import NaiveCache
 from minikv.testing.watch import watch
 

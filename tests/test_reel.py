@@ -13,8 +13,8 @@ from reels import pictures_of
 
 from minikv import CacheManager, CanaryModel, Engine, FreeListPool, RadixCache, Scheduler, draw, play, record
 from minikv.course.film.layout import FilmLayout
-from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.render import graphviz_way
+from minikv.course.pictures.svg import Drawing, Paper, Part
 from minikv.course.player import script
 from minikv.course.reel import Reel
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minikv import RowCache, draw
-from minikv.course.pictures.rowed import MOST_ROWS, MOST_TOKENS
+from minikv.course.pictures.draw import MOST_ROWS, MOST_TOKENS
 from minikv.engine.sections import engine_world
 
 

@@ -15,9 +15,8 @@ import traitlets
 
 from minikv.assets import asset
 from minikv.course.pictures.looks import state_css
-from minikv.course.pictures.parts import Drawing, Paper, Part
 from minikv.course.pictures.picture import Picture
-from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
+from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
 from minikv.course.reel import Reel
 from minikv.errors import bounded
 from minikv.testing.snapshot import legible

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.svg import Drawing, Paper, Part
 
 
 class Reel:

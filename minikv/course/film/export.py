@@ -10,8 +10,7 @@ from typing import Any
 from minikv.course.film.frame import Frame
 from minikv.course.film.layout import FilmLayout
 from minikv.course.pictures.cells import MOST_CELLS
-from minikv.course.pictures.legend import legend_html
-from minikv.course.pictures.looks import SIZES
+from minikv.course.pictures.looks import SIZES, legend_html
 from minikv.course.pictures.render import HOW_TO_GET_PICTURES, svg_to_png
 from minikv.course.pictures.svg import markup
 from minikv.course.player import script, style

@@ -12,11 +12,9 @@ from typing import NamedTuple
 
 from minikv.course.film.view import StateView
 from minikv.course.pictures.cells import TOP, Grid, pool_paper, pool_parts
-from minikv.course.pictures.legend import legend_svg
-from minikv.course.pictures.looks import SIZES, size_words, sorted_words, style
-from minikv.course.pictures.parts import Drawing, Paper, Part
+from minikv.course.pictures.looks import SIZES, legend_svg, size_words, sorted_words, style
 from minikv.course.pictures.picture import Picture
-from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
+from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
 from minikv.course.pictures.tree import tree_parts
 from minikv.palette import STATES
 from minikv.testing.snapshot import tree_text

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from minikv.course.pictures.cells import heading_drawing
-from minikv.course.pictures.parts import Drawing, Paper, Part
-from minikv.course.pictures.svg import markup
+from minikv.course.pictures.svg import Drawing, Paper, Part, words_drawing
 from minikv.palette import BOTH, EVENTS, STATES
 
 MOST_LINES, MOST_CELLS = 12, 48
@@ -134,10 +132,10 @@ class Requests:
     def parts(self, lines: int, longest: int) -> list[Part]:
         """The heading, and for each request its name and its cells; all cells of one kind are one drawing."""
         side = min(16, _WIDE // -(-max(longest, 1) // _tokens_per_cell(longest)))
-        parts = [Part(-1, heading_drawing(self.heading), 4, 17)]
+        parts = [Part(-1, words_drawing(self.heading, "14", bold=True), 4, 17)]
         for y, (name, bar) in enumerate(self._bars(longest)):
             key, top = y * (MOST_CELLS + 1), 28 + y * _HIGH
-            parts.append(Part(key, Drawing(f'<text text-anchor="start">{markup(name)}</text>'), 4, top + 13))
+            parts.append(Part(key, words_drawing(name), 4, top + 13))
             parts += [Part(key + 1 + x, _cell(kind, side), _LEFT + x * side, top) for x, kind in enumerate(bar)]
         return parts
 

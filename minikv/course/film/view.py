@@ -9,8 +9,7 @@ from functools import cache, cached_property
 from minikv.course.film.changes import Changes, marked_views
 from minikv.course.film.requests import Requests
 from minikv.course.film.state import Label, Row, State
-from minikv.course.pictures.cells import MOST_CELLS, Cell, cells_text, words_of
-from minikv.course.pictures.grid import Table
+from minikv.course.pictures.cells import MOST_CELLS, Cell, Table, cells_text, words_of
 from minikv.course.pictures.looks import size_words
 from minikv.testing.snapshot import NodeView, tree_text
 

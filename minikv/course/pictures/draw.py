@@ -10,18 +10,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from minikv.course.pictures.branches import is_shared_pages, shared_pages_picture
-from minikv.course.pictures.cells import MOST_CELLS, Cell, cells_text, pool_paper, pool_parts, words_of
-from minikv.course.pictures.grid import MOST_COLUMNS, Table, marks_of
-from minikv.course.pictures.legend import legend_svg
-from minikv.course.pictures.memory import MOST, memory_svg, memory_text
-from minikv.course.pictures.picture import Picture
-from minikv.course.pictures.prune import MOST_NODES, pruned, readable
-from minikv.course.pictures.rowed import draw_rows, has_rows
-from minikv.course.pictures.tree import tree_picture
+from minikv.course.pictures.boxes import (
+    BoxRow,
+    is_shared_pages,
+    memory_picture,
+    rows_picture,
+    shared_pages_picture,
+)  # fmt: skip
+from minikv.course.pictures.cells import (
+    MOST_CELLS,
+    MOST_COLUMNS,
+    Cell,
+    Table,
+    cells_text,
+    marks_of,
+    pool_paper,
+    pool_parts,
+    words_of,
+)  # fmt: skip
+from minikv.course.pictures.looks import with_legend
+from minikv.course.pictures.picture import Picture, beside
+from minikv.course.pictures.tree import MOST_NODES, pruned, readable, tree_picture
 from minikv.errors import whole_number
 from minikv.palette import STATES
 from minikv.testing.snapshot import NodeView, legible, plain, snapshot, tree_text
+
+MOST_ROWS, MOST_TOKENS = 32, 16
+_LOOKS = {"running": "in hand", "free, cached": "cached", "free": "free"}  # of a row: a word, and how its boxes look
 
 
 def draw(
@@ -74,7 +89,7 @@ def _own_picture(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any)
     """The picture of what has one of its own kind, or `None`."""
     if is_shared_pages(thing) and all(mark is None for mark in (*marked.values(), owners)):
         return shared_pages_picture(thing)
-    return draw_rows(thing, marked, label) if has_rows(thing) else None
+    return _draw_rows(thing, marked, label) if _has_rows(thing) else None
 
 
 def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) -> Picture:
@@ -119,14 +134,8 @@ def _draw_pool(pool: Any, marked: Mapping[str, Any], cached: Any, owners: Mappin
     more = f" (the first {MOST_CELLS} shown)" if pool.size > MOST_CELLS else ""
     title = f"{type(pool).__name__}: {free_pages} of {pool.size} free{more}"
     whose = [f"{name}: {' '.join(map(str, plain(pages))) or 'nothing'}" for name, pages in owners.items()]
-    return Picture("\n".join([cells_text(title, cells), *whose]), lambda: _pool_svg(title, cells))
-
-
-def _pool_svg(title: str, cells: list[Cell]) -> str:
-    paper = pool_paper(len(cells))
-    legend, high = legend_svg(words_of(cells), paper.width)
-    below = f'<g transform="translate(0 {paper.height:g})">{legend}</g>'
-    return paper._replace(height=paper.height + high, over=below).svg(pool_parts(title, cells))
+    paper, parts = pool_paper(len(cells)), pool_parts(title, cells)
+    return Picture("\n".join([cells_text(title, cells), *whose]), lambda: with_legend(paper, words_of(cells), parts))
 
 
 def _draw_table(table: Any, marked: Mapping[str, Any]) -> Picture:
@@ -136,7 +145,56 @@ def _draw_table(table: Any, marked: Mapping[str, Any]) -> Picture:
 
 
 def _draw_store(store: Any, marked: Mapping[str, Any]) -> Picture:
-    pieces, marks = store.pieces(), marks_of(marked)
-    more = f", the first {MOST} shown" if len(pieces) > MOST else ""
-    title = f"{type(store).__name__}, {store.layout} layout: the memory{more}"
-    return Picture(f"{title}\n{memory_text(pieces, marks)}", lambda: memory_svg(pieces, marks, title))
+    title = f"{type(store).__name__}, {store.layout} layout: the memory"
+    return memory_picture(title, store.pieces(), marks_of(marked))
+
+
+def _has_rows(thing: Any) -> bool:
+    """Whether `thing` is a cache of rows."""
+    return all(hasattr(thing, name) for name in ("root", "pool", "rows")) and hasattr(thing.pool, "version")
+
+
+def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Callable[[list[Any]], str] | None) -> Picture:
+    """The trie and the rows of `cache`, as they are now.
+
+    >>> from minikv import RowCache
+    >>> cache = RowCache(2)
+    >>> cache.finish(cache.start([1, 2]))
+    >>> draw_rows(cache, {}, None)
+    root
+    └─ [1] · row 0
+       └─ [2] · row 0
+    row 0, free, cached  1  2
+    row 1, free
+    """
+    nodes: list[Any] = []
+
+    def number(node: Any) -> int:
+        nodes.append(node)
+        return len(nodes) - 1
+
+    views = snapshot(cache.root, marked, label, number)
+    named = set()
+    for view in views:
+        node = None if view.id is None or view.parent is None else nodes[view.id]
+        if node is not None:
+            named.add(_say_row(view, node, cache.pool))
+    shown = readable(views)
+    return beside(Picture(tree_text(shown), lambda: tree_picture(shown)), rows_picture(_boxes(cache, named)))
+
+
+def _say_row(view: NodeView, node: Any, pool: Any) -> int | None:
+    """Write on a node which row it names, or that it is stale; the row, if the node is current."""
+    is_current = node.row is not None and node.row >= 0 and pool.version(node.row) == node.version
+    view.slots, view.name = [], f"row {node.row}" if is_current else "stale"
+    return node.row if is_current else None
+
+
+def _boxes(cache: Any, named: set[Any]) -> list[BoxRow]:
+    """The first rows, and of each the first tokens."""
+    boxes = []
+    for row, tokens in enumerate(cache.rows[:MOST_ROWS]):
+        state = ("free, cached" if row in named else "free") if cache.pool.is_free(row) else "running"
+        words = [str(token) for token in tokens[:MOST_TOKENS]] + ["…"] * (len(tokens) > MOST_TOKENS)
+        boxes.append(BoxRow(f"row {row}, {state}", words, _LOOKS[state]))
+    return boxes

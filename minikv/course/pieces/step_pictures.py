@@ -7,9 +7,7 @@ from typing import Any
 
 from minikv.course.film.requests import ANSWERS, READS, Requests, RequestView
 from minikv.course.pictures import Picture
-from minikv.course.pictures.grid import title_part
-from minikv.course.pictures.parts import Drawing, Paper, Part
-from minikv.course.pictures.svg import markup
+from minikv.course.pictures.svg import Drawing, Paper, Part, words_drawing
 from minikv.palette import INK
 
 _WIDE, _HIGH, _HEAD = 46, 30, 48
@@ -61,11 +59,11 @@ def _short(share: float) -> str:
 
 def _table(rows: Mapping[str, Sequence[float]], columns: int, side: int) -> str:
     title = "what each new token takes of each token"
-    parts = [title_part(-1, title)]
+    parts = [Part(-1, words_drawing(title, bold=True), 4, 15)]
     parts += [Part(-2 - i, Drawing(f"<text>{i}</text>"), side + i * _WIDE + _WIDE // 2, 38) for i in range(columns)]
     for y, (name, row) in enumerate(rows.items()):
         key, top = y * (columns + 1), _HEAD + y * _HIGH
-        parts.append(Part(key, Drawing(f'<text text-anchor="start">{markup(name)}</text>'), 4, top + 18))
+        parts.append(Part(key, words_drawing(name), 4, top + 18))
         parts += [Part(key + 1 + x, _cell(share), side + x * _WIDE, top) for x, share in enumerate(row)]
     return Paper(max(side + columns * _WIDE, 8 * len(title) + 12), _HEAD + len(rows) * _HIGH + 4).svg(parts)
 

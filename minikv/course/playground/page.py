@@ -9,8 +9,7 @@ from html import escape
 from minikv.course.film.layout import tree_of
 from minikv.course.film.view import StateView
 from minikv.course.pictures.cells import cells_text, pool_paper, pool_parts
-from minikv.course.pictures.legend import legend_html
-from minikv.course.pictures.looks import SIZES, size_words
+from minikv.course.pictures.looks import SIZES, legend_html, size_words
 from minikv.course.pictures.svg import svg_size
 from minikv.course.playground.live import History
 from minikv.testing.snapshot import tree_text
