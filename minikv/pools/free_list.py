@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from minikv.errors import InvariantError, OutOfPages
 from minikv.pools.contract import Pages, page_id, page_ids, pool_size, refuse_free, request
@@ -12,7 +13,7 @@ from minikv.pools.contract import Pages, page_id, page_ids, pool_size, refuse_fr
 _INT32 = np.dtype(np.int32)
 _FEW = 32  # up to here, going from page to page costs less than starting numpy
 _FEW_FREE = 2  # with up to so many free pages for each that comes back, looking at all of them costs less
-_LONG_RUN = 1024  # from here on, noting a run like memory costs less than going to its pages one by one
+_LONG_RUN = 512  # runs of neighbors that are at least so long on average are noted as memory, not page by page
 
 
 class FreeListPool:
@@ -69,11 +70,9 @@ class FreeListPool:
 
     def free(self, pages: Any) -> None:
         """Push `pages` back, so that the same `alloc` would give them again in the same order; all or none."""
-        if type(pages) is memoryview and pages.format == "i" and pages.ndim == 1:
-            ids: Any = pages
-        else:
-            plain = type(pages) is np.ndarray and pages.dtype is _INT32 and pages.ndim == 1
-            ids = pages if plain else page_ids(pages, self.size)
+        kind = type(pages)
+        plain = (kind is memoryview and pages.format == "i") or (kind is np.ndarray and pages.dtype is _INT32)
+        ids = pages if plain and pages.ndim == 1 else page_ids(pages, self.size)
         if not (self._free_few(ids.tolist()) if len(ids) <= _FEW else self._free_many(np.asarray(ids))):
             refuse_free(page_ids(pages, self.size), self.is_free)
 
@@ -113,73 +112,82 @@ class FreeListPool:
         return True
 
     def _free_many(self, ids: Pages) -> bool:
-        """The same for many, in a few steps of numpy."""
-        at, runs = self._at - len(ids), _runs(ids)
-        if at < 0:
-            return False
-        self._memory[at : self._at] = ids  # not on the stack before `_at` says so
-        if not (self._note_runs(runs, at) if runs else self._note_many(ids, at)):
-            return False
-        self._at = at
-        return True
+        """The same for many, in a few steps of numpy.
 
-    def _note_many(self, ids: Pages, at: int) -> bool:
-        """Note that `ids` stand from `at` on, unless one of them cannot be freed: then free pages stand as before.
-
-        No page can stand in two places. So a look at all of the stack finds a page that is given twice or was free
-        already. That costs the least when few pages are free, as they are when a full cache evicts; else the pages'
-        old places say which of them is free.
+        No page has two places. So a page that is free already shows when its place is noted anew: the look at all free
+        pages that follows misses it. That is quick when few are free, as when a full cache evicts; else look first.
         """
-        where, top, index = self._where, self._at, ids.view(np.uint32).astype(np.int64)  # a negative id is a huge one
-        few_free = self.size - top <= _FEW_FREE * len(ids)
-        end = self.size if few_free else top
-        places = np.arange(at, end, dtype=np.int32)
+        top, at, few_free = self._at, self._at - len(ids), self.size - self._at <= _FEW_FREE * len(ids)
+        if at < 0 or not (few_free or self._all_in_use(ids)):
+            return False
+        runs, places = _runs(ids), np.arange(at, top, dtype=np.int32)
+        noted = self._note_each(ids, places) if runs is None else self._note_runs(runs, places)
+        if few_free and top < self.size:
+            free, places = self._memory[top:], np.arange(top, self.size, dtype=np.int32)
+            noted = noted and self._where.take(free).tobytes() == places.tobytes()
+            if not noted:
+                self._where[free] = places
+        if noted:
+            self._memory[at:top] = ids
+            self._at = at
+        return noted
+
+    def _all_in_use(self, ids: Pages) -> bool:
+        """Whether none of `ids` is foreign, or stands on the stack."""
         try:
-            if not few_free and self._any_stands(ids, where.take(index)):
-                return False
-            where[index] = places[: len(ids)]
+            places = self._where.take(_index(ids))
         except IndexError:
             return False
-        if where.take(self._memory[at:end]).tobytes() == places.tobytes():
-            return True
-        where[self._memory[top:end]] = places[len(ids) :]
-        return False
-
-    def _note_runs(self, runs: list[slice], at: int) -> bool:
-        """Look at runs of neighbours, and note them, as memory, not page by page."""
-        reached = 0
-        for run in sorted(runs, key=lambda run: run.start):
-            if not reached <= run.start < run.stop <= self.size:  # foreign, or it meets the run before it
-                return False
-            if self._any_stands(np.arange(run.start, run.stop, dtype=np.int32), self._where[run]):
-                return False
-            reached = run.stop
-        for run in runs:
-            self._where[run] = np.arange(at, at := at + run.stop - run.start, dtype=np.int32)
-        return True
-
-    def _any_stands(self, ids: Pages, places: Pages) -> bool:
-        """Whether any of `ids` stands on the stack at its place in `places`, and so is free."""
         same = self._memory.take(places) == ids
         if b"\1" not in same.tobytes():  # as nearly always: what stood there has been written over since
+            return True
+        return b"\1" not in (same & (places >= self._at)).tobytes()  # a third of the time of `any`
+
+    def _note_each(self, ids: Pages, places: Pages) -> bool:
+        """Give each page its place; whether none is foreign or given twice."""
+        index = _index(ids)
+        try:
+            self._where[index] = places
+        except IndexError:
             return False
-        return b"\1" in (same & (places >= self._at)).tobytes()  # a third of the time of `any`
+        return self._where.take(index).tobytes() == places.tobytes()
+
+    def _note_runs(self, runs: list[slice], places: Pages) -> bool:
+        """The same for runs of neighbors, which are noted only if none is foreign or meets another."""
+        reached = at = 0
+        for start, stop in sorted((run.start, run.stop) for run in runs):
+            if not reached <= start < stop <= self.size:
+                return False
+            reached = stop
+        for run in runs:
+            self._where[run] = places[at : (at := at + run.stop - run.start)]
+        return True
 
     def __repr__(self) -> str:
         return f"FreeListPool({self.num_free} of {self.size} free)"
 
 
+def _index(ids: Pages) -> npt.NDArray[np.intp]:
+    """Pages as numpy takes an index without a copy; a negative one becomes a huge one."""
+    return ids.view(np.uint32).astype(np.intp)
+
+
 def _runs(ids: Pages) -> list[slice] | None:
-    """`ids` as runs of neighbours, or `None` where they are too few or too scattered for that to pay.
+    """`ids` as runs of neighbors, or `None` where they are too scattered for that to pay.
 
     >>> _runs(np.arange(5, 5000, dtype=np.int32))
     [slice(5, 5000, None)]
     """
-    count = len(ids)
-    if count < _LONG_RUN or int(ids[_LONG_RUN - 1]) - int(ids[0]) != _LONG_RUN - 1:
+    count, first = len(ids), ids.item(0)
+    if ids.item(-1) - first == count - 1:
+        run = np.arange(first, first + count, dtype=np.int32)
+        if ids.tobytes() == run.tobytes():
+            return [slice(first, first + count)]
+    begin = (count - _LONG_RUN) // 2
+    if begin < 0 or ids.item(begin + _LONG_RUN - 1) - ids.item(begin) != _LONG_RUN - 1:  # a look into the middle
         return None
-    cuts = (ids[1:] - ids[:-1] != 1).nonzero()[0] + 1
-    if len(cuts) * _LONG_RUN >= count:
+    cuts = (ids[1:] - ids[:-1] != 1).nonzero()[0]
+    if len(cuts) * _LONG_RUN > count:
         return None
-    firsts, lasts = ids[[0, *cuts]].tolist(), ids[[*(cuts - 1), -1]].tolist()
+    firsts, lasts = [first, *ids[cuts + 1].tolist()], [*ids[cuts].tolist(), ids.item(-1)]
     return [slice(first, last + 1) for first, last in zip(firsts, lasts)]
