@@ -36,10 +36,10 @@ _this_thread = threading.get_ident
 
 
 class _Acts:
-    """How many acts are under way in the main thread, one inside the other, and the Ctrl-C that waits for them."""
+    """Whether an act of the main thread is under way, and the Ctrl-C that waits for its end."""
 
     def __init__(self) -> None:
-        self.depth = 0
+        self.under_way = False
         self.waiting: Callable[[], Any] | None = None
 
     def deliver(self) -> None:
@@ -63,16 +63,20 @@ class _Deferral:
 
     def __call__(self, number: int, frame: FrameType | None) -> Any:
         _acts.waiting = functools.partial(self.before, number, frame)
-        if not _acts.depth:
+        if not _acts.under_way:
             _acts.deliver()
 
 
-def _install() -> bool:
-    """Whether Ctrl-C comes to us from now on; not where Python does not handle it at all."""
-    before = _handler_of(_SIGINT)
-    if callable(before):  # not ignored, left to the system, or another language's
-        signal.signal(signal.SIGINT, _Deferral(before))
-    return callable(before)
+def _begins() -> bool:
+    """Whether an act begins that Ctrl-C must wait for: the outermost of the main thread, if Python handles Ctrl-C."""
+    if _acts.under_way or _this_thread() != _main_thread().ident:
+        return False
+    handler = _handler_of(_SIGINT)
+    if type(handler) is not _Deferral:
+        if not callable(handler):  # ignored, left to the system, or another language's
+            return False
+        signal.signal(signal.SIGINT, _Deferral(handler))
+    return True
 
 
 def uninterrupted(act: Callable[P, R]) -> Callable[P, R]:
@@ -94,15 +98,14 @@ def uninterrupted(act: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(act)
     def whole(*args: P.args, **kwargs: P.kwargs) -> R:
-        main = _this_thread() == _main_thread().ident
-        if not main or not (type(_handler_of(_SIGINT)) is _Deferral or _install()):
+        if not _begins():
             return act(*args, **kwargs)
-        _acts.depth += 1
+        _acts.under_way = True
         try:
             return act(*args, **kwargs)
         finally:
-            _acts.depth -= 1
-            if _acts.waiting is not None and not _acts.depth:
+            _acts.under_way = False
+            if _acts.waiting is not None:
                 _acts.deliver()
 
     return whole
@@ -139,11 +142,18 @@ def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S,
     >>> pair.left, pair.right
     (3, 3)
     """
-    whole = uninterrupted(method)
 
     @functools.wraps(method)
     def one_at_a_time(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self._lock:
-            return whole(self, *args, **kwargs)
+            if not _begins():
+                return method(self, *args, **kwargs)
+            _acts.under_way = True
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                _acts.under_way = False
+                if _acts.waiting is not None:
+                    _acts.deliver()
 
     return one_at_a_time
