@@ -239,7 +239,7 @@ def keeps_slots_in_place(patch):
     """The pages of a wrong draft go back, and the row keeps their numbers for the tokens that come in its place."""
 
     def truncate(self, sequence, length):
-        pages, many = sequence._row[:], sequence._num_pages
+        pages, many = sequence._row.copy(), sequence._num_pages
         right(self, sequence, length)
         sequence._row[:], sequence._num_pages = pages, max(sequence._num_pages, many - 1)
 

@@ -84,6 +84,33 @@ def test_counts_of_one_request():
     assert engine.scheduler.step == 6
 
 
+@pytest.mark.parametrize("page_size", [1, 16])
+def test_a_step_looks_at_what_it_computes_and_copies_no_row(page_size, monkeypatch):
+    """However long the context is: a step that reads all tokens, or takes a copy of all slots, fails here."""
+    engine = engine_of(64 // page_size + 8, page_size)
+    request = engine.submit(range(40), 20)
+    engine.step()
+    kind = type(request.sequence)
+    for name in ("tokens", "slots", "pages"):
+        monkeypatch.setattr(kind, name, property(lambda self: pytest.fail("a step looked at the whole sequence")))
+    rows = []
+    monkeypatch.setattr(engine.model, "forward", spy(rows, engine.model.forward))
+    for _ in range(18):
+        engine.step()
+    assert [len(row) for row in rows] == list(range(41, 59))
+    assert not any(row.flags.writeable for row in rows)
+
+
+def spy(rows, forward):
+    """`forward`, which notes in `rows` the slots of the first chunk."""
+
+    def noted(chunks, store):
+        rows.append(chunks[0].slots)
+        return forward(chunks, store)
+
+    return noted
+
+
 def test_an_end_token_ends_it_and_is_part_of_the_answer():
     everything = engine_of(vocab_size=4).generate([[1, 2]], 20)[0].tokens
     stopping = engine_of(vocab_size=4, eos=[everything[3]]).generate([[1, 2]], 20)[0]

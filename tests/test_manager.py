@@ -13,6 +13,7 @@ from indexes import MANAGERS
 from manager_machine import ManagerAgainstModel
 
 from minikv import BitmaskPool, CacheManager, FreeListPool, InvariantError, NoCache, OutOfPages, QueuePool, RadixCache
+from minikv.pools import page_slots
 
 
 def ran(manager, tokens, **options):
@@ -187,6 +188,35 @@ def test_extending_costs_the_same_however_long_the_sequence_is(monkeypatch):
     assert sequence.tokens.tolist() == [1, *range(10_000)]
     assert len(sequence.slots) == sequence.length == 10_001
     manager.check()
+
+
+@pytest.mark.parametrize("page_size", [1, 2, 3])
+def test_the_next_chunk_has_the_slots_of_the_row_as_it_is_now(page_size):
+    """Also after a checkpoint that reads other pages from then on, after a truncation, and when the row has grown."""
+
+    def expect(num_tokens):
+        tokens, slots = b.next_chunk(num_tokens)
+        assert tokens == b.tokens[b.computed : b.computed + num_tokens]
+        assert slots.tolist() == page_slots(b.pages, page_size)[: b.computed + num_tokens].tolist()
+        assert slots.tolist() == b.slots[: len(slots)].tolist()
+
+    manager = CacheManager(64, page_size)
+    a, b = manager.start([1, 2, 3, 4, 5, 6, 7]), manager.start([1, 2, 3, 4, 5, 6, 8])
+    for sequence in (a, b):
+        manager.advance(sequence, 6)
+    manager.checkpoint(a)
+    expect(1)
+    manager.checkpoint(b)
+    expect(1)
+    manager.extend(b, range(30))
+    expect(1)  # the last token of the prompt
+    expect(9)  # and some of those after it
+    manager.advance(b, 1)
+    expect(20)
+    manager.truncate(b, 12)
+    manager.abort(a)
+    manager.extend(b, [9, 9, 9, 9])
+    expect(9)
 
 
 def test_the_slots_are_the_callers_own_copy():

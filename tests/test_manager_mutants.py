@@ -41,7 +41,7 @@ class DuplicatesFreedRowKept(CacheManager):
     """mini-sglang#142: what the cache had already is freed, and the running request goes on reading it."""
 
     def _follow(self, sequence, done):
-        row = sequence._row[:]
+        row = sequence._row.copy()
         super()._follow(sequence, done)
         sequence._row = row
 

@@ -29,13 +29,23 @@ class SequenceShell:
         self.number, self.page_size, self.cached_length, self.state = 0, 1, 0, "running"
 
     @property
+    def length(self) -> int:
+        """How many tokens it has."""
+        return len(self.tokens)
+
+    @property
     def slots(self) -> Pages:
         """The slot of each token, in order."""
-        found: Pages = page_slots(array("i", self.row), self.page_size)[: len(self.tokens)]
+        found: Pages = page_slots(array("i", self.row), self.page_size)[: self.length]
         return found
 
+    def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
+        """The next `num_tokens` tokens to compute, and the slots of all tokens up to their end."""
+        end = self.computed + num_tokens
+        return self.tokens[self.computed : end], self.slots[:end]
+
     def __repr__(self) -> str:
-        lengths = f"{len(self.tokens)} tokens, cached={self.cached_length}, computed={self.computed}"
+        lengths = f"{self.length} tokens, cached={self.cached_length}, computed={self.computed}"
         return f"Sequence({self.number}, {self.state}, {lengths})"
 
 

@@ -19,13 +19,22 @@ class RunningSequence(Protocol):
     cached_length: int
 
     @property
+    def length(self) -> int:
+        """How many tokens it has."""
+        ...
+
+    @property
     def tokens(self) -> PackedTokens:
-        """All tokens, the prompt's and those behind it."""
+        """All tokens, the prompt's and those after it."""
         ...
 
     @property
     def slots(self) -> Pages:
         """The slot of each token, int32, in order."""
+        ...
+
+    def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
+        """The next `num_tokens` tokens to compute, and the slots of all tokens up to their end, to be read only."""
         ...
 
 

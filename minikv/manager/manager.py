@@ -20,9 +20,10 @@ After the cache managers of SGLang and mini-sglang; one function releases what a
 from __future__ import annotations
 
 import contextlib
-from array import array
 from collections.abc import Hashable, Iterator
 from typing import Any
+
+import numpy as np
 
 from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive, exclusive
@@ -32,7 +33,7 @@ from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
 from minikv.tokens import PackedTokens, TokensLike, pack
 
-_NO_PAGES = array("i")
+_NO_PAGES = np.empty(0, np.int32)
 
 
 class CacheManager(Exclusive):
@@ -115,7 +116,8 @@ class CacheManager(Exclusive):
         minikv.errors.OutOfPages: 3 pages needed, but only 2 free and 0 evictable
         """
         prompt = pack(tokens)
-        spare = whole_number("spare", spare, 0, "0 or more pages remain")
+        if type(spare) is not int or spare < 0:
+            spare = whole_number("spare", spare, 0, "0 or more pages remain")
         if not len(prompt):
             raise ValueError("tokens are empty: a request has at least 1 token")
         sequence = Sequence(self._started + 1, prompt, namespace, self.page_size)
@@ -341,8 +343,8 @@ class CacheManager(Exclusive):
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
         size, before = self.page_size, sequence._handle
         given, kept = done.prefix_length // size, done.length // size
-        duplicates = sequence._row[sequence.shared // size : given]
-        if duplicates:  # another sequence was faster: the cache kept its pages
+        duplicates = sequence._row[sequence.shared // size : given].copy()
+        if len(duplicates):  # another sequence was faster: the cache kept its pages
             match = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)
             match.copy_to(sequence._row_of(0, kept))
             sequence._read(done.length, match)
@@ -356,12 +358,12 @@ class CacheManager(Exclusive):
 
         Of what was just published the cache keeps [prefix_length, length), as `done` says.
         """
-        size, handle = self.page_size, sequence._handle
-        shared, end, pages = sequence.shared // size, sequence._num_pages, sequence._row
+        size, handle, row = self.page_size, sequence._handle, sequence._row
+        shared, end = sequence.shared // size, sequence._num_pages
         given = kept = shared
         if done is not None and done.length > sequence.shared:
             given, kept = done.prefix_length // size, done.length // size
-        own = pages[shared:given] + pages[kept:end]
+        own = row[kept:end] if given == shared else np.concatenate((row[shared:given], row[kept:end]))
         self._running.pop(sequence.number, None)
         sequence._end(state)
         self._give_back(own, handle)
@@ -371,7 +373,7 @@ class CacheManager(Exclusive):
         if handle is not None:
             self._loose.append(handle)
         if len(pages):
-            self._leaving.append(pages if type(pages) is not array else memoryview(pages))
+            self._leaving.append(pages)
         while self._loose:
             self.cache.unlock(self._loose[0])
             del self._loose[0]

@@ -6,12 +6,11 @@
     row      one page after the other; the last page may have room to spare, and so may the row's memory
 
 `shared` is a whole number of pages, so no page is half the tree's and half ours. The row is int32 memory that is
-written in place, and grows by half of itself: a generated token costs the same behind 100 tokens and behind 100,000.
+written in place, and grows by half of itself: a generated token costs the same after 100 tokens and after 100,000.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Hashable
 
 import numpy as np
@@ -21,7 +20,7 @@ from minikv.prefix.contract import Handle
 from minikv.tokens import TOKEN_BYTES, PackedTokens
 
 RUNNING, FINISHED, ABORTED = "running", "finished", "aborted"
-_NO_PAGES, _ONE_PAGE = array("i"), array("i", [0])
+_NO_PAGES = np.empty(0, np.int32)
 
 
 class Sequence:
@@ -49,7 +48,9 @@ class Sequence:
         self._handle: Handle | None = None  # locked: it protects [0, shared)
         self._first_own = 0  # its own pages begin here in the row: behind `shared`, or behind what is being published
         self._num_pages = -(-self.length // page_size)
-        self._row = _ONE_PAGE * (self._num_pages + self._num_pages // 8 + 8)
+        self._row = np.empty(self._num_pages + self._num_pages // 8 + 8, np.int32)
+        self._slots = _NO_PAGES.reshape(0, page_size)  # of each page; for pages of one token the row says it all
+        self._num_expanded = 0  # pages whose slots are there
 
     @property
     def tokens(self) -> PackedTokens:
@@ -61,14 +62,12 @@ class Sequence:
     @property
     def pages(self) -> Pages:
         """The page of each run of `page_size` tokens, int32, in order: the caller's own copy."""
-        return np.frombuffer(self._row[: self._num_pages], np.int32)
+        return self._row[: self._num_pages].copy()
 
     @property
     def slots(self) -> Pages:
         """The slot of each token, int32, in order: the caller's own copy."""
-        return (
-            page_slots(self.pages, self.page_size)[: self.length] if self.page_size > 1 else self.pages[: self.length]
-        )
+        return self._slots_of(min(self.length, self._num_pages * self.page_size)).copy()
 
     @property
     def owned(self) -> Pages:
@@ -83,6 +82,26 @@ class Sequence:
             PackedTokens(bytes(self._behind[behind * TOKEN_BYTES :])) if behind >= 0 else self.tokens[self.computed :]
         )
 
+    def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
+        """The next `num_tokens` tokens to compute, and the slots of all tokens up to their end.
+
+        The slots are a view, for reading, until the sequence changes: it costs the same however long the sequence is.
+
+        >>> from minikv import CacheManager
+        >>> sequence = CacheManager(num_pages=8).start([5, 6, 7, 8])
+        >>> tokens, slots = sequence.next_chunk(2); tokens, slots.tolist()
+        (PackedTokens([5, 6]), [0, 1])
+        """
+        begin, end = self.computed, self.computed + num_tokens
+        behind = begin - len(self._prompt)
+        if behind >= 0:
+            tokens = PackedTokens(bytes(self._behind[behind * TOKEN_BYTES : (behind + num_tokens) * TOKEN_BYTES]))
+        else:
+            tokens = (self._prompt if end <= len(self._prompt) else self.tokens)[begin:end]
+        slots = self._slots_of(end)
+        slots.flags.writeable = False
+        return tokens, slots
+
     @property
     def publishable(self) -> int:
         """How many tokens, from the first on, the cache could have by now: the whole pages that are computed."""
@@ -90,18 +109,34 @@ class Sequence:
 
     def _row_of(self, start: int, stop: int) -> memoryview:
         """The memory of the row's pages [start, stop), to be read or written in place."""
-        return memoryview(self._row)[start:stop]
+        return self._row.data[start:stop]
+
+    def _slots_of(self, length: int) -> Pages:
+        """The slots of the first `length` tokens; those of each page are worked out once."""
+        if self.page_size == 1:
+            return self._row[:length]
+        first, last = self._num_expanded, -(-length // self.page_size)
+        if last > len(self._slots):
+            grown = np.empty((len(self._row), self.page_size), np.int32)
+            grown[:first] = self._slots[:first]
+            self._slots = grown
+        if last > first:
+            within = np.arange(self.page_size, dtype=np.int32)
+            np.add.outer(self._row[first:last] * np.int32(self.page_size), within, out=self._slots[first:last])
+            self._num_expanded = last
+        return self._slots.reshape(-1)[:length]
 
     def _reserve(self, num_pages: int) -> None:
         """Make the row's memory hold `num_pages` pages."""
         if num_pages > len(self._row):
-            longer = _ONE_PAGE * (num_pages + num_pages // 2)
+            longer = np.empty(num_pages + num_pages // 2, np.int32)
             longer[: len(self._row)] = self._row
             self._row = longer
 
     def _read(self, length: int, handle: Handle) -> None:
         """The first `length` tokens lie in pages of the cache, which `handle` protects."""
         self.shared, self._handle, self._first_own = length, handle, length // self.page_size
+        self._num_expanded = 0  # its pages may be others than before
 
     def _append(self, tokens: PackedTokens, num_pages: int) -> None:
         """`tokens` come behind the others, in a row that has `num_pages` pages now."""
@@ -109,14 +144,15 @@ class Sequence:
         self.length += len(tokens)
         self._num_pages = num_pages
 
-    def _cut(self, length: int) -> array[int]:
-        """Only the first `length` tokens stay; the pages behind them, which the row no longer has."""
+    def _cut(self, length: int) -> Pages:
+        """Only the first `length` tokens stay; the pages after them, which the row no longer has."""
         keep = len(self._prompt) * TOKEN_BYTES
         self._prompt = self._prompt[:length]
         del self._behind[max(0, length * TOKEN_BYTES - keep) :]
         self._tokens, self.length, self.computed = self._prompt, length, min(self.computed, length)
         end, self._num_pages = self._num_pages, -(-length // self.page_size)
-        return self._row[self._num_pages : end]
+        self._num_expanded = min(self._num_expanded, self._num_pages)
+        return self._row[self._num_pages : end].copy()
 
     def _end(self, state: str) -> None:
         """Hold nothing from now on."""

@@ -100,7 +100,7 @@ def with_drafts(
 
 def _with_slots(manager: TruncatingManager, sequence: Any, draft: list[int]) -> list[int]:
     """As much of `draft` as gets slots behind `sequence`: all of it, or what fits in its last page."""
-    for count in (len(draft), -len(sequence.tokens) % manager.page_size):
+    for count in (len(draft), -sequence.length % manager.page_size):
         with contextlib.suppress(OutOfPages):
             if count and draft:
                 manager.extend(sequence, draft[:count])

@@ -207,8 +207,8 @@ def _as_chunk(chunk: ScheduledChunk) -> Chunk:
     """As the model takes it: its tokens, how many come before them, the row up to their end."""
     sequence = chunk.request.sequence
     assert sequence is not None
-    start, end = sequence.computed, sequence.computed + chunk.num_tokens
-    return Chunk(sequence.tokens[start:end], start, sequence.slots[:end], chunk.request.namespace, chunk.num_logits)
+    tokens, slots = sequence.next_chunk(chunk.num_tokens)
+    return Chunk(tokens, sequence.computed, slots, chunk.request.namespace, chunk.num_logits)
 
 
 def _sample(chunks: list[ScheduledChunk], counts: list[int], logits: npt.NDArray[Any]) -> list[Sampled]:

@@ -30,7 +30,7 @@ class ScheduledChunk(NamedTuple):
     def samples(self) -> bool:
         """Whether it reaches the last token of its sequence, so that its logits say what comes next."""
         sequence = self.request.sequence
-        return sequence is not None and sequence.computed + self.num_tokens == len(sequence.tokens)
+        return sequence is not None and sequence.computed + self.num_tokens == sequence.length
 
     @property
     def num_logits(self) -> int:
@@ -42,13 +42,13 @@ def num_drafted(request: Request) -> int:
     """How many tokens of its sequence nobody has generated: a draft, for the time of one step."""
     if request.sequence is None:
         return 0
-    return max(0, len(request.sequence.tokens) - len(request.prompt) - len(request.output))
+    return max(0, request.sequence.length - len(request.prompt) - len(request.output))
 
 
 def rest_of(request: Request) -> ScheduledChunk:
     """All that a running request has left to compute: its last sampled token, or what is missing of its prompt."""
     assert request.sequence is not None
-    count = len(request.sequence.tokens) - num_drafted(request) - request.sequence.computed
+    count = request.sequence.length - num_drafted(request) - request.sequence.computed
     return ScheduledChunk(request, count, prefill=count > 1 or not request.output)
 
 
@@ -83,7 +83,7 @@ def paired(
 
 
 def _check_pair(name: str, chunk: ScheduledChunk, sequence: RunningSequence, sampled: list[int]) -> None:
-    drafted, left = num_drafted(chunk.request), len(sequence.tokens) - sequence.computed
+    drafted, left = num_drafted(chunk.request), sequence.length - sequence.computed
     count = whole_number(f"num_tokens of {name}", chunk.num_tokens, 1, "a chunk has at least 1 token")
     if count > left:
         raise ValueError(f"num_tokens of {name} is {bounded(count)}: {left} are left to compute")

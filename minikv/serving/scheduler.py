@@ -183,9 +183,9 @@ class Scheduler:
         """A slot for the last token of each, the oldest first; if there is none, the youngest is preempted."""
         for request in list(self.running):
             length = request.prompt_tokens + request.generated_tokens
-            while (sequence := request.sequence) is not None and len(sequence.tokens) < length:
+            while (sequence := request.sequence) is not None and sequence.length < length:
                 try:
-                    self.manager.extend(sequence, request.output[len(sequence.tokens) - length :])
+                    self.manager.extend(sequence, request.output[sequence.length - length :])
                 except OutOfPages:
                     self.preempt()
 
@@ -219,7 +219,7 @@ class Scheduler:
             if (sequence := self._start(request)) is None:
                 break
             last = self._last_in_turn()
-            count = min(left, len(sequence.tokens) - sequence.computed)
+            count = min(left, sequence.length - sequence.computed)
             chunks.append(ScheduledChunk(request, count, prefill=True))
             left -= count
         return chunks
