@@ -84,7 +84,7 @@ def duels():
 
 
 def test_a_peer_runs_the_same_workloads_with_the_same_tokens(duels):
-    assert [duel.promised for duel in duels] == [1.0, 2.0, 2.0, 1.0]
+    assert [duel.promised for duel in duels] == [1.15, 2, 2, 1.1]
     assert all(duel.seconds.low > 0 and duel.ratio.low > 0 for duel in duels)
     assert duels[0].workload == "4 prompts of 16, 4 new tokens"
 
@@ -110,9 +110,9 @@ def test_a_peer_that_says_another_token_stops_the_race(monkeypatch):
 def test_two_tokens_tie_when_their_logits_are_equal_but_for_rounding():
     """Two rows of the output projection are equal but for 1e-6, the others are not."""
     pytest.importorskip("transformers")
-    from minikv.measure.generating import QUICK, _Sides
+    from minikv.measure.generating import Sides
 
-    sides = _Sides(QUICK)
+    sides = Sides(quick=True)
     weight = sides.peer._model.lm_head.weight.data
     weight[5] = weight[9] + 1e-6
     assert sides.peer.is_tie([1, 2, 3], 5, 9)
@@ -120,9 +120,9 @@ def test_two_tokens_tie_when_their_logits_are_equal_but_for_rounding():
 
 
 def test_a_race_is_reported_and_promised(figures, duels):
-    whole = dataclasses.replace(figures, quick=False, duels=[dataclasses.replace(duels[0], ratio=Spread(1.04, 0.9, 2))])
+    whole = dataclasses.replace(figures, quick=False, duels=[dataclasses.replace(duels[0], ratio=Spread(1.16, 0.9, 2))])
     assert list(whole.promises())[-1].kept
-    assert "x 1.04 (0.90 to 2.00)" in whole.report()
+    assert "x 1.16 (0.90 to 2.00)" in whole.report()
     assert "beside a peer" not in figures.report()
 
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import importlib
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -23,7 +24,7 @@ from minikv.measure.chatting import Duel
 from minikv.measure.copying import one_thread
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Spread
-from minikv.progress_bar import Tick
+from minikv.progress_bar import Tick, quiet
 from minikv.serving import Engine, SamplingParams
 from minikv.serving.config import LlamaConfig
 from minikv.serving.llama import Llama
@@ -93,123 +94,97 @@ class _Clock:
         return logits
 
 
-class Sizes(NamedTuple):
-    """How large the model and the three workloads are, in tokens but for the counts of layers and requests."""
+class Load(NamedTuple):
+    """Requests that both sides answer, and how much faster ours is promised to be; all lengths are in tokens.
 
-    hidden: int
-    layers: int
-    vocabulary: int
-    prompts: int
-    prompt: int
-    new: int
-    sharing: int
+    Where the requests share a `prefix`, both sides have computed it already, and only decoding is timed. `static` is
+    the kind of cache that the peer has.
+
+    >>> print(Load(1.15, requests=32, prefix=0, own=128, new=64, static=True))
+    32 prompts of 128, 64 new tokens
+    """
+
+    promised: float
+    requests: int
     prefix: int
     own: int
-    decoded: int
-    prefilled: int
+    new: int
+    static: bool
+
+    def __str__(self) -> str:
+        if self.prefix:
+            return f"{self.requests} requests behind {self.prefix:,} shared tokens, decoding"
+        one = f"prefill of {self.own:,} tokens"
+        return one if self.requests == 1 else f"{self.requests} prompts of {self.own}, {self.new} new tokens"
 
 
-FULL = Sizes(512, 8, 4096, prompts=32, prompt=128, new=64, sharing=16, prefix=2000, own=8, decoded=24, prefilled=3900)
-QUICK = Sizes(64, 2, 64, prompts=4, prompt=16, new=4, sharing=4, prefix=128, own=4, decoded=4, prefilled=200)
+FULL = (
+    Load(1.15, 32, 0, 128, 64, True), Load(2, 16, 2000, 8, 24, False), Load(2, 16, 2000, 8, 24, True),
+    Load(1.1, 1, 0, 3900, 1, False),
+)  # fmt: skip
+QUICK = (
+    Load(1.15, 4, 0, 16, 4, True),
+    Load(2, 4, 128, 4, 4, False),
+    Load(2, 4, 128, 4, 4, True),
+    Load(1.1, 1, 0, 200, 1, False),
+)
 
 
-def race_transformers(rounds: int = ROUNDS, quick: bool = False, tick: Tick = lambda what: None) -> list[Duel]:
-    """Run the workloads `rounds` times after a lap that is not measured; `InvariantError` when one token differs."""
+def race_transformers(rounds: int = ROUNDS, quick: bool = False, tick: Tick = quiet) -> list[Duel]:
+    """Run each load `rounds` times after a lap that is not measured; `InvariantError` when one token differs."""
     rounds = whole_number("rounds", rounds, 1, "at least 1 round is measured")
-    sizes = QUICK if quick else FULL
     with one_thread():
-        sides = _Sides(sizes)
-        duels = []
-        for workload, cache, promised, lap in sides.workloads():
-            laps = []
+        sides, duels = Sides(quick), []
+        for load in QUICK if quick else FULL:
+            cache, laps = f"{'static' if load.static else 'dynamic'} cache", []
             for number in range(rounds + 1):
-                tick(f"{workload}, {cache}")
-                laps.append(lap(bool(number % 2)))
-            ours, theirs = zip(*laps[1:])
-            ratios = [peer / own for own, peer in zip(ours, theirs)]
-            name = f"{sides.peer.name}, {cache}"
-            duels.append(Duel(workload, name, Spread.of(list(ours)), Spread.of(ratios), promised))
+                tick(f"{load}, {cache}")
+                laps.append(sides.lap(load, swap=bool(number % 2)))
+            ours = Spread.of([own for own, _ in laps[1:]])
+            ratio = Spread.of([peer / own for own, peer in laps[1:]])
+            duels.append(Duel(str(load), f"{sides.peer.name}, {cache}", ours, ratio, load.promised))
     return duels
 
 
-Timing = Callable[[bool], tuple[float, float]]
-
-
-class _Sides:
+class Sides:
     """Our engine and the peer, with one set of weights, and a store that is used again and again."""
 
-    def __init__(self, sizes: Sizes):
+    def __init__(self, quick: bool):
+        hidden, layers, vocabulary = (64, 2, 64) if quick else (512, 8, 4096)
         settings = {
-            "model_type": "llama", "vocab_size": sizes.vocabulary, "hidden_size": sizes.hidden,
-            "intermediate_size": sizes.hidden * 7 // 2, "num_hidden_layers": sizes.layers, "num_attention_heads": 8,
-            "num_key_value_heads": 2, "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-            "tie_word_embeddings": False,
+            "model_type": "llama", "vocab_size": vocabulary, "hidden_size": hidden, "num_hidden_layers": layers,
+            "intermediate_size": hidden * 7 // 2, "num_attention_heads": 8, "num_key_value_heads": 2,
+            "max_position_embeddings": 8192, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": False,
         }  # fmt: skip
-        self.sizes, self.chance = sizes, random.Random(0)
+        self.tokens, self.chance = range(vocabulary), random.Random(0)
         self.model = Llama.random(LlamaConfig.read(settings))
         self.peer = Peer(self.model, settings)
-        requests = (
-            sizes.prompts * (sizes.prompt + sizes.new),
-            sizes.prefix + sizes.sharing * (sizes.own + sizes.decoded),
-        )
-        self.slots = max(*requests, sizes.prefilled) + sizes.prompts
+        loads = QUICK if quick else FULL
+        self.slots = max(load.prefix + load.requests * (load.own + load.new + 1) for load in loads)
         self.store = KVStore(self.model.shape, self.slots, layout="layer", dtype=self.model.dtype)
 
-    def workloads(self) -> list[tuple[str, str, float, Timing]]:
-        """Each workload's name, the peer's cache, the promised ratio, and what runs a lap of it."""
-        s = self.sizes
-        many = f"{s.prompts} prompts of {s.prompt}, {s.new} new tokens"
-        shared = f"{s.sharing} requests behind {s.prefix:,} shared tokens, decoding"
-        return [
-            (many, "static cache", 1.0, self._many),
-            (shared, "dynamic cache", 2.0, lambda swap: self._shared(swap, static=False)),
-            (shared, "static cache", 2.0, lambda swap: self._shared(swap, static=True)),
-            (f"prefill of {s.prefilled:,} tokens", "dynamic cache", 1.0, self._prefill),
-        ]
-
-    def _many(self, swap: bool) -> tuple[float, float]:
-        prompts, new = self._prompts(self.sizes.prompts, self.sizes.prompt), self.sizes.new
-
-        def theirs() -> Answer:
-            return self.peer.generate(prompts, new, cache_implementation="static")
-
-        ours, peer = self._both(prompts, lambda: _generate(self._engine(), prompts, new), theirs, swap)
-        return ours.seconds, peer.seconds
-
-    def _shared(self, swap: bool, static: bool) -> tuple[float, float]:
-        s = self.sizes
-        (prefix,), engine = self._prompts(1, s.prefix), self._engine()
-        prompts = [[*prefix, *own] for own in self._prompts(s.sharing, s.own)]
-        engine.generate([prefix], 1)
-        cache = self.peer.prefilled(prefix, s.sharing, s.own + s.decoded, static)
-        sides = lambda: _generate(engine, prompts, s.decoded), lambda: self.peer.generate(prompts, s.decoded, cache)
-        ours, peer = self._both(prompts, *sides, swap)
-        return ours.decoding, peer.decoding
-
-    def _prefill(self, swap: bool) -> tuple[float, float]:
-        prompts = self._prompts(1, self.sizes.prefilled)
-        sides = lambda: _generate(self._engine(), prompts, 1), lambda: self.peer.generate(prompts, 1)
-        ours, peer = self._both(prompts, *sides, swap)
-        return ours.seconds, peer.seconds
-
-    def _both(
-        self, prompts: Sequence[Sequence[int]], ours: Callable[[], Answer], theirs: Callable[[], Answer], swap: bool
-    ) -> tuple[Answer, Answer]:
-        """Both answers, theirs first with `swap`; up to a tie the tokens must be the same."""
+    def lap(self, load: Load, swap: bool) -> tuple[float, float]:
+        """Our seconds and the peer's, who is first with `swap`; up to a tie the tokens must be the same."""
+        prefix = self.chance.choices(self.tokens, k=load.prefix)
+        prompts = [[*prefix, *self.chance.choices(self.tokens, k=load.own)] for _ in range(load.requests)]
+        engine, cache = Engine(self.model, CacheManager(self.slots, store=self.store)), None
+        if prefix:
+            engine.generate([prefix], 1)
+            cache = self.peer.prefilled(prefix, load.requests, load.own + load.new, load.static)
+        options = {"cache_implementation": "static"} if load.static and not prefix else {}
         answers: dict[bool, Answer] = {}
         for peer in (swap, not swap):
-            answers[peer] = theirs() if peer else ours()
-        for prompt, own, other in zip(prompts, answers[False].tokens, answers[True].tokens):
+            by_peer = partial(self.peer.generate, prompts, load.new, cache, **options)
+            answers[peer] = by_peer() if peer else _generate(engine, prompts, load.new)
+        self._compare(prompts, answers[False].tokens, answers[True].tokens)
+        ours, theirs = ((each.decoding if prefix else each.seconds) for each in (answers[False], answers[True]))
+        return ours, theirs
+
+    def _compare(self, prompts: list[list[int]], ours: list[list[int]], theirs: list[list[int]]) -> None:
+        for prompt, own, other in zip(prompts, ours, theirs):
             at = next((i for i, (a, b) in enumerate(zip(own, other)) if a != b), None)
             if at is not None and not self.peer.is_tie([*prompt, *own[:at]], own[at], other[at]):
                 raise InvariantError("the engine and transformers say different tokens")
-        return answers[False], answers[True]
-
-    def _prompts(self, count: int, length: int) -> list[list[int]]:
-        return [self.chance.choices(range(self.sizes.vocabulary), k=length) for _ in range(count)]
-
-    def _engine(self) -> Engine:
-        return Engine(self.model, CacheManager(self.slots, store=self.store))
 
 
 def _generate(engine: Engine, prompts: Sequence[Sequence[int]], new: int) -> Answer:

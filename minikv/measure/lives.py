@@ -130,9 +130,9 @@ class FiveVerbs:
     `match_prefix(tokens)` and `insert(tokens, slots)` return something with `length` and `handle`, and with `slots` or
     `prefix_length`; `lock(handle)` and `unlock(handle)` hold a handle; `evict(num_tokens)` returns slots.
 
-    >>> from minikv.measure.textbook import TextbookCache
+    >>> from minikv import RadixCache
     >>> from minikv.measure.workloads import chat
-    >>> life = IndexLife(FiveVerbs(TextbookCache()), capacity=10_000, publish=True)
+    >>> life = IndexLife(FiveVerbs(RadixCache()), capacity=10_000, publish=True)
     >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], PackedTokens.tolist))
     >>> life.finish(running); cached, life.cache.index.evictable_size, life.pool.num_free
     (0, 1582, 8418)
