@@ -25,7 +25,7 @@ def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any
     `name_of` names a manager's sequence.
 
     >>> from minikv import RadixCache
-    >>> call = Call(RadixCache(), "insert", {"tokens": [1, 2, 3], "slots": [7, 8, 9]}, 0)
+    >>> call = Call(RadixCache(), "insert", {"tokens": [1, 2, 3], "slots": [7, 8, 9]})
     >>> operation(call, None, "slot"), operation(call, lambda tokens: "hello", "slot")
     ('insert [1 2 3]', 'insert hello')
     """

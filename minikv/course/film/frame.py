@@ -57,7 +57,7 @@ class Frame(StateView):
         """The text twin of the picture, with what the operation called."""
         changes = "; ".join(self.changes.words)
         lines = [self.caption, *(f"   {words}" for words in self.inner_words), *[f"   ({changes})"] * bool(changes)]
-        return "\n".join([*lines, super().text])
+        return "\n".join([*lines, self.contents])
 
     @property
     def picture(self) -> Picture:

@@ -34,17 +34,6 @@ class Panel(NamedTuple):
     grid: dict[str, int]
 
 
-def tree_of(view: StateView, sideways: bool | None = None) -> PlacedTree | None:
-    """The tree alone; `None` where there is none, where it is too large, or without Graphviz.
-
-    A tree too broad to be read on a slide grows sideways, unless it is said which way.
-    """
-    if not view.nodes or len(view.nodes) > MOST_NODES:
-        return None
-    keys = [i if node.id is None else node.id for i, node in enumerate(view.nodes)]
-    return tree_parts(view.nodes, breadth(view) > BROAD if sideways is None else sideways, keys)
-
-
 def breadth(view: StateView) -> float:
     """About how wide the tree would be if it grew downwards: what its leaves need side by side."""
     above = {node.parent for node in view.nodes}
@@ -61,8 +50,8 @@ class FilmLayout:
     """The `panels` of some views, the tree first, and the `legend` of all of them."""
 
     def __init__(self, views: Sequence[StateView]):
-        self._sideways = max(map(breadth, views)) > BROAD
-        self._trees = {id(view): tree_of(view, self._sideways) for view in views}
+        self._sideways = max(map(breadth, views)) > BROAD  # such a tree could not be read on a slide
+        self._trees = {id(view): self._tree(view) for view in views}
         self.panels = [*self._tree_panel(views), *_pool_panels(views[0]), *_row_panels(views)]
         trees = [panel.paper.width for panel in self.panels if panel.kind == "tree"]
         beside = [panel.paper.width for panel in self.panels if panel.kind != "tree"]
@@ -70,6 +59,13 @@ class FilmLayout:
         states = STATES if views[0].sizes else ()  # which the bar below the pictures explains
         self.legend = sorted_words({word for view in views for word in view.legend}.difference(states))
         self._lines = max(len(self._caption_lines(view)) for view in views)
+
+    def _tree(self, view: StateView) -> PlacedTree | None:
+        """The tree alone; `None` where there is none, where it is too large, or without Graphviz."""
+        if not view.nodes or len(view.nodes) > MOST_NODES:
+            return None
+        keys = [i if node.id is None else node.id for i, node in enumerate(view.nodes)]
+        return tree_parts(view.nodes, self._sideways, keys)
 
     def _tree_panel(self, views: Sequence[StateView]) -> list[Panel]:
         sizes = [found[1][:2] for found in self._trees.values() if found]

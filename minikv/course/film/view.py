@@ -110,13 +110,21 @@ class StateView:
         return found.union(*(words_of(cells) for _, cells in self.pools), *(rows.words for rows in self.rows))
 
     @property
+    def texts(self) -> list[str]:
+        """The text twin of each panel of the picture: the tree, the pools, and the rows."""
+        tree = [tree_text(self.nodes)] * bool(self.nodes)
+        return [*tree, *(cells_text(*pool) for pool in self.pools), *(rows.text for rows in self.rows)]
+
+    @property
+    def contents(self) -> str:
+        """The text twin of all that there is."""
+        sizes = " · ".join(size_words(name, value) for name, value in self.sizes.items())
+        return "\n".join([*self.texts, *[sizes] * bool(sizes)])
+
+    @property
     def text(self) -> str:
         """The text twin of the picture."""
-        parts = [tree_text(self.nodes)] * bool(self.nodes)
-        parts += [cells_text(title, cells) for title, cells in self.pools]
-        parts += [rows.text for rows in self.rows]
-        parts += [" · ".join(size_words(name, value) for name, value in self.sizes.items())] * bool(self.sizes)
-        return "\n".join(parts)
+        return self.contents
 
 
 def _handed(is_free: int, was_free: int) -> Cell:

@@ -160,7 +160,7 @@ def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Callable[[list[Any]
     >>> from minikv import RowCache
     >>> cache = RowCache(2)
     >>> cache.finish(cache.start([1, 2]))
-    >>> draw_rows(cache, {}, None)
+    >>> _draw_rows(cache, {}, None)
     root
     └─ [1] · row 0
        └─ [2] · row 0

@@ -6,16 +6,13 @@ import re
 from collections.abc import Iterator
 from html import escape
 
-from minikv.course.film.layout import tree_of
+from minikv.course.film.layout import FilmLayout, Panel
 from minikv.course.film.view import StateView
-from minikv.course.pictures.cells import cells_text, pool_paper, pool_parts
-from minikv.course.pictures.looks import SIZES, legend_html, size_words
-from minikv.course.pictures.svg import svg_size
+from minikv.course.pictures.looks import SIZES, legend_html
 from minikv.course.playground.live import History
-from minikv.testing.snapshot import tree_text
 
 SHOWN = 8  # lines of history
-_SMALLEST = {"tree": 0.7, "pool": 0.6}  # shrunk further it could not be read: it scrolls instead
+_SMALLEST = {"tree": 0.7}  # and 0.6 of others: shrunk further it could not be read, so it scrolls instead
 _LINE = "1px solid #8888"
 _PANEL = (
     f"line-height:1.4;font-size:13px;padding:8px;border:{_LINE};"
@@ -59,11 +56,7 @@ def text_of(history: History) -> str:
      16  ................    . free
     free 32 · in hand 0 · cached 0 (evictable) · locked 0 (protected)
     """
-    view, live = view_of(history), history.live
-    shown = [tree_text(view.nodes), *(cells_text(title, cells) for title, cells in view.pools)]
-    shown += [rows.text for rows in view.rows]
-    shown.append(" · ".join(size_words(name, value) for name, value in view.sizes.items()))
-    shown += [f"lock {number}: {what}" for number, (_, what) in live.locks.items()]
+    shown = [view_of(history).contents, *(f"lock {number}: {what}" for number, (_, what) in history.live.locks.items())]
     steps = [": ".join(filter(None, (name, what))) + " (undone)" * undone for name, what, undone in _log(history)]
     return "\n".join([f"Playground({history.settings})", *shown, *steps])
 
@@ -75,34 +68,19 @@ def page_html(history: History) -> str:
     True
     """
     view = view_of(history)
-    tree, wide = _tree(view)
-    left = f'<div style="flex:1 1 {max(wide, 180):g}px;min-width:0;max-width:100%">{tree}</div>'
-    rows = [_drawn(rows.paper(*rows.extent).svg(rows.parts(*rows.extent)), rows.text, "pool") for rows in view.rows]
-    parts = [_tiles(history, view), *_pools(view), *rows]
-    right = "".join([*parts, legend_html(view.legend), _locks(history), _history(history)])
+    panels, texts = FilmLayout([view]).panels, view.texts
+    tree, *rest = (_drawn(panel, panel.paper.svg(panel.parts(view)), text) for panel, text in zip(panels, texts))
+    left = f'<div style="flex:1 1 {max(panels[0].paper.width, 180):g}px;min-width:0;max-width:100%">{tree}</div>'
+    right = "".join([_tiles(history, view), *rest, legend_html(view.legend), _locks(history), _history(history)])
     panel = f'<div style="{_PANEL}">{left}<div style="flex:1 1 430px;min-width:0;max-width:560px">{right}</div></div>'
     return f'<div style="{_NO_WIDER}">{panel}</div>'
 
 
-def _tree(view: StateView) -> tuple[str, float]:
-    """The tree, and how wide it is; in words where it cannot be drawn."""
-    text, found = tree_text(view.nodes), tree_of(view)
-    if found is None:
-        return f'<pre style="margin:0;overflow-x:auto;color:inherit">{escape(text)}</pre>', 300.0
-    parts, paper = found
-    return _drawn(paper.svg(parts), text, "tree"), paper.width
-
-
-def _pools(view: StateView) -> Iterator[str]:
-    for title, cells in view.pools:
-        svg = pool_paper(len(cells)).svg(pool_parts(title, cells))
-        yield _drawn(svg, cells_text(title, cells), "pool")
-
-
-def _drawn(svg: str, text: str, name: str) -> str:
-    style = f"max-width:100%;height:auto;min-width:{svg_size(svg)[0] * _SMALLEST[name]:g}px;display:block;color:inherit"
+def _drawn(panel: Panel, svg: str, text: str) -> str:
+    narrowest = panel.paper.width * _SMALLEST.get(panel.kind, 0.6)
+    style = f"max-width:100%;height:auto;min-width:{narrowest:g}px;display:block;color:inherit"
     drawn = re.sub('style="[^"]*"', f'style="{style}"', svg, count=1).replace(' role="img"', ' aria-hidden="true"', 1)
-    said = escape(f"the {name}: {text}")
+    said = escape(text if panel.kind == "rows" else f"the {panel.kind}: {text}")
     return f'<div role="img" aria-label="{said}" tabindex="0" style="overflow-x:auto">{drawn}</div>'
 
 
