@@ -88,6 +88,15 @@ def test_a_warm_up_fills_the_cache_and_is_not_counted():
     assert plan.points[-1].bound == 2
 
 
+def test_of_half_of_three_requests_one_is_a_warm_up():
+    assert planned([1], [2], [3], warm_up=0.5).requests == 2
+
+
+def test_requests_of_the_warm_up_that_are_too_large_are_not_counted():
+    plan = planned([1, 2, 3], [1], [4, 5, 6], [1], warm_up=0.25, token_bytes=1, memory=512)
+    assert plan.at_memory.too_large == 1
+
+
 def test_without_a_memory_sizes_are_round_and_begin_where_the_curve_does():
     """Blocks of 1,000 tokens; the last of them that is found has the place 512."""
     plan = make_plan(TraceTree(trace(range(512), range(512))), Terms(1000))

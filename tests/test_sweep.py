@@ -18,10 +18,9 @@ from nightly import by_day
 from minikv import cli
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named
-from minikv.traffic import replay
+from minikv.traffic import replay, sweep
 from minikv.traffic.journal import JournalError
-from minikv.traffic.sweep import sweep
-from minikv.traffic.sweep.sweep import Sweep, sweep_runs
+from minikv.traffic.sweep import Sweep, sweep_runs
 from minikv.traffic.sweep.sweep_config import read_sweep_config
 from minikv.traffic.traces import TraceError, open_traffic
 

@@ -15,7 +15,7 @@ from minikv.traffic.bodies import read_body
 from minikv.traffic.trace_file import TraceError
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.why import log as log_module
-from minikv.traffic.why.breaks import Breaks, LoggedRequest, Turns
+from minikv.traffic.why.breaks import Breaks, LoggedRequest, Turns, lost_text
 from minikv.traffic.why.log import survey
 from minikv.traffic.why.log_report import tree_html
 
@@ -122,6 +122,13 @@ def test_old_requests_are_forgotten_where_there_is_no_room():
     )
 
 
+def test_after_the_room_was_used_up_once_as_many_are_kept_as_fit():
+    turns = Turns(budget=10_000)
+    for number in range(10):
+        turns.add(LoggedRequest(number, number + 1, read_body({"prompt": "x" * 250})))
+    assert [number for number in range(10) if turns.get(number)] == [7, 8, 9]
+
+
 def test_a_log_with_too_much_text_is_read_in_part(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(log_module, "LARGEST_TREE", 1000)
     (tmp_path / "log").write_bytes(b"".join(lines(*(body(text * 50) for text in TALK))))
@@ -192,6 +199,21 @@ def test_the_text_that_is_lost_is_counted_to_the_byte():
     bodies = [{"prompt": f"It is 14:0{number}. And this is said again."} for number in (1, 2)]
     (place,) = survey(lines(*bodies)).places
     assert (place.lost, survey(lines(*bodies)).lost) == (len(". And this is said again."),) * 2
+
+
+def test_lost_text_that_is_not_ascii_is_counted_in_bytes():
+    rest = "é" * 1000
+    (place,) = survey(lines(*({"prompt": f"It is 14:0{number}{rest}"} for number in (1, 2)))).places
+    assert place.lost == pytest.approx(len(rest.encode()), rel=0.02)
+
+
+def test_a_message_that_is_said_twice_was_sent_before_only_as_often_as_it_was_said():
+    again = {"role": "user", "content": "The same words once more."}
+    one, two = ([{"role": "system", "content": f"It is 14:0{n}."}, *[again] * n] for n in (1, 2))
+    requests = [LoggedRequest(n, n + 1, read_body({"messages": messages})) for n, messages in enumerate((one, two))]
+    item = requests[0].items[-1].text
+    at = requests[0].text.index("1.")
+    assert lost_text(*requests, at) == len(".<|im_end|>\n" + item)
 
 
 def test_two_kinds_of_change_at_one_place_are_told_apart():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import time
 from collections.abc import Sequence
@@ -17,7 +15,8 @@ from minikv.errors import shown
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.radix import EVICT_BY
-from minikv.traffic.quantities import capacity_text, read_capacity
+from minikv.traffic.layout import aligned, csv_text
+from minikv.traffic.quantities import UNLIMITED, read_capacity
 from minikv.traffic.replay import Replay, Replayer, replay_each
 from minikv.traffic.reuse import replay_sizes
 from minikv.traffic.trace_tree import TraceTree
@@ -109,13 +108,9 @@ def _index(options: argparse.Namespace) -> Any:
 
 
 def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: float) -> None:
-    rows = [{"capacity": capacity, **_row(result)} for capacity, result in zip(options.capacity, results)]
+    rows = [{"capacity": capacity, **result.row()} for capacity, result in zip(options.capacity, results)]
     if options.csv:
-        table = io.StringIO()
-        writer = csv.DictWriter(table, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({**row, "capacity": row["capacity"] or "unlimited"} for row in rows)
-        say(table.getvalue().rstrip("\n"))
+        say(csv_text([{**row, "capacity": row["capacity"] or UNLIMITED} for row in rows]).rstrip("\n"))
         return
     speed = results[0].requests / seconds
     if options.json:
@@ -128,18 +123,6 @@ def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: flo
         _say_table(rows)
 
 
-def _row(result: Replay) -> dict[str, Any]:
-    return {
-        "requests": result.requests,
-        "blocks": result.blocks,
-        "hits": result.hits,
-        "hit_rate": round(result.hit_rate, 6),
-        "evicted": result.evicted,
-        "peak_size": result.peak_size,
-        "uncached_requests": result.uncached_requests,
-    }
-
-
 def _say_list(row: dict[str, Any]) -> None:
     for key, value in row.items():
         if key != "capacity":
@@ -147,13 +130,11 @@ def _say_list(row: dict[str, Any]) -> None:
 
 
 def _say_table(rows: Sequence[dict[str, Any]]) -> None:
-    shown_rows = [{**row, "capacity": capacity_text(row["capacity"])} for row in rows]
     keys = [key for key in rows[0] if key not in ("requests", "blocks")]
     say(f"requests {rows[0]['requests']:,}, blocks {rows[0]['blocks']:,}")
-    table = [[key.replace("_", " ") for key in keys], *([_cell(row[key]) for key in keys] for row in shown_rows)]
-    widths = [max(map(len, column)) for column in zip(*table)]
-    for cells in table:
-        say("  ".join(cell.rjust(width) for cell, width in zip(cells, widths)))
+    table = [[UNLIMITED if row[key] is None else _cell(row[key]) for key in keys] for row in rows]
+    for line in aligned([[key.replace("_", " ") for key in keys], *table]):
+        say(line)
 
 
 def _cell(value: Any) -> str:

@@ -13,9 +13,8 @@ from minikv.files import destination, replace
 from minikv.progress_bar import Progress
 from minikv.traffic.journal import JournalError
 from minikv.traffic.replay import Replay
-from minikv.traffic.sweep.sweep import Sweep
+from minikv.traffic.sweep import Sweep, sweep_csv, sweep_rows, sweep_table
 from minikv.traffic.sweep.sweep_config import SweepConfig, read_sweep_config
-from minikv.traffic.sweep.sweep_table import sweep_csv, sweep_rows, sweep_table
 from minikv.traffic.sweep.workers import BACKENDS, WorkerError
 from minikv.traffic.traces import TraceError
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
 
 from minikv.cli.console import complain, one_line, positive
 from minikv.errors import shown
-from minikv.traffic.traces import SPAN_HOURS, TraceError, TraceRequest, Traffic, open_traffic
+from minikv.progress_bar import behind_bar
+from minikv.traffic.traces import SPAN_HOURS, TraceError, Traffic, open_traffic
 
 
 def hours(text: str) -> float:
@@ -27,6 +27,15 @@ def hours(text: str) -> float:
     if not 0 <= number <= 1e6:
         raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a number of hours from 0 to 1,000,000")
     return number
+
+
+def cannot_read(path: str, error: OSError) -> int:
+    """Say why a trace cannot be opened; returns the exit status.
+
+    >>> cannot_read("-", OSError(9, "it is closed"))
+    2
+    """
+    return complain(f"cannot read {'standard input' if path == '-' else shown(path)}: {error.strerror}", 2)
 
 
 def add_traffic(command: argparse.ArgumentParser) -> None:
@@ -57,8 +66,7 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
             opened = open_traffic(options.trace, options.span, options.block_size, options.tokenizer, salt)
             traffic = stack.enter_context(opened)
         except OSError as error:
-            name = "standard input" if options.trace == "-" else shown(options.trace)
-            return complain(f"cannot read {name}: {error.strerror}", 2)
+            return cannot_read(options.trace, error)
         except TraceError as error:
             return complain(str(error), 1)
         except (ValueError, ModuleNotFoundError) as error:
@@ -66,20 +74,6 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
         if sys.stderr is not None:
             print(one_line(str(traffic)), file=sys.stderr)
         try:
-            return use(replace(traffic, requests=_counted(traffic)))
+            return use(replace(traffic, requests=behind_bar(traffic.requests, traffic.fraction)))
         except TraceError as error:
             return complain(str(error), 1)
-
-
-def _counted(traffic: Traffic) -> Iterator[TraceRequest]:
-    """The requests of `traffic`, behind a bar on a terminal: of the trace, or without an end where that is unknown."""
-    from tqdm import tqdm
-
-    known = traffic.fraction() is not None
-    form = "{percentage:3.0f}%|{bar}| {elapsed}<{remaining}" if known else None
-    bar: Any = tqdm(total=1.0 if known else None, unit=" requests", bar_format=form, disable=None, leave=False)
-    with bar:
-        for number, request in enumerate(traffic.requests):
-            yield request
-            if not bar.disable and number % 64 == 0:
-                bar.update((traffic.fraction() or 0.0) - bar.n if known else 64)

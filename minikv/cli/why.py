@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
-from typing import Any
 
 from minikv.cli.console import complain, lacking, positive, say
 from minikv.cli.importing import importing
+from minikv.cli.traffic import cannot_read
 from minikv.errors import shown
 from minikv.files import destination, replace
-from minikv.traffic.trace_file import TraceError, TraceFile, open_trace
+from minikv.progress_bar import behind_bar
+from minikv.traffic.trace_file import open_trace
 from minikv.traffic.units import Units
 from minikv.traffic.why import explain, explanation_text
 from minikv.traffic.why.caches import HYBRID
@@ -79,9 +79,7 @@ def run_why(options: argparse.Namespace) -> int:
         return complain(str(error), 2)
     try:
         return _run_log(options, unit) if options.b is None else _run_pair(options, unit)
-    except TraceError as error:
-        return complain(str(error), 1)
-    except ValueError as error:  # the tokenizer refuses a text
+    except ValueError as error:  # a `TraceError`, or the tokenizer refuses a text
         return complain(str(error), 1)
 
 
@@ -91,7 +89,7 @@ def _run_pair(options: argparse.Namespace, unit: Units) -> int:
         try:
             bodies.append(read_prompt(name))
         except OSError as error:
-            return complain(f"cannot read {_named(name)}: {error.strerror}", 2)
+            return cannot_read(name, error)
     found = explain(bodies[0], bodies[1], unit, options.blocks)
     say(json.dumps(found.as_json()) if options.json else explanation_text(found))
     return 0
@@ -100,9 +98,9 @@ def _run_pair(options: argparse.Namespace, unit: Units) -> int:
 def _run_log(options: argparse.Namespace, unit: Units) -> int:
     try:
         with open_trace(options.a) as file:
-            report = survey(_behind_bar(file), file.name)
+            report = survey(behind_bar(file, file.fraction), file.name)
     except OSError as error:
-        return complain(f"cannot read {_named(options.a)}: {error.strerror}", 2)
+        return cannot_read(options.a, error)
     words = LogWords(report, unit)
     if options.html:
         try:
@@ -111,24 +109,6 @@ def _run_log(options: argparse.Namespace, unit: Units) -> int:
             return complain(f"cannot write {shown(options.html)}: {error.strerror}", 1)
     say(json.dumps(report.as_json(options.top)) if options.json else log_text(words, options.top))
     return 0
-
-
-def _named(path: str) -> str:
-    return "standard input" if path == "-" else shown(path)
-
-
-def _behind_bar(file: TraceFile) -> Iterator[bytes]:
-    """The lines of a log; on a terminal a bar shows how much of it has been read."""
-    from tqdm import tqdm
-
-    known = file.fraction() is not None
-    form = "{percentage:3.0f}%|{bar}| {elapsed}<{remaining}" if known else None
-    bar: Any = tqdm(total=1.0 if known else None, unit=" requests", bar_format=form, disable=None, leave=False)
-    with bar:
-        for number, line in enumerate(file):
-            yield line
-            if not bar.disable and number % 64 == 0:
-                bar.update((file.fraction() or 0.0) - bar.n if known else 64)
 
 
 def _unit(folder: str | None) -> Units:

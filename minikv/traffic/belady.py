@@ -29,6 +29,7 @@ drop what it likes.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable
 
 import numpy as np
@@ -76,8 +77,8 @@ def clairvoyant_found(reuse: Reuse, capacity: int) -> Column:
 def _groups(keys: Column, count: int) -> list[list[int]]:
     """The segments of each request."""
     order = np.argsort(keys, kind="stable")
-    cuts = np.searchsorted(keys[order], np.arange(1, count))
-    return [group.tolist() for group in np.split(order, cuts)] if count else []
+    segments, cuts = order.tolist(), np.searchsorted(keys[order], np.arange(count + 1)).tolist()
+    return [segments[begin:end] for begin, end in itertools.pairwise(cuts)]
 
 
 class _Farthest:

@@ -7,6 +7,7 @@ all of them cached.
 
 from __future__ import annotations
 
+import dataclasses
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,16 @@ class Replay:
     def hit_rate(self) -> float:
         """The share of all blocks that were hits; 0 for an empty trace."""
         return self.hits / self.blocks if self.blocks else 0.0
+
+    def row(self) -> dict[str, Any]:
+        """The same as a JSON object, with the hit rate.
+
+        >>> list(Replay(2, 4, hits=2).row().items())[:4]
+        [('requests', 2), ('blocks', 4), ('hits', 2), ('hit_rate', 0.5)]
+        """
+        found = dataclasses.asdict(self)
+        sizes = {name: found.pop(name) for name in ("requests", "blocks", "hits")}
+        return {**sizes, "hit_rate": round(self.hit_rate, 6), **found}
 
 
 def replay(requests: Iterable[TraceRequest], cache: PrefixCache, capacity: int | None = None) -> Replay:
