@@ -63,14 +63,16 @@ def test_a_promise_is_judged_by_its_own_figure(figures):
 
 
 def test_an_answer_that_differs_stops_it(small, monkeypatch):
-    real, asked = chatting._ask, []
+    real, asked = chatting.answer, []
 
-    def other(engine, prompt, new, side):
-        asked.append(prompt)
-        answer = real(engine, prompt, new, side)
-        return answer if len(asked) < 4 else [*answer[:-1], (answer[-1] + 1) % 257]
+    def other(engine, prompts, new):
+        asked.append(prompts)
+        found = real(engine, prompts, new)
+        if len(asked) >= 4:
+            found.tokens[0][-1] = (found.tokens[0][-1] + 1) % 257
+        return found
 
-    monkeypatch.setattr(chatting, "_ask", other)
+    monkeypatch.setattr(chatting, "answer", other)
     with pytest.raises(InvariantError, match="without the cache the answer is"):
         bench_engine(small, rounds=1, quick=True)
 

@@ -10,11 +10,11 @@ It imports torch, with the model, and `minikv.measure` does not import it.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -23,11 +23,11 @@ from minikv.errors import InvariantError, whole_number
 from minikv.manager import CacheManager
 from minikv.measure.copying import device_here, one_thread, where
 from minikv.measure.race import ROUNDS
-from minikv.measure.results import Measured, Promise, Spread
+from minikv.measure.results import Measured, Promise, Spread, today
 from minikv.prefix import NoCache, PrefixCache
 from minikv.prefix.indexes import index_named
-from minikv.progress_bar import Tick
-from minikv.serving import Engine, Request
+from minikv.progress_bar import Tick, quiet
+from minikv.serving import Engine, SamplingParams
 from minikv.serving.llama import Llama
 from minikv.store import KVStore
 
@@ -48,13 +48,31 @@ NUM_SLOTS, PAGE = 8192, 16
 ONE = "a random Llama in float32, one thread"
 
 
-@dataclass
-class Side:
-    """One engine over all requests of a round: tokens computed in prefill, and milliseconds, summed up."""
+class Answer(NamedTuple):
+    """What an engine answers to prompts that it is given at once, and what that takes.
 
-    prefilled: int = 0
-    first_token: float = 0.0
-    whole: float = 0.0
+    The `tokens` for each prompt, the seconds until each of them has its first one, the seconds in all, how many tokens
+    the prompts have, and how many of those were computed.
+    """
+
+    tokens: list[list[int]]
+    first: float
+    seconds: float
+    prompted: int
+    computed: int
+
+
+def answer(engine: Engine, prompts: Sequence[Sequence[int]], new: int) -> Answer:
+    """Let `engine` generate `new` tokens for each of `prompts`, greedily."""
+    begin = time.perf_counter()
+    requests = [engine.submit(prompt, SamplingParams(max_new_tokens=new)) for prompt in prompts]
+    while not all(request.output for request in requests):
+        engine.step()
+    first, computed = time.perf_counter(), sum(request.computed_tokens for request in requests)
+    while not all(request.is_over for request in requests):
+        engine.step()
+    end, prompted = time.perf_counter(), sum(map(len, prompts))
+    return Answer([request.output for request in requests], first - begin, end - begin, prompted, computed)
 
 
 @dataclass
@@ -81,13 +99,13 @@ class EngineFigures(Measured):
     device: str
     model: str
     requests: int
-    prompt_tokens: int = 0
-    computed_without: int = 0
-    computed_with: int = 0
-    first_token_without: Spread = field(default_factory=lambda: Spread(0, 0, 0))
-    first_token_with: Spread = field(default_factory=lambda: Spread(0, 0, 0))
-    first_token_ratio: Spread = field(default_factory=lambda: Spread(0, 0, 0))
-    whole_ratio: Spread = field(default_factory=lambda: Spread(0, 0, 0))
+    prompt_tokens: int
+    computed_without: int
+    computed_with: int
+    first_token_without: Spread
+    first_token_with: Spread
+    first_token_ratio: Spread
+    whole_ratio: Spread
     duels: list[Duel] = field(default_factory=list)
 
     @property
@@ -126,7 +144,7 @@ class EngineFigures(Measured):
 
 
 def bench_engine(
-    model: Any = None, rounds: int = ROUNDS, quick: bool = False, tick: Tick = lambda what: None, index: str = "radix"
+    model: Any = None, rounds: int = ROUNDS, quick: bool = False, tick: Tick = quiet, index: str = "radix"
 ) -> EngineFigures:
     """Serve the chats with and without the cache, `rounds` times from a cold start, with `model` where it lies.
 
@@ -135,23 +153,22 @@ def bench_engine(
     """
     rounds = whole_number("rounds", rounds, 1, "at least 1 round is measured")
     model = small_model("cpu") if model is None else model
-    users, turns, new = QUICK if quick else (USERS, TURNS, NEW_TOKENS)
-    device = model.device.type
-    found = EngineFigures(where(device), date.today().isoformat(), rounds, quick, device, repr(model), users * turns)
-    laps: list[tuple[Side, Side]] = []  # without the cache, and with it
-    for lap in range(rounds):
-        tick(f"round {lap + 1}")
-        talk = _Talk(model, index, users, turns, new, swap=bool(lap % 2))
+    talk = users, turns, _ = QUICK if quick else (USERS, TURNS, NEW_TOKENS)
+    device, laps = model.device.type, []
+    for number in range(rounds):
+        tick(f"round {number + 1}")
+        engines = [_engine(model, cache) for cache in (NoCache(PAGE), index_named(index, PAGE))]
         with one_thread():
-            laps.append(talk.run())
-        found.prompt_tokens = talk.prompt_tokens
-    found.computed_without, found.computed_with = laps[0][0].prefilled, laps[0][1].prefilled
-    requests = users * turns
-    found.first_token_without = Spread.of([without.first_token / requests for without, _ in laps])
-    found.first_token_with = Spread.of([cached.first_token / requests for _, cached in laps])
-    found.first_token_ratio = Spread.of([without.first_token / cached.first_token for without, cached in laps])
-    found.whole_ratio = Spread.of([without.whole / cached.whole for without, cached in laps])
-    return found
+            laps.append(_served(engines, *talk, first=number % 2))
+    without, cached = zip(*laps)
+    counts = [sum(each.prompted for each in cached[0])]
+    counts += [sum(each.computed for each in lap) for lap in (without[0], cached[0])]
+    first = [[1000 * sum(each.first for each in lap) / (users * turns) for lap in laps] for laps in (without, cached)]
+    whole = [[sum(each.seconds for each in lap) for lap in laps] for laps in (without, cached)]
+    return EngineFigures(
+        *today(rounds, quick, where(device)), device, repr(model), users * turns, *counts,
+        *map(Spread.of, first), *(Spread.of([slow / fast for slow, fast in zip(*times)]) for times in (first, whole)),
+    )  # fmt: skip
 
 
 def small_model(device: str) -> Llama:
@@ -163,49 +180,22 @@ def small_model(device: str) -> Llama:
     return Llama.from_folder(asset("model"), device_here(device), torch.float32)
 
 
-class _Talk:
-    """One round: every user's turns, each request to both engines, one right after the other."""
-
-    def __init__(self, model: Any, index: str, users: int, turns: int, new: int, swap: bool):
-        self.new, self.turns, self.swap = new, turns, swap
-        self.said = [list(INSTRUCTIONS.encode()) for _ in range(users)]
-        self.engines = [_engine(model, cache) for cache in (NoCache(PAGE), index_named(index, PAGE))]
-        self.sides = Side(), Side()
-        self.prompt_tokens = 0
-
-    def run(self) -> tuple[Side, Side]:
-        for turn in range(self.turns):
-            for user, said in enumerate(self.said):
-                question = QUESTIONS[(user * self.turns + turn) % len(QUESTIONS)]
-                said += f"User: {question}\nAssistant:".encode()
-                self.prompt_tokens += len(said)
-                said += self._ask_both(said, swap=self.swap ^ bool(turn % 2))
-                said += b"\n"
-        return self.sides
-
-    def _ask_both(self, prompt: Sequence[int], swap: bool) -> list[int]:
-        order = (1, 0) if swap else (0, 1)
-        answers = {which: _ask(self.engines[which], prompt, self.new, self.sides[which]) for which in order}
-        if answers[0] != answers[1]:
-            raise InvariantError(f"without the cache the answer is {answers[0]}, with it {answers[1]}")
-        return answers[0]
+def _served(engines: Sequence[Engine], users: int, turns: int, new: int, first: int) -> list[list[Answer]]:
+    """What both engines answer to each turn of each user, the `first` of them first in every other turn."""
+    said, answers = [list(INSTRUCTIONS.encode()) for _ in range(users)], [list[Answer](), list[Answer]()]
+    for turn, user in itertools.product(range(turns), range(users)):
+        question = QUESTIONS[(user * turns + turn) % len(QUESTIONS)]
+        said[user] += f"User: {question}\nAssistant:".encode()
+        for which in (0, 1) if (first + turn) % 2 == 0 else (1, 0):
+            answers[which].append(answer(engines[which], [said[user]], new))
+        slow, fast = (found[-1].tokens[0] for found in answers)
+        if slow != fast:
+            raise InvariantError(f"without the cache the answer is {slow}, with it {fast}")
+        said[user] += bytes(slow) + b"\n"
+    return answers
 
 
 def _engine(model: Any, cache: PrefixCache) -> Engine:
     pages = NUM_SLOTS // PAGE
     store = KVStore(model.shape, pages, PAGE, dtype=model.dtype, device=model.device)
     return Engine(model, CacheManager(pages, PAGE, prefix_cache=cache, store=store))
-
-
-def _ask(engine: Engine, prompt: Sequence[int], new: int, side: Side) -> list[int]:
-    """Let `engine` answer and add to `side` what it took."""
-    start = time.perf_counter()
-    request: Request = engine.submit(prompt, new)
-    while not request.output:
-        engine.step()
-    side.first_token += (time.perf_counter() - start) * 1000
-    side.prefilled += request.computed_tokens
-    while not request.is_over:
-        engine.step()
-    side.whole += (time.perf_counter() - start) * 1000
-    return request.output

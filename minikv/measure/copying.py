@@ -15,7 +15,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from datetime import date
 from functools import partial
 from typing import Any
 
@@ -23,8 +22,8 @@ import numpy as np
 import torch
 
 from minikv.errors import InvariantError, bounded, whole_number
-from minikv.measure.results import Measured, Promise, Spread, machine
-from minikv.progress_bar import Tick
+from minikv.measure.results import Measured, Promise, Spread, today
+from minikv.progress_bar import Tick, quiet
 from minikv.sizing import KVShape
 from minikv.store import KVStore
 from minikv.store.moves import move_by_index
@@ -186,7 +185,7 @@ def bench_copy(
     rounds: int = 5,
     quick: bool = False,
     shape: KVShape | None = None,
-    tick: Tick = lambda what: None,
+    tick: Tick = quiet,
 ) -> CopyFigures:
     """Measure every method on `device` ("cpu" or "cuda"; by default the GPU where there is one), on one thread.
 
@@ -200,7 +199,7 @@ def bench_copy(
     with one_thread():
         field_of = Bench(shape, device, tokens[-1])
         found = CopyFigures(
-            where(device), date.today().isoformat(), rounds, quick, device, shape.num_layers, shape.num_kv_heads,
+            *today(rounds, quick, where(device)), device, shape.num_layers, shape.num_kv_heads,
             shape.head_dim, field_of.stores["page"].slot_bytes, list(tokens),
         )  # fmt: skip
         for count in tokens:
@@ -295,10 +294,10 @@ def device_here(device: str) -> str:
 
 
 def where(device: str) -> str:
-    """The machine in plain words: what `machine` says, torch, and the GPU if that is what was measured.
+    """What a report says of the machine besides: torch, and the GPU if that is what was measured.
 
-    >>> where("cpu").split(", ")[-2].startswith("torch")
-    True
+    >>> where("cpu").split(", ")[-1]
+    'one thread'
     """
     name = torch.cuda.get_device_name() if device == "cuda" else "one thread"
-    return f"{machine()}, torch {torch.__version__.split('+')[0]}, {name}"
+    return f", torch {torch.__version__.split('+')[0]}, {name}"

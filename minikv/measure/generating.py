@@ -20,23 +20,15 @@ import torch
 
 from minikv.errors import InvariantError, whole_number
 from minikv.manager import CacheManager
-from minikv.measure.chatting import Duel
+from minikv.measure.chatting import Answer, Duel, answer
 from minikv.measure.copying import one_thread
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Spread
 from minikv.progress_bar import Tick, quiet
-from minikv.serving import Engine, SamplingParams
+from minikv.serving import Engine
 from minikv.serving.config import LlamaConfig
 from minikv.serving.llama import Llama
 from minikv.store import KVStore
-
-
-class Answer(NamedTuple):
-    """What came out for each prompt, in how many seconds, and in how many of them after the first token of each."""
-
-    tokens: list[list[int]]
-    seconds: float
-    decoding: float
 
 
 class Peer:
@@ -61,7 +53,7 @@ class Peer:
         begin = time.perf_counter()
         out = self._model.generate(ids, attention_mask=torch.ones_like(ids), logits_processor=[clock], **options)
         end = time.perf_counter()
-        return Answer(out[:, ids.shape[1] :].tolist(), end - begin, end - clock.first)
+        return Answer(out[:, ids.shape[1] :].tolist(), clock.first - begin, end - begin, ids.numel(), ids.numel())
 
     @torch.inference_mode()
     def is_tie(self, tokens: Sequence[int], one: int, other: int) -> bool:
@@ -175,9 +167,9 @@ class Sides:
         answers: dict[bool, Answer] = {}
         for peer in (swap, not swap):
             by_peer = partial(self.peer.generate, prompts, load.new, cache, **options)
-            answers[peer] = by_peer() if peer else _generate(engine, prompts, load.new)
+            answers[peer] = by_peer() if peer else answer(engine, prompts, load.new)
         self._compare(prompts, answers[False].tokens, answers[True].tokens)
-        ours, theirs = ((each.decoding if prefix else each.seconds) for each in (answers[False], answers[True]))
+        ours, theirs = (each.seconds - each.first * bool(prefix) for each in (answers[False], answers[True]))
         return ours, theirs
 
     def _compare(self, prompts: list[list[int]], ours: list[list[int]], theirs: list[list[int]]) -> None:
@@ -185,16 +177,3 @@ class Sides:
             at = next((i for i, (a, b) in enumerate(zip(own, other)) if a != b), None)
             if at is not None and not self.peer.is_tie([*prompt, *own[:at]], own[at], other[at]):
                 raise InvariantError("the engine and transformers say different tokens")
-
-
-def _generate(engine: Engine, prompts: Sequence[Sequence[int]], new: int) -> Answer:
-    """As `Peer.generate`, by our engine."""
-    begin = time.perf_counter()
-    requests = [engine.submit(prompt, SamplingParams(max_new_tokens=new)) for prompt in prompts]
-    while not all(request.output for request in requests):
-        engine.step()
-    first = time.perf_counter()
-    while not all(request.is_over for request in requests):
-        engine.step()
-    end = time.perf_counter()
-    return Answer([request.output for request in requests], end - begin, end - first)

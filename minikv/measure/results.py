@@ -39,15 +39,15 @@ class Measured:
         return "\n".join([heading, *self.lines(), *(["", "promised:", *kept] if kept else [])])
 
 
-def today(rounds: int, quick: bool = False) -> tuple[str, str, int, bool]:
-    """The fields of `Measured`, here and now."""
-    return machine(), date.today().isoformat(), rounds, quick
+def today(rounds: int, quick: bool = False, machine: str = "") -> tuple[str, str, int, bool]:
+    """The fields of `Measured`, here and now; `machine` adds what else matters of it."""
+    return this_machine() + machine, date.today().isoformat(), rounds, quick
 
 
-def machine() -> str:
+def this_machine() -> str:
     """What was measured on, as far as it matters: the interpreter, the processor's kind, its cores.
 
-    >>> machine().endswith("cores")
+    >>> this_machine().endswith("cores")
     True
     """
     return (
