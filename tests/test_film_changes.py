@@ -217,72 +217,70 @@ class Tree:
         return None
 
 
-def changes(before, after, **how):
-    """What changed in a tree that was one thing and is another, as plain data."""
-    return facts(compared(before, after, **how))
+LOWER = Node([3], [2])
+CHANGES = {
+    "a split that keeps neither node": (
+        [Node([1, 2, 3], [0, 1, 2])], [Node([1, 2], [0, 1], [LOWER])], {"splits": [(2, 3)]}),
+    "a node that was only built again": ([Node([1, 2], [0, 1])], [Node([1, 2], [0, 1])], {}),
+    "a split whose lower part went at once": (
+        [Node([1, 2, 3], [0, 1, 2])], [Node([1, 2], [0, 1])], {"splits": [(2, 1)], "gone": {1: "evicted"}}),
+    "a slot with another token is not what is left of a node": (
+        [Node([1, 2], [0, 1])], [Node([7, 8], [0, 1])], {"gone": {1: "evicted"}, "new": [2]}),
+    "a join behind a new leaf, as in a conversation's next turn": (
+        [Node([1, 2], [0, 1], [LOWER])], [Node([1, 2, 3, 4], [0, 1, 2, 3])], {"joined": {1: 3, 2: 3}, "new": [3]}),
+    "a slot that holds another token was not joined": (
+        [Node([1, 2], [0, 1], [LOWER])], [Node([7, 8, 3], [0, 1, 2])],
+        {"gone": {1: "evicted"}, "joined": {2: 3}, "new": [3]}),
+}  # fmt: skip
 
 
-def compared(before, after, **how):
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_changed_in_a_tree_that_was_built_again(what):
+    before, after, wanted = CHANGES[what]
     tree = Tree(*before)
+    assert facts(changed(tree, lambda: setattr(tree.root, "children", after))) == wanted
+
+
+def changed(tree, act):
+    """What an eviction changed in a tree."""
     reader = StateReader([tree], None, None)
-    old = reader.read()
-    tree.root.children = list(after)
-    return compare(old, reader.read(), **how)
+    before = reader.read()
+    act()
+    return compare(before, reader.read(), "evict")
 
 
-def test_a_split_that_keeps_neither_node_is_a_split():
-    lower = Node([3], [2])
-    assert changes([Node([1, 2, 3], [0, 1, 2])], [Node([1, 2], [0, 1], [lower])]) == {"splits": [(2, 3)]}
+def cut(node, tokens, slots, *children):
+    """Give a node other tokens, and perhaps other children."""
+    node.tokens, node.slots, node.children = tokens, slots, list(children)
 
 
-def test_a_node_that_was_only_built_again_is_no_change():
-    assert changes([Node([1, 2], [0, 1])], [Node([1, 2], [0, 1])]) == {}
-
-
-def test_a_split_whose_lower_part_went_at_once():
-    assert changes([Node([1, 2, 3], [0, 1, 2])], [Node([1, 2], [0, 1])], verb="evict") == {
-        "splits": [(2, 1)],
-        "gone": {1: "evicted"},
-    }
-
-
-def test_a_split_whose_lower_part_was_cut_short_at_once():
+def test_what_changed_in_nodes_that_stayed():
+    """A split whose lower part was cut short; a new node above another; a leaf that moved into the node above it."""
     node = Node([1, 2, 3, 4], [0, 1, 2, 3])
     tree = Tree(node)
-    reader = StateReader([tree], None, None)
-    old = reader.read()
-    node.tokens, node.slots = [3], [2]
-    tree.root.children = [Node([1, 2], [0, 1], [node])]
-    found = compare(old, reader.read())
+    found = changed(tree, lambda: (cut(node, [3], [2]), cut(tree.root, [], [], Node([1, 2], [0, 1], [node]))))
     assert facts(found) == {"splits": [(2, 1)], "trimmed": [1]}
     assert found.ghosts[1][0].tokens == [4]
-
-
-def test_a_slot_with_another_token_is_not_what_is_left_of_a_node():
-    """The slots are used again at once, by a tree that says nothing in between."""
-    assert changes([Node([1, 2], [0, 1])], [Node([7, 8], [0, 1])], verb="evict") == {"gone": {1: "evicted"}, "new": [2]}
-
-
-def test_a_new_node_above_another_is_no_split():
-    """[1 2] is now [9] and below it [2]: its beginning is not what stands above it."""
     node = Node([1, 2], [0, 1])
     tree = Tree(node)
-    reader = StateReader([tree], None, None)
-    old = reader.read()
-    node.tokens, node.slots = [2], [1]
-    tree.root.children = [Node([9], [2], [node])]
-    assert compare(old, reader.read()).splits == []
+    found = changed(tree, lambda: (cut(node, [2], [1]), cut(tree.root, [], [], Node([9], [2], [node]))))
+    assert facts(found) == {"trimmed": [1], "new": [2]}
+    upper = Node([1], [0], [Node([2], [1])])
+    assert facts(changed(Tree(upper), lambda: cut(upper, [1, 2], [0, 1]))) == {"joined": {2: 1}}
 
 
-def test_what_moved_into_a_node_that_was_there_is_no_split():
-    """A leaf was merged into its parent, which grew."""
-    lower = Node([2], [1])
-    upper = Node([1], [0], [lower])
-    tree = Tree(upper)
-    reader = StateReader([tree], None, None)
-    old = reader.read()
-    upper.tokens, upper.slots, upper.children = [1, 2], [0, 1], []
-    assert facts(compare(old, reader.read())) == {"joined": {2: 1}}
+def test_a_split_and_a_join_in_one_operation():
+    """Of [1 2] > [3 4], the beginning of the lower edge is cut off and joined with the upper one."""
+    lower = Node([3, 4], [2, 3])
+    tree = Tree(Node([1, 2], [0, 1], [lower]))
+    found = changed(tree, lambda: (cut(lower, [4], [3]), cut(tree.root, [], [], Node([1, 2, 3], [0, 1, 2], [lower]))))
+    assert facts(found) == {"splits": [(3, 2)], "joined": {1: 3}}
+
+
+def test_an_edge_that_grew_and_one_that_is_another():
+    node = Node([1], [0])
+    assert facts(changed(Tree(node), lambda: cut(node, [1, 2], [0, 1]))) == {"grown": [1]}
+    assert facts(changed(Tree(node), lambda: cut(node, [7, 8], [0, 1]))) == {"gone": {1: "evicted"}, "new": [1]}
 
 
 def joining():
@@ -319,25 +317,6 @@ def test_a_path_that_became_one_edge_was_joined_and_lost_nothing():
     ]
 
 
-def test_a_join_behind_a_new_leaf_is_a_join_and_a_new_part():
-    """A conversation's next turn: [1 2] > [3] is one node with another id, and [4] came with it."""
-    before, after = [Node([1, 2], [0, 1], [Node([3], [2])])], [Node([1, 2, 3, 4], [0, 1, 2, 3])]
-    found = compared(before, after)
-    assert facts(found) == {"joined": {1: 3, 2: 3}, "new": [3]}
-
-
-def test_a_split_and_a_join_in_one_operation():
-    """Of [1 2] > [3 4], the beginning of the lower edge is cut off and joined with the upper one."""
-    lower = Node([3, 4], [2, 3])
-    tree = Tree(Node([1, 2], [0, 1], [lower]))
-    reader = StateReader([tree], None, None)
-    old = reader.read()
-    lower.tokens, lower.slots = [4], [3]
-    tree.root.children = [Node([1, 2, 3], [0, 1, 2], [lower])]
-    found = compare(old, reader.read())
-    assert facts(found) == {"splits": [(3, 2)], "joined": {1: 3}}
-
-
 def test_what_was_evicted_beside_a_join_hangs_on_the_joined_node():
     before = Node([1, 2], [0, 1], [Node([3], [2]), Node([9], [3])])
     cache = Tree(before)
@@ -362,13 +341,6 @@ def test_joins_one_after_the_other_are_one():
     earlier, later = Changes(joined={1: 2}, new=[2]), Changes(joined={2: 3}, new=[3])
     found = earlier.then(later)
     assert facts(found) == {"joined": {1: 3, 2: 3}, "new": [3]}
-
-
-def test_a_slot_that_holds_another_token_was_not_joined():
-    """Both slots of the upper node were used again: it went, and the node below it begins with what is new."""
-    found = compared([Node([1, 2], [0, 1], [Node([3], [2])])], [Node([7, 8, 3], [0, 1, 2])], verb="evict")
-    assert 1 not in found.joined
-    assert found.gone[1] == "evicted"
 
 
 def test_cells_of_what_was_joined_have_a_sign():
@@ -431,18 +403,6 @@ def test_locks_in_a_nodes_story():
     locks = [words for _, words in film.at(3).node_events]
     assert locks[0] == "locked by step 3 (lock a prefix of 3 tokens), 2 locks now"
     assert film.at(1).node_events[0][1].endswith("(lock a prefix of 3 tokens)")
-
-
-def test_an_edge_that_grew_and_one_that_is_another():
-    node = Node([1], [0])
-    tree = Tree(node)
-    reader = StateReader([tree], None, None)
-    states = [reader.read()]
-    for tokens, slots in (([1, 2], [0, 1]), ([7, 8], [0, 1])):
-        node.tokens, node.slots = tokens, slots
-        states.append(reader.read())
-    assert facts(compare(states[0], states[1])) == {"grown": [1]}
-    assert facts(compare(states[1], states[2])) == {"gone": {1: "removed"}, "new": [1]}
 
 
 def test_ids_that_are_not_unique_are_not_believed():

@@ -26,7 +26,8 @@ def a_film():
         cache.lock(first.handle)
         match = cache.match_prefix([1, 2, 9])
         cache.insert([1, 2, 9], [*match.slots, *pool.alloc(1)])
-        film.note('a remark with <b>, "quotes", & and </script>, as long as it takes to be wrapped on a narrow page')
+        with film.step('a remark with <b>, "quotes", & and </script>, long enough to be wrapped on a narrow page'):
+            pass
         with pytest.raises(LockError):
             cache.reset()
         cache.unlock(first.handle)
@@ -56,6 +57,41 @@ def tab(chromium, film, tmp_path):
         leaks, errors = tab.leaks, tab.errors
         tab.context.close()
         assert not leaks, leaks
+        assert not errors, errors
+
+
+MODELS = """async ([code, reel, before]) => {
+    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    const { default: widget } = await import(url);
+    window.told = []; window.heard = {}; window.ends = {};
+    for (const name of ["one", "two"]) {
+        const values = { reel, index: 0, clicked: -1 };
+        const model = { get: (key) => values[key], on: (key, f) => { heard[name] = f; },
+            off: (key, f) => { if (heard[name] === f) delete heard[name]; },
+            set: (key, value) => { values[key] = value; told.push([name, key, value]); },
+            save_changes: () => { eval(before); } };
+        window[`model_${name}`] = model;
+        ends[name] = widget.render({ model, el: document.getElementById(name) });
+    }
+}"""
+
+
+@pytest.fixture
+def widget(chromium):
+    """Opens the widget twice on a page of ours, with models that say what they were told, and closes it."""
+    opened = []
+
+    def open_it(reel, before="", **how):
+        tab = Page(chromium, **how)
+        opened.append(tab)
+        tab.page.set_content(f"<style>{style()}</style><div id=one></div><div id=two></div>")
+        tab.page.evaluate(MODELS, [script(), json.loads(json.dumps(reel)), before])
+        return tab
+
+    yield open_it
+    for tab in opened:
+        errors = tab.errors
+        tab.context.close()
         assert not errors, errors
 
 
@@ -244,34 +280,29 @@ def test_a_step_is_read_out_once(tab, film):
     assert page.locator("[data-testid=slider]").get_attribute("aria-valuetext") == film.at(3).caption
 
 
-def test_a_slot_of_a_page_says_which_page(chromium, tmp_path):
+def test_a_slot_of_a_page_says_which_page(widget):
     cache, pool = RadixCache(page_size=4), FreeListPool(3)
     with record(cache, pool) as film:
         cache.insert(range(8), pool.alloc(2))
-    tab = Page(chromium)
-    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    tab = widget(film.player().reel)
     one = tab.page.locator("#one")
     one.locator(".minikv-pool svg").click(position={"x": 1.5 * 44, "y": 26 + 22})
     assert one.locator(".minikv-facts .minikv-story").text_content() == "slot 4 · page 1"
     assert one.locator(".minikv-pool .minikv-ring").get_attribute("x") == "48"  # around the second cell
-    tab.context.close()
 
 
-def test_the_end_of_a_node_is_that_node(chromium):
+def test_the_end_of_a_node_is_that_node(widget):
     cache = RadixCache(evict_by="page")
     cache.insert([1, 2, 3], [0, 1, 2])
     with record(cache) as film:
         cache.evict(1)
-    tab = Page(chromium)
-    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    tab = widget(film.player().reel)
     tab.page.evaluate("model_one.set('index', 99); heard.one()")  # no further than the end
     one = tab.page.locator("#one")
     assert one.get_attribute("data-step") == "1"
     one.locator("g.node", has_text="end of n1").click()
     assert one.locator(".minikv-facts .minikv-story").text_content() == "node 1  [1 2]"
     assert tab.page.evaluate("told.at(-1)") == ["one", "clicked", 1]
-    assert not tab.errors
-    tab.context.close()
 
 
 def test_a_ghost_tells_the_story_of_the_node_that_it_was(tab, film):
@@ -383,31 +414,8 @@ def test_nothing_jumps_sticks_out_or_is_hidden(tab, film, width, dark):
     assert words.evaluate("e => getComputedStyle(e).fill") == ink
 
 
-def on_a_page(page, reel, before=""):
-    """The widget on a page of ours with a model that says what it was told."""
-    page.set_content(f"<style>{style()}</style><div id=one></div><div id=two></div>")
-    page.evaluate(
-        """async ([code, reel, before]) => {
-            const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-            const { default: widget } = await import(url);
-            window.told = []; window.heard = {}; window.ends = {};
-            for (const name of ["one", "two"]) {
-                const values = { reel, index: 0, clicked: -1 };
-                const model = { get: (key) => values[key], on: (key, f) => { heard[name] = f; },
-                    off: (key, f) => { if (heard[name] === f) delete heard[name]; },
-                    set: (key, value) => { values[key] = value; told.push([name, key, value]); },
-                    save_changes: () => { eval(before); } };
-                window[`model_${name}`] = model;
-                ends[name] = widget.render({ model, el: document.getElementById(name) });
-            }
-        }""",
-        [script(), reel, before],
-    )
-
-
-def test_two_players_on_one_page_do_not_meet(chromium, film):
-    tab = Page(chromium)
-    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+def test_two_players_on_one_page_do_not_meet(widget, film):
+    tab = widget(film.player().reel)
     one, two = tab.page.locator("#one"), tab.page.locator("#two")
     two.locator("[data-testid=next]").click()
     two.locator("[data-testid=next]").click()
@@ -421,66 +429,29 @@ def test_two_players_on_one_page_do_not_meet(chromium, film):
     tab.page.evaluate("ends.one()")
     assert tab.page.evaluate("Object.keys(heard)") == ["two"]  # and nobody calls it any more
     assert one.locator("[data-testid=play]").get_attribute("aria-label") == "play"
-    assert not tab.errors
-    tab.context.close()
 
 
-def test_it_goes_on_when_nobody_takes_its_changes(chromium, film):
-    tab = Page(chromium)
-    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)), before="throw new Error('no kernel')")
+def test_it_goes_on_when_nobody_takes_its_changes(widget, film):
+    tab = widget(film.player().reel, before="throw new Error('no kernel')")
     one = tab.page.locator("#one")
     one.locator("[data-testid=next]").click()
     one.locator("[data-testid=next]").click()
     one.locator('g.node[data-part="1"]').click()
     assert one.get_attribute("data-step") == "2"
     assert "node 1" in one.locator(".minikv-facts").text_content()
-    assert not tab.errors
-    tab.context.close()
 
 
-def test_a_row_of_pictures_is_played_by_the_same_player(chromium):
-    tab = Page(chromium)
+def test_a_row_of_pictures_is_played_by_the_same_player(widget):
     pool, steps = FreeListPool(3), []
     for n in (1, 2):
         steps.append((f"alloc({n})", draw(pool, new=pool.alloc(n))))
-    on_a_page(tab.page, json.loads(json.dumps(play(steps).reel)))
+    tab = widget(play(steps).reel)
     one = tab.page.locator("#one")
     assert one.locator("[data-testid=count]").text_content() == "1 of 2"
     one.locator("[data-testid=next]").click()
     assert one.locator(".minikv-caption").text_content() == "2. alloc(2)"
     assert one.locator(".minikv-below, .minikv-facts").count() == 0
     one.locator(".minikv-scene svg").first.click()
-    assert not tab.errors
-    tab.context.close()
-
-
-def test_a_film_plays_in_an_exported_notebook(chromium, film):
-    """As nbconvert writes it: the output's HTML in a page, no kernel and no script of Jupyter's."""
-    tab = Page(chromium)
-    tab.page.set_content(f"<h1>A notebook</h1><div class='output'>{film.page()._repr_html_()}</div>")
-    frame = tab.page.frame_locator("iframe")
-    frame.locator("[data-testid=next]").click()
-    assert frame.locator(".minikv-player").get_attribute("data-step") == "1"
-    inside = next(one for one in tab.page.frames if one.parent_frame)
-    needed = inside.evaluate("document.documentElement.scrollHeight")
-    assert needed > 760  # which it has before
-    tab.page.wait_for_function(f"document.querySelector('iframe').clientHeight >= {needed}")
-    assert repr(film.page()) == repr(film)
-    assert not tab.errors
-    assert not tab.leaks
-    tab.context.close()
-
-
-def test_a_page_in_a_notebook_cannot_reach_the_notebook(chromium, film):
-    """The frame runs its scripts with an origin of its own, so the notebook's page and its cookies are out of reach."""
-    tab = Page(chromium)
-    tab.page.set_content(film.page()._repr_html_())
-    tab.page.frame_locator("iframe").locator("[data-testid=next]").click()
-    inside = next(one for one in tab.page.frames if one.parent_frame)
-    assert inside.evaluate("origin") == "null"
-    assert inside.evaluate("() => { try { return parent.document.title } catch { return 'refused' } }") == "refused"
-    assert tab.page.locator("iframe").get_attribute("sandbox") == "allow-scripts"
-    tab.context.close()
 
 
 # -- what is easily broken unseen -----------------------------------------------------------------------------------
@@ -542,22 +513,19 @@ def test_a_ring_stands_around_its_node(tab):
     assert ring == [box[0] - 6, box[1] - 6, box[2] + 12, box[3] + 12]
 
 
-def test_a_slot_beyond_the_cells_has_a_story_and_no_ring(chromium):
+def test_a_slot_beyond_the_cells_has_a_story_and_no_ring(widget):
     pool = FreeListPool(600)
     cache = RadixCache()
     with record(cache, pool) as film:
         cache.insert([1], [550])
-    tab = Page(chromium)
-    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    tab = widget(film.player().reel)
     one = tab.page.locator("#one")
     one.locator("[data-testid=next]").click()
     one.locator("g.node", has_text="n1").click()
     assert one.locator(".minikv-pool .minikv-ring").count() == 0
-    assert not tab.errors
-    tab.context.close()
 
 
-def test_a_node_that_holds_no_numbers_has_no_slot_to_ask_about(chromium):
+def test_a_node_that_holds_no_numbers_has_no_slot_to_ask_about(widget):
     class Node:
         children, tokens, slots = (), [1], ["x"]
 
@@ -571,12 +539,10 @@ def test_a_node_that_holds_no_numbers_has_no_slot_to_ask_about(chromium):
 
     with record(Tree()) as film:
         pass
-    tab = Page(chromium)
-    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    tab = widget(film.player().reel)
     one = tab.page.locator("#one")
     one.locator('g.node[data-part="1"]').click()
     assert one.locator(".minikv-facts dd button").count() == 0
-    tab.context.close()
 
 
 def test_lines_fade_in_and_a_ghost_stands_where_its_node_was(tab, film):
@@ -637,14 +603,13 @@ def test_the_tree_and_the_pool_have_the_room_that_they_need(tab, film):
 
 
 @pytest.mark.parametrize(("leaves", "steps"), [(40, (40, 1, 20)), (6, (6, 1, 3))], ids=["tall", "wide"])
-def test_a_large_tree_is_scrolled_to_what_the_step_is_about(chromium, leaves, steps):
+def test_a_large_tree_is_scrolled_to_what_the_step_is_about(widget, leaves, steps):
     """40 leaves grow to the right and are taller than the panel; 6 stand side by side and are wider than it."""
     cache = RadixCache()
     with record(cache) as film:
         for token in range(leaves):
             cache.insert([token, 100], [2 * token, 2 * token + 1])
-    tab = Page(chromium, width=300, height=500)
-    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    tab = widget(film.player().reel, width=300, height=500)
     tree = tab.page.locator("#one .minikv-tree")
     shown = """(e, key) => {
         const home = e.getBoundingClientRect(), it = e.querySelector(`[data-part="${key}"]`).getBoundingClientRect();
@@ -661,7 +626,6 @@ def test_a_large_tree_is_scrolled_to_what_the_step_is_about(chromium, leaves, st
     tab.page.evaluate("i => { model_one.set('index', i); heard.one(); }", steps[-1] + 1)
     assert tree.evaluate(shown, str(steps[-1] + 1)) == [True, True]
     assert tree.evaluate(place) == before  # it was in view already
-    tab.context.close()
 
 
 def test_the_log_keeps_its_line_in_view_and_the_focus_on_it(tab, film):
@@ -759,10 +723,9 @@ def test_what_a_picture_shows_is_said(tab, film):
     assert [word[1:] for word in words] == ["evicted", "new", "matched", "split", "taken", "freed"]
 
 
-def test_a_film_that_is_revealed_is_laid_out(chromium, film):
+def test_a_film_that_is_revealed_is_laid_out(widget, film):
     """In a closed fold it has no width and no height: the log can be scrolled to its line only afterwards."""
-    tab = Page(chromium)
-    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+    tab = widget(film.player().reel)
     tab.page.evaluate("document.getElementById('one').style.display = 'none'")
     tab.page.wait_for_timeout(50)
     tab.page.evaluate("() => { model_one.set('index', 11); heard.one(); }")
@@ -770,17 +733,15 @@ def test_a_film_that_is_revealed_is_laid_out(chromium, film):
     assert log.evaluate("e => e.scrollTop") == 0
     tab.page.evaluate("document.getElementById('one').style.display = ''")
     tab.page.wait_for_function("document.querySelector('#one .minikv-log').scrollTop > 0")
-    assert not tab.errors
-    tab.context.close()
 
 
-def test_what_an_operation_called_is_in_a_fold(chromium):
+def test_what_an_operation_called_is_in_a_fold(widget):
     manager = CacheManager(8)
     with record(manager) as film:
         manager.start([1, 2])
-        film.note("a remark")
-    tab = Page(chromium)
-    on_a_page(tab.page, json.loads(json.dumps(film.player().reel)))
+        with film.step("a remark"):
+            pass
+    tab = widget(film.player().reel)
     inside = tab.page.locator("#one .minikv-inside")
     tab.page.locator("#one [data-testid=next]").click()
     assert inside.evaluate("e => e.open") is False
@@ -792,5 +753,3 @@ def test_what_an_operation_called_is_in_a_fold(chromium):
     assert tab.page.locator("#one .minikv-notes").text_content() == ""
     tab.page.locator("#one [data-testid=next]").click()
     assert inside.locator("summary").text_content() == "it called nothing"
-    assert not tab.errors
-    tab.context.close()
