@@ -23,9 +23,9 @@ from minikv import (
 from minikv.prefix import INDEXES, index_named
 from minikv.prefix.block_hash import crc32_key
 from minikv.prefix.eviction import POLICIES
-from minikv.testing.conformance.naive import NaiveCache
 from minikv.testing.conformance.rules import CACHE_RULES
 from minikv.testing.conformance.subject import Subject, subject_of
+from minikv.testing.model import NaiveCache
 
 
 def least_recent_first(policy: str) -> bool:

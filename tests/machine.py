@@ -15,8 +15,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from minikv import FreeListPool, LockError, RadixCache
 from minikv.prefix.indexes import index_named
 from minikv.testing.canary import Canary
-from minikv.testing.conformance.naive import READS, NaiveCache
 from minikv.testing.ledger import Ledger
+from minikv.testing.model import READS, NaiveCache
 
 # Prompts leave one trunk at some point, so that most of them share something and many part inside a node.
 TOKENS = st.builds(

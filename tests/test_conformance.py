@@ -10,9 +10,8 @@ from plain_cache import PlainCache
 
 from minikv import NoCache, RadixCache
 from minikv.testing import attempt as attempt_module
-from minikv.testing.conformance.report import BROKEN, HOLDS, NOT_CLAIMED, NOT_REACHED
-from minikv.testing.conformance.rules import CACHE_RULES
-from minikv.testing.conformance.verifying import verify
+from minikv.testing.conformance.examine import verify
+from minikv.testing.conformance.rules import BROKEN, CACHE_RULES, HOLDS, NOT_CLAIMED, NOT_REACHED
 
 FEW = 40  # scenarios of Hypothesis: what finds the mistakes below without being picked for them
 

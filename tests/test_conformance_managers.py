@@ -20,10 +20,9 @@ from test_manager_mutants import (
 )
 
 from minikv import CacheManager
-from minikv.testing.conformance.manager_generate import interleavings
-from minikv.testing.conformance.report import BROKEN, HOLDS
-from minikv.testing.conformance.rules import MANAGER_RULES
-from minikv.testing.conformance.verifying import verify
+from minikv.testing.conformance.examine import verify
+from minikv.testing.conformance.manager_cases import interleavings
+from minikv.testing.conformance.rules import BROKEN, HOLDS, MANAGER_RULES
 
 FEW = 40  # scenarios of Hypothesis
 MUTANTS = {

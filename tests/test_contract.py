@@ -15,7 +15,7 @@ import pytest
 from indexes import SUBJECTS, every_index, every_shipped_index
 
 from minikv import InvariantError, LockError, RadixCache, pack
-from minikv.testing.conformance.cache import examine_cache
+from minikv.testing.conformance.examine import examine_cache
 from minikv.testing.conformance.rules import CACHE_RULES
 
 

@@ -29,7 +29,7 @@ from minikv.course.pictures import render
 from minikv.course.pictures.cells import pool_parts
 from minikv.course.pictures.looks import SIZES
 from minikv.course.pictures.svg import Paper, svg_size
-from minikv.testing.conformance.naive import NaiveCache
+from minikv.testing.model import NaiveCache
 from minikv.testing.watch import watch
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")

@@ -15,7 +15,7 @@ from machine import IndexAgainstModel
 
 from minikv import HashBlockCache, InvariantError, LockError, RadixCache, pack
 from minikv.prefix.block_hash import crc32_key, extra_keys, sha256_key
-from minikv.testing.conformance.naive import NaiveCache
+from minikv.testing.model import NaiveCache
 
 TRUNK = [5, 6, 5, 5, 6, 6, 5, 6, 6, 5]
 PROMPTS = st.lists(

@@ -13,7 +13,7 @@ from minikv.prefix.contract import page_bytes
 from minikv.prefix.eviction import POLICIES, LeastRecentlyUsed
 from minikv.prefix.indexes import INDEXES
 from minikv.prefix.radix import _GONE
-from minikv.testing.conformance.naive import GOES_FIRST, READS
+from minikv.testing.model import GOES_FIRST, READS
 from minikv.tokens import pack
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import FreeListPool, InvariantError, OutOfPages, RadixCache, pack
-from minikv.testing.conformance.naive import NaiveCache
+from minikv.testing.model import NaiveCache
 from minikv.traffic import Replay, TraceRequest, replay
 from minikv.traffic.replay import GrowingPool
 

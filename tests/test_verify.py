@@ -13,7 +13,7 @@ from project import ROOT
 
 from minikv import cli
 from minikv.testing.conformance import apart
-from minikv.testing.conformance.locate import classes_in, load
+from minikv.testing.conformance.subject import classes_in, load_module
 
 RIGHT = "from minikv import RadixCache\nclass Mine(RadixCache):\n    pass\n"
 WRONG = RIGHT.replace("pass", "def reset(self):\n        self._clear()")
@@ -124,8 +124,8 @@ def test_without_hypothesis_it_says_what_to_install(verify, monkeypatch):
 
 def test_a_package_is_looked_through_for_what_it_imports():
     indexes = ["HashBlockCache", "NoCache", "RadixCache", "SlidingWindowCache", "TokenTrie"]
-    assert sorted(classes_in(load("minikv.prefix"))) == indexes
-    assert sorted(classes_in(load("minikv.prefix.no_cache"))) == ["NoCache"]
+    assert sorted(classes_in(load_module("minikv.prefix"))) == indexes
+    assert sorted(classes_in(load_module("minikv.prefix.no_cache"))) == ["NoCache"]
 
 
 @pytest.mark.parametrize("json", [[], ["--json"]])
@@ -175,9 +175,9 @@ def test_what_is_no_verdict_is_not_taken_for_one(verify):
 
 
 def test_a_file_that_patches_the_judge_away_is_not_judged(verify):
-    cheat = "from minikv.testing.conformance import report\nreport.Conformance.as_json = lambda self: {}\n"
+    cheat = "from minikv.testing.conformance import rules\nrules.Conformance.as_json = lambda self: {}\n"
     cheat += (
-        "from minikv.testing.conformance import apart\napart.verify = lambda *args: report.Conformance('Mine', ())\n"
+        "from minikv.testing.conformance import apart\napart.verify = lambda *args: rules.Conformance('Mine', ())\n"
     )
     status, out, _ = verify(cheat + RIGHT)
     assert status == 1

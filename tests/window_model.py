@@ -6,7 +6,7 @@ import numpy as np
 
 from minikv import LockError
 from minikv.prefix.contract import Match
-from minikv.testing.conformance.naive import GOES_FIRST, NaiveCache
+from minikv.testing.model import GOES_FIRST, NaiveCache
 
 
 class NaiveWindowCache(NaiveCache):

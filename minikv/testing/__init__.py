@@ -4,10 +4,9 @@ Nothing here draws or needs a widget, and nothing below knows that it is watched
 """
 
 from minikv.testing.canary import Canary, CanaryError
-from minikv.testing.canary_model import CanaryModel
+from minikv.testing.canary_model import CanaryModel, WindowCanaryModel
 from minikv.testing.interleave import Exploration, Interleaving, explore, follow
 from minikv.testing.ledger import Ledger, LedgerError
-from minikv.testing.window_canary import WindowCanaryModel
 
 __all__ = [
     "Canary",

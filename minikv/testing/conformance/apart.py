@@ -19,10 +19,9 @@ from contextlib import suppress
 from typing import Any
 
 from minikv.testing.attempt import error_text
-from minikv.testing.conformance.locate import classes_in, load
-from minikv.testing.conformance.report import NOT_CLAIMED, NOT_JUDGED, Conformance, RuleVerdict
-from minikv.testing.conformance.subject import claimed
-from minikv.testing.conformance.verifying import RULES, verify
+from minikv.testing.conformance.examine import RULES, verify
+from minikv.testing.conformance.rules import NOT_CLAIMED, NOT_JUDGED, Conformance, RuleVerdict
+from minikv.testing.conformance.subject import claimed, classes_in, load_module
 
 MOST_COMPUTING = 60  # seconds of CPU time without a message, where the system can limit that
 SILENCE = 300.0  # seconds without a message: far more than a slow machine needs
@@ -185,7 +184,7 @@ def _limit(what: str, most: int) -> None:
 
 def _judge(say: Callable[..., None], target: str, name: str, examples: str) -> None:
     try:
-        module = load(target)
+        module = load_module(target)
         classes = classes_in(module, name)
         about = [{"class": each, "kind": kind, "claims": _claims(each, kind, made)}
                  for each, (kind, made) in classes.items()]  # fmt: skip

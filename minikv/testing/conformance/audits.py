@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from collections.abc import Iterator, Mapping
 from types import FrameType
@@ -9,11 +10,11 @@ from typing import Any
 
 from minikv.testing.attempt import attempt
 from minikv.testing.conformance.cases import CASES
-from minikv.testing.conformance.judging import Mismatch, is_named
-from minikv.testing.conformance.playing import Breach, SideBySide
-from minikv.testing.conformance.scenario import scenario_of
-from minikv.testing.conformance.sizes import SIZES
+from minikv.testing.conformance.judging import SIZES, is_named
+from minikv.testing.conformance.playing import SideBySide
+from minikv.testing.conformance.script import Breach, Mismatch, scenario_of
 from minikv.testing.conformance.subject import Subject
+from minikv.testing.time_limit import TooLong
 
 _TWICE = [
     scenario_of("cache.insert([1, 2], [5, 5])"),
@@ -23,7 +24,7 @@ _TWICE = [
 _FEW, _MANY = 4, 64  # prompts
 
 
-def audit(subject: Subject) -> Breach | None:
+def missed_by_check(subject: Subject) -> Breach | None:
     """Rule 12: `check` finds a page that is cached twice, and a size that is wrong.
 
     >>> from minikv import RadixCache
@@ -31,7 +32,7 @@ def audit(subject: Subject) -> Breach | None:
     >>> class Asleep(RadixCache):
     ...     def check(self):
     ...         pass
-    >>> audit(subject_of(Asleep, range(1, 16))).words
+    >>> missed_by_check(subject_of(Asleep, range(1, 16))).words
     'says nothing, although a page is cached twice'
     """
     for settings in subject.settings:
@@ -147,3 +148,99 @@ def _steps(run: SideBySide, prompts: range) -> int | None:
             sys.settrace(before)
 
     return None if attempt(act).error is not None else count
+
+
+_ROUNDS = 30
+
+
+class Named:
+    """A namespace with a name, and with a hash that can be chosen; it is shown as its name.
+
+    >>> Named("a", 7), Named("a", 7) == Named("a", 8)
+    ('a', True)
+    """
+
+    def __init__(self, name: str, number: int):
+        self.name, self.number = name, number
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Named) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __repr__(self) -> str:
+        return repr(self.name)
+
+
+def repeats(subject: Subject) -> Breach | None:
+    """Where a cache answers differently the second time, with the shortest operations that show it.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.conformance.subject import subject_of
+    >>> repeats(subject_of(RadixCache, range(1, 16)))
+    """
+    for settings in subject.settings:
+        lines = _shortest(subject, settings, _lines(subject))
+        if lines is None:
+            continue
+        run = SideBySide(subject, 1, settings)
+        run.lines = lines
+        words = "gives something else when the lines run again, with other random numbers and hashes"
+        return run.end(Mismatch(13, words))
+    return None
+
+
+def _shortest(subject: Subject, settings: Mapping[str, Any], lines: list[str]) -> list[str] | None:
+    """The lines that are needed for a difference, the last of them shows it; `None` if there is none."""
+    end = _differs(subject, settings, lines)
+    while end is not None:
+        lines = lines[: end + 1]
+        shorter = ([each for each in lines if each is not line] for line in lines[-2::-1])
+        lines = next((each for each in shorter if _differs(subject, settings, each) is not None), lines)
+        end = _differs(subject, settings, lines) if len(lines) <= end else None
+        if end is None:
+            return lines
+    return None
+
+
+def _lines(subject: Subject) -> list[str]:
+    """Operations with something of everything."""
+    lines = []
+    for i in range(_ROUNDS):
+        tokens = [(i * k) % 5 for k in range(1, i % 7 + 2)]
+        name, other = (f", namespace={'abc'[j]!r}" if 10 in subject.claims else "" for j in (i % 3, i % 2))
+        pages = list(range(10 * i, 10 * i + len(tokens)))
+        lines += [f"cache.insert({tokens}, {pages}{name})", f"cache.match_prefix({tokens[::-1]}{other})"]
+        lines += ["cache.evict(3)"] if i % 5 == 4 else []
+    return [*lines, "cache.evict(1000)"]
+
+
+def _differs(subject: Subject, settings: Mapping[str, Any], lines: list[str]) -> int | None:
+    """The first line that answers differently in one of three runs, the last of them after a reset."""
+    run = SideBySide(subject, 1, settings)
+    first = _answers(run, lines, 1)
+    runs = [_answers(SideBySide(subject, 1, settings), lines, 2)]
+    if 11 in subject.claims and run.stage.step("cache.evict(1000)") and run.stage.step("cache.reset()"):
+        runs.append(_answers(run, lines, 3))
+    for again in runs:
+        for number, (one, other) in enumerate(zip(first, again)):
+            if one != other:
+                return number
+    return None
+
+
+def _answers(run: SideBySide, lines: list[str], seed: int) -> list[str]:
+    """What each line answers; `seed` decides about random numbers, and about the hashes of the namespaces."""
+    random.seed(seed)
+    hashes = [(1, 2, 3), (3, 1, 2), (2, 3, 1)][seed - 1]
+    names = {repr(name): Named(name, number) for name, number in zip("abc", hashes)}
+    run.stage.names["names"] = names
+    answers = []
+    for line in lines:
+        before, _, name = line.partition("namespace=")
+        reply = run.stage.step(f'{before}namespace=names["{name[:-1]}"])' if name else line)
+        answers.append(repr(reply and (reply.value, type(reply.error))))
+        if reply is not None and isinstance(reply.error, TooLong):
+            break
+    return answers

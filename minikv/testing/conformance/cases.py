@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from minikv.testing.conformance.inputs import COPIES, INPUTS, MATCHES
-from minikv.testing.conformance.scenario import Scenario, scenario_of
+from minikv.testing.conformance.generate import COPIES, INPUTS, MATCHES
+from minikv.testing.conformance.script import Scenario, scenario_of
 
 
 def scenarios_in(text: str) -> list[Scenario]:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 from minikv.errors import OutOfPages
 from minikv.testing.attempt import attempt
 from minikv.testing.canary import CanaryError
-from minikv.testing.conformance.judging import Mismatch, is_named
-from minikv.testing.conformance.naive_manager import NaiveRequest
-from minikv.testing.conformance.reading import read_number, read_pages
-from minikv.testing.conformance.scenario import Reply
+from minikv.testing.conformance.judging import is_named, read_number, read_pages
+from minikv.testing.conformance.manager_model import NaiveRequest
+from minikv.testing.conformance.script import Mismatch, Reply
 from minikv.testing.time_limit import TooLong
 
 if TYPE_CHECKING:
-    from minikv.testing.conformance.manager_playing import ManagerRun
+    from minikv.testing.conformance.managers import ManagerRun
 
 MANAGER_RULE_OF = {"start": 5, "advance": 12, "extend": 10, "checkpoint": 9, "finish": 7, "abort": 7}
 OPTIONAL_RULE_OF = {"truncate": 10}  # verbs that a manager may lack
@@ -108,10 +107,12 @@ def _owners(run: ManagerRun, rows: list[tuple[NaiveRequest, list[int]]], verb: s
                 return Mismatch(1, f"then a request has slot {slot}, which does not exist")
             at, other = holders.setdefault(slot, (place, request))
             if (found := _shared_by((other, at), (request, place), verb)) is not None:
-                return Mismatch(found, f"then slot {slot} is {_told(other, at)}, and {_told(request, place)}")
+                return Mismatch(found, f"then slot {slot} is {_in_words(other, at)}, and {_in_words(request, place)}")
             key = request.namespace, tuple(request.tokens[: place + 1])
             if place < request.shared and read.setdefault(key, slot) != slot:
-                return Mismatch(9, f"then slots {read[key]} and {slot} are both {_told(request, place)} in the cache")
+                return Mismatch(
+                    9, f"then slots {read[key]} and {slot} are both {_in_words(request, place)} in the cache"
+                )
     return None
 
 
@@ -128,7 +129,7 @@ def _shared_by(one: tuple[NaiveRequest, int], two: tuple[NaiveRequest, int], ver
     return 1
 
 
-def _told(request: NaiveRequest, place: int) -> str:
+def _in_words(request: NaiveRequest, place: int) -> str:
     return f"at position {place} of {request.tokens}"
 
 

@@ -1,22 +1,25 @@
-"""Playing a scenario in both worlds, and the first place where the index and the naive model part."""
+"""Playing a scenario on an index and on the naive model: the first place where they part, and which rule is to blame.
+
+A match that comes out wrong may be the fault of the match, of a buffer that was kept, or of a namespace that was
+ignored. So the scenario is run again with copies of the buffers, with the namespaces spelled as tokens, and so on;
+the change after which nothing is wrong any more names the rule.
+"""
 
 from __future__ import annotations
 
-import builtins
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+import copy
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from minikv.errors import whole_number
 from minikv.pools.contract import Pages
-from minikv.testing.attempt import attempt
-from minikv.testing.conformance.joins import look_for_scars
-from minikv.testing.conformance.judging import Mismatch, judge
-from minikv.testing.conformance.naive import NaiveCache
-from minikv.testing.conformance.scenario import Change, Reply, Scenario, Stage, Told, imports_for
-from minikv.testing.conformance.sizes import wrong_sizes
+from minikv.testing.conformance.evictions import look_for_scars
+from minikv.testing.conformance.judging import READERS, judge_call, wrong_sizes
+from minikv.testing.conformance.script import Breach, Change, Mismatch, Recorder, Scenario, Stage, Transcript
 from minikv.testing.conformance.subject import Subject
+from minikv.testing.model import NaiveCache
+from minikv.tokens import pack
 
 
 class FollowingModel(NaiveCache):
@@ -34,110 +37,16 @@ class FollowingModel(NaiveCache):
         return super().evict(0)
 
 
-@dataclass(frozen=True)
-class Breach:
-    """A rule that is broken: the lines of `body` show it, and `words` say what the last of them came to.
-
-    `head` makes the object, `spelled` has the lines as this object takes them, and `raised` the errors that lines
-    before the last one end in.
-    """
-
-    rule: int
-    body: tuple[str, ...]
-    words: str
-    page_size: int = 1
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    head: tuple[str, ...] = ()
-    spelled: tuple[str, ...] = ()
-    raised: Mapping[int, str] = field(default_factory=dict)
-    endless: bool = False
-
-    @property
-    def is_crash(self) -> bool:
-        """Whether it is an error that the contract does not speak of."""
-        return self.words.startswith("raises ") and not self.words.startswith("raises LockError")
-
-    @property
-    def scenario(self) -> Scenario:
-        """The lines of the body, to be tried again."""
-        return Scenario(self.body, self.page_size)
-
-    @property
-    def script(self) -> list[str]:
-        """The lines as they can be run, with what is wrong as a comment at the end."""
-        lines = _renamed(self.spelled)
-        for number, error in self.raised.items():
-            if number < len(lines) - 1:
-                lines[number] = f"with suppress({error}): {lines[number]}"
-        return [*imports_for(lines), *self.head, *lines, f"# {self.words}"]
-
-
-class Findings(NamedTuple):
-    """What came of trying a class: for each broken rule the smallest breach, and the rules that were `reached`."""
-
-    broken: Mapping[int, Breach]
-    reached: frozenset[int]
-
-
-def _renamed(lines: tuple[str, ...]) -> list[str]:
-    """The lines with the names a, b, c for what is used later, and no name for what is not."""
-    found = list(lines)
-    for place, line in enumerate(found):
-        given = re.match(r"([a-z]\d*) = ", line)
-        if given and not any(re.search(rf"\b{given[1]}[.,)]", later) for later in found[place + 1 :]):
-            found[place] = line[given.end() :]
-    names = [given[1] for line in found if (given := re.match(r"([a-z]\d*) = ", line))]
-    fresh = dict(zip(names, "abcdefghijklmnopqrstuvwxyz"))
-    return [re.sub(r"\b[a-z]\d*\b(?=[.,)]| = )", lambda name: fresh.get(name[0], name[0]), line) for line in found]
-
-
-class Transcript:
-    """The lines that ran on an object of the class that is judged, called `name` in them, and how they ended."""
-
-    def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], name: str):
-        self.subject, self.page_size, self.settings, self.name = subject, page_size, settings, name
-        self.made = attempt(self.make)
-        self.index = self.made.value
-        self.lines: list[str] = []  # as they are for the model
-        self.spelled: list[str] = []  # and for an object whose results are handles themselves
-        self.raised: dict[int, str] = {}
-        self.refused: list[tuple[int, int]] = []  # the lines that must be refused, with the rule that says so
-
-    def make(self) -> Any:
-        """A new object of the class."""
-        return self.subject.make(**self.subject.arguments(self.page_size, self.settings))
-
-    def note(self, line: str, spelled: str, reply: Reply | None) -> None:
-        """One more line has run, and came to `reply`."""
-        self.lines.append(line)
-        self.spelled.append(spelled)
-        if reply is not None and reply.error is not None:
-            self.raised[len(self.lines) - 1] = _suppressed(reply.error)
-
-    def unmade(self) -> Findings:
-        """Of a class that cannot be made, all that it claims is broken."""
-        broken = {rule: self.end(Mismatch(rule, self.made.in_words)) for rule in sorted(self.subject.claims)}
-        return Findings(broken, frozenset())
-
-    def end(self, found: Mismatch) -> Breach:
-        """What was found, with the lines so far."""
-        new = self.subject.spelled(self.page_size, self.settings)
-        home = (f"from {self.subject.home} import {self.subject.name}",) if self.subject.home else ()
-        lines = [line.replace("new()", new) for line in self.spelled + self.lines[len(self.spelled) :]]
-        return Breach(
-            found.rule, tuple(self.lines), found.words, self.page_size, self.settings, (*home, f"{self.name} = {new}"),
-            tuple(lines), self.raised, found.endless,
-        )  # fmt: skip
-
-
 class SideBySide(Transcript):
     """One scenario on a new object and on a new model; `offered` and `evicted` are pages that must not be seen."""
 
     def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
         super().__init__(subject, page_size, settings, "cache")
         self.model = FollowingModel(page_size, evict_by=settings.get("evict_by", "node"))
-        self.stage = Stage("cache", Told(self.index, change), self.make)
-        self.expected = Stage("cache", Told(self.model, change, is_ours=True), lambda: FollowingModel(page_size))
+        self.stage = Stage("cache", Recorder(self.index, READERS, change), self.make)
+        self.expected = Stage(
+            "cache", Recorder(self.model, READERS, change, is_ours=True), lambda: FollowingModel(page_size)
+        )
         self.offered: set[int] = set()
         self.evicted: set[int] = set()
         self.locked = False
@@ -151,7 +60,7 @@ class SideBySide(Transcript):
             return None
         if reply is None:
             return Mismatch(4, "the handle of a result cannot be read")
-        found = judge(self, reply, expected)
+        found = judge_call(self, reply, expected)
         if found is None and 7 in self.subject.claims:
             found = wrong_sizes(self, expected)
         if found is None:
@@ -165,13 +74,7 @@ class SideBySide(Transcript):
         self.scar = self.scar or self.end(Mismatch(14, words))
 
 
-def _suppressed(error: BaseException) -> str:
-    """The class of an error by which a script can name it."""
-    named = [each.__name__ for each in type(error).__mro__ if hasattr(builtins, each.__name__)]
-    return named[0]
-
-
-def play(
+def play_cache(
     subject: Subject,
     scenario: Scenario,
     settings: Mapping[str, Any],
@@ -184,9 +87,9 @@ def play(
     `change` alters the arguments of each call in both worlds. `watch` is given the run, for a closer look at it.
 
     >>> from minikv import RadixCache
-    >>> from minikv.testing.conformance.scenario import scenario_of
+    >>> from minikv.testing.conformance.script import scenario_of
     >>> from minikv.testing.conformance.subject import subject_of
-    >>> play(subject_of(RadixCache, range(1, 16)), scenario_of("cache.insert([1, 2], [5, 6])"), {})
+    >>> play_cache(subject_of(RadixCache, range(1, 16)), scenario_of("cache.insert([1, 2], [5, 6])"), {})
     """
     run = SideBySide(subject, scenario.page_size, settings, change)
     if watch is not None:
@@ -200,3 +103,104 @@ def play(
         if (found := run.step(f"cache.evict({scenario.page_size})")) is not None:
             return run.end(found)
     return run.scar
+
+
+Args = tuple[tuple[Any, ...], dict[str, Any]]
+_BRANCH = 900  # a token that no scenario has
+_APART = 1000  # what is added to the tokens of each further namespace
+
+
+def find_breach(subject: Subject, scenario: Scenario) -> Breach | None:
+    """What is wrong with a class in this scenario, under the rule that is to blame; the first of its settings counts.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.conformance.script import scenario_of
+    >>> from minikv.testing.conformance.subject import subject_of
+    >>> class Deaf(RadixCache):
+    ...     def match_prefix(self, tokens, *, limit=None, namespace=None):
+    ...         return super().match_prefix(tokens, limit=limit)
+    >>> lines = "cache.insert([1], [5], namespace='a')", "cache.match_prefix([1], namespace='a')"
+    >>> found = find_breach(subject_of(Deaf, range(1, 16)), scenario_of(*lines))
+    >>> found.rule, found.words
+    (10, 'gives length 0 and pages [], expected length 1 and pages [5]')
+    """
+    for settings in subject.settings:
+        runs: list[SideBySide] = []
+        found = play_cache(subject, scenario, settings, watch=runs)
+        if found is not None:
+            is_clear = found.endless or found.rule == 14
+            return found if is_clear else dataclasses.replace(found, rule=_rule(subject, found, runs[0]))
+    return None
+
+
+def _rule(subject: Subject, found: Breach, run: SideBySide) -> int:
+    """The rule that is to blame for what was `found`."""
+    for rule, scenario, change in _alterations(found, run):
+        if rule != found.rule and play_cache(subject, scenario, found.settings, change) is None:
+            return rule
+    return found.rule
+
+
+def _alterations(found: Breach, run: SideBySide) -> Iterator[tuple[int, Scenario, Change | None]]:
+    """A rule, and the scenario and the change of arguments with which that rule is not touched."""
+    scenario, text = found.scenario, "\n".join(found.scenario.lines)
+    refused = dict(run.refused)
+    if refused:
+        kept = tuple(line for number, line in enumerate(scenario.lines) if number not in refused)
+        yield next(iter(refused.values())), dataclasses.replace(scenario, lines=kept), None
+    if "tokens" in text or "pages[" in text:
+        yield 2, scenario, _copied
+    if any(form in text for form in ("array", "pack", "deque", "range", "(1,", "b'")):
+        yield 1, scenario, _plain
+    if "namespace" in text and not found.words.endswith("start is not a prefix of the tokens"):
+        yield 10, scenario, _apart()
+    if run.model.cuts and run.locked and (found.rule in (6, 7) or found.is_crash):
+        yield 5, _cut_before(scenario, run), None
+
+
+def _cut_before(scenario: Scenario, run: SideBySide) -> Scenario:
+    """The scenario in a cache that branches where it would split: so it splits nothing, and joins nothing there."""
+    cuts = sorted({(tokens, str(name)): name for name, tokens in run.model.cuts}.items())
+    lines, page = [], 10**6
+    for (tokens, _), name in cuts:
+        branch = [*tokens, *[_BRANCH] * scenario.page_size]
+        pages = list(range(page, page + len(branch) // scenario.page_size))
+        options = f", namespace={name!r}" if name is not None else ""
+        lines.append(f"cache.insert({branch}, {pages}{options})")
+        page += len(pages)
+    return dataclasses.replace(scenario, lines=(*lines, *scenario.lines))
+
+
+def _copied(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Args:
+    """Buffers of the cache's own."""
+    return tuple(copy.copy(arg) if verb == "insert" else arg for arg in args), options
+
+
+def _plain(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Args:
+    """Lists in place of any other sequence."""
+    return tuple(map(_list_of, args)) if verb in ("insert", "match_prefix", "acquire") else args, options
+
+
+def _list_of(values: Any) -> Any:
+    try:
+        return pack(values).tolist()
+    except (TypeError, ValueError):
+        return values
+
+
+def _apart() -> Change:
+    """Tokens that are different in each namespace, and no namespaces."""
+    known: dict[Any, int] = {None: 0}
+
+    def change(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Args:
+        if "namespace" not in options:
+            return args, options
+        name = options["namespace"]
+        try:
+            shift = _APART * known.setdefault(name, len(known))
+            moved = [token + shift for token in pack(args[0]).tolist()]
+        except (TypeError, ValueError):
+            return args, options
+        return (moved, *args[1:]), {key: value for key, value in options.items() if key != "namespace"}
+
+    return change

@@ -1,6 +1,12 @@
-"""The names of the rules: fifteen for a prefix cache, as `PrefixCache` has them, and twelve for a cache manager."""
+"""The names of the rules, and the verdicts on them: whether each holds, is broken (with a script) or was not judged."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from minikv.testing.conformance.script import Findings
 
 CACHE_RULES = {
     1: "tokens and pages are checked, and bad input changes nothing",
@@ -34,3 +40,98 @@ MANAGER_RULES = {
     11: "namespaces never share",
     12: "bad input is refused, and changes nothing",
 }
+
+
+HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED = "holds", "broken", "not claimed", "not judged"
+NOT_REACHED = "not reached"  # claimed, but something else went wrong before anything could show it
+
+
+@dataclass(frozen=True)
+class RuleVerdict:
+    """One rule of one class: its `state`, and where it is broken the `script` that shows it, as lines."""
+
+    rule: int
+    name: str
+    state: str
+    script: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as JSON has it: the script as one text, or none.
+
+        >>> RuleVerdict(7, "sizes", HOLDS).as_json()
+        {'rule': 7, 'name': 'sizes', 'state': 'holds', 'script': None}
+        """
+        script = "\n".join(self.script) if self.script else None
+        return {"rule": self.rule, "name": self.name, "state": self.state, "script": script}
+
+
+@dataclass(frozen=True)
+class Conformance:
+    """All verdicts on one class, and its name; `note` is what else there is to say.
+
+    >>> broken = RuleVerdict(2, "copies", BROKEN, ("cache = Mine()",))
+    >>> print(Conformance("Mine", (RuleVerdict(1, "tokens", HOLDS), broken)))
+    Mine
+      1  holds        tokens
+      2  broken       copies
+    <BLANKLINE>
+    rule 2 is broken: copies
+        cache = Mine()
+    <BLANKLINE>
+    1 rule holds, 1 is broken, 0 are not claimed
+    """
+
+    name: str
+    verdicts: tuple[RuleVerdict, ...]
+    note: str = field(default="")
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no rule is broken or was not judged, and at least one holds."""
+        states = {each.state for each in self.verdicts}
+        return HOLDS in states and not states & {BROKEN, NOT_JUDGED}
+
+    @property
+    def broken(self) -> list[RuleVerdict]:
+        """The rules that are claimed and broken, the shortest script first: what it shows may break the others too."""
+        return sorted((each for each in self.verdicts if each.state == BROKEN), key=lambda each: len(each.script))
+
+    def as_json(self) -> dict[str, Any]:
+        """The class and its rules, as JSON has them.
+
+        >>> Conformance("Mine", ()).as_json()
+        {'class': 'Mine', 'rules': []}
+        """
+        return {"class": self.name, "rules": [each.as_json() for each in self.verdicts]}
+
+    def __str__(self) -> str:
+        lines = [self.name, *(f"{each.rule:>3}  {each.state:<12} {each.name}" for each in self.verdicts)]
+        for each in self.broken:
+            lines += ["", f"rule {each.rule} is broken: {each.name}", *(f"    {line}" for line in each.script)]
+        hint = "The shortest script comes first: what it shows may break the other rules too."
+        notes = [note for note in (self.note, f"{hint}\n" if len(self.broken) > 1 else "") if note]
+        return "\n".join([*lines, "", *notes, self._summary()])
+
+    def _summary(self) -> str:
+        states = [each.state for each in self.verdicts]
+        counts = {state: states.count(state) for state in (HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED, NOT_REACHED)}
+        more = "".join(f", {counts[state]} {state}" for state in (NOT_REACHED, NOT_JUDGED) if counts[state])
+        hold = f"{counts[HOLDS]} rule holds" if counts[HOLDS] == 1 else f"{counts[HOLDS]} rules hold"
+        broken, unclaimed = (f"{n} {'is' if n == 1 else 'are'}" for n in (counts[BROKEN], counts[NOT_CLAIMED]))
+        return f"{hold}, {broken} broken, {unclaimed} not claimed{more}"
+
+
+def conformance_of(name: str, rules: Mapping[int, str], claims: frozenset[int], found: Findings) -> Conformance:
+    """The verdicts on a class that claims some of `rules`.
+
+    >>> found = conformance_of("Mine", {1: "tokens", 2: "copies"}, frozenset([1]), Findings({}, frozenset()))
+    >>> [each.state for each in found.verdicts]
+    ['not reached', 'not claimed']
+    """
+    verdicts = []
+    for rule, words in rules.items():
+        state = BROKEN if rule in found.broken else HOLDS if rule in found.reached else NOT_REACHED
+        state = state if rule in claims else NOT_CLAIMED
+        script = tuple(found.broken[rule].script) if state == BROKEN else ()
+        verdicts.append(RuleVerdict(rule, words, state, script))
+    return Conformance(name, tuple(verdicts))

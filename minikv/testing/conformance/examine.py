@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from minikv.testing.attempt import attempt
-from minikv.testing.conformance import blame
-from minikv.testing.conformance.audits import audit, false_alarm, slow_sizes
+from minikv.testing.conformance.audits import false_alarm, missed_by_check, repeats, slow_sizes
 from minikv.testing.conformance.cases import CASES
-from minikv.testing.conformance.generate import scenarios
-from minikv.testing.conformance.judging import RULE_OF, Mismatch
-from minikv.testing.conformance.playing import Breach, Findings, SideBySide
-from minikv.testing.conformance.repeats import repeats
-from minikv.testing.conformance.scenario import Scenario
-from minikv.testing.conformance.search import Search
-from minikv.testing.conformance.sizes import SIZES
-from minikv.testing.conformance.subject import Subject
+from minikv.testing.conformance.generate import Search, scenarios
+from minikv.testing.conformance.judging import RULE_OF, SIZES
+from minikv.testing.conformance.managers import MANAGER_EXAMPLES, examine_manager, manager_subject
+from minikv.testing.conformance.playing import SideBySide, find_breach
+from minikv.testing.conformance.rules import CACHE_RULES, MANAGER_RULES, Conformance, conformance_of
+from minikv.testing.conformance.script import Breach, Findings, Mismatch, Scenario
+from minikv.testing.conformance.subject import Subject, subject_of
 
 EXAMPLES = 1000  # that Hypothesis makes for a cache in which nothing is wrong
 # What a scenario of a rule has in it; at the end of each, all is evicted.
@@ -50,7 +49,7 @@ def examine_cache(
     subject = dataclasses.replace(
         subject, lacks=frozenset(verb for verb in RULE_OF if not callable(getattr(run.index, verb, None)))
     )
-    search = Search(lambda scenario: blame.find(subject, scenario), subject.claims, _SHOWS, before)
+    search = Search(lambda scenario: find_breach(subject, scenario), subject.claims, _SHOWS, before)
     search.through(_playable(subject))
     if examples and not {"insert", "match_prefix"} & subject.lacks:
         search.beyond(scenarios(subject), examples)
@@ -104,9 +103,38 @@ def _audited(subject: Subject, sound: bool) -> dict[int, Breach | None]:
         return {}
     found: dict[int, Breach | None] = {}
     if 12 in subject.claims and "check" not in subject.lacks:
-        found[12] = (false_alarm(subject) if sound else None) or audit(subject)
+        found[12] = (false_alarm(subject) if sound else None) or missed_by_check(subject)
     if 13 in subject.claims:
         found[13] = repeats(subject)
     if 7 in subject.claims and (slow := slow_sizes(subject)) is not None:
         found[7] = slow
     return found
+
+
+RULES = {"cache": CACHE_RULES, "manager": MANAGER_RULES}
+
+
+def verify(
+    made: Any,
+    kind: str = "cache",
+    home: str | None = None,
+    examples: int | None = None,
+    before: Callable[[Scenario], None] = lambda scenario: None,
+    **fixed: Any,
+) -> Conformance:
+    """Whether a class keeps the rules that it claims; `home` is the module that the scripts import it from.
+
+    `kind` is "cache" or "manager". `examples` is how many scenarios Hypothesis makes, and `fixed` are arguments that
+    the class is always given. Never raises, but for `claims` that are not numbers of rules (`ValueError`).
+
+    >>> from minikv import NoCache
+    >>> print(str(verify(NoCache, examples=0)).splitlines()[-1])
+    14 rules hold, 0 are broken, 1 is not claimed
+    """
+    rules = RULES[kind]
+    subject = subject_of(made, rules, fixed) if kind == "cache" else manager_subject(made, fixed)
+    if home is not None:
+        subject = dataclasses.replace(subject, home=home)
+    examine, most = (examine_cache, EXAMPLES) if kind == "cache" else (examine_manager, MANAGER_EXAMPLES)
+    found = examine(subject, most if examples is None else examples, before)
+    return conformance_of(subject.name, rules, subject.claims, found)
