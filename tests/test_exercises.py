@@ -1,31 +1,50 @@
-"""`check`, its hints and `progress`; and the proofs: references pass, wrong answers are caught, solutions turn ✅."""
+"""Exercises and bug hunts: printed solutions turn ✅, and whatever an answer does is one line with a hint that fits."""
 
 from __future__ import annotations
 
 import ast
 import sys
+from collections import OrderedDict
+from functools import cache
 
 import pytest
-import samples
 from chapters import NOTEBOOKS, code_cells, code_under, load, run_cells, solutions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_interleave import all_orders
 
-from minikv import CacheManager, CanaryModel, Engine, LongestPrefixFirst, NoCache, Scheduler, progress
-from minikv.course.exercises import exercise as exercise_module
-from minikv.course.exercises import judge
-from minikv.course.exercises.ch07 import orders
-from minikv.course.exercises.ch08 import finished, let_in
-from minikv.course.exercises.exercise import CHAPTERS, Exercise, Hunt, check, exercises_of, find_exercise
-from minikv.course.exercises.judge import Script
-from minikv.course.pieces.piece import pieces_of
+from minikv import (
+    CacheManager,
+    CanaryModel,
+    Engine,
+    FreeListPool,
+    LongestPrefixFirst,
+    NoCache,
+    OutOfPages,
+    RadixCache,
+    Scheduler,
+    check,
+)
+from minikv.course.pieces import piece as piece_module
+from minikv.course.pieces.ch03 import radix_nodes
+from minikv.course.pieces.ch04 import how_many_fit
+from minikv.course.pieces.ch07 import orders
+from minikv.course.pieces.ch08 import finished, let_in
+from minikv.course.pieces.hunt import Hunt
+from minikv.course.pieces.observe import planted, preorder
+from minikv.course.pieces.piece import CHAPTERS, exercise, exercises_of, find_exercise, pieces_of
+from minikv.course.pieces.trial import INCONSTANT, smallest
+from minikv.engine.sections import engine_world
 from minikv.testing import attempt as attempt_module
 
 ALONE = [path for path in NOTEBOOKS if path.stem[:2] not in ("07", "13")]  # those go on with what other cells made
-EXERCISES = [exercise for chapter in CHAPTERS for exercise in exercises_of(chapter)]
-WRONG = [(exercise, wrong) for exercise in EXERCISES for wrong in exercise.wrong]
-each_exercise = pytest.mark.parametrize("exercise", EXERCISES, ids=lambda exercise: exercise.id)
+EXERCISES = [each for chapter in CHAPTERS for each in exercises_of(chapter)]
+SAMPLE = exercise(
+    "1.9", "pages_needed", lambda num_tokens, page_size: -(-num_tokens // page_size),
+    cases=[(0, 16), (1, 16), (16, 16), (17, 16), (5, 1), (2**60 + 1, 2)],
+    strategy=st.tuples(st.integers(0, 300), st.integers(1, 64)),
+    hint="the last page may be only partly filled, and still it is a page",
+)  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -35,27 +54,13 @@ def record(tmp_path, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
-def with_samples(monkeypatch):
-    own = exercise_module.exercises_of
-    more = {1: samples.SAMPLES}
-    monkeypatch.setattr(exercise_module, "exercises_of", lambda chapter: [*own(chapter), *more.get(chapter, ())])
+def with_a_sample(monkeypatch):
+    """One more exercise, which no chapter has."""
+    own = piece_module.exercises_of
+    monkeypatch.setattr(piece_module, "exercises_of", lambda chapter: [*own(chapter), *[SAMPLE] * (chapter == 1)])
 
 
-# -- the four proofs (the fourth, that the unsolved notebook passes strict nbval, is `make notebooks`) ---------------
-
-
-@each_exercise
-def test_the_reference_passes(exercise, capsys):
-    check(exercise.id, exercise.reference if isinstance(exercise, Exercise) else lambda: exercise.example)
-    assert capsys.readouterr().out.startswith(f"✅ {exercise.id} {exercise.name}:")
-
-
-@pytest.mark.parametrize(("exercise", "wrong"), WRONG, ids=[f"{e.id} {w.answer.__name__}" for e, w in WRONG])
-def test_a_wrong_answer_is_caught_and_gets_its_hint(exercise, wrong, capsys):
-    check(exercise.id, wrong.answer)
-    said = capsys.readouterr().out
-    assert said.startswith(f"❌ {exercise.id} ")
-    assert f"Hint: {wrong.hint}" in said.splitlines()[0]
+# -- the proofs; that wrong answers get their hints is in test_pieces -------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ALONE, ids=lambda path: path.stem)
@@ -71,16 +76,41 @@ def test_the_printed_solutions_of_more_to_try_turn_green(path):
             if is_own or isinstance(node, (ast.Import, ast.ImportFrom)):
                 exec(ast.unparse(node), names)
     said = run_cells(code_under(notebook, "More to try"), names, replace=printed)
-    assert list(printed) == [exercise.id for exercise in exercises_of(int(path.stem[:2]))]
+    assert list(printed) == [
+        exercise.id for exercise in EXERCISES if exercise.id.split(".")[0] == str(int(path.stem[:2]))
+    ]
     assert [line[:1] for line in said.splitlines()] == ["✅"] * len(printed), said
 
 
-@each_exercise
-def test_an_exercise_has_a_fill_in_a_design_and_a_hunt_and_at_least_one_known_mistake(exercise):
-    assert exercise.wrong
-    assert exercise.hint
-    last = exercises_of(int(exercise.id.split(".")[0]))[-1]
-    assert isinstance(exercise, Hunt) == (exercise is last)
+def test_the_last_exercise_of_a_chapter_is_a_hunt_and_each_has_a_hint_and_a_known_mistake():
+    last = [exercises_of(chapter)[-1] for chapter in CHAPTERS]
+    assert [each for each in EXERCISES if isinstance(each, Hunt)] == last
+    assert all(each.wrong and (each.hint if isinstance(each, Hunt) else each.hints) for each in EXERCISES)
+
+
+@given(st.lists(st.lists(st.integers(0, 1), max_size=5), max_size=5))
+def test_a_radix_tree_has_as_many_nodes_as_exercise_3_5_says(prompts):
+    assert radix_nodes(prompts) == len(preorder(planted(engine_world(), prompts)))
+
+
+@given(find_exercise("4.5").strategy)
+def test_a_real_cache_lets_in_as_many_as_exercise_4_5_says(case):
+    free, prefixes, waiting = case
+    world = engine_world()
+    cache, pool, count = RadixCache(), FreeListPool(max(1, free + sum(prefixes))), 0
+    pool.alloc(pool.size - free - sum(prefixes))
+    heads = [[1000 * (i + 1) + at for at in range(length)] for i, length in enumerate(prefixes)]
+    for head in heads:
+        cache.insert(head, pool.alloc(len(head)))
+    for prefix, own in waiting:
+        prompt = [*([] if prefix is None else heads[prefix]), *range(10**6 * (count + 1), 10**6 * (count + 1) + own)]
+        try:
+            found, pages = world["admit"](cache, pool, prompt)
+        except OutOfPages:
+            break
+        cache.lock(cache.insert(prompt, [*found.pages, *pages]))
+        count += 1
+    assert how_many_fit(*case) == count
 
 
 @settings(max_examples=20)
@@ -216,113 +246,97 @@ class Odd:
     ],
 )
 def test_whatever_an_answer_does_is_one_line(answer, gave, capsys, impatience):
-    check("9.1 pages_needed", answer)
+    check("1.9 pages_needed", answer)
     said = capsys.readouterr().out
-    assert said.startswith("❌ 9.1 pages_needed(0, 16) gave ")
+    assert said.startswith("❌ 1.9 pages_needed(0, 16) gave ")
     assert gave in said
     assert said.count("\n") == 1
     assert len(said) < 300
 
 
-@pytest.mark.parametrize(
-    ("script", "names"),
-    [
-        (Script((2,), (("alloc", ()), ...)), "operation 2 is Ellipsis: expected (name, (arguments,))"),
-        (Script((2,), (("occupy", 0),)), "operation 1 is ('occupy', 0): expected (name, (arguments,))"),
-        (Script((2,), (("alloc",),)), "operation 1 is ('alloc',)"),
-        (Script((2,), ("alloc", ())), "operation 1 is 'alloc'"),
-        (Script(2, ()), "the first part is 2"),
-        ("alloc", "got 'alloc', expected a Script of operations"),
-        (None, "got None, expected a Script of operations: return it"),
-    ],
-)
-def test_a_script_that_is_none_is_said_to_be_none(script, names, capsys):
-    check("2.5 CarelessBitmask", lambda: script)
-    said = capsys.readouterr().out
-    assert said.startswith("❌ 2.5 CarelessBitmask: ")
-    assert names in said
-    assert said.count("\n") == 1
+CARELESS = "4.6 careless_unlock", "5.6 careless_unlock"
 
 
-CARELESS = "4.6 CarelessLockingTree", "5.6 CarelessPathRing"
+def said_of(asked, script, capsys):
+    """What `check` says of a script, which is written as calls of the thing `it`."""
+    lines = "\n".join(f"    {line}" for line in script.split("; "))
+    exec(f"def answer(it):\n{lines}", made := {})
+    check(asked, made["answer"])
+    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
-    ("asked", "operations", "said"),
+    ("asked", "script", "said"),
     [
-        (CARELESS[0], [("insert", ([1, 2], [0, 1]))], "operation 1, insert([1, 2], [0, 1]): TypeError ("),
-        (CARELESS[0], [("insert", ([1],)), ("evict", (1,))], "operation 2, evict(1): AttributeError ("),
-        (CARELESS[0], [("unlock", ("Ann",))], "operation 1, unlock('Ann'): KeyError ('Ann'), on both"),
-        (CARELESS[0], [("lock", ("A", [1])), ("lock", ("A", [1]))], "ValueError (A holds a lock already), on both"),
-        (CARELESS[1], [("match", ([1],))], "operation 1, match([1]): AttributeError ("),
-        (CARELESS[1], [("lock", ([1],))], "operation 1, lock([1]): KeyError ((1,)), on both"),
+        (CARELESS[0], "it.insert([1, 2], [0])", "insert([1, 2], [0]): ValueError ("),
+        (CARELESS[0], "it.acquire(3)", "acquire(3): TypeError ("),
+        (CARELESS[1], "it.insert([1], [0]); a = it.acquire([1]); it.unlock(a); it.unlock(a)", "LockError ("),
     ],
 )
-def test_an_operation_that_both_refuse_is_named(asked, operations, said, capsys):
-    check(asked, lambda: Script((), tuple(operations)))
-    line = capsys.readouterr().out
-    assert line.startswith(f"❌ {asked}: operation ")
+def test_an_operation_that_both_refuse_is_named(asked, script, said, capsys):
+    line = said_of(asked, script, capsys)
+    assert line.startswith(f"❌ {asked}: ")
     assert said in line
     assert line.endswith("on both. Hint: what both refuse does nothing: fix it first\n")
 
 
-def test_a_script_that_does_no_harm_gets_a_hint_that_fits_it(capsys):
-    path = [("use", ([4, 5],)), ("lock", ([4, 5],)), ("unlock", ([4, 5],))]
-    for asked, operations, hint in (
-        (
-            CARELESS[1],
-            [("use", ([7],)), *path, ("evict", ())],
-            "after the unlock, nothing of that path was evicted: evict once more",
-        ),
-        (CARELESS[1], path[:2], "the careless line runs when a lock is given back"),
-        (CARELESS[1], [("use", ([7],)), ("lock", ([7],)), ("unlock", ([7],)), ("evict", ())], "a path of one node"),
-        (CARELESS[1], [*path, ("use", ([4, 5],)), ("evict", ())], "the use after the unlock puts the order right"),
-        (CARELESS[1], [*path, ("use", ([4, 5],)), *path[1:], ("use", ([4, 5],)), ("evict", ())], "the use after"),
-        (CARELESS[0], [("insert", ([5],)), ("lock", ("A", [5]))], "locking is right in both"),
-        (CARELESS[0], [("insert", ([5],)), ("lock", ("A", [5])), ("unlock", ("A",))], "nothing is inserted between"),
-        (CARELESS[0], [("lock", ("A", [5])), ("insert", ([7],)), ("unlock", ("A",))], find_exercise("4.6").hint),
-    ):
-        check(asked, lambda operations=operations: Script((), tuple(operations)))
-        assert f"Hint: {hint}" in capsys.readouterr().out
+def test_a_mistake_of_the_scripts_own_is_named(capsys):
+    line = said_of(CARELESS[0], "it.insert([1], [0]); it.nothing()", capsys)
+    assert line.startswith(f"❌ {CARELESS[0]}: your code ended in AttributeError (")
+    assert said_of(CARELESS[0], "raise NotImplementedError", capsys) == f"⬜ {CARELESS[0]}: not attempted yet\n"
+
+
+PATH = "it.insert([4], [0]); it.insert([4, 5], [0, 1]); a = it.acquire([4, 5]); it.unlock(a)"
+EVICT = "; it.evict(1)"
 
 
 @pytest.mark.parametrize(
-    ("operations", "hint"),
+    ("asked", "script", "hint"),
     [
-        ([("insert", ([1, 2], [0, 1])), ("insert", ([1, 2, 3], [0, 1, 2]))], "no insert splits an edge here"),
-        (
-            [("insert", ([1, 2], [0, 1])), ("insert", ([1], [0]))],
-            "an edge is split, but the new prompt ends at the cut",
-        ),
-        ([("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [0, 2]))], "after the split, ask for the new prompt"),
-        (
-            [("insert", ([1, 2, 3], [0, 1, 2])), ("insert", ([1, 9], [0, 3])), ("match", ([1, 2, 3],))],
-            find_exercise("3.6").hint,
-        ),
+        ("2.5 careless_occupy", "it.occupy(1)", "occupying a slot that is free works: what if somebody has it?"),
+        ("3.6", "it.insert([1, 2], [0, 1]); it.insert([1, 2, 3], [0, 1, 2])", "no insert splits an edge here"),
+        ("3.6", "it.insert([1, 2], [0, 1]); it.insert([1], [0])", "an edge is split, but the new prompt ends"),
+        ("3.6", "it.insert([1, 2], [0, 1]); it.insert([1, 9], [0, 2])", "after the split, ask for the new prompt"),
+        ("3.6", "it.insert([1, 2, 3], [0, 1, 2]); it.insert([1, 9], [0, 3]); it.match_prefix([1, 2, 3])",
+         find_exercise("3.6").hint),
+        (CARELESS[1], f"it.insert([7], [5]); {PATH}{EVICT}", "after the unlock, nothing of that path was evicted"),
+        (CARELESS[1], PATH.rpartition(";")[0], "the careless line runs when a lock is given back"),
+        (CARELESS[1], f"it.insert([7], [5]); a = it.acquire([7]); it.unlock(a){EVICT}", "a path of one node"),
+        (CARELESS[1], f"{PATH}; it.insert([4, 5], [0, 1]){EVICT}", "the use after the unlock puts the order right"),
+        (CARELESS[0], "it.insert([5], [0]); it.acquire([5])", "locking is right in both"),
+        (CARELESS[0], "it.insert([5], [0]); a = it.acquire([5]); it.unlock(a)", "nothing is inserted between"),
+        (CARELESS[0], "a = it.acquire([5]); it.insert([7], [0]); it.unlock(a)", find_exercise("4.6").hint),
+        ("7.5", "a = it.start([1, 2]); it.advance(a); it.finish(a)", "the careless line runs when a request aborts"),
+        ("10.6", "it.serve([1, 2, 3]); it.serve([4, 5, 6]); it.serve([7, 8, 9]); it.serve([4, 5, 6])", "now ask again"),
+        ("11.6", "it.attach('a', [1, 2])", "as long as all sequences live, no page is free: detach one"),
+        ("12.6", "it.grow(2); it.lock('a'); it.unlock('a')", "every token is live"),
     ],
-)
-def test_a_script_that_meets_no_bad_split_gets_a_hint_that_fits_it(operations, hint, capsys):
-    check("3.6 CarelessTree", lambda: Script((), tuple(operations)))
-    assert f"Hint: {hint}" in capsys.readouterr().out
-
-
-def test_occupying_a_free_slot_gets_a_hint_that_fits_it(capsys):
-    check("2.5 CarelessBitmask", lambda: Script((3,), (("occupy", (1,)),)))
-    assert "Hint: occupying a slot that is free works: what if somebody has it?" in capsys.readouterr().out
+)  # fmt: skip
+def test_a_script_that_does_no_harm_gets_a_hint_that_fits_it(asked, script, hint, capsys):
+    line = said_of(asked, script, capsys)
+    assert line.startswith(f"❌ {asked.split()[0]} on ")
+    assert f"Hint: {hint}" in line or hint in line.split("Hint: ")[1]
 
 
 def test_a_hunt_says_whether_another_was_robbed(capsys):
-    alone = (("lock", ("Anna", [1])), ("insert", ([1],)), ("unlock", ("Anna",)))
-    check(CARELESS[0], lambda: Script((), alone))
-    check(CARELESS[0], lambda: Script((), (*alone[:2], ("lock", ("Ben", [1])), alone[2])))
-    first, second = capsys.readouterr().out.splitlines()
-    assert first.endswith("Can you make it give away what another holds?")
-    assert second.endswith("And what Ben holds may be evicted!")
+    alone = "a = it.acquire([1]); it.insert([1], [0]); "
+    first = said_of(CARELESS[0], f"{alone}it.unlock(a)", capsys)
+    second = said_of(CARELESS[0], f"{alone}b = it.acquire([1]); it.unlock(a)", capsys)
+    assert first.endswith("Can you make it give away what another holds?\n")
+    assert second.endswith("And what another holds of [1] may be evicted!\n")
 
 
-def test_the_form_of_a_script_is_shown_by_an_operation_of_this_exercise(capsys):
-    check(CARELESS[0], lambda: Script((), (("lock", "Anna"),)))
-    assert "as in ('insert', ([1, 2],))" in capsys.readouterr().out
+@cache
+def texts_of_hunts():
+    return {hunt.id: hunt.bug.section.text for hunt in EXERCISES if isinstance(hunt, Hunt)}
+
+
+def test_the_bug_of_each_hunt_is_a_stored_answer_that_the_notebook_shows():
+    for path in NOTEBOOKS:
+        if exercises := [each for each in EXERCISES if each.id.split(".")[0] == str(int(path.stem[:2]))]:
+            shown = "".join(str(cell.outputs) for cell in code_cells(load(path)) if "careless(" in cell.source)
+            bug = texts_of_hunts()[exercises[-1].id]
+            assert all(line in shown.replace("\\n", "\n") for line in bug.splitlines()[-3:]), path.name
 
 
 @pytest.mark.parametrize(
@@ -340,46 +354,12 @@ def test_a_result_of_the_wrong_kind_gets_no_hint_about_values(answer, end, capsy
 
 
 def test_a_whole_number_that_came_from_a_division_gets_a_hint_about_it(capsys):
-    check("9.1 pages_needed", lambda num_tokens, page_size: num_tokens / page_size)
+    check("1.9 pages_needed", lambda num_tokens, page_size: num_tokens / page_size)
     assert "gave 0.0, expected 0. Hint: return a whole number" in capsys.readouterr().out
 
 
-def test_a_tuple_is_shown_as_one():
-    leaves = [(2, 5, False), (2, 3, False)]
-    exercise = Exercise(id="9.9", name="count", reference=len, cases=[(leaves,)], hint="count them")
-    _, said, _ = exercise.judge(lambda leaves: 0)
-    assert said.startswith("count([(2, 5, False), (2, 3, False)]) gave 0, expected 2")
-
-
-@pytest.mark.parametrize(
-    "error", [AttributeError("'Pool' object has no attribute 'slot'"), NameError("no name 'slot'")]
-)
-def test_a_missing_name_gets_no_hint_about_values(error, capsys):
-    class Mistyped(samples.Pool):
-        def alloc(self, n):
-            raise error
-
-    check("9.2 Pool", Mistyped)
-    line = capsys.readouterr().out.splitlines()[0]
-    assert line.endswith(f"gave {type(error).__name__} ({error}), expected [0]")
-
-
-def test_an_attribute_that_is_missing_is_named_after_the_call_that_came_before(capsys):
-    class NoCount:
-        def __init__(self, size):
-            self.slots = list(range(size))[::-1]
-
-        def alloc(self, n):
-            return [self.slots.pop() for _ in range(n)]
-
-    check("9.2 Pool", NoCount)
-    line = capsys.readouterr().out.splitlines()[0]
-    assert "Pool(2).alloc(1) and then num_free gave AttributeError ('NoCount' object has no" in line
-    assert line.endswith("expected 1")
-
-
 def test_a_loop_without_an_end_gets_a_hint_about_loops(capsys, impatience):
-    check("9.1 pages_needed", forever)
+    check("1.9 pages_needed", forever)
     assert capsys.readouterr().out.endswith("Hint: look at the loop: does every round bring it nearer to its end?\n")
 
 
@@ -394,7 +374,7 @@ def test_state_that_objects_share_is_named(capsys):
             return self.once.popitem()[0] if self.once else None
 
     class InADefault(find_exercise("5.5").reference):
-        def __init__(self, once=find_exercise("5.5").reference().once):  # noqa: B008
+        def __init__(self, once=OrderedDict()):  # noqa: B006
             super().__init__()
             self.once = once
 
@@ -406,33 +386,23 @@ def test_state_that_objects_share_is_named(capsys):
 def test_what_breaks_the_judge_itself_is_one_line_too(capsys):
     loop = []
     loop.append(loop)
-    check("9.1", lambda num_tokens, page_size: loop)
-    check("9.2", lambda size: (x for x in ()))
+    check("1.9", lambda num_tokens, page_size: loop)
     check(3, len)
     calls = []
-    check("9.1", lambda num_tokens, page_size: calls.append(1) or -(-num_tokens // page_size) + (len(calls) % 37 == 0))
+    check("1.9", lambda num_tokens, page_size: calls.append(1) or -(-num_tokens // page_size) + (len(calls) % 37 == 0))
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 3
     assert all(line.startswith("❌ ") for line in lines)
-    assert "gives different answers to the same arguments" in lines[3]
-
-
-def test_a_method_that_is_not_written_yet_is_named(capsys):
-    class Half(samples.Pool):
-        def free(self, slots):
-            raise NotImplementedError
-
-    check("9.2 Pool", Half)
-    assert "9.2 Pool(2).alloc(2).free([0]) is not written yet." in capsys.readouterr().out
+    assert "gives different answers to the same arguments" in lines[2]
 
 
 def test_the_judge_leaves_tracing_as_it_was(capsys, impatience):
     """Taking back an exception that did not land once left a flag in the interpreter that made tracing endless."""
-    check("9.1", forever)
+    check("1.9", forever)
     seen = []
     sys.settrace(lambda frame, event, _: seen.append(event))
     try:
-        find_exercise("9.1")
+        find_exercise("1.9")
     finally:
         sys.settrace(None)
     assert seen
@@ -450,20 +420,9 @@ def test_an_unknown_exercise_is_named(capsys):
 
 
 def test_the_smallest_failing_case_is_found_beyond_the_listed_ones(capsys):
-    listed = {case: find_exercise("9.1").reference(*case) for case in find_exercise("9.1").cases}
-    check("9.1", lambda n, size: listed[n, size] if (n, size) in listed else -(-n // size) + (n > 100))
-    assert capsys.readouterr().out.startswith("❌ 9.1 pages_needed(101, 1) gave 102, expected 101.")
-
-
-def test_a_structure_is_drawn_beside_the_expected_one_where_they_part(capsys):
-    class Leaky(samples.Pool):
-        def free(self, slots):
-            super().free(slots[1:])
-
-    check("9.2 Pool", Leaky)
-    line, *picture = capsys.readouterr().out.splitlines()
-    assert "Pool(2).alloc(2).free([0]) leaves num_free at 0, expected 1" in line
-    assert "yours, and beside it what was expected:" in picture[0]
+    listed = {case: find_exercise("1.9").reference(*case) for case in find_exercise("1.9").cases}
+    check("1.9", lambda n, size: listed[n, size] if (n, size) in listed else -(-n // size) + (n > 100))
+    assert capsys.readouterr().out.startswith("❌ 1.9 pages_needed(101, 1) gave 102, expected 101.")
 
 
 def test_checking_twice_says_the_same(capsys):
@@ -485,64 +444,20 @@ def test_the_cases_on_which_one_answer_was_right_come_again_for_the_next_one_uns
             seen.append(repr(case))
             case[0].clear()
 
-        assert judge.smallest(spoils, (), strategy) is None
+        assert smallest(spoils, (), strategy) is None
     assert len(rounds[0]) >= 300
     assert rounds[0] == rounds[1]
 
 
 def test_after_a_right_answer_a_wrong_one_gets_the_same_smallest_case():
     strategy = lists()
-    assert judge.smallest(lambda case: False, (), strategy) is None
-    found = [judge.smallest(lambda case: sum(case[0]) > 150, (), each) for each in (strategy, lists())]
+    assert smallest(lambda case: False, (), strategy) is None
+    found = [smallest(lambda case: sum(case[0]) > 150, (), each) for each in (strategy, lists())]
     assert found[0] == found[1]
     assert sum(found[0][0]) == 151
 
 
 def test_an_answer_that_is_wrong_the_first_time_only_is_inconstant_after_a_right_one_too():
     strategy, once = lists(), iter([True])
-    assert judge.smallest(lambda case: False, (), strategy) is None
-    assert judge.smallest(lambda case: next(once, False), (), strategy) is judge.INCONSTANT
-
-
-# -- progress -------------------------------------------------------------------------------------------------------
-
-
-def test_progress_shows_what_was_solved_and_tried(capsys, record):
-    progress([1])
-    check("1.3", find_exercise("1.3").reference)
-    check("1.4", lambda: (100, 50, 0, 1))
-    capsys.readouterr()
-    progress([1])
-    assert capsys.readouterr().out == "chapter 01   ⬜ 1.1   ⬜ 1.2   ✅ 1.3   ❌ 1.4\n1 of 4 solved\n"
-    assert record.exists()
-
-
-def test_an_exercise_left_alone_keeps_its_mark(capsys, record):
-    def stub(lengths, sizes, most_waste):
-        raise NotImplementedError
-
-    check("1.3", stub)
-    assert not record.exists(), "nothing was tried, so nothing is written"
-    check("1.3", find_exercise("1.3").reference)
-    check("1.3", stub)
-    progress([1])
-    assert "✅ 1.3" in capsys.readouterr().out
-
-
-def test_what_was_solved_stays_solved(capsys):
-    check("1.3", find_exercise("1.3").reference)
-    check("1.3", lambda lengths, sizes, most_waste: 0)
-    assert "❌ 1.3" in capsys.readouterr().out
-    progress([1])
-    assert "✅ 1.3" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("chapters", [[99], [-1], [True], ["1"], b"abc", [2**70]])
-def test_progress_names_a_chapter_that_is_not_there(chapters):
-    with pytest.raises(
-        (TypeError, ValueError),
-        match=r"^chapter is .*: chapters 0, 1, 2, 3, 4, 5, 6, 7, 8.* have exercises|less than 2",
-    ):
-        progress(chapters)
-    with pytest.raises(TypeError, match=r"^chapters are 5: expected their numbers"):
-        progress(5)
+    assert smallest(lambda case: False, (), strategy) is None
+    assert smallest(lambda case: next(once, False), (), strategy) is INCONSTANT

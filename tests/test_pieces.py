@@ -20,7 +20,7 @@ from minikv.course.pieces.guessing import predictions
 from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.mistakes import mistake_in
-from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
+from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_piece, pieces_of
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, play, reference_world
 from minikv.engine.sections import LAST, engine_files, engine_sections, ours, run_section, sections
@@ -28,6 +28,8 @@ from minikv.testing.time_limit import TooLong
 
 PIECES = all_pieces()
 WRONG = [(piece, wrong) for piece in PIECES for wrong in piece.wrong]
+EXERCISES = [exercise for chapter in CHAPTERS for exercise in exercises_of(chapter)]
+WRONG_EXERCISES = [(exercise, wrong) for exercise in EXERCISES for wrong in exercise.wrong]
 RIGHT = [part for path in sorted((ROOT / "tests/right").glob("*.txt")) for part in sections(path.read_text("utf-8"))]
 CHECKED = re.compile(r'^(\w+) = check\("([\d.]+) (\w+)", (\w+)\)$', re.MULTILINE)
 KEEPING = """
@@ -90,6 +92,18 @@ def test_a_wrong_answer_is_caught_and_gets_its_hint(piece, wrong):
     assert mistake is not None
     assert mistake.is_all
     assert mistake.wrong.hint == wrong.hint
+
+
+@pytest.mark.parametrize(
+    ("exercise", "wrong"), WRONG_EXERCISES, ids=[f"{e.id} {w.mistake}" for e, w in WRONG_EXERCISES]
+)
+def test_a_wrong_answer_to_an_exercise_is_caught_and_gets_its_hint(exercise, wrong, capsys):
+    world = reference_world(exercise) if isinstance(exercise, Piece) else exercise.world()
+    world.update(run_section(wrong.section, world, "<wrong>"))
+    check(exercise.id, world[wrong.section.name])
+    said = capsys.readouterr().out
+    assert said.startswith(f"❌ {exercise.id} ")
+    assert f"Hint: {wrong.hint}" in said.splitlines()[0]
 
 
 TWO_MISTAKES = {

@@ -13,8 +13,8 @@ import pytest
 from faults import at_line, fails
 
 from minikv import check, files, progress
-from minikv.course.exercises.exercise import find_exercise
-from minikv.course.exercises.record import RIGHT, WRONG, recall, remember
+from minikv.course.pieces.piece import find_exercise
+from minikv.course.pieces.record import RIGHT, WRONG, recall, remember
 
 MANY = {f"{chapter}.{number}": RIGHT for chapter in range(9) for number in (1, 2, 3)}
 BROKEN = '{"1.1": "✅", "1.2": "✅",}'
@@ -54,7 +54,7 @@ def test_marks_are_kept_and_a_solved_exercise_stays_solved(named, capsys):
 def test_a_mark_that_is_there_is_not_written_again(named, monkeypatch):
     remember("1.1", RIGHT)
     remember("1.2", WRONG)
-    monkeypatch.setattr("minikv.course.exercises.record.replace", lambda *_: pytest.fail("written"))
+    monkeypatch.setattr("minikv.course.pieces.record.replace", lambda *_: pytest.fail("written"))
     remember("1.1", RIGHT)
     remember("1.1", WRONG)
     remember("1.2", WRONG)
@@ -69,7 +69,7 @@ def test_what_a_newer_version_wrote_stays(named):
 
 TWO = """
 import sys
-from minikv.course.exercises.record import remember
+from minikv.course.pieces.record import remember
 print("ready", flush=True)
 sys.stdin.readline()
 for exercise in sys.argv[1:]:
@@ -200,9 +200,53 @@ def test_a_machine_without_a_home_folder_does_not_stop_check(at_home, monkeypatc
 
 def test_a_record_that_another_process_holds_is_not_waited_for_without_end(named, monkeypatch, capsys):
     named.parent.mkdir()
-    monkeypatch.setattr("minikv.course.exercises.record.locked", lambda path: files.locked(path, 0))
+    monkeypatch.setattr("minikv.course.pieces.record.locked", lambda path: files.locked(path, 0))
     with files.locked(named):
         remember("1.1", RIGHT)
     assert "This mark is not saved: [Errno" in capsys.readouterr().out
     remember("1.1", RIGHT)
     assert recall() == {"1.1": RIGHT}
+
+
+# -- progress -------------------------------------------------------------------------------------------------------
+
+
+def test_progress_shows_what_was_solved_and_tried(capsys, named):
+    progress([1])
+    check("1.3", find_exercise("1.3").reference)
+    check("1.4", lambda: (100, 50, 0, 1))
+    capsys.readouterr()
+    progress([1])
+    assert capsys.readouterr().out == "chapter 01   ⬜ 1.1   ⬜ 1.2   ✅ 1.3   ❌ 1.4\n1 of 4 solved\n"
+    assert named.exists()
+
+
+def test_an_exercise_left_alone_keeps_its_mark(capsys, named):
+    def stub(lengths, sizes, most_waste):
+        raise NotImplementedError
+
+    check("1.3", stub)
+    assert not named.exists(), "nothing was tried, so nothing is written"
+    check("1.3", find_exercise("1.3").reference)
+    check("1.3", stub)
+    progress([1])
+    assert "✅ 1.3" in capsys.readouterr().out
+
+
+def test_what_was_solved_stays_solved(capsys, named):
+    check("1.3", find_exercise("1.3").reference)
+    check("1.3", lambda lengths, sizes, most_waste: 0)
+    assert "❌ 1.3" in capsys.readouterr().out
+    progress([1])
+    assert "✅ 1.3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("chapters", [[99], [-1], [True], ["1"], b"abc", [2**70]])
+def test_progress_names_a_chapter_that_is_not_there(chapters):
+    with pytest.raises(
+        (TypeError, ValueError),
+        match=r"^chapter is .*: chapters 0, 1, 2, 3, 4, 5, 6, 7, 8.* have exercises|less than 2",
+    ):
+        progress(chapters)
+    with pytest.raises(TypeError, match=r"^chapters are 5: expected their numbers"):
+        progress(5)

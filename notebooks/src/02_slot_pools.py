@@ -360,37 +360,38 @@ def audit(size, free, rows):
 
 #### 2.5 Bug hunt: take this one
 
-A bitmask has one bit for each slot, and a set bit means free. `Bitmask` is right. `CarelessBitmask` differs from it in one method, as it stood in AstrAI: {{engines astrai-occupy}} should take one particular free slot. Find a script of operations on which the careless pool lets something pass that it must refuse. Then think one step further: who gets that slot from the next `alloc`?
+The package's `BitmaskPool` has one bit for each page, and a set bit means free. Its `occupy` takes one particular free page. Below is a careless one, as it stood in AstrAI: {{engines astrai-occupy}} flips the bit, whatever it is. Your function is given a pool of two pages, and calls its `alloc`, `free` and `occupy`. Write calls on which the careless pool lets something pass that it must refuse. Then think one step further: who gets that page from the next `alloc`?
 """
 
 # %%
-from minikv.course.exercises.ch02 import Bitmask, CarelessBitmask
-from minikv.course.exercises.judge import Script
+from minikv.course.pieces import careless
 
-source(Bitmask, CarelessBitmask)
+careless("2.5")
 
 
 # %%
-def script_that_breaks_it():
-    raise NotImplementedError  # delete this line, and add operations to the next
-    return Script((2,), (("alloc", ()), ("free", (0,))))
+def calls_that_expose_it(pool):
+    raise NotImplementedError  # delete this line, and change the others
+    pool.alloc(1)
+    pool.free([0])
 
 
-check("2.5 CarelessBitmask", script_that_breaks_it)
+check("2.5 careless_occupy", calls_that_expose_it)
 
 # %% [markdown]
 """
 <details><summary>Hint</summary>
 
-`^=` flips a bit. What does it do to a slot that somebody has? A `Script` has the arguments of the constructor, then pairs of a method's name and its arguments.
+What does flipping a bit do to a page that somebody has? Your calls run twice, with a right pool and with the careless one, and `check` compares what each call returns.
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def script_that_breaks_it():
-    return Script((2,), (("alloc", ()), ("occupy", (0,)), ("alloc", ())))
+def calls_that_expose_it(pool):
+    pool.alloc(1)
+    pool.occupy(0)
 ```
 
 </details>

@@ -412,25 +412,25 @@ def radix_nodes(prompts):
 
 #### 3.6 Bug hunt: where does the branch hang?
 
-`Tree` is right, and `CarelessTree` differs from it in one line: after a split, the new branch hangs on the wrong node. {{engines pymllm}} Its sliding-window tree has this bug; see {{engines pymllm-swa-split}}.
+Here is a careless `walk`: after a split it goes on from the wrong node, so a new branch hangs in the wrong place. {{engines pymllm}} Its sliding-window tree has this bug; see {{engines pymllm-swa-split}}.
 
-Find a script of inserts and a match on which it goes wrong. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
+Your function is given a cache that is made of our pieces, but for this `walk`. Write calls of its `insert(tokens, slots)` and `match_prefix(tokens)` on which it goes wrong. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
 """
 
 # %%
-from minikv.course.exercises.ch03 import CarelessTree, Tree
-from minikv.course.exercises.judge import Script
+from minikv.course.pieces import careless
 
-source(Tree, CarelessTree)
+careless("3.6")
 
 
 # %%
-def script_that_breaks_it():
-    raise NotImplementedError  # delete this line, and add operations to the next
-    return Script((), (("insert", ([1, 2], [0, 1])), ("match", ([1, 2],))))
+def calls_that_expose_it(cache):
+    raise NotImplementedError  # delete this line, and add calls to the others
+    cache.insert([1, 2], [0, 1])
+    cache.match_prefix([1, 2])
 
 
-check("3.6 CarelessTree", script_that_breaks_it)
+check("3.6 careless_walk", calls_that_expose_it)
 
 # %% [markdown]
 """
@@ -443,9 +443,10 @@ Make the second insert split the first one's edge. Where does its branch hang in
 <details><summary>Solution</summary>
 
 ```python
-def script_that_breaks_it():
-    insert, split = ("insert", ([1, 2], [0, 1])), ("insert", ([1, 9], [2, 3]))
-    return Script((), (insert, split, ("match", ([1, 2, 9],))))
+def calls_that_expose_it(cache):
+    cache.insert([1, 2], [0, 1])
+    cache.insert([1, 9], [2, 3])
+    cache.match_prefix([1, 2, 9])
 ```
 
 </details>

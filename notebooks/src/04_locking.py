@@ -450,24 +450,24 @@ def how_many_fit(free, prefixes, waiting):
 
 #### 4.6 Bug hunt: unlock without a receipt
 
-In this tree requests lock by name. `CarelessLockingTree` keeps no receipt: to unlock, it looks the prompt up again, as AstrAI's {{engines astrai-release}} did. Find a script after which `evictable` is wrong. Can you make it give away what *another* request holds?
+This cache keeps no receipt: to unlock, it looks the prompt up again, as AstrAI's {{engines astrai-release}} did. Your function is given such a cache. Write calls of its `insert`, `acquire` and `unlock` after which its evictable size is wrong. Can you make it give away what *another* request holds?
 """
 
 # %%
-from minikv.course.exercises.ch04 import CarelessLockingTree, LockingTree
-from minikv.course.exercises.judge import Script
+from minikv.course.pieces import careless
 
-source(LockingTree, CarelessLockingTree)
+careless("4.6")
 
 
 # %%
-def script_that_breaks_it():
-    raise NotImplementedError  # delete this line, and add operations to the others
-    lock, unlock = ("lock", ("Anna", [1, 2, 3])), ("unlock", ("Anna",))
-    return Script((), (("insert", ([1, 2],)), lock, unlock))
+def calls_that_expose_it(cache):
+    raise NotImplementedError  # delete this line, and add calls to the others
+    cache.insert([1, 2], [0, 1])
+    anna = cache.acquire([1, 2, 3])
+    cache.unlock(anna)
 
 
-check("4.6 CarelessLockingTree", script_that_breaks_it)
+check("4.6 careless_unlock", calls_that_expose_it)
 
 # %% [markdown]
 """
@@ -480,10 +480,12 @@ A locked path cannot get shorter, and a split does not move its end. What makes 
 <details><summary>Solution</summary>
 
 ```python
-def script_that_breaks_it():
-    anna, ben = ("lock", ("Anna", [1, 2, 3])), ("lock", ("Ben", [1, 2, 3]))
-    first, second = ("insert", ([1, 2],)), ("insert", ([1, 2, 3],))
-    return Script((), (first, anna, second, ben, ("unlock", ("Anna",))))
+def calls_that_expose_it(cache):
+    cache.insert([1, 2], [0, 1])
+    anna = cache.acquire([1, 2, 3])
+    cache.insert([1, 2, 3], [0, 1, 2])
+    ben = cache.acquire([1, 2, 3])
+    cache.unlock(anna)
 ```
 
 </details>

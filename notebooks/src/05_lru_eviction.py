@@ -449,23 +449,24 @@ class TwoRings:
 
 #### 5.6 Bug hunt: the way back
 
-`PathRing` is a ring of prefixes with one token on each edge, and it is right. `CarelessPathRing` differs from it in one line. Find a script on which a prefix goes before a longer one that needs it.
+In this cache an `unlock` walks down from the root, and not up to it. Your function is given such a cache. Write calls of its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` on which a prefix goes before a longer one that needs it.
 """
 
 # %%
-from minikv.course.exercises.ch05 import CarelessPathRing, PathRing
-from minikv.course.exercises.judge import Script
+from minikv.course.pieces import careless
 
-source(PathRing, CarelessPathRing)
+careless("5.6")
 
 
 # %%
-def script_that_breaks_it():
-    raise NotImplementedError  # delete this line, and add operations to the next
-    return Script((), (("use", ([1, 2],)), ("evict", ())))
+def calls_that_expose_it(cache):
+    raise NotImplementedError  # delete this line, and add calls to the others
+    cache.insert([1], [0])
+    cache.insert([1, 2], [0, 1])
+    cache.evict(1)
 
 
-check("5.6 CarelessPathRing", script_that_breaks_it)
+check("5.6 careless_unlock", calls_that_expose_it)
 
 # %% [markdown]
 """
@@ -478,9 +479,12 @@ When a lock is given back, in which order does its path enter the ring? Evict be
 <details><summary>Solution</summary>
 
 ```python
-def script_that_breaks_it():
-    path = ([1, 2],)
-    return Script((), (("use", path), ("lock", path), ("unlock", path), ("evict", ())))
+def calls_that_expose_it(cache):
+    cache.insert([1], [0])
+    cache.insert([1, 2], [0, 1])
+    anna = cache.acquire([1, 2])
+    cache.unlock(anna)
+    cache.evict(1)
 ```
 
 </details>

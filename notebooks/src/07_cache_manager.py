@@ -459,40 +459,42 @@ def orders(a, b):
 
 #### 7.5 Bug hunt: one word
 
-`Desk` is a small manager in which requests are identified by name. `CarelessDesk` has one word wrong, and on most days nobody notices. Find a script after which `free` is wrong. Can you make it give somebody a slot that the cache still holds?
+This manager has one word wrong, and on most days nobody notices. Your function is given such a manager, with 8 pages. Write calls of its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
 """
 
 # %%
-from minikv.course.exercises.ch07 import CarelessDesk, Desk
-from minikv.course.exercises.judge import Script
+from minikv.course.pieces import careless
 
-source(Desk, CarelessDesk)
+careless("7.5")
 
 
 # %%
-def script_that_breaks_it():
-    raise NotImplementedError  # delete this line, and add operations to the next
-    start, compute = ("start", ("Anna", [1, 2, 3])), ("compute", ("Anna",))
-    return Script((), (start, compute, ("abort", ("Anna",))))
+def calls_that_expose_it(manager):
+    raise NotImplementedError  # delete this line, and add calls to the others
+    anna = manager.start([1, 2, 3])
+    manager.advance(anna)
+    manager.abort(anna)
 
 
-check("7.5 CarelessDesk", script_that_breaks_it)
+check("7.5 careless_abort", calls_that_expose_it)
 
 # %% [markdown]
 """
 <details><summary>Hint</summary>
 
-`cached` is what was found at the start, `shared` what is read from the cache now. Which verb makes them differ?
+`cached_length` is what was found at the start, `shared` what is read from the cache now. Which verb makes them differ?
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def script_that_breaks_it():
-    anna = [("start", ("Anna", [1, 2, 3])), ("compute", ("Anna",))]
-    anna += [("checkpoint", ("Anna",)), ("abort", ("Anna",))]
-    return Script((), (*anna, ("start", ("Ben", [7, 8]))))
+def calls_that_expose_it(manager):
+    anna = manager.start([1, 2, 3])
+    manager.advance(anna)
+    manager.checkpoint(anna)
+    manager.abort(anna)
+    manager.start([7, 8])
 ```
 
 </details>

@@ -286,7 +286,7 @@ AstrAI wrote its own. `OrderedTrie` behaves as that cache did.
 """
 
 # %%
-from minikv.course.exercises.ch09 import OrderedTrie
+from minikv.course.pieces.ordered_trie import OrderedTrie
 
 source(OrderedTrie.insert, OrderedTrie.find, OrderedTrie.release)
 
@@ -378,7 +378,7 @@ Here are four everyday things in an `OrderedTrie` with room for three nodes. `ou
 """
 
 # %%
-from minikv.course.exercises.ch09 import outcome
+from minikv.course.pieces.ordered_trie import outcome
 
 
 def served(*tokens):
@@ -477,24 +477,23 @@ def pick_row(used, named):
 
 #### 9.6 Bug hunt: a row that keeps its version
 
-`SharedRows` keeps a dictionary of prefixes in place of a trie, and is right; you see its main methods. Its `start` returns what the row holds of the prefix that was found. `CarelessRows` differs from it in one method. Find a script of starts and finishes on which a request reads what another one wrote.
+This `take_row` forgets one thing. Your function is given a `RowTrie` with two rows that is made of our pieces, but for this one. Write calls of its `start` and `finish` on which a request reads what another one wrote: `check` compares what the row holds of the prefix that each start finds.
 """
 
 # %%
-from minikv.course.exercises.ch09 import CarelessRows, SharedRows
-from minikv.course.exercises.judge import Script
+from minikv.course.pieces import careless
 
-source(SharedRows.start, SharedRows.take, SharedRows.finish, CarelessRows)
+careless("9.6")
 
 
 # %%
-def script_that_breaks_it():
-    raise NotImplementedError  # delete this line, and add operations to the others
-    anna = (("start", ("Anna", [1, 2, 3])), ("finish", ("Anna",)))
-    return Script((1,), anna)
+def calls_that_expose_it(rows):
+    raise NotImplementedError  # delete this line, and add calls to the others
+    anna = rows.start([1, 2, 3])
+    rows.finish(anna)
 
 
-check("9.6 CarelessRows", script_that_breaks_it)
+check("9.6 careless_take_row", calls_that_expose_it)
 
 # %% [markdown]
 """
@@ -507,10 +506,12 @@ Ben shares one token with Anna and goes on with others. What happens when Anna's
 <details><summary>Solution</summary>
 
 ```python
-def script_that_breaks_it():
-    anna = (("start", ("Anna", [1, 2, 3])), ("finish", ("Anna",)))
-    ben = (("start", ("Ben", [1, 9, 9])), ("finish", ("Ben",)))
-    return Script((1,), (*anna, *ben, ("start", ("Cleo", [1, 2, 3, 4]))))
+def calls_that_expose_it(rows):
+    anna = rows.start([1, 2, 3])
+    rows.finish(anna)
+    ben = rows.start([1, 9, 9])
+    rows.finish(ben)
+    cleo = rows.start([1, 2, 3, 4])
 ```
 
 </details>

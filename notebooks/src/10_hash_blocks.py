@@ -439,38 +439,37 @@ def hit_tokens(prompts, size):
 
 #### 10.6 Bug hunt: a page with an old name
 
-`TinyPool` is right, and `CarelessPool` differs from it in one method. nano-vllm had a bug of this kind, {{engines nano-vllm-163}}. Find a script of requests in which the careless pool reports a hit on a page that holds something else by now.
+This `BlockPool` forgets one line of `take`. nano-vllm had a bug of this kind, {{engines nano-vllm-163}}. Your function is given a desk with such a pool of three pages of two tokens: `serve(tokens)` opens a request and gives its blocks back. Write calls in which the careless pool reports a hit on a page that holds something else by now.
 """
 
 # %%
-from minikv.course.exercises.ch10 import CarelessPool, TinyPool
-from minikv.course.exercises.judge import Script
+from minikv.course.pieces import careless
 
-source(TinyPool, CarelessPool)
+careless("10.6")
 
 
 # %%
-def script_that_breaks_it():
-    raise NotImplementedError  # delete this line, and add operations to the next
-    return Script((2,), (("serve", ([1, 2, 3],)),))
+def calls_that_expose_it(desk):
+    raise NotImplementedError  # delete this line, and add calls to the next
+    desk.serve([1, 2, 3])
 
 
-check("10.6 CarelessPool", script_that_breaks_it)
+check("10.6 careless_take", calls_that_expose_it)
 
 # %% [markdown]
 """
 <details><summary>Hint</summary>
 
-A pool of two pages holds one prompt of three tokens. What happens to its key when another prompt takes both pages?
+A prompt of three tokens takes two pages, and one of them has a key. What happens to this key when others need the page?
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def script_that_breaks_it():
-    asked = ([1, 2, 3], [4, 5, 6], [1, 2, 3])
-    return Script((2,), tuple(("serve", (tokens,)) for tokens in asked))
+def calls_that_expose_it(desk):
+    for tokens in ([1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 3]):
+        desk.serve(tokens)
 ```
 
 </details>

@@ -452,23 +452,23 @@ def pages_of_answers(prompt, answers, size):
 
 #### 11.6 Bug hunt: a map of what is gone
 
-`TinyPages` is right, and `CarelessPages` differs from it in one method, as the original does. Find a script in which `attach` returns other tokens than it was given. A script is the number of pages, and then the operations in order.
+This `drop_pages` forgets one line, as the original did. Your function is given a desk with two shared pages of two tokens: `attach(name, tokens)` begins a sequence and returns the tokens in its pages, and `detach(name)` ends it. Write calls in which `attach` returns other tokens than it was given.
 """
 
 # %%
-from minikv.course.exercises.ch11 import CarelessPages, TinyPages
-from minikv.course.exercises.judge import Script
+from minikv.course.pieces import careless
 
-source(TinyPages, CarelessPages)
+careless("11.6")
 
 
 # %%
-def script_that_breaks_it():
-    raise NotImplementedError  # delete this line, and add operations to the next
-    return Script((2,), (("attach", ("a", [1, 2])), ("detach", ("a",))))
+def calls_that_expose_it(desk):
+    raise NotImplementedError  # delete this line, and add calls to the others
+    desk.attach("a", [1, 2])
+    desk.detach("a")
 
 
-check("11.6 CarelessPages", script_that_breaks_it)
+check("11.6 careless_drop_pages", calls_that_expose_it)
 
 # %% [markdown]
 """
@@ -481,10 +481,11 @@ Free a page, let another sequence write to it, and then attach what was in it at
 <details><summary>Solution</summary>
 
 ```python
-def script_that_breaks_it():
-    first = ("attach", ("a", [1, 2])), ("detach", ("a",))
-    then = ("attach", ("b", [3, 4])), ("detach", ("b",))
-    return Script((1,), (*first, *then, ("attach", ("c", [1, 2]))))
+def calls_that_expose_it(desk):
+    desk.attach("a", [1, 2])
+    desk.detach("a")
+    desk.attach("b", [3, 4])
+    desk.attach("c", [1, 2])
 ```
 
 </details>

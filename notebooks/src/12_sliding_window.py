@@ -418,24 +418,24 @@ def windows_to_keep(ends, window):
 
 #### 12.6 Bug hunt: the unlock that looks again
 
-`TinyWindows` keeps the windows of one path of tokens. `CarelessWindows` differs in one method: it unlocks without a receipt, as SGLang did until {{engines sglang-24972}}. Find a script after which the pins are wrong. Can you make it take the pin of *another* request?
+This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972}}. Your function is given a desk with one path of tokens in such a tree, and a window of two: `grow(count)`, `bury(at)` and `heal(at)` change the path and the window of one token, and requests `lock(name)` and `unlock(name)`. Write calls after which the pins are wrong. Can you make it take the pin of *another* request?
 """
 
 # %%
-from minikv.course.exercises.ch12 import CarelessWindows, TinyWindows
-from minikv.course.exercises.judge import Script
+from minikv.course.pieces import careless
 
-source(TinyWindows, CarelessWindows)
+careless("12.6")
 
 
 # %%
-def script_that_breaks_it():
-    raise NotImplementedError  # delete this line, and add operations to the others
-    lock, unlock = ("lock", ("Anna",)), ("unlock", ("Anna",))
-    return Script((2,), (("grow", (3,)), lock, unlock))
+def calls_that_expose_it(desk):
+    raise NotImplementedError  # delete this line, and add calls to the others
+    desk.grow(3)
+    desk.lock("Anna")
+    desk.unlock("Anna")
 
 
-check("12.6 CarelessWindows", script_that_breaks_it)
+check("12.6 careless_leave", calls_that_expose_it)
 
 # %% [markdown]
 """
@@ -448,11 +448,13 @@ A lock passes over what is dead. What if that comes back to life before the unlo
 <details><summary>Solution</summary>
 
 ```python
-def script_that_breaks_it():
-    anna, ben = ("lock", ("Anna",)), ("lock", ("Ben",))
-    dead, alive = ("bury", (2,)), ("heal", (2,))
-    steps = (("grow", (3,)), dead, anna, alive, ben, ("unlock", ("Anna",)))
-    return Script((2,), steps)
+def calls_that_expose_it(desk):
+    desk.grow(3)
+    desk.bury(2)
+    desk.lock("Anna")
+    desk.heal(2)
+    desk.lock("Ben")
+    desk.unlock("Anna")
 ```
 
 </details>

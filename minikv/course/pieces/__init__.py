@@ -2,6 +2,7 @@
 
 from minikv.course.pieces.checking import accepted, begin, check, hint, mine, solution
 from minikv.course.pieces.guessing import fold, guess
+from minikv.course.pieces.hunt import careless
 from minikv.course.pieces.progress import progress
 from minikv.course.pieces.showing import Code, source
 from minikv.engine.sections import given, ours
@@ -10,6 +11,7 @@ __all__ = [
     "Code",
     "accepted",
     "begin",
+    "careless",
     "check",
     "fold",
     "given",

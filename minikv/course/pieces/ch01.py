@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.piece import Piece, Shot, exercise
 from minikv.engine.sections import World
+from minikv.sizing import page_waste
 
 _HUGE = 2**62 + 1  # a float between 2**62 and 2**63 is a multiple of 512
 _GIB = 2**30
@@ -72,5 +74,52 @@ PIECES = (
             "Take away all that is there already: the weights, the activations and the graphs.",
             "Only whole pages count, so `//` rounds down. If not even one fits, raise a MemoryError.",
         ),
+    ),
+)  # fmt: skip
+
+
+def best_page_size(lengths: Sequence[int], sizes: Sequence[int], most_waste: float) -> int:
+    """The largest of `sizes` at which sequences of these `lengths` waste at most the share `most_waste` of all slots.
+
+    Larger pages need less bookkeeping. Raises `ValueError` if every size wastes more.
+
+    >>> best_page_size([100, 200], [1, 16, 64, 256], most_waste=0.1)
+    16
+    """
+    fitting = [size for size in sizes if page_waste(lengths, size).fraction <= most_waste]
+    if not fitting:
+        raise ValueError("every page size wastes more")
+    return max(fitting)
+
+
+def pages(memory: int, percent: int, taken: int, page_bytes: int) -> int:
+    """How many pages fit in `percent` hundredths of the memory, less what is taken."""
+    usable = memory * percent // 100
+    return (usable - taken) // page_bytes
+
+
+def _praise(case: tuple[int, int, int, int]) -> str:
+    memory, percent, taken, page_bytes = case
+    if (int(memory * (percent / 100)) - taken) // page_bytes > pages(*case):
+        return "It promises a page that is not there!"
+    return "Can you make it promise one page too many?"
+
+
+EXERCISES = (
+    exercise(
+        "1.3", "best_page_size", best_page_size,
+        cases=[([16], [1, 16], 0.0), ([100, 200], [1, 16, 64, 256], 0.1), ([3, 3, 3], [1, 2, 4, 8], 0.3),
+               ([1, 1], [4, 8], 0.5), ([], [1, 4], 0.0), ([3], [1, 2, 3], 0.0), ([1, 7], [1, 4], 0.5),
+               ([1, 2, 3, 90], [1, 8], 0.2), ([0, 16], [1, 16], 0.1), ([239], [1, 244], 0.02), ([0], [1, 8], 0.0)],
+        strategy=st.tuples(
+            st.lists(st.integers(0, 40), max_size=4),
+            st.lists(st.sampled_from([1, 2, 3, 4, 6, 8, 16, 32]), min_size=1, max_size=4, unique=True),
+            st.sampled_from([0.0, 0.125, 0.25, 0.5]),
+        ),
+        hint="for each size count pages, slots in them and slots without a token; then take the largest that passes",
+    ),
+    call_hunt(
+        "1.4", "careless_pages", "a float in between", pages, praise=_praise,
+        hint="a small memory and an odd percentage will do; and the larger the page, the less one byte matters",
     ),
 )  # fmt: skip

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.piece import Cost, Piece, Shot
+from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.piece import Cost, Piece, Shot, exercise
+from minikv.course.pieces.trial import Played
 from minikv.engine.sections import World
+from minikv.pools import BitmaskPool
 from minikv.testing.attempt import short_repr
 
 _COUNT = st.integers(0, 6)
@@ -154,5 +158,49 @@ PIECES = (
             "Each page loses its mark and goes onto the stack. The first one must lie on top, so push the last one "
             "first: `for page in reversed(pages)`.",
         ),
+    ),
+)  # fmt: skip
+
+
+def audit(size: int, free: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+    """The slots of a pool that are lost, and those that are there more than once; both sorted.
+
+    A slot is there once for each time that it is in `free` or in one of the `rows`.
+
+    >>> audit(4, free=[3], rows=[[0, 1], [1]])
+    ([2], [1])
+    """
+    times = Counter([*free, *(slot for row in rows for slot in row)])
+    return [slot for slot in range(size) if not times[slot]], sorted(slot for slot in times if times[slot] > 1)
+
+
+def _audits(draw: Any) -> Any:
+    size = draw(st.integers(1, 5))
+    slots = st.lists(st.integers(0, size - 1), max_size=4)
+    return size, draw(slots), draw(st.lists(slots, max_size=3))
+
+
+def _advice(right: Played) -> str:
+    """A hint for a script that does no harm: what it does not do yet."""
+    if "occupy" not in [call.verb for call in calls_of(right)]:
+        return "the careless line is in occupy, so call it"
+    return "occupying a slot that is free works: what if somebody has it?"
+
+
+EXERCISES = (
+    exercise(
+        "2.4", "audit", audit,
+        cases=[(2, [0, 1], []), (2, [1], [[0]]), (2, [1], []), (3, [0], [[1], [2, 1]]), (2, [0, 1], [[1]]),
+               (3, [2, 2], [[0], [1]]), (8, [], [[0, 1, 2, 3, 4, 5, 6], [7, 7, 7]]), (3, [2, 1], [[2], [1], [0]]),
+               (1, [], [])],
+        strategy=st.composite(_audits)(),
+        hint="count how often each slot is in the free list and in the rows together: once is right",
+    ),
+    engine_hunt(
+        "2.5", "careless_occupy", ("2.5", "flips the bit, and asks nothing"),
+        Calls(lambda world: world.get("BitmaskPool", BitmaskPool)(2), ("alloc", "free", "occupy"),
+              seen=lambda pool: {"free": pool.num_free}),
+        hint="flip a bit that is in use, and see what the next alloc hands out",
+        advice=_advice,
     ),
 )  # fmt: skip

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.hunt import Calls, engine_hunt
 from minikv.course.pieces.observe import edge, kinds, links, outline, path_tokens, planted, preorder, told, two
-from minikv.course.pieces.piece import Cost, Piece, Shot
+from minikv.course.pieces.piece import Cost, Piece, Shot, exercise
+from minikv.course.pieces.trial import Played
 from minikv.engine.sections import World
+from minikv.tokens import common_prefix
 
 _PROMPT = st.lists(st.integers(0, 2), max_size=7)
 _PROMPTS = st.lists(_PROMPT, max_size=5)
@@ -189,5 +192,51 @@ PIECES = (
             "Going up you meet the runs of slots in the wrong order: the last run first.",
             "Collect the runs on the way up, turn the list of runs around, and put their slots one after the other.",
         ),
+    ),
+)  # fmt: skip
+
+
+def radix_nodes(prompts: Sequence[Sequence[int]]) -> int:
+    """How many nodes, not counting the root, a radix tree has after these prompts were inserted.
+
+    >>> radix_nodes([[1, 2, 3], [1, 2, 4]])
+    3
+    """
+    ends = {tuple(prompt) for prompt in prompts}
+    forks = {tuple(a[: common_prefix(a, b)]) for a in prompts for b in prompts}
+    return len((ends | forks) - {()})
+
+
+def _advice(right: Played) -> str | None:
+    """A hint for a script that does no harm: what it does not do yet."""
+    nodes, has_cut, has_branch, is_asked = 0, False, False, False
+    for call, count in (frame.thing for frame in right.frames):
+        made, nodes = count - nodes, count
+        if call.verb == "insert":
+            is_new = call.result.length > call.result.prefix_length
+            has_cut = has_cut or made > is_new
+            has_branch = has_branch or (is_new and made > 1)
+        is_asked = is_asked or (has_branch and call.verb == "match_prefix")
+    if not has_cut:
+        return "no insert splits an edge here: let a prompt part from an earlier one in the middle"
+    if not has_branch:
+        return "an edge is split, but the new prompt ends at the cut, so nothing new hangs there"
+    return None if is_asked else "after the split, ask for the new prompt with a match"
+
+
+EXERCISES = (
+    exercise(
+        "3.5", "radix_nodes", radix_nodes,
+        cases=[([],), ([[1, 2, 3]],), ([[1], [2]],), ([[1, 2], [1, 2]],), ([[1, 2, 3], [1, 2, 4]],),
+               ([[1, 2, 3], [1, 2]],), ([[1, 2, 3], [1, 2, 4], [1, 5]],), ([[]],)],
+        strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=5), max_size=5)),
+        hint="a node ends where a prompt ends and where two prompts part: count those places, each once",
+    ),
+    engine_hunt(
+        "3.6", "careless_walk", ("3.2", "splits, and returns the lower part"),
+        Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix"),
+              note=lambda cache: len(cache.nodes())),
+        hint="make an insert split an edge, think where its new branch hangs now, and walk there",
+        advice=_advice,
     ),
 )  # fmt: skip

@@ -7,8 +7,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import edge, kinds, links, outline, path_tokens, preorder, told, two
-from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.piece import Piece, Shot, exercise
+from minikv.course.pieces.trial import Played
 from minikv.engine.sections import World
 from minikv.errors import OutOfPages
 
@@ -231,5 +233,77 @@ PIECES = (
             "Evict only what is missing, which `evict` takes in tokens, and free the pages that it returns. Then "
             "`pool.alloc(needed)` cannot fail.",
         ),
+    ),
+)  # fmt: skip
+
+
+Waiting = Sequence[tuple[int | None, int]]
+
+
+def how_many_fit(free: int, prefixes: Sequence[int], waiting: Waiting) -> int:
+    """How many of `waiting` are let in, from the front until one does not fit.
+
+    `free` slots are free and `prefixes[i]` is the length of cached prefix `i`. A request is the prefix that it begins
+    with, or `None`, and how many tokens of its own follow. A request that got in keeps everything locked.
+
+    >>> how_many_fit(2, [4], [(0, 2), (0, 1)])
+    1
+    """
+    room, locked = free + sum(prefixes), set[int | None]([None])
+    for count, (prefix, own) in enumerate(waiting):
+        room -= own if prefix is None or prefix in locked else own + prefixes[prefix]
+        if room < 0:
+            return count
+        locked.add(prefix)
+    return len(waiting)
+
+
+def _advice(right: Played) -> str | None:
+    """A hint for a script that does no harm: what it does not do yet."""
+    verbs = [call.verb for call in calls_of(right)]
+    if "unlock" not in verbs:
+        return "locking is right in both: the careless line runs when somebody unlocks"
+    if "acquire" not in verbs or "insert" not in verbs[verbs.index("acquire") :]:
+        return "nothing is inserted between lock and unlock, so the place is found again"
+    return None
+
+
+def _praise(careless: Played) -> str:
+    """Whether a script that found the bug also made the careless cache give away what somebody still holds."""
+    held = {call.result: call for call in calls_of(careless) if call.verb == "acquire"}
+    for call in calls_of(careless):
+        if call.verb == "unlock":
+            held.pop(call.arguments["handle"], None)
+    for handle, call in held.items():
+        node = handle.node
+        while node.parent is not None:
+            if node.locks <= 0:
+                return f"And what another holds of {told(call.arguments['tokens'])} may be evicted!"
+            node = node.parent
+    return "Can you make it give away what another holds?"
+
+
+@st.composite
+def _lines(draw: st.DrawFn) -> tuple[int, list[int], list[tuple[int | None, int]]]:
+    prefixes = draw(st.lists(st.integers(1, 5), max_size=3))
+    begins = st.sampled_from([None, *range(len(prefixes))])
+    return draw(st.integers(0, 9)), prefixes, draw(st.lists(st.tuples(begins, st.integers(1, 5)), max_size=5))
+
+
+EXERCISES = (
+    exercise(
+        "4.5", "how_many_fit", how_many_fit,
+        cases=[(4, [], [(None, 4)]), (0, [4], [(None, 4)]), (3, [], [(None, 4)]), (0, [4], [(0, 1)]),
+               (2, [4], [(0, 2), (0, 1)]), (2, [4], [(0, 1), (0, 1)]), (3, [4], [(None, 9), (0, 1)]),
+               (1, [2, 3], [(0, 2), (1, 1)]), (0, [1, 4], [(1, 2)]), (5, [2], [])],
+        strategy=_lines(),
+        hint="room is free + evictable; the first request with a prefix takes it out, and no later one does",
+    ),
+    engine_hunt(
+        "4.6", "careless_unlock", ("4.6", "keeps no receipt, and looks the prompt up again"),
+        Calls(lambda world: world["RadixCache"](), ("insert", "acquire", "unlock"),
+              seen=lambda cache: {"evictable": cache.evictable_size, "locks": [node.locks for node in cache.nodes()]}),
+        hint="between lock and unlock, make the tree find more of the same prompt than it did before",
+        advice=_advice, praise=_praise,
     ),
 )  # fmt: skip

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pictures import Picture
 from minikv.course.pictures.boxes import BoxRow, rows_picture
+from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import MOST, edge, links, outline, planted, preorder, told
-from minikv.course.pieces.piece import Cost, Piece, Shot
+from minikv.course.pieces.piece import GAVE, Cost, Piece, Shot, called, exercise
+from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine.sections import World, ours
+from minikv.testing.attempt import Outcome, arguments, attempt
 
 _PROMPT = st.lists(st.integers(0, 2), min_size=1, max_size=6)
 _PROMPTS = st.lists(_PROMPT, min_size=1, max_size=5)
@@ -277,5 +281,89 @@ PIECES = (
         ),
         cost=Cost("nodes looked at", looked_at_to_evict, 3,
                   "the oldest node is the victim: the others do not have to be looked at"),
+    ),
+)  # fmt: skip
+
+
+class TwoRings:
+    """Pages used once go before pages used again, both in the order of their last use; slru in two rings.
+
+    `use(page)` says that a page is used, for the first time or again; `evict()` gives the page that goes, or `None`.
+    A page that went and comes back is new.
+    """
+
+    def __init__(self) -> None:
+        self.once: OrderedDict[Hashable, None] = OrderedDict()
+        self.again: OrderedDict[Hashable, None] = OrderedDict()
+
+    def use(self, page: Hashable) -> None:
+        """`page` is used now."""
+        if page in self.once or page in self.again:
+            self.once.pop(page, None)
+            self.again.pop(page, None)
+            self.again[page] = None
+        else:
+            self.once[page] = None
+
+    def evict(self) -> Hashable:
+        """Take out the page that goes first and give it back; `None` if there is none."""
+        for ring in (self.once, self.again):
+            if ring:
+                return ring.popitem(last=False)[0]
+        return None
+
+
+def play_rings(world: World, case: str) -> Iterator[Shot]:
+    """The pages in `case` are used, one after the other; a dot evicts one. What all objects share must not change."""
+    make, done = world["TwoRings"], "TwoRings()"
+    before, rings = _shared_state(make), called(make, ())
+    yield Shot(done, {GAVE: rings if rings.error else Outcome("a TwoRings")})
+    for page in case:
+        verb, args = ("evict", ()) if page == "." else ("use", (page,))
+        done, outcome = f"{done}.{verb}{arguments(args)}", called(getattr(rings.value, verb), args)
+        mixed = "is your state shared between objects? Make it in __init__, as self.something"
+        shared = ALL_RIGHT if _shared_state(make) == before else mixed
+        yield Shot(done, {GAVE: outcome, "what objects share": shared})
+
+
+def _shared_state(answer: Any) -> str:
+    """What all objects of a class share: its attributes that can change, and the defaults of its `__init__`."""
+    defaults = getattr(getattr(answer, "__init__", None), "__defaults__", None) or ()
+    values = [*getattr(answer, "__dict__", {}).items(), *enumerate(defaults)]
+    return str(attempt(repr, ([pair for pair in values if isinstance(pair[1], (list, dict, set))],)).value)
+
+
+def _advice(right: Played) -> str | None:
+    """A hint for a script that does no harm: what it does not do yet."""
+    back, gone, used = list[Any](), False, False
+    for call in calls_of(right):
+        if call.verb == "unlock":
+            back.append(call.arguments["handle"])
+        elif call.verb == "evict":
+            gone = gone or any(set(call.result) & set(handle.pages) for handle in back)
+        else:
+            used = used or (not gone and any(handle.length <= call.result.length for handle in back))
+    if not back:
+        return "the careless line runs when a lock is given back: lock a path, and unlock it"
+    if all(handle.node.parent.parent is None for handle in back):
+        return "a path of one node has only one order; lock a longer one"
+    if not gone:
+        return "after the unlock, nothing of that path was evicted: evict once more"
+    return "the use after the unlock puts the order right again; evict before it" if used else None
+
+
+EXERCISES = (
+    exercise(
+        "5.5", "TwoRings", TwoRings,
+        cases=["", "a.", "ab...", "aa..", "abac.", "aab.", "aabba.", "aaabb.", "ab.ac..."],
+        strategy=st.text("abc...", max_size=10),
+        hint="keep two OrderedDicts, of pages used once and of pages used again; evict asks the first one first",
+        play=play_rings,
+    ),
+    engine_hunt(
+        "5.6", "careless_unlock", ("5.6", "gives a lock back from the root down"),
+        Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix", "acquire", "unlock", "evict")),
+        hint="the two differ only when a lock is given back: what stands in the ring then, and in which order?",
+        advice=_advice,
     ),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from minikv.course.pictures import Picture
 from minikv.course.pictures.boxes import BoxRow, rows_picture
-from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.piece import Piece, Shot, exercise
 from minikv.course.pieces.trial import ALL_RIGHT
 from minikv.engine.sections import World, ours
 
@@ -176,5 +177,86 @@ PIECES = (
             "Computing takes `token_flops` for each token, and `attention_flops` for the square of the number of "
             "tokens; divide the sum by the speed.",
         ),
+    ),
+)  # fmt: skip
+
+
+Run = tuple[int, int, int]
+
+
+def copies(src: Sequence[int], dst: Sequence[int]) -> list[Run]:
+    """The copies of whole runs, in order, that copy slots `src` to slots `dst`: where from, where to, how many slots.
+
+    A run goes on while the next slot is the next neighbour in both.
+
+    >>> copies([4, 5, 6, 1], [0, 1, 2, 3])
+    [(4, 0, 3), (1, 3, 1)]
+    """
+    found: list[Run] = []
+    for source, target in zip(src, dst):
+        if found:
+            start, to, length = found[-1]
+            if (source, target) == (start + length, to + length):
+                found[-1] = (start, to, length + 1)
+                continue
+        found.append((source, target, 1))
+    return found
+
+
+def copied(cells: Sequence[str], src: Sequence[int], dst: Sequence[int]) -> list[str]:
+    """`cells` after copying `src` to `dst`, as if all were read before anything is written.
+
+    Raises `ValueError` where that means nothing: a place that is not there or written twice, or lists of two lengths.
+
+    >>> copied(["a", "b", "c"], [0, 1], [1, 0])
+    ['b', 'a', 'c']
+    """
+    if len(src) != len(dst) or len(set(dst)) < len(dst):
+        raise ValueError("src and dst are as long, and no place is written twice")
+    if not all(0 <= place < len(cells) for place in (*src, *dst)):
+        raise ValueError(f"the places are 0 to {len(cells) - 1}")
+    after = list(cells)
+    for source, target in zip(src, dst):
+        after[target] = cells[source]
+    return after
+
+
+def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
+    """A hint for a call that does no harm: what it has not got yet."""
+    try:
+        copied(*case)
+    except (TypeError, ValueError):
+        return "fix the call first: cells, then as many sources as destinations, all of them there, none written twice"
+    _, src, dst = case
+    pieces = copies(src, dst)
+    if len(pieces) < 2:
+        return "one run is read whole before it is written: you need two runs"
+    written: set[int] = set()
+    for start, to, length in pieces:
+        if written & set(range(start, start + length)):
+            return "what is overwritten before it is read must differ from what overwrites it: give other cells"
+        written |= set(range(to, to + length))
+    return "a later run must read a place that an earlier run has written"
+
+
+_SMALL_SLOT = st.integers(0, 5)
+
+
+def _copies() -> st.SearchStrategy[tuple[list[int], list[int]]]:
+    pairs = st.lists(st.tuples(_SMALL_SLOT, _SMALL_SLOT), max_size=6, unique_by=lambda pair: pair[1])
+    return pairs.map(lambda found: ([source for source, _ in found], [target for _, target in found]))
+
+
+EXERCISES = (
+    exercise(
+        "6.4", "copies", copies,
+        cases=[([], []), ([3], [7]), ([0, 1], [4, 5]), ([0, 1], [4, 6]), ([0, 2], [4, 5]), ([0, 2], [4, 6]),
+               ([1, 0], [5, 4]), ([4, 5, 6, 1], [0, 1, 2, 3]), ([7, 8, 2, 3], [2, 3, 0, 1])],
+        strategy=_copies(),
+        hint="keep the run that is open; the next neighbours in both make it longer, others open one",
+    ),
+    call_hunt(
+        "6.5", "careless_copied", "each run is read as a whole", copied, advice=_advice,
+        hint="a later run must read a place that an earlier run has written",
     ),
 )  # fmt: skip

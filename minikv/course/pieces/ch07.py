@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import told
 from minikv.course.pieces.owners import whose
-from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.trial import ALL_RIGHT
+from minikv.course.pieces.piece import Piece, Shot, exercise
+from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine.manager_shell import SequenceShell, audit, name_of
 from minikv.engine.sections import World
 from minikv.errors import InvariantError, OutOfPages
@@ -205,5 +207,64 @@ PIECES = (
             "The first `shared` tokens of the row lie in the cache's pages. Only what stands behind them is its own; "
             "a row counts in pages, and `shared` in tokens.",
         ),
+    ),
+)  # fmt: skip
+
+
+def orders(a: int, b: int) -> list[str]:
+    """Every order of `a` steps A and `b` steps B: fewest changes of letter first, and then alphabetically.
+
+    >>> orders(2, 1)
+    ['AAB', 'BAA', 'ABA']
+    """
+    found = []
+    for places in itertools.combinations(range(a + b), a):
+        found.append("".join("A" if at in places else "B" for at in range(a + b)))
+    return sorted(found, key=lambda order: (_changes(order), order))
+
+
+def _changes(order: str) -> int:
+    return sum(one != other for one, other in itertools.pairwise(order))
+
+
+def _advice(right: Played) -> str | None:
+    """A hint for a script that does no harm: what it does not do yet."""
+    calls = calls_of(right)
+    aborted = [call.arguments["sequence"] for call in calls if call.verb == "abort"]
+    if not aborted:
+        return "the careless line runs when a request aborts"
+    before = [call.verb for call in calls if call.arguments.get("sequence") in aborted]
+    if "checkpoint" not in before:
+        return "without a checkpoint, all that was taken at the start is still its own"
+    if "advance" not in before[: before.index("checkpoint")]:
+        return "a checkpoint publishes what is computed: compute first"
+    return "one and the same request must checkpoint and abort, and it must have something new to publish"
+
+
+def _praise(careless: Played) -> str:
+    """Whether a script that found the bug also made the careless manager hand out a page that the cache still holds."""
+    manager = calls_of(careless)[0].thing
+    held = {page for node in manager.cache.nodes() for page in node.slots}
+    for sequence in manager.running:
+        for page in sequence.row[sequence.shared :]:
+            if page in held:
+                return f"And {name_of(sequence)} was given slot {page}, which the tree holds!"
+    return "Can you make it give somebody a slot that the tree holds?"
+
+
+EXERCISES = (
+    exercise(
+        "7.4", "orders", orders,
+        cases=[(1, 0), (0, 2), (1, 1), (2, 1), (1, 2), (2, 2), (3, 2), (0, 0)],
+        strategy=st.tuples(st.integers(0, 4), st.integers(0, 4)),
+        hint="an order is known when you know which of its a + b places have an A: choose them in every way, then sort",
+    ),
+    engine_hunt(
+        "7.5", "careless_abort", ("7.5", "an abort goes by what was found at the start"),
+        Calls(lambda world: world["CacheManager"](8), ("start", "advance", "checkpoint", "finish", "abort"),
+              seen=lambda manager: {"free": manager.pool.num_free}),
+        hint="compare cached_length with shared: which verb makes them differ, and who looks at the wrong one "
+        "afterwards?",
+        advice=_advice, praise=_praise,
     ),
 )  # fmt: skip

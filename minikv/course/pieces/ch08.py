@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.piece import Piece, Shot, exercise
 from minikv.course.pieces.step_pictures import attention_picture, schedule_picture
 from minikv.engine.sections import World, ours
 
@@ -163,5 +164,109 @@ PIECES = (
             "has no sequence afterwards: set it to None.",
             "Put the request in front of `scheduler.waiting`, and return it.",
         ),
+    ),
+)  # fmt: skip
+
+
+_Queue = list[int]
+_Requests = Sequence[tuple[int, int]]
+_Case = tuple[int, list[tuple[int, int]]]
+
+
+def let_in(cached: Sequence[int], max_overtakes: int) -> list[int]:
+    """The order in which a `Scheduler` with one place lets requests in; request `i` has `cached[i]` cached tokens.
+
+    The longest prefix goes first, but a request is overtaken at most `max_overtakes` times.
+
+    >>> let_in([0, 2, 3], max_overtakes=1)
+    [2, 0, 1]
+    """
+    return _chosen(cached, lambda often: often >= max_overtakes, lambda tired: tired[0])
+
+
+def _chosen(
+    cached: Sequence[int], is_tired: Callable[[int], bool], pick: Callable[[_Queue], int], everybody: bool = False
+) -> list[int]:
+    """The rule with parts to exchange: who is tired, who of the tired is picked, and who counts as overtaken."""
+    waiting, overtaken, order = list(range(len(cached))), [0] * len(cached), []
+    while waiting:
+        tired = [i for i in waiting if is_tired(overtaken[i])]
+        order.append(pick(tired) if tired else max(waiting, key=lambda i: cached[i]))
+        waiting.remove(order[-1])
+        for i in waiting:
+            overtaken[i] += everybody or i < order[-1]
+    return order
+
+
+def serving(slots: int, requests: _Requests, wait_again: Callable[[_Queue, int], _Queue]) -> Iterator[int]:
+    """The requests as they finish, in an engine with so many slots; a request is (tokens in its prompt, new tokens)."""
+    waiting, said = list(range(len(requests))), [0] * len(requests)
+    running: list[int] = []
+    held: dict[int, int] = {}  # slots
+    while waiting or running:
+        for who in list(running):  # the oldest first: a slot for what it said last
+            while who in running and sum(held.values()) == slots:
+                youngest = running.pop()
+                del held[youngest]
+                waiting = wait_again(waiting, youngest)
+            if who in running:
+                held[who] += 1
+        while waiting and sum(held.values()) + requests[waiting[0]][0] + said[waiting[0]] + len(running) <= slots:
+            running.append(waiting.pop(0))
+            held[running[-1]] = requests[running[-1]][0] + said[running[-1]]
+        for who in list(running):
+            said[who] += 1
+            if said[who] == requests[who][1]:
+                running.remove(who)
+                del held[who]
+                yield who
+
+
+def finished(slots: int, requests: _Requests) -> list[int]:
+    """The order in which they finish, when a preempted request waits at the front of the line."""
+    if any(prompt < 1 or new < 1 or prompt + new - 1 > slots for prompt, new in requests):
+        raise ValueError(f"a request has a prompt, says something, and fits into {slots} slots")
+    return list(serving(slots, requests, lambda waiting, who: [who, *waiting]))
+
+
+def _preemptions(case: _Case) -> list[tuple[int, int]]:
+    """For each preemption which request it was, and how many waited."""
+    seen: list[tuple[int, int]] = []
+
+    def wait_again(waiting: _Queue, who: int) -> _Queue:
+        seen.append((who, len(waiting)))
+        return [who, *waiting]
+
+    list(serving(*case, wait_again))
+    return seen
+
+
+def _advice(case: _Case) -> str | None:
+    """A hint for a call that does no harm: what it has not got yet."""
+    try:
+        finished(*case)
+    except TypeError:
+        return "fix the call first: a number of slots, then a list of pairs of numbers"
+    except ValueError:
+        return "each request must fit by itself: its prompt, and all it says but the last token"
+    seen = _preemptions(case)
+    if not seen:
+        return "no request is preempted here: take fewer slots, or let them say more"
+    if not any(waiting for _, waiting in seen):
+        return "where no other request waits, the front of the line is its end: add one that cannot come in at first"
+    return "a request that waits behind must come in before the preempted one, and be done before it: let it be short"
+
+
+EXERCISES = (
+    exercise(
+        "8.4", "let_in", let_in,
+        cases=[([], 1), ([3], 0), ([2, 1], 1), ([1, 2], 1), ([1, 1], 1), ([1, 2], 0), ([0, 1, 2], 1), ([0, 2, 3], 1),
+               ([0, 1, 2, 3], 2), ([3, 0, 2, 1], 1), ([0, 0, 1, 2, 3], 2), ([0, 3, 0, 2, 1], 1)],
+        strategy=st.tuples(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 3)),
+        hint="count for each waiting request how often a later one went before it",
+    ),
+    call_hunt(
+        "8.5", "careless_finished", "it waits at the end of the line", finished, advice=_advice,
+        hint="one request must be preempted while another one waits",
     ),
 )  # fmt: skip

@@ -8,8 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import MOST, kinds, told, two
-from minikv.course.pieces.piece import Piece, Shot
+from minikv.course.pieces.piece import Piece, Shot, exercise
+from minikv.course.pieces.trial import Played
 from minikv.engine.sections import World
 from minikv.errors import OutOfPages
 
@@ -303,5 +305,53 @@ PIECES = (
             "The nodes of `path` are still true. Give each of them that is not current now the row, with its new "
             "version.",
         ),
+    ),
+)  # fmt: skip
+
+
+Used = Sequence[int | None]
+
+
+def pick_row(used: Used, named: Sequence[int]) -> int | None:
+    """The row that a new request takes: a free one that no node names, or else the one given back longest ago.
+
+    `used[row]` is the time at which it was given back, or `None` while somebody runs in it; `named[row]` is how many
+    current nodes name it. The lowest of several; `None` if no row is free.
+
+    >>> pick_row([3, 1, None, 2], [4, 2, 5, 0])
+    3
+    """
+    free = [row for row, time in enumerate(used) if time is not None]
+    return min(free, key=lambda row: (named[row] > 0, used[row] if named[row] else 0, row), default=None)
+
+
+def _advice(right: Played) -> str:
+    """A hint for a script that does no harm: what it does not do yet."""
+    calls = calls_of(right)
+    if not any(call.verb == "finish" for call in calls):
+        return "nothing is published before a request finishes"
+    if not any(call.verb == "start" and call.result.found and not call.result.is_copy for call in calls):
+        return "the careless line runs when a request takes over the free row of its prefix: let one do that"
+    return "who still trusts the old end of that row? Let somebody ask for it"
+
+
+_TIMES = st.lists(st.tuples(st.none() | st.integers(0, 9), st.integers(0, 3)), max_size=6)
+
+
+EXERCISES = (
+    exercise(
+        "9.5", "pick_row", pick_row,
+        cases=[([1], [0]), ([], []), ([None], [0]), ([None, None], [3, 0]), ([2, 1], [1, 1]), ([1, 2], [1, 0]),
+               ([0, 1], [2, 2]), ([5, 3, 4], [1, 2, 3]), ([5, 3], [0, 0]), ([None, 2, 1], [0, 1, 3]),
+               ([3, 1, None, 2], [4, 2, 5, 0]), ([3, 1, 2], [1, 3, 2])],
+        strategy=_TIMES.map(lambda pairs: ([time for time, _ in pairs], [count for _, count in pairs])),
+        hint="look at the free rows alone: those that no node names come first, then the one given back longest ago",
+    ),
+    engine_hunt(
+        "9.6", "careless_take_row", ("9.4", "keeps the old version"),
+        Calls(lambda world: world["RowTrie"](2), ("start", "finish"),
+              result=lambda trie, request: trie.rows[request.row][: request.found] if request else None),
+        hint="a request takes over a row and writes behind its prefix: what was there before, and who still trusts it?",
+        advice=_advice,
     ),
 )  # fmt: skip

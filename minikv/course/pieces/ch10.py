@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.hunt import Calls, engine_hunt
 from minikv.course.pieces.observe import MOST, CountingDict, told
-from minikv.course.pieces.piece import Cost, Piece, Shot
-from minikv.course.pieces.trial import ALL_RIGHT
+from minikv.course.pieces.piece import Cost, Piece, Shot, exercise
+from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine.sections import World
 from minikv.testing.attempt import short_repr
 
@@ -298,5 +300,62 @@ PIECES = (
             "quote it.",
             "`repr` of a tuple quotes its texts, tells None from 'None', and keeps the order; `.encode()` makes bytes.",
         ),
+    ),
+)  # fmt: skip
+
+
+Prompts = Sequence[Sequence[int]]
+
+
+def hit_tokens(prompts: Prompts, size: int) -> int:
+    """How many prompt tokens are found in blocks of `size`, when nothing is evicted and the last token is computed.
+
+    >>> hit_tokens([[1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 9]], 2)
+    4
+    """
+    seen, hits = set[tuple[int, ...]](), 0
+    for prompt in prompts:
+        prefixes = [tuple(prompt[:end]) for end in range(size, len(prompt) + 1, size)]
+        hits += size * sum(prefix in seen and len(prefix) < len(prompt) for prefix in prefixes)
+        seen.update(prefixes)
+    return hits
+
+
+class _Desk:
+    """A block pool of three pages of two tokens, in which one request at a time is served."""
+
+    def __init__(self, world: World):
+        self.pool, self.open_request = world["BlockPool"](3), world["open_request"]
+
+    def serve(self, tokens: list[int]) -> tuple[list[int], int]:
+        """Open a request and give its blocks back; its pages, and how many were hits."""
+        blocks, hits = self.open_request(self.pool, tokens, 2)
+        self.pool.give_back(blocks)
+        return [block.page for block in blocks], hits
+
+
+def _advice(right: Played) -> str:
+    """A hint for a script that does no harm: what it does not do yet."""
+    tables = [frame.thing[1] for frame in right.frames]
+    if not any(before - after for before, after in pairwise(tables)):
+        return "no cached page was taken for something else: ask for more than the pool holds"
+    return "a page was taken; now ask again for the prompt that it held, and for one token more"
+
+
+EXERCISES = (
+    exercise(
+        "10.5", "hit_tokens", hit_tokens,
+        cases=[([], 2), ([[1, 2, 3]], 2), ([[1, 2, 3], [1, 2, 3]], 2), ([[1, 2], [1, 2]], 2),
+               ([[1, 2, 3, 4], [1, 2, 9, 9, 9]], 2), ([[1, 2, 3], [1, 2, 3]], 1), ([[1, 2, 1, 2, 1]], 2),
+               ([[1, 2, 3], [4, 5, 6], [1, 2, 3]], 2), ([[1] * 5, [1] * 5], 4)],
+        strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=7), max_size=5), st.integers(1, 4)),
+        hint="keep a set of all prefixes that end at the end of a block, and count those of the next prompt in it",
+    ),
+    engine_hunt(
+        "10.6", "careless_take", ("10.6", "the table is not told"),
+        Calls(_Desk, ("serve",),
+              note=lambda desk: set(desk.pool.table)),
+        hint="fill the pool with another prompt, and then ask for the first one again",
+        advice=_advice,
     ),
 )  # fmt: skip

@@ -8,9 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import kinds, told
-from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.trial import ALL_RIGHT
+from minikv.course.pieces.piece import Piece, Shot, exercise
+from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine.sections import World, engine_world
 from minikv.testing.snapshot import shorten
 
@@ -281,5 +282,70 @@ PIECES = (
             "Cut both lists there, and let `drop_pages` see to the pages that are behind. Then there is no draft any "
             "more: `draft_from` is None.",
         ),
+    ),
+)  # fmt: skip
+
+
+def pages_of_answers(prompt: int, answers: Sequence[int], size: int) -> int:
+    """How many pages a prompt of so many tokens and its answers, with so many tokens each, have in the end.
+
+    >>> pages_of_answers(5, [3, 1, 0], 2)
+    6
+    """
+    full, rest = divmod(prompt, size)
+    own = sum(-(-(rest + length) // size) for length in answers if length)
+    return full + own + bool(rest and not all(answers))
+
+
+class _Desk:
+    """Two shared pages of two tokens; a token is its own value."""
+
+    def __init__(self, world: World):
+        self.pages = world["SharedPages"](2, 2)
+
+    def attach(self, name: str, tokens: list[int]) -> list[int]:
+        """Begin a sequence, and take pages for what is not known; the tokens in all its pages."""
+        found = self.pages.attach(name, tokens)
+        self.pages.append(name, tokens[found:], tokens[found:])
+        read: list[int] = self.pages.get(name)
+        return read
+
+    def detach(self, name: str) -> None:
+        """End a sequence; pages that no other has are free."""
+        self.pages.detach(name)
+
+
+_STILL_THERE = (
+    "the page still holds what it held: let others write to every free page in between, or have one page only"
+)
+
+
+def _advice(right: Played) -> str:
+    """A hint for a script that does no harm: what it does not do yet."""
+    has_ended, again, seen = False, False, set[tuple[int, ...]]()
+    for call in calls_of(right):
+        has_ended = has_ended or call.verb == "detach"
+        if call.verb == "attach":
+            tokens = tuple(call.arguments["tokens"])
+            again = again or (has_ended and tokens in seen)
+            seen.add(tokens)
+    if not has_ended:
+        return "as long as all sequences live, no page is free: detach one"
+    return _STILL_THERE if again else "a page was freed, but no sequence asks for what was in it"
+
+
+EXERCISES = (
+    exercise(
+        "11.5", "pages_of_answers", pages_of_answers,
+        cases=[(4, [2], 2), (5, [1], 2), (5, [1, 1], 2), (4, [1, 1], 2), (5, [0], 2), (5, [0, 0], 2), (5, [3, 0], 2),
+               (0, [3, 2], 2), (5, [4, 4, 4], 4), (3, [2, 2], 8)],
+        strategy=st.tuples(st.integers(0, 9), st.lists(st.integers(0, 5), min_size=1, max_size=4), st.integers(1, 4)),
+        hint="the full pages of the prompt count once; an answer that wrote anything has all else in pages of its own",
+    ),
+    engine_hunt(
+        "11.6", "careless_drop_pages", ("11.2", "still found"),
+        Calls(_Desk, ("attach", "detach")),
+        hint="let a page be freed, let another sequence write to it, and ask for what was in it at first",
+        advice=_advice,
     ),
 )  # fmt: skip

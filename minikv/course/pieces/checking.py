@@ -9,19 +9,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from minikv.course.exercises.exercise import check as check_exercise
-from minikv.course.exercises.exercise import find_exercise
-from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces import colab
 from minikv.course.pieces.guessing import come_back, forget_guesses
+from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import keep, recalled, world_with
-from minikv.course.pieces.mistakes import mistake_in
+from minikv.course.pieces.mistakes import hint_for, mistake_in
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
-from minikv.course.pieces.piece import Piece, all_pieces, find_piece, pieces_for
+from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
+from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces.showing import Code, both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
 from minikv.engine.sections import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
-from minikv.testing.attempt import attempt
+from minikv.testing.attempt import attempt, error_text
 from minikv.testing.time_limit import TooLong
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
@@ -96,36 +95,60 @@ def check(label: str, answer: Any = None) -> Any:
     ❌ 3.1 split: cut [1 2 3 4 5] in slots 0-4 after 3. What is returned: [1 2 3 4 5] in slots 0-4; expected: ...
       hint("3.1") helps a little, and each further call a little more.
     """
-    piece = find_piece(label) if isinstance(label, str) else None
-    if piece is None:
-        return _check_another(label, answer)
-    namespace = _namespace_of(answer)
+    task = _task(label, answer)
+    if task is None:
+        return answer if isinstance(label, str) else label
+    namespace, is_piece = _namespace_of(answer), isinstance(task, Piece) and task.reference is None
     try:
-        verdict = _judged(piece, answer, namespace)
+        verdict = _judged(task, answer, namespace) if is_piece else _exercised(task, answer)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever an answer manages to break, the notebook goes on
-        verdict = Verdict(WRONG, f"could not be judged, {type(error).__name__}: {error}")
-    print(f"{verdict.mark} {piece.id} {piece.name}: {verdict.words}", *verdict.notes, sep="\n")
+        verdict = Verdict(WRONG, f"could not be judged, {type(error).__name__}: {error_text(error)}")
+    name = "" if not is_piece and verdict.words.startswith((task.name, "on ")) else f"{task.name}: "
+    print(f"{verdict.mark} {task.id} {name}{verdict.words}", *verdict.notes, sep="\n")
     if verdict.film is not None:
         display_film(verdict.film)
     if verdict.mark != NOT_ATTEMPTED:
-        remember(piece.id, verdict.mark)
-    namespace[piece.name] = _accepted[piece.id] if piece.id in _accepted else ours(piece.id, namespace)
-    return namespace[piece.name]
+        remember(task.id, verdict.mark)
+    if not is_piece:
+        return None
+    namespace[task.name] = _accepted[task.id] if task.id in _accepted else ours(task.id, namespace)
+    return namespace[task.name]
 
 
-def _check_another(label: Any, answer: Any) -> Any:
-    """An exercise; or a label that names nothing, with the one that was probably meant."""
+def _task(label: Any, answer: Any) -> Any:
+    """The piece, the exercise or the hunt with this label; where it names nothing, the one that was probably meant."""
+    if isinstance(label, str) and (piece := find_piece(label)) is not None:
+        return piece
     named = answer if isinstance(answer, str) else label if isinstance(label, str) else getattr(label, "__name__", "")
-    function = label if callable(label) else answer
     meant = [piece for piece in all_pieces() if piece.name == str(named).strip()]
     if meant or not isinstance(label, str):
         example = f"{meant[-1].id} {meant[-1].name}" if meant else "3.1 split"
         print(f'{WRONG} the label comes first, and begins with a number: check("{example}", {example.split()[1]})')
-        return function
-    check_exercise(label, answer)
-    return None
+        return None
+    try:
+        return find_exercise(label)
+    except LookupError as error:
+        print(f"{WRONG} {error}")
+        return None
+
+
+def _exercised(task: Any, answer: Any) -> Verdict:
+    """The verdict on an answer to an exercise or a hunt, in one line."""
+    if isinstance(task, Hunt):
+        is_right, words = judge_hunt(task, answer)
+        return Verdict(NOT_ATTEMPTED if is_right is None else RIGHT if is_right else WRONG, words)
+    world = world_for(task, answer, {})
+    found = judge(task, world)
+    if found.is_inconstant:
+        return Verdict(WRONG, "gives different answers to the same arguments. Hint: keep nothing between two calls")
+    if found.parting is None:
+        return Verdict(RIGHT, "right on every case tried")
+    if not found.parting.got.attempted:
+        return Verdict(NOT_ATTEMPTED, "not attempted yet")
+    hint = hint_for(task, world, found.parting)
+    return Verdict(WRONG, found.parting.words + (f". Hint: {hint}" if hint else ""))
 
 
 def _namespace_of(answer: Any) -> World:
@@ -175,16 +198,16 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
 
 
 def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdict:
-    if not found.attempted:
+    if not found.got.attempted:
         if _lines_below_raise(answer, piece.name):
             words = "your lines stand below `raise NotImplementedError`: delete that line"
             return Verdict(WRONG, words, _earlier(piece))
         goes_on = "Your earlier one runs on." if piece.id in _accepted else "The chapter goes on with ours."
         return Verdict(NOT_ATTEMPTED, "not attempted yet", [f"  {goes_on}"])
-    endless = isinstance(found.error, TooLong)  # then each further look would take as long again
+    endless = isinstance(found.got.error, TooLong)  # then each further look would take as long again
     mistake = None if endless else mistake_in(piece, world, found.case)
-    notes = [f"  It printed: {found.printed.strip()[:200]}"] if found.printed.strip() else []
-    if not (mistake is not None and mistake.is_all) and not isinstance(found.error, NameError):
+    notes = [f"  It printed: {found.got.printed.strip()[:200]}"] if found.got.printed.strip() else []
+    if not (mistake is not None and mistake.is_all) and not isinstance(found.got.error, NameError):
         notes.insert(0, f'  hint("{piece.id}") helps a little, and each further call a little more.')
     if mistake is not None:
         notes.insert(0, f"  Hint{'' if mistake.is_all else ' (perhaps)'}: {mistake.wrong.hint}.")

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from minikv.course.exercises.record import RIGHT, recall, recall_missed, remember
 from minikv.course.pictures import Picture
+from minikv.course.pieces.record import RIGHT, recall, recall_missed, remember
 from minikv.testing.attempt import agree, short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for

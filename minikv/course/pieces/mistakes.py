@@ -1,13 +1,14 @@
-"""The stored wrong answer that a learner's answer is like, whose hint can be given."""
+"""Which hint fits an answer: that of the stored wrong answer that it is like, or one about the form of its result."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minikv.course.pieces.piece import Piece, WrongAnswer
-from minikv.course.pieces.trial import Played, parted, play, reference_world
+from minikv.course.pieces.piece import GAVE, Piece, WrongAnswer
+from minikv.course.pieces.trial import Parting, Played, parted, play, reference_world
 from minikv.engine.sections import World, run_section
+from minikv.testing.attempt import Outcome, type_in_words
 from minikv.testing.time_limit import TooLong
 
 
@@ -26,7 +27,7 @@ class _Side(NamedTuple):
 
     def is_like(self, other: _Side) -> bool:
         """Whether nothing can be seen that is not the same in the other."""
-        return [played.trace for played in self.played] == [played.trace for played in other.played]
+        return len(self.played) == len(other.played) and all(map(Played.is_like, self.played, other.played))
 
 
 def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
@@ -80,3 +81,42 @@ def _likeliest(mine: _Side, others: Sequence[tuple[WrongAnswer, _Side]]) -> Wron
     if not ranked or (len(ranked) > 1 and ranked[0][:2] == ranked[1][:2]):
         return None
     return others[ranked[0][2]][0]
+
+
+def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
+    """The hint for an answer to an exercise: that of a stored wrong answer that does what this one does in every case.
+
+    Otherwise it is one for a result of the wrong kind, or the general one; none where nothing is returned at all or a
+    name is missing, because the line says that already.
+    """
+    if isinstance(found.got.error, TooLong):  # each further case would take as long again
+        return "look at the loop: does every round bring it nearer to its end?"
+    if (mistake := mistake_in(exercise, world, found.case)) is not None and mistake.is_all:
+        return mistake.wrong.hint
+    if form := about_form(found.got, found.expected or Outcome()):
+        return form
+    if isinstance(found.got.error, (AttributeError, NameError)) and found.expected and not found.expected.error:
+        return None
+    frames = [frame for case in [found.case, *exercise.cases] for frame in play(exercise, world, case).frames]
+    if found.got.error is None and all(frame.seen[GAVE].value is None for frame in frames):
+        return None  # "did you forget to return it?" has been asked
+    return exercise.hints[0]
+
+
+def about_form(got: Outcome, expected: Outcome) -> str | None:
+    """A hint for a result of the wrong kind, to which what an exercise has to say about values does not fit.
+
+    >>> about_form(Outcome({1}), Outcome([1]))
+    'return a list; this is a set'
+    >>> about_form(Outcome([1]), Outcome([2]))
+    """
+    if got.value is None and got.printed:
+        return "print shows a value, return hands it back"
+    if got.error is not None or expected.error is not None:
+        return None
+    kinds = [type_in_words(outcome.value) for outcome in (got, expected)]
+    if kinds[0] != kinds[1] and got.value is not None and expected.value is not None:
+        return f"return {kinds[1]}; this is {kinds[0]}"
+    if isinstance(got.value, float) and not isinstance(expected.value, float) and got.value == expected.value:
+        return "return a whole number; this has a decimal point: // divides without one"
+    return None

@@ -3,10 +3,15 @@
 A case is played: a generator makes a structure, calls the piece, and yields a frame after each step, with what can be
 seen then. Yours is compared with ours frame by frame, and a frame that differs is shown as a picture. The pieces of a
 chapter are in `chNN.py`; ours are in `minikv.engine`, and the wrong answers that people give in `wrong_NN.txt`.
+
+An exercise, in the part "More to try", is a piece whose play has one frame: what a call comes to. It is no part of the
+engine, so it has a `reference` of its own, and it is not kept, counted or bound. The last exercise of a chapter is a
+bug hunt, see `hunt.py`.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +22,11 @@ from typing import Any, NamedTuple
 from hypothesis.strategies import SearchStrategy
 
 from minikv.engine.sections import LAST, Section, World, section_of, sections
+from minikv.errors import bounded, whole_number
+from minikv.testing.attempt import Outcome, arguments
 
 CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
+GAVE = "gave"  # what is seen in the frame of an exercise: what a call came to
 
 
 class Shot(NamedTuple):
@@ -47,7 +55,7 @@ class Piece:
     """A part of the engine to be written: `id` and `name` as in the notebook, and how to judge an answer.
 
     `play(world, case)` yields the frames of a case; `strategy` makes more of them than the hand-picked `cases`. `hints`
-    are a ladder: each says a little more than the one before.
+    are a ladder: each says a little more than the one before. An exercise has one hint, and our answer as `reference`.
     """
 
     id: str
@@ -57,6 +65,7 @@ class Piece:
     hints: Sequence[str]
     strategy: SearchStrategy[Any] | None = None
     cost: Cost | None = None
+    reference: Callable[..., Any] | None = None
 
     @property
     def chapter(self) -> int:
@@ -71,7 +80,43 @@ class Piece:
     @property
     def wrong(self) -> list[WrongAnswer]:
         """The wrong answers that people give."""
-        return [answer for answer in wrong_answers(self.chapter) if answer.section.id == self.id]
+        return wrong_answers_to(self.id)
+
+
+def exercise(
+    id: str,
+    name: str,
+    reference: Callable[..., Any],
+    cases: Sequence[Any],
+    hint: str,
+    strategy: SearchStrategy[Any],
+    play: Callable[[World, Any], Iterator[Shot]] | None = None,
+) -> Piece:
+    """A function to write, or with a `play` a class, that does what `reference` does; a case is its arguments."""
+    return Piece(id, name, play or one_call(name), cases, (hint,), strategy, reference=reference)
+
+
+def one_call(name: str) -> Callable[[World, Any], Iterator[Shot]]:
+    """A play of one frame: what a call of the world's `name` comes to.
+
+    >>> [str(shot.seen[GAVE]) for shot in one_call("double")({"double": lambda n: 2 * n}, (3,))]
+    ['6']
+    """
+
+    def play(world: World, case: Any) -> Iterator[Shot]:
+        yield Shot(name + arguments(case), {GAVE: called(world[name], case)})
+
+    return play
+
+
+def called(function: Callable[..., Any], args: Any) -> Outcome:
+    """What a call on copies of `args` comes to; an answer that is not written yet, or does not end, is none."""
+    try:
+        return Outcome(function(*copy.deepcopy(args)))
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        return Outcome(error=error)
 
 
 class WrongAnswer(NamedTuple):
@@ -98,6 +143,15 @@ def wrong_answers(chapter: int) -> tuple[WrongAnswer, ...]:
     return tuple(WrongAnswer(section, _hint_in(section.text)) for section in found)
 
 
+def wrong_answers_to(id: str) -> list[WrongAnswer]:
+    """The wrong answers to a piece or an exercise, by its id.
+
+    >>> len(wrong_answers_to("3.6"))
+    2
+    """
+    return [answer for answer in wrong_answers(int(id.split(".")[0])) if answer.section.id == id]
+
+
 def _hint_in(text: str) -> str:
     comments = []
     for line in text.splitlines():
@@ -113,10 +167,26 @@ def pieces_of(chapter: int) -> Sequence[Piece]:
     >>> [piece.id for piece in pieces_of(3)]
     ['3.1', '3.2', '3.3', '3.4']
     """
-    if chapter not in CHAPTERS:
-        return ()
-    found: Sequence[Piece] = importlib.import_module(f"minikv.course.pieces.ch{chapter:02d}").PIECES
+    found: Sequence[Piece] = getattr(_module(chapter), "PIECES", ()) if chapter in CHAPTERS else ()
     return found
+
+
+def exercises_of(chapter: int) -> Sequence[Any]:
+    """The exercises of a chapter, in order; the last one is a hunt. Raises `ValueError` if there is no such chapter.
+
+    >>> [exercise.id for exercise in exercises_of(1)]
+    ['1.3', '1.4']
+    """
+    rule = f"chapters {', '.join(map(str, CHAPTERS))} have exercises"
+    number = whole_number("chapter", chapter, 0, rule)
+    if number not in CHAPTERS:
+        raise ValueError(f"chapter is {bounded(number)}: {rule}")
+    found: Sequence[Any] = _module(number).EXERCISES
+    return found
+
+
+def _module(chapter: int) -> Any:
+    return importlib.import_module(f"minikv.course.pieces.ch{chapter:02d}")
 
 
 def all_pieces() -> list[Piece]:
@@ -139,5 +209,23 @@ def find_piece(label: str) -> Piece | None:
     >>> find_piece("3.1 split").name, find_piece("9.9 nothing")
     ('split', None)
     """
+    found: Piece | None = _with_id(label, all_pieces())
+    return found
+
+
+def find_exercise(label: str) -> Any:
+    """The exercise or the hunt whose id is the first word of `label`; `LookupError` says which there are.
+
+    >>> find_exercise("1.3 best_page_size").name
+    'best_page_size'
+    """
+    known = [each for chapter in CHAPTERS for each in exercises_of(chapter)]
+    if (found := _with_id(label, known)) is None:
+        named = label.split()[0] if label.split() else label
+        raise LookupError(f"there is no exercise {named!r}; there are {', '.join(each.id for each in known)}")
+    return found
+
+
+def _with_id(label: str, among: Sequence[Any]) -> Any:
     wanted = label.split()[0] if label.split() else label
-    return next((piece for piece in all_pieces() if piece.id == wanted), None)
+    return next((each for each in among if each.id == wanted), None)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from minikv.course.exercises.exercise import CHAPTERS, exercises_of
-from minikv.course.exercises.record import NOT_ATTEMPTED, RIGHT, recall
 from minikv.course.pieces.guessing import missed, predictions
-from minikv.course.pieces.piece import pieces_of
+from minikv.course.pieces.piece import CHAPTERS, exercises_of, pieces_of
+from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, recall
 from minikv.errors import bounded
 
 

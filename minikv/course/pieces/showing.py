@@ -60,7 +60,7 @@ def _look_of(kind: str) -> str:
 
 
 def source(*things: Any) -> Code:
-    """The source of classes or functions, one below the other, to be read and not to be run.
+    """The source of classes, functions or other code, one below the other, to be read and not to be run.
 
     >>> from minikv.engine.sections import engine_world
     >>> print(str(source(engine_world()["Ring"])).splitlines()[0])
@@ -72,6 +72,8 @@ def source(*things: Any) -> Code:
 
 def _text_of(thing: Any) -> str:
     """The source of one thing; a class of the engine is looked up there, since it belongs to the notebook's module."""
+    if isinstance(thing, Code):
+        return str(thing)
     methods = filter(inspect.isfunction, vars(thing).values() if isinstance(thing, type) else ())
     written = {method.__code__.co_filename for method in methods}
     for file in engine_files():

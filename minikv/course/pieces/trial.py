@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import copy
 import linecache
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from minikv.course.exercises.judge import INCONSTANT, smallest
-from minikv.course.pieces.piece import Piece, Shot
+from hypothesis import HealthCheck, Phase, find, settings
+from hypothesis.errors import Flaky, NoSuchExample
+from hypothesis.strategies import SearchStrategy
+
+from minikv.course.pieces.piece import GAVE, Piece, Shot
 from minikv.engine.sections import World, classes_for, engine_world, given, ours, pieces_up_to
 from minikv.testing.attempt import Outcome, agree, attempt, short_repr
 from minikv.testing.time_limit import TooLong
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 MOST_WORDS = 200  # letters of a tree in a message
+INCONSTANT = object()  # what `smallest` gives for an answer that is right on a case at one time and wrong at another
+# The cases of a strategy on which some answer was right. Hypothesis would make the same ones again, which takes it six
+# times as long as playing them does.
+_made: WeakKeyDictionary[SearchStrategy[Any], list[Any]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -25,29 +35,27 @@ class Played:
     frames: list[Shot]
     outcome: Outcome
 
-    @property
-    def trace(self) -> list[str]:
-        """All of it in words, to be compared with that of another answer."""
-        said = [f"{name} {_words(value)}" for frame in self.frames for name, value in frame.seen.items()]
-        error = self.outcome.error  # the words of a `RecursionError` depend on where the stack ends
-        has_words = error is not None and not isinstance(error, RecursionError)
-        return [*said, str(self.outcome) if has_words else type(error).__name__]
+    def is_like(self, other: Played) -> bool:
+        """Whether nothing can be seen that is not the same in the other, and both end in the same way."""
+        seen = [[value for frame in side.frames for value in frame.seen.items()] for side in (self, other)]
+        alike = len(seen[0]) == len(seen[1]) and all(map(_looks_like, *seen))
+        return alike and _ending(self.outcome) == _ending(other.outcome)
 
 
 @dataclass(frozen=True)
 class Parting:
     """The first frame in which two sides differ: what is seen there, or how yours ended.
 
-    `place` is the line of the answer in which an error was raised, in words.
+    `got` is what the answer came to, and `expected`, in an exercise, what it should come to. `place` is the line of the
+    answer in which an error was raised, in words.
     """
 
     case: Any
     at: int
     caption: str
     difference: str
-    printed: str = ""
-    attempted: bool = True
-    error: BaseException | None = None
+    got: Outcome
+    expected: Outcome | None = None
     place: str = ""
 
     @property
@@ -56,7 +64,18 @@ class Parting:
         return self.difference + self.place
 
 
-def play(piece: Piece, world: World, case: Any, keep: Callable[[Shot], Shot] = lambda frame: frame) -> Played:
+def _looks_like(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
+    if isinstance(one[1], Outcome) and isinstance(other[1], Outcome):
+        return one[1].agrees(other[1]) and other[1].agrees(one[1])
+    return one[0] == other[0] and _words(one[1]) == _words(other[1])
+
+
+def _ending(outcome: Outcome) -> str:
+    """The error that ended a case, in words; those of a `RecursionError` depend on where the stack ends."""
+    return type(outcome.error).__name__ if isinstance(outcome.error, RecursionError | None) else str(outcome)
+
+
+def play(piece: Any, world: World, case: Any, keep: Callable[[Shot], Shot] = lambda frame: frame) -> Played:
     """Play a case quietly, in limited time; never raises."""
     frames: list[Shot] = []
 
@@ -70,8 +89,11 @@ def play(piece: Piece, world: World, case: Any, keep: Callable[[Shot], Shot] = l
 def world_for(piece: Piece, answer: Any, others: World, accepted: World | None = None) -> World:
     """What an answer is judged in: the helpers of its notebook, our classes and its own `Node`, and the other pieces.
 
-    They are the accepted ones, or else ours, so a `walk` that is half done does not make `insert` wrong.
+    They are the accepted ones, or else ours, so a `walk` that is half done does not make `insert` wrong. An exercise
+    needs nothing but the answer.
     """
+    if piece.reference is not None:
+        return {piece.name: answer}
     world = dict(others)
     for name, value in others.items():
         if type(value) is FunctionType and value.__globals__ is others:
@@ -104,19 +126,31 @@ def parting(piece: Piece, world: World, case: Any, expected_world: World | None 
     return parted(piece, world, case, play(piece, world, case), expected)
 
 
-def parted(piece: Piece, world: World, case: Any, got: Played, expected: Played) -> Parting | None:
+def parted(piece: Any, world: World, case: Any, got: Played, expected: Played) -> Parting | None:
     """Where a case that was played with the answer in `world` parts from what is expected, or `None`."""
     for at, frame in enumerate(expected.frames):
         if at == len(got.frames):
             return _ended(piece, case, at, frame, got.outcome, world)
         for name, value in frame.seen.items():
             mine = got.frames[at].seen.get(name)
-            if not agree(mine, value):
+            if isinstance(value, Outcome) and isinstance(mine, Outcome):
+                if not mine.agrees(value):
+                    mine = Outcome(mine.value, mine.error, got.outcome.printed)
+                    return Parting(case, at, frame.caption, _gave(frame.caption, mine, value), mine, value)
+            elif not agree(mine, value):
                 words = f"{frame.caption}. {name[0].upper()}{name[1:]}: {_words(mine)}; expected: {_words(value)}"
                 if value == ALL_RIGHT:
                     words = f"{frame.caption}: {_words(mine)}"
-                return Parting(case, at, frame.caption, words, got.outcome.printed)
+                return Parting(case, at, frame.caption, words, got.outcome)
     return None
+
+
+def _gave(call: str, got: Outcome, expected: Outcome) -> str:
+    """What a call gave in an exercise, and what was expected, in words."""
+    if got.value is None and got.error is None and expected.value is not None:
+        forgot = "it printed something: return it" if got.printed else "did you forget to return it?"
+        return f"{call} gave nothing ({forgot}), expected {expected}"
+    return f"{call} gave {got}, expected {expected}"
 
 
 def _words(value: Any) -> str:
@@ -125,18 +159,19 @@ def _words(value: Any) -> str:
     return value if isinstance(value, str) and len(value) < MOST_WORDS else short_repr(value)
 
 
-def _ended(piece: Piece, case: Any, at: int, frame: Shot, outcome: Outcome, world: World) -> Parting:
+def _ended(piece: Any, case: Any, at: int, frame: Shot, outcome: Outcome, world: World) -> Parting:
     error, place = outcome.error, ""
     if isinstance(error, NotImplementedError):
         words = f"{frame.caption}: not written yet"
+    elif GAVE in frame.seen:
+        words = _gave(frame.caption, outcome, frame.seen[GAVE])
     elif isinstance(error, TooLong):
         words = f"{frame.caption}: no end. Does every round of the loop bring it nearer, and are the rounds few?"
     elif isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         words = f"{frame.caption}: {error}. If a cell above defines it, run the cells above first"
     else:
         words, place = f"{frame.caption} ended in {outcome}", _line_of(error, world[piece.name])
-    attempted = not isinstance(error, NotImplementedError)
-    return Parting(case, at, frame.caption, words, outcome.printed, attempted, error, place)
+    return Parting(case, at, frame.caption, words, outcome, frame.seen.get(GAVE), place)
 
 
 def _line_of(error: BaseException | None, answer: Any) -> str:
@@ -150,7 +185,13 @@ def _line_of(error: BaseException | None, answer: Any) -> str:
 
 
 def reference_world(piece: Piece) -> World:
-    """Our engine, with our own function for this piece, where a later one has the same name."""
+    """Our engine, with our own function for this piece, where a later one has the same name.
+
+    For an exercise it is what the exercise's file defines, with our answer also under the name `right`.
+    """
+    if piece.reference is not None:
+        home = vars(sys.modules[piece.reference.__module__])
+        return {**home, piece.name: piece.reference, "right": piece.reference}
     world = engine_world(*classes_for(piece.chapter))
     world[piece.name] = ours(piece.id, world)
     return world
@@ -165,13 +206,53 @@ class Judgement:
     is_inconstant: bool = False
 
 
+def smallest(differs: Callable[[Any], bool], cases: Iterable[Any], strategy: SearchStrategy[Any] | None) -> Any:
+    """The first of `cases` that differs, or else the smallest that Hypothesis finds; `None` if there is none.
+
+    >>> from hypothesis import strategies as st
+    >>> smallest(lambda case: case[0] > 10, [(1,), (2,)], st.tuples(st.integers(0, 100)))
+    (11,)
+    """
+    for case in cases:
+        if differs(case):
+            return case
+    if strategy is None:
+        return None
+    known = _made.get(strategy, ())
+    if known and not any(differs(copy.deepcopy(case)) for case in known):
+        return None
+    found = _searched(differs, strategy)
+    return INCONSTANT if known and found is None else found
+
+
+def _searched(differs: Callable[[Any], bool], strategy: SearchStrategy[Any]) -> Any:
+    """What Hypothesis finds; where that is nothing, the cases that it made are kept."""
+    made: list[Any] = []
+
+    def noted(case: Any) -> bool:
+        made.append(copy.deepcopy(case))  # an answer may change what it is given
+        return differs(case)
+
+    how = settings(
+        max_examples=300, database=None, derandomize=True, deadline=None,
+        phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    try:
+        return find(strategy, noted, settings=how)
+    except NoSuchExample:
+        _made[strategy] = made
+        return None
+    except Flaky:
+        return INCONSTANT
+
+
 def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
     """Play the hand-picked cases, and if `thorough` those that Hypothesis makes, and shrink the first that differs."""
     expected, found, count = reference_world(piece), dict[str, Parting](), 0
 
     def differs(case: Any) -> bool:
         nonlocal count
-        if any(isinstance(parts.error, TooLong) for parts in found.values()):
+        if any(isinstance(parts.got.error, TooLong) for parts in found.values()):
             return repr(case) in found  # one wait is enough
         count += 1
         if (parts := parting(piece, world, case, expected)) is not None:

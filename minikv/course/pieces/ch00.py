@@ -1,0 +1,85 @@
+"""The exercises of chapter 00: counting what prompts share, and what a cache saves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.piece import exercise
+
+_PROMPT = st.lists(st.integers(0, 2), max_size=5)
+_PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), max_size=5)
+
+
+def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many leading tokens `a` and `b` have in common.
+
+    >>> shared_prefix([1, 2, 3], [1, 2, 9])
+    2
+    """
+    length = 0
+    while length < min(len(a), len(b)) and a[length] == b[length]:
+        length += 1
+    return length
+
+
+def shared_by_all(prompts: Sequence[Sequence[int]]) -> int:
+    """How many leading tokens all of `prompts` have in common; 0 for no prompts.
+
+    >>> shared_by_all([[1, 2, 3], [1, 2, 4], [1, 2]])
+    2
+    """
+    return min((shared_prefix(prompts[0], other) for other in prompts), default=0) if prompts else 0
+
+
+def tokens_computed(prompts: Sequence[Sequence[int]], keep: int) -> list[int]:
+    """For prompts served in order, how many tokens of each must be computed by an engine that keeps the last `keep`.
+
+    The last token of a prompt is always computed, because the engine needs the model's answer to it.
+
+    >>> tokens_computed([[1, 2, 3], [1, 2, 4], [1, 2, 3]], keep=1)
+    [3, 1, 1]
+    >>> tokens_computed([[1, 2, 3], [7], [1, 2, 3]], keep=1)
+    [3, 1, 3]
+    """
+    counts = []
+    for i, prompt in enumerate(prompts):
+        kept = prompts[max(0, i - keep) : i]
+        cached = max((shared_prefix(prompt, earlier) for earlier in kept), default=0)
+        counts.append(len(prompt) - min(cached, len(prompt) - 1))
+    return counts
+
+
+def saved(prompts: Sequence[Sequence[int]]) -> int:
+    """How many tokens of all prompts need no computing, if nothing is ever forgotten.
+
+    >>> saved([[1, 2], [7], [1, 2, 3]])
+    2
+    """
+    return sum(len(prompt) for prompt in prompts) - sum(tokens_computed(prompts, keep=len(prompts)))
+
+
+EXERCISES = (
+    exercise(
+        "0.1", "shared_by_all", shared_by_all,
+        cases=[([],), ([[1, 2]],), ([[1, 2], [1, 3]],), ([[1, 2], [2, 1]],), ([[1, 2], [3, 2]],), ([[1], [1, 2]],),
+               ([[1, 2, 3], [1, 2, 4], [1, 5]],), ([[1, 2], [1, 2], [1, 3]],)],
+        strategy=st.tuples(st.lists(_PROMPT, max_size=4)),
+        hint="walk all prompts from the start, and stop at the first place where one differs or ends",
+    ),
+    exercise(
+        "0.2", "tokens_computed", tokens_computed,
+        cases=[([], 2), ([[1, 2, 3]], 2), ([[1, 2, 3], [1, 2, 4]], 1), ([[1, 2], [1, 2]], 1), ([[1, 2], [1, 2]], 0),
+               ([[1, 2], [7], [1, 2, 3]], 1), ([[1, 2], [7], [1, 2, 3]], 2), ([[1, 2], [1, 3], [1, 2, 4]], 2),
+               ([[7], [1, 2], [1, 2, 3]], 1)],
+        strategy=st.tuples(_PROMPTS, st.integers(0, 3)),
+        hint="of the last `keep` prompts, find the one with the longest shared prefix, and compute the rest, but at "
+        "least the last token",
+    ),
+    call_hunt(
+        "0.3", "saved", "compares each prompt with the one before it", saved,
+        hint="the careless one looks at one earlier prompt only: which one, and when is that not the best one?",
+    ),
+)  # fmt: skip
