@@ -75,6 +75,17 @@ def whole_number(name: str, value: Any, at_least: int, rule: str) -> int:
     return number
 
 
+def require_method(name: str, value: Any, method: str, expected: str) -> None:
+    """Raise `TypeError` unless `value` is an object with that method, and not a class.
+
+    >>> require_method("order", 5, "arrange", "an Order")
+    Traceback (most recent call last):
+    TypeError: order is 5: expected an Order
+    """
+    if isinstance(value, type) or not callable(getattr(value, method, None)):
+        raise TypeError(f"{name} is {bounded(value)}: expected {expected}")
+
+
 def bounded(value: Any, most: int = 60) -> str:
     """`repr(value)`, cut so that no message grows with the input.
 

@@ -201,6 +201,21 @@ def bool_field(settings: Mapping[str, Any], name: str) -> bool:
     return bool(value)
 
 
+def token_ids(config: Mapping[str, Any], name: str) -> list[int]:
+    """The token ids that a config has under `name`: one, a list of them, or none; each is below its `vocab_size`.
+
+    >>> token_ids({"vocab_size": 32, "eos_token_id": [2, 5]}, "eos_token_id")
+    [2, 5]
+    >>> token_ids({"vocab_size": 32, "eos_token_id": 40}, "eos_token_id")
+    Traceback (most recent call last):
+    ValueError: eos_token_id is 40: expected at most 31
+    """
+    found = config.get(name)
+    ids = found if isinstance(found, list) else [] if found is None else [found]
+    last = int_field("vocab_size", config.get("vocab_size", 2**31 - 1)) - 1
+    return [int_field(name, id, "a token id is 0 or more", 0, last) for id in ids]
+
+
 def refusal(what: str, error: BaseException, between: str = ": ", most: int = 160) -> ValueError:
     """The `ValueError` that says `what` and why, in one line, however long the message of `error` is.
 

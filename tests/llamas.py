@@ -6,7 +6,7 @@ import random
 
 import torch
 
-from minikv.serving.config import LlamaConfig
+from minikv.serving.checkpoint import LlamaConfig
 from minikv.serving.llama import Llama
 from minikv.store import KVStore
 

@@ -151,11 +151,6 @@ def test_blocks_leave_no_white_space_behind_as_in_transformers():
     assert rendered("  {% for m in messages %}{{ m.content }}{% endfor %}", [{"role": "user", "content": "hi"}]) == "hi"
 
 
-def test_a_template_that_writes_far_more_than_it_is_given_is_refused_when_it_is_read():
-    with pytest.raises(ValueError, match="writes 4097 characters around Hi, Hello and Bye"):
-        TemplateFormat(BYTES, "x" * 4097, {})
-
-
 def test_a_template_that_writes_far_more_than_a_question_is_refused_when_it_is_asked():
     """It knows the conversation on which it is tried, and writes more for any other."""
     template = "{% if messages[-1].content != 'Bye' %}{{ 'a' * N }}{% endif %}A"

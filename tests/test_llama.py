@@ -15,9 +15,8 @@ from llamas import LLAMA3, everywhere, llama, scattered, settings, store_for
 
 from minikv import CacheManager, Engine
 from minikv.serving.batch import Batch
-from minikv.serving.checkpoint import read_safetensors, read_weights, write_safetensors
-from minikv.serving.config import LlamaConfig, read_config, rope_frequencies
-from minikv.serving.llama import Llama, weight_shapes
+from minikv.serving.checkpoint import LlamaConfig, read_config, read_safetensors, read_weights, write_safetensors
+from minikv.serving.llama import Llama, rope_frequencies, weight_shapes
 from minikv.serving.model import Chunk, Model
 
 EXACT = llama(dtype=torch.float64)  # rounding is 1e-15 here, so what differs by 1e-9 differs for a reason
@@ -408,10 +407,7 @@ def entry(**changed):
 
 
 LET_THROUGH = {  # by the safetensors library
-    "has 10001 dimensions: expected at most 8": {"a": entry(shape=[1] * 10_000 + [4])},
     "'a' in .* is U8: expected one of F64, F32, F16, BF16": {"a": entry(dtype="U8", shape=[16])},
-    "has a tensor named 'nnnn.*…: expected at most 200 characters": {"n" * 201: entry()},
-    r"has a tensor named 'a\\x1b': expected": {"a\x1b": entry()},
     "has the key 'a' twice": b'{"a": %b, "a": %b}' % ((json.dumps(entry()).encode(),) * 2),
 }
 
@@ -431,11 +427,6 @@ def test_a_header_is_compared_with_its_limit_before_it_is_read(tmp_path):
     path = tmp_path / "odd.safetensors"
     path.write_bytes((2**22 + 1).to_bytes(8, "little") + b" " * (2**22 + 1))
     with pytest.raises(ValueError, match="has a header of 4194305 bytes: expected at most 4194304"):
-        read_safetensors(path)
-    tensors = {f"t{i}": entry(shape=[0], data_offsets=[0, 0]) for i in range(20_001)}
-    text = json.dumps(tensors).encode()
-    path.write_bytes(len(text).to_bytes(8, "little") + text)
-    with pytest.raises(ValueError, match="has 20001 tensors: expected at most 20000"):
         read_safetensors(path)
 
 

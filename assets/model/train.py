@@ -21,8 +21,7 @@ from torch.nn import functional
 
 from minikv.assets import asset
 from minikv.files import destination
-from minikv.serving.checkpoint import write_safetensors
-from minikv.serving.config import LlamaConfig
+from minikv.serving.checkpoint import LlamaConfig, write_safetensors
 from minikv.serving.llama import Llama
 from minikv.serving.model import Chunk
 from minikv.serving.phrasebook import TAUGHT

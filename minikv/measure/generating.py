@@ -26,7 +26,7 @@ from minikv.measure.race import ROUNDS
 from minikv.measure.results import Spread
 from minikv.progress_bar import Tick, quiet
 from minikv.serving import Engine
-from minikv.serving.config import LlamaConfig
+from minikv.serving.checkpoint import LlamaConfig
 from minikv.serving.llama import Llama
 from minikv.store import KVStore
 

@@ -1,17 +1,20 @@
-"""Weights on disk: the safetensors format, read and written, in one file or in shards with an index.
+"""What is in the folder of a checkpoint: its config, checked before it is believed, and its weights, as safetensors.
+
+A setting that would change the logits, and that the decoder of `llama.py` does not have, is an error: wrong logits look
+like right ones, and a cache cannot be blamed for them. Weights are in one file, or in shards with an index:
 
     8 bytes       length of the header, little-endian
     the header    JSON: {"name": {"dtype": "F16", "shape": [2, 3], "data_offsets": [0, 12]}, ...}
     the data      all tensors, one after the other; offsets count from its first byte
 
 The `safetensors` library checks that the tensors cover the data without gaps or overlaps, and maps the file: a weight
-comes off the disk when it is used for the first time. What the library lets through is checked here: repeated names,
-tensors by the hundred thousand or with thousands of dimensions, and dtypes that are not a decoder's weights.
+comes off the disk when it is used for the first time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,13 +25,167 @@ from safetensors.torch import save
 
 from minikv.errors import bounded
 from minikv.files import replace
-from minikv.untrusted import inside, json_object, read_json, refusal, require_regular
+from minikv.sizing import KVShape
+from minikv.untrusted import (
+    bool_field,
+    float_field,
+    inside,
+    int_field,
+    json_object,
+    read_json,
+    refusal,
+    require_regular,
+    token_ids,
+)
 
+_BIASES = {"llama": "", "mistral": "", "qwen2": "qkv"}  # model_type: projections that always have one
+_SETTINGS = {  # what must be so; a setting that is absent is so
+    "hidden_act": ("silu",),
+    "quantization_config": (None,),
+    "partial_rotary_factor": (None, 1, 1.0),
+    "sliding_window": (None,),
+    "text_config": (None,),
+    "kv_lora_rank": (None,),
+    "v_head_dim": (None,),
+}
+_MOST_LAYERS = 10_000  # everything else is compared with the weights before memory is taken for it
+_SCALING = {  # what each type of RoPE needs
+    "linear": ("factor",),
+    "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+}
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 _LARGEST_HEADER = 2**22  # bytes
-_MOST_TENSORS = 20_000  # in a file
-_MOST_DIMENSIONS = 8
-_LONGEST_NAME = 200  # characters
+
+
+@dataclass(frozen=True)
+class LlamaConfig:
+    """The sizes and switches of one decoder, as `Llama` needs them.
+
+    `shape` is what a KV store must hold; `rope_theta` and `rope_scaling` are RoPE's; `qkv_bias`, `output_bias` and
+    `mlp_bias` say which projections have a bias; `eos` are the ids that end a sequence, `max_length` is in tokens.
+
+    >>> sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4}
+    >>> config = LlamaConfig.read({"model_type": "llama", "vocab_size": 257, "num_key_value_heads": 2, **sizes})
+    >>> config.shape.attention, config.shape.head_dim, config.rope_theta
+    ('GQA', 16, 10000.0)
+    >>> LlamaConfig.read({"model_type": "llama", "vocab_size": 257, "hidden_act": "gelu", **sizes})
+    Traceback (most recent call last):
+    ValueError: hidden_act is 'gelu': this decoder knows only 'silu'
+    """
+
+    shape: KVShape
+    num_heads: int
+    hidden_size: int
+    intermediate_size: int
+    vocab_size: int
+    max_length: int
+    eos: frozenset[int]
+    norm_eps: float
+    rope_theta: float
+    rope_scaling: Mapping[str, Any] | None
+    tied: bool
+    qkv_bias: bool
+    output_bias: bool
+    mlp_bias: bool
+
+    @classmethod
+    def read(cls, config: Mapping[str, Any]) -> LlamaConfig:
+        """Read a `config.json`; `ValueError` names the first setting that this decoder does not have."""
+        kind = config.get("model_type")
+        if not isinstance(kind, str) or kind not in _BIASES:
+            raise ValueError(f"model_type is {bounded(kind)}: expected one of {', '.join(_BIASES)}")
+        _check_settings(config)
+        shape = _shape(config)
+        theta, scaling = _rope(config)
+        attention_bias, vocab_size = bool_field(config, "attention_bias"), _size(config, "vocab_size")
+        return cls(
+            shape=shape,
+            num_heads=shape.num_heads or shape.num_kv_heads,
+            hidden_size=_size(config, "hidden_size"),
+            intermediate_size=_size(config, "intermediate_size"),
+            vocab_size=vocab_size,
+            max_length=_size(config, "max_position_embeddings", 2048),
+            eos=frozenset(token_ids(config, "eos_token_id")),
+            norm_eps=float_field("rms_norm_eps", config.get("rms_norm_eps", 1e-6), 1e-30, 1),
+            rope_theta=theta,
+            rope_scaling=scaling,
+            tied=bool_field(config, "tie_word_embeddings"),
+            qkv_bias=attention_bias or _BIASES[kind] == "qkv",
+            output_bias=attention_bias and _BIASES[kind] != "qkv",
+            mlp_bias=bool_field(config, "mlp_bias"),
+        )
+
+
+def _shape(config: Mapping[str, Any]) -> KVShape:
+    shape = KVShape.from_config(config)
+    if shape.num_layers > _MOST_LAYERS:
+        raise ValueError(f"num_hidden_layers is {shape.num_layers}: expected at most {_MOST_LAYERS}")
+    if shape.head_dim % 2:
+        raise ValueError(f"head_dim is {shape.head_dim}: RoPE turns pairs of numbers, so it must be even")
+    return shape
+
+
+def _check_settings(config: Mapping[str, Any]) -> None:
+    """Refuse each setting that would change the logits in a way that this decoder does not know."""
+    if bool_field(config, "use_sliding_window"):
+        raise ValueError("use_sliding_window is True: this decoder knows only False")
+    off = {"sliding_window"} if config.get("use_sliding_window") is False else set()  # as Qwen2 writes it
+    for name, known in _SETTINGS.items():
+        value = config.get(name, known[0])
+        if name not in off and (value not in known or isinstance(value, bool)):
+            raise ValueError(f"{name} is {bounded(value)}: this decoder knows only {known[0]!r}")
+
+
+def _size(config: Mapping[str, Any], name: str, default: int | None = None) -> int:
+    if config.get(name, default) is None:
+        raise ValueError(f"the config has no {name}: it does not look like a decoder's config.json")
+    return int_field(name, config.get(name, default))
+
+
+def _rope(config: Mapping[str, Any]) -> tuple[float, Mapping[str, Any] | None]:
+    """Theta and scaling, from either of the two places in which they are written."""
+    rope: dict[str, Any] = {}
+    for name in ("rope_scaling", "rope_parameters"):
+        found = config.get(name)
+        if found is not None and not isinstance(found, Mapping):
+            raise ValueError(f"{name} is {bounded(found)}: expected an object or null")
+        rope.update(found or {})
+    theta = float_field("rope_theta", rope.get("rope_theta", config.get("rope_theta", 10000.0)), least=1)
+    kind, part = rope.get("rope_type", rope.get("type", "default")), rope.get("partial_rotary_factor", 1.0)
+    if isinstance(part, bool) or part not in (None, 1.0):
+        raise ValueError(f"partial_rotary_factor is {bounded(part)}: this decoder turns whole heads")
+    if kind == "default":
+        return theta, None
+    if not isinstance(kind, str) or kind not in _SCALING:
+        raise ValueError(f"rope_type is {bounded(kind)}: expected default, linear or llama3")
+    least = {"low_freq_factor": 1e-6, "high_freq_factor": 1e-6}
+    scaling = {
+        name: float_field(f"{name} of RoPE type {kind}", rope.get(name), least.get(name, 1)) for name in _SCALING[kind]
+    }
+    if kind == "llama3" and not scaling["low_freq_factor"] < scaling["high_freq_factor"]:
+        raise ValueError(f"low_freq_factor is {scaling['low_freq_factor']:g}: expected less than high_freq_factor")
+    return theta, {"rope_type": kind, **scaling}
+
+
+def read_config(folder: str | PathLike[str]) -> LlamaConfig:
+    """The config of a checkpoint folder; the end tokens are those of its `generation_config.json`, if that names any.
+
+    `FileNotFoundError` where there is no `config.json`.
+
+    >>> from minikv.assets import asset
+    >>> sorted(read_config(asset("model")).eos)
+    [256]
+    """
+    folder = Path(folder)
+    path, generation = inside(folder, "config.json"), inside(folder, "generation_config.json")
+    if not path.exists():
+        raise FileNotFoundError(f"{folder} has no config.json: expected the folder of a checkpoint")
+    settings = read_json(path)
+    ends = read_json(generation).get("eos_token_id") if generation.exists() else None
+    return LlamaConfig.read(settings if ends is None else {**settings, "eos_token_id": ends})
+
+
+# -- weights ----------------------------------------------------------------------------------------------------------
 
 
 def read_weights(folder: str | PathLike[str]) -> dict[str, torch.Tensor]:
@@ -75,7 +232,9 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, torch.Tensor]:
     try:
         with safe_open(path, framework="pt") as file:
             for name, entry in header.items():
-                _check_entry(path, name, entry)
+                if entry["dtype"] not in _DTYPES:
+                    known = ", ".join(_DTYPES)
+                    raise ValueError(f"{bounded(name)} in {path} is {entry['dtype']}: expected one of {known}")
             return {name: file.get_tensor(name) for name in header}
     except SafetensorError as error:
         raise refusal(f"{path} is not a safetensors file", error) from None
@@ -93,19 +252,7 @@ def _read_header(path: Path) -> dict[str, Any]:
             raise ValueError(f"{path} has a header of {length} bytes: expected at most {_LARGEST_HEADER}")
         header = json_object(file.read(length), f"the header of {path}")
     header.pop("__metadata__", None)
-    if len(header) > _MOST_TENSORS:
-        raise ValueError(f"{path} has {len(header)} tensors: expected at most {_MOST_TENSORS}")
     return header
-
-
-def _check_entry(path: Path, name: str, entry: Any) -> None:
-    """Refuse what the library lets through: it has seen the file, so an entry has a dtype and a shape."""
-    if entry["dtype"] not in _DTYPES:
-        raise ValueError(f"{bounded(name)} in {path} is {entry['dtype']}: expected one of {', '.join(_DTYPES)}")
-    if len(entry["shape"]) > _MOST_DIMENSIONS:
-        raise ValueError(f"{bounded(name)} in {path} has {len(entry['shape'])} dimensions: expected at most 8")
-    if len(name) > _LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"{path} has a tensor named {bounded(name)}: expected at most {_LONGEST_NAME} characters")
 
 
 def write_safetensors(path: str | PathLike[str], tensors: Mapping[str, torch.Tensor]) -> None:

@@ -17,7 +17,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
-from minikv.errors import OutOfPages, bounded, whole_number
+from minikv.errors import OutOfPages, whole_number
 from minikv.manager import Manager, TruncatingManager
 from minikv.serving.request import Request
 from minikv.serving.sampling import require_choice
@@ -64,18 +64,6 @@ class PromptLookup:
 
     def __repr__(self) -> str:
         return f"PromptLookup(length={self.length}, most={self.most})"
-
-
-def require_drafter(drafts: Drafter) -> Drafter:
-    """`drafts` itself; `TypeError` if it cannot draft.
-
-    >>> require_drafter(5)
-    Traceback (most recent call last):
-    TypeError: drafts is 5: expected a PromptLookup, or what has its method draft
-    """
-    if isinstance(drafts, type) or not callable(getattr(drafts, "draft", None)):
-        raise TypeError(f"drafts is {bounded(drafts)}: expected a PromptLookup, or what has its method draft")
-    return drafts
 
 
 def with_drafts(

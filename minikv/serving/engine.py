@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from minikv.errors import bounded
+from minikv.errors import bounded, require_method
 from minikv.interrupts import uninterrupted
 from minikv.manager import Manager, TruncatingManager
-from minikv.serving.drafts import Drafter, require_drafter, rows_that_count, with_drafts
+from minikv.serving.drafts import Drafter, rows_that_count, with_drafts
 from minikv.serving.model import Chunk, Model
 from minikv.serving.request import Event, Generation, Request, generation
 from minikv.serving.sampling import Params, as_array
@@ -73,9 +73,11 @@ class Engine:
         shape = getattr(manager.store, "shape", model.shape)
         if shape != model.shape:
             raise ValueError(f"the model needs a store of shape {model.shape}, the manager's has {shape}")
-        self.drafts = None if drafts is None else require_drafter(drafts)
-        if drafts is not None and not isinstance(manager, TruncatingManager):
-            raise TypeError(f"manager is {bounded(manager)}: with drafts, expected one with the verb truncate")
+        self.drafts = drafts
+        if drafts is not None:
+            require_method("drafts", drafts, "draft", "a PromptLookup, or what has its method draft")
+            if not isinstance(manager, TruncatingManager):
+                raise TypeError(f"manager is {bounded(manager)}: with drafts, expected one with the verb truncate")
         self._lock = threading.RLock()  # around each act
 
     # -- one by one -------------------------------------------------------------------------------------------------

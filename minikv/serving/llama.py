@@ -15,16 +15,17 @@ nano-vllm's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import pi
 from os import PathLike
 from typing import Any
 
 import torch
 from torch.nn import functional
 
+from minikv.errors import bounded, shown
 from minikv.serving.attention import StepAttention
 from minikv.serving.batch import Batch
-from minikv.serving.checkpoint import read_weights
-from minikv.serving.config import LlamaConfig, read_config, rope_frequencies
+from minikv.serving.checkpoint import LlamaConfig, read_config, read_weights
 from minikv.serving.model import Chunk
 from minikv.serving.packed import STEP_ROWS, PackedLinear, can_pack
 from minikv.sizing import KVShape
@@ -203,6 +204,30 @@ class Llama:
         return f"Llama({heads} of {shape.head_dim}, vocabulary {self.vocab_size}, {self.dtype} on {self.device})"
 
 
+def rope_frequencies(config: LlamaConfig) -> list[float]:
+    """How far RoPE turns each pair of a head's numbers per position, in radians; `head_dim / 2` of them, falling.
+
+    Llama 3 stretches the slow ones, those that turn less than `low_freq_factor` times in the original context, by
+    `factor`, leaves the fast ones, and blends in between. After "RoFormer" (Su et al.) and Llama 3.1's reference code.
+
+    >>> sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    >>> rope_frequencies(LlamaConfig.read({"model_type": "llama", "vocab_size": 9, "rope_theta": 100, **sizes}))
+    [1.0, 0.1]
+    """
+    dim = config.shape.head_dim
+    plain = [config.rope_theta ** -(i / dim) for i in range(0, dim, 2)]
+    scaling = config.rope_scaling
+    if scaling is None:
+        return plain
+    if scaling["rope_type"] == "linear":
+        return [turn / scaling["factor"] for turn in plain]
+    names = "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"
+    low, high, context = (scaling[name] for name in names)
+    turns = [turn * context / (2 * pi) for turn in plain]  # in the original context
+    kept = [min(1.0, max(0.0, (many - low) / (high - low))) for many in turns]
+    return [turn * (share + (1 - share) / scaling["factor"]) for turn, share in zip(plain, kept)]
+
+
 def apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
     """RoPE: numbers i and i + head_dim / 2 of a head are a point in the plane, rotated by its position's angle.
 
@@ -264,7 +289,7 @@ def _check_weights(shapes: Mapping[str, tuple[int, ...]], weights: Weights) -> N
         if name not in weights:
             raise ValueError(f"the checkpoint has no {name}, which its config asks for")
         if tuple(weights[name].shape) != shape:
-            raise ValueError(f"{name} is {tuple(weights[name].shape)}: by the config it is {shape}")
+            raise ValueError(f"{name} is {bounded(tuple(weights[name].shape))}: by the config it is {shape}")
     for name in weights:
         if name not in shapes:
-            raise ValueError(f"the checkpoint has {name}, of which its config says nothing")
+            raise ValueError(f"the checkpoint has {shown(name)}, of which its config says nothing")

@@ -148,15 +148,3 @@ class LongestPrefixFirst:
 
     def __repr__(self) -> str:
         return f"LongestPrefixFirst(window={self.window})"
-
-
-def require_order(order: Order) -> Order:
-    """`order` itself; `TypeError` if it cannot arrange requests.
-
-    >>> require_order(5)
-    Traceback (most recent call last):
-    TypeError: order is 5: expected an Order
-    """
-    if isinstance(order, type) or not callable(getattr(order, "arrange", None)):
-        raise TypeError(f"order is {bounded(order)}: expected an Order")
-    return order

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from minikv.errors import OutOfPages, bounded, whole_number
+from minikv.errors import OutOfPages, bounded, require_method, whole_number
 from minikv.interrupts import uninterrupted
 from minikv.manager import Manager, RunningSequence
 from minikv.manager.sequence import RUNNING
 from minikv.prefix import NoCache
 from minikv.serving.drafts import drop_draft, update_request
 from minikv.serving.request import ABORTED, Request
-from minikv.serving.schedule import FirstComeFirstServed, Order, Sampled, ScheduledChunk, paired, require_order, rest_of
+from minikv.serving.schedule import FirstComeFirstServed, Order, Sampled, ScheduledChunk, paired, rest_of
 from minikv.tokens import common_prefix
 
 LOOK_AHEAD = 128  # waiting requests that one step looks at
@@ -63,7 +63,8 @@ class Scheduler:
         self.max_running = whole_number("max_running", max_running, 1, "at least 1 request runs")
         rule = "each running request that decodes gets 1 token of a step"
         self.token_budget = whole_number("token_budget", token_budget, self.max_running, rule)
-        self.order = require_order(FirstComeFirstServed() if order is None else order)
+        self.order = FirstComeFirstServed() if order is None else order
+        require_method("order", self.order, "arrange", "an Order")
         self.max_overtakes = whole_number("max_overtakes", max_overtakes, 0, "with 0 no request is overtaken")
         never = min_awaited_prefix is None or isinstance(manager.cache, NoCache)  # which never publishes anything
         rule = "a request waits for at least 1 token"

@@ -63,20 +63,18 @@ def converse(
     """
     write = write or sys.stdout
     if phrasebook is not None:
-        print(_wrapped(f"This model was taught {len(phrasebook.groups)} answers. {LOOKED_UP}", write), file=write)
-    print(_wrapped(HELP, write), file=write)
+        _say(f"This model was taught {len(phrasebook.groups)} answers. {LOOKED_UP}", write)
+    _say(HELP, write)
     for question in _questions(read or sys.stdin, write):
         if question == "/new":
             chat.reset()
-            print(_wrapped("A new conversation; what was computed is still in the cache.", write), file=write)
+            _say("A new conversation; what was computed is still in the cache.", write)
         elif question.startswith("/"):
-            print(_wrapped(HELP, write), file=write)
+            _say(HELP, write)
+        elif meant := question if phrasebook is None else phrasebook.nearest(question):
+            _answer(chat, question, meant, params, write)
         else:
-            meant = question if phrasebook is None else phrasebook.nearest(question)
-            if meant is None:
-                print(_wrapped(f"bot: {UNKNOWN}", write), file=write)
-            else:
-                _answer(chat, question, meant, params, write)
+            _say(f"bot: {UNKNOWN}", write)
 
 
 def _questions(read: TextIO, write: TextIO) -> Iterator[str]:
@@ -115,7 +113,8 @@ def _answer(chat: Chat, question: str, meant: str, params: Params, write: TextIO
         except ValueError as error:  # a question that is too long
             print(lines.push(f" {error}") + lines.close(), file=write)
             return
-        print(f"{rest}\n{_wrapped(_took(chat.last, first), write)}", file=write)
+        print(rest, file=write)
+        _say(_took(chat.last, first), write)
 
 
 def _width(write: TextIO) -> int | None:
@@ -123,10 +122,10 @@ def _width(write: TextIO) -> int | None:
     return max(1, shutil.get_terminal_size().columns - 1) if write.isatty() else None
 
 
-def _wrapped(text: str, write: TextIO) -> str:
-    """`text` as lines that fit where it is written; in a file or a pipe it stays one line."""
+def _say(text: str, write: TextIO) -> None:
+    """Write `text` as lines that fit there; in a file or a pipe it stays one line."""
     lines = WordWrap(_width(write))
-    return lines.push(text) + lines.close()
+    print(lines.push(text) + lines.close(), file=write)
 
 
 def _printable(text: str) -> str:

@@ -50,12 +50,8 @@ class WindowedStore:
             KVStore(replace(shape, num_layers=count), pages, page_size, **options)
             for count, pages in zip(counts, (pool.size, pool.windows.size))
         )
-        kinds: dict[bool, int] = {True: 0, False: 0}
-        self.places: list[int] = []  # for each layer its number in the store of its kind
-        for layer in range(shape.num_layers):
-            kind = layer in self.windowed
-            self.places.append(kinds[kind])
-            kinds[kind] += 1
+        kinds = [layer in self.windowed for layer in range(shape.num_layers)]
+        self.places = [kinds[:layer].count(kind) for layer, kind in enumerate(kinds)]  # in the store of its kind
 
     @property
     def num_pages(self) -> int:
