@@ -73,7 +73,7 @@ class Comparison(Measured):
             yield f"  {row.page_size:>4}  {row.index:<8}{figures}  {spread}"
 
 
-def compare(rounds: int = ROUNDS, tick: Tick = quiet) -> Comparison:
+def compare_designs(rounds: int = ROUNDS, tick: Tick = quiet) -> Comparison:
     """All indexes on all of `COMPARED`, in all sizes of pages."""
     found = Comparison(*today(rounds))
     for name in COMPARED:
@@ -100,8 +100,8 @@ def designs_on(
 def footprint(name: str, page_size: int, workload: Workload) -> tuple[int, float]:
     """How many entries the index `name` has once the `workload` is cached, and its bytes per cached token.
 
-    >>> from minikv.measure.workloads import chat
-    >>> (nodes, few), (tokens, many) = (footprint(name, 1, chat(4)) for name in ("radix", "trie"))
+    >>> from minikv.measure.workloads import w1_chat
+    >>> (nodes, few), (tokens, many) = (footprint(name, 1, w1_chat(4)) for name in ("radix", "trie"))
     >>> nodes, tokens, few < 10, many > 100
     (4, 6299, True, True)
     """
@@ -121,6 +121,6 @@ def _filled(name: str, page_size: int, exchanges: Sequence[Any]) -> Any:
 
 if __name__ == "__main__":
     with Progress(command="designs") as tick:
-        found = compare(tick=tick)
+        found = compare_designs(tick=tick)
     print(found.report())
     replace(asset("designs.json"), json.dumps(dataclasses.asdict(found), indent=1) + "\n")

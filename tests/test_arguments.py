@@ -36,7 +36,7 @@ from minikv import (
 from minikv.measure import race
 from minikv.measure.bench import bench
 from minikv.measure.lap import Contender
-from minikv.measure.workloads import WORKLOADS, mooncake
+from minikv.measure.workloads import WORKLOADS, w6_mooncake
 from minikv.traffic import replay
 from minikv.traffic.replay import GrowingPool
 from minikv.traffic.traces import read_trace
@@ -91,7 +91,7 @@ NUMBERS = {
     "vocab_size": [CanaryModel],
     "slot": [lambda v: Ledger(FreeListPool(4), RadixCache()).owner(v)],
     "interruptions": [lambda v: explore(list, steps, interruptions=v)],
-    "count": [*WORKLOADS.values(), lambda v: mooncake([], v)],
+    "count": [*WORKLOADS.values(), lambda v: w6_mooncake([], v)],
     "share": [lambda v: race(WORKLOADS["W3"](2), MINE, v)],
     "rounds": [lambda v: race(WORKLOADS["W3"](2), MINE, rounds=v)],
     "spare": [lambda v: CacheManager(4).start([1], spare=v)],

@@ -11,7 +11,7 @@ from faults import fails
 torch = pytest.importorskip("torch")
 
 from minikv import InvariantError, KVShape, KVStore, asset, cli  # noqa: E402
-from minikv.cli.bench import save, saved  # noqa: E402
+from minikv.cli.bench import save_figures, saved_figures  # noqa: E402
 from minikv.measure import copying  # noqa: E402
 from minikv.measure.copying import INDEXED_LOOP, ROWS, SHAPES, Bench, CopyFigures, CopyResult, bench_copy  # noqa: E402
 from minikv.measure.results import Spread  # noqa: E402
@@ -141,9 +141,9 @@ def test_the_report_has_a_line_for_every_method_and_promise():
 
 def test_figures_of_one_device_leave_the_others_alone(tmp_path):
     path = tmp_path / "copy.json"
-    save(figures(1.0), str(path), "memcpy")
-    save(figures(2.0, device="cuda"), str(path), "memcpy")
-    save(figures(3.0), str(path), "memcpy")
+    save_figures(figures(1.0), str(path), "memcpy")
+    save_figures(figures(2.0, device="cuda"), str(path), "memcpy")
+    save_figures(figures(3.0), str(path), "memcpy")
     saved = json.loads(path.read_text("utf-8"))
     assert {device: kept["results"][0]["to_memcpy"][0]["median"] for device, kept in saved.items()} == {
         "cpu": 3.0,
@@ -171,7 +171,7 @@ def test_a_file_that_cannot_take_the_figures_is_said_before_anything_is_measured
         assert words in said
         assert said[:-1].isprintable()
     assert sorted(os.listdir(tmp_path)) == ["list.json", "package.json", "text.json"]
-    assert saved(str(tmp_path / "new.json"), "memcpy") == {}
+    assert saved_figures(str(tmp_path / "new.json"), "memcpy") == {}
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no such device here")
@@ -185,7 +185,7 @@ def test_figures_are_not_saved_into_a_device_which_may_have_no_end(device, capsy
 def test_a_disk_that_is_full_by_then_leaves_the_older_figures(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(copying, "bench_copy", lambda *_, **__: figures(2.0))
     path = tmp_path / "copy.json"
-    save(figures(1.0), str(path), "memcpy")
+    save_figures(figures(1.0), str(path), "memcpy")
     before = path.read_bytes()
     monkeypatch.setattr(os, "fsync", fails(errno.ENOSPC))
     assert cli.main(["bench", "--copy", "--save", str(path)]) == 1

@@ -7,7 +7,7 @@ import json
 
 import designs
 import pytest
-from designs import COMPARED, PAGES, Comparison, Design, compare, designs_on, footprint
+from designs import COMPARED, PAGES, Comparison, Design, compare_designs, designs_on, footprint
 
 from minikv import asset
 from minikv.measure.results import Spread
@@ -21,7 +21,7 @@ def test_each_index_has_a_row_for_each_size_of_pages(monkeypatch):
     monkeypatch.setattr(designs, "COMPARED", ("W4",))
     monkeypatch.setattr(designs, "QUICK", {"W4": 24})
     monkeypatch.setattr(designs, "PAGES", (1, 16))
-    found = compare(rounds=1)
+    found = compare_designs(rounds=1)
     assert [(row.page_size, row.index) for row in found.rows] == [(size, name) for size in (1, 16) for name in INDEXES]
     trie = next(row for row in found.rows if row.index == "trie")
     assert trie.entries == 900 + (2 + 6 + 24) * 64 + 24 * 32  # a trunk, its branches, and the answers

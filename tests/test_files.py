@@ -414,9 +414,9 @@ def save_film(path):
 def save_figures(path):
     from test_bench_copy import figures
 
-    from minikv.cli.bench import save
+    from minikv.cli.bench import save_figures
 
-    save(figures(1.0), str(path), "memcpy")
+    save_figures(figures(1.0), str(path), "memcpy")
 
 
 def save_weights(path):

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from minikv.measure.workloads import MOST_TOKENS, WORKLOADS, mooncake
+from minikv.measure.workloads import MOST_TOKENS, WORKLOADS, w6_mooncake
 from minikv.tokens import pack
 from minikv.traffic import read_trace
 from minikv.traffic.traces import TraceRequest
@@ -30,39 +30,39 @@ def trace(*lengths):
 
 
 def test_a_trace_becomes_tokens():
-    (exchange,) = mooncake(trace(600)).exchanges
+    (exchange,) = w6_mooncake(trace(600)).exchanges
     assert (len(exchange.prompt), len(exchange.full)) == (600, 607)
     assert exchange.prompt[:2].tolist() == [1536, 1537]
 
 
 def test_a_request_without_a_prompt_is_left_out():
-    assert [len(exchange.prompt) for exchange in mooncake(trace(0, 5, 0, 9), count=2).exchanges] == [5, 9]
+    assert [len(exchange.prompt) for exchange in w6_mooncake(trace(0, 5, 0, 9), count=2).exchanges] == [5, 9]
 
 
 def test_a_trace_whose_blocks_do_not_hold_its_tokens_is_refused():
     with pytest.raises(ValueError, match="input_length is 1025: 2 blocks hold 512 tokens each"):
-        mooncake(trace(1025))
+        w6_mooncake(trace(1025))
 
 
 def test_only_the_blocks_of_the_prompt_are_written_out():
     """Four million blocks of 512 tokens would take 8 GB, and a prompt of 513 tokens needs two of them."""
     blocks = pack([3, 8, *range(2**23, 2**23 + 4_000_000)])
-    (exchange,) = mooncake([TraceRequest(0, 513, 1, blocks)]).exchanges
+    (exchange,) = w6_mooncake([TraceRequest(0, 513, 1, blocks)]).exchanges
     assert exchange.prompt[511:].tolist() == [2047, 4096]
     with pytest.raises(ValueError, match="block id 8388608 is too large"):
-        mooncake([TraceRequest(0, 1025, 1, blocks)])
+        w6_mooncake([TraceRequest(0, 1025, 1, blocks)])
 
 
 @pytest.mark.parametrize("lengths", [(900, 2**53), (2**53, 0)])
 def test_a_trace_of_too_many_tokens_is_refused_before_they_are_made(lengths):
     many = TraceRequest(0, *lengths, pack([3, 8]))
     with pytest.raises(ValueError, match=f"request 2 brings the trace to {12 + sum(lengths)} tokens: expected at most"):
-        mooncake([TraceRequest(0, 5, 7, pack([3])), many])
+        w6_mooncake([TraceRequest(0, 5, 7, pack([3])), many])
 
 
 def test_as_many_tokens_as_a_trace_may_have_pass(monkeypatch):
     monkeypatch.setattr("minikv.measure.workloads.MOST_TOKENS", 24)
-    assert len(mooncake(trace(5, 5)).exchanges) == 2
+    assert len(w6_mooncake(trace(5, 5)).exchanges) == 2
     assert MOST_TOKENS == 2**27
     with pytest.raises(ValueError, match="request 2 brings the trace to 25 tokens: expected at most 24"):
-        mooncake(trace(5, 6))
+        w6_mooncake(trace(5, 6))

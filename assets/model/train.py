@@ -64,10 +64,10 @@ def turn(question: str, answer: str) -> Text:
     return [([*asked.encode()], _HEAR), ([*f" {answer}".encode(), END], _LEARN), ([*b"\n"], _READ)]
 
 
-def cut(text: Text) -> Text:
+def short_turn(text: Text) -> Text:
     """A turn whose answer breaks off: more turns are read in as many tokens.
 
-    >>> [(len(ids), weight) for ids, weight in cut(turn("What is a lock?", "A request's claim on a prefix."))]
+    >>> [(len(ids), weight) for ids, weight in short_turn(turn("What is a lock?", "A request's claim on a prefix."))]
     [(32, 0.2), (24, 1.0), (1, 0.0)]
     """
     asked, (answer, weight), end = text
@@ -88,7 +88,7 @@ def texts(corpus: Mapping[str, Any], chance: random.Random) -> Iterator[Text]:
             if chance.random() < 0.2:
                 question = question.rstrip("?!.").lower()
             whole = turn(question, pair["answer"])
-            yield cut(whole) if chance.random() < 0.5 else whole
+            yield short_turn(whole) if chance.random() < 0.5 else whole
 
 
 def piece(prose: str, chance: random.Random, most: int = 256) -> list[int]:

@@ -53,7 +53,7 @@ def write_log(path: Path) -> None:
     files.replace(path, "".join(json.dumps(line) + "\n" for line in lines))
 
 
-def run(*command: str) -> None:
+def run_minikv(*command: str) -> None:
     """Run a command of minikv, which must end well."""
     if status := cli.main(list(command)):
         sys.exit(status)
@@ -72,7 +72,7 @@ def photograph(page_file: Path, height: int, picture: Path) -> None:
         browser.close()
 
 
-def play(page: Any) -> bytes:
+def play_in_lab(page: Any) -> bytes:
     """A PNG of chapter 00, open in JupyterLab with all cells run, after a prompt was inserted in its playground.
 
     As text it holds what it shows: the source of the cell, and the words on the page below it.
@@ -101,7 +101,7 @@ def photograph_chapter(picture: Path) -> None:
     browser = importlib.import_module("browser")  # which the tests use, too
     with tempfile.TemporaryDirectory() as folder, browser.course(Path(folder)) as lab, sync_playwright() as playwright:
         tab = browser.Page(browser.launch(playwright), 1000, 720)
-        files.replace(picture, play(lab.open(tab, "00_start_here.ipynb")))
+        files.replace(picture, play_in_lab(lab.open(tab, "00_start_here.ipynb")))
 
 
 def draw_sweep(rows: list[dict[str, Any]], picture: Path) -> None:
@@ -121,10 +121,10 @@ def photograph_reports(trace: str) -> None:
         work = Path(folder)
         write_log(work / "log.jsonl")
         os.chdir(work)
-        run("why", "log.jsonl", "--html", "why.html")
+        run_minikv("why", "log.jsonl", "--html", "why.html")
         photograph(work / "why.html", 805, HERE / "why.png")
         files.replace("day.jsonl", Path(trace).read_bytes())
-        run(
+        run_minikv(
             "plan",
             "day.jsonl",
             "--model",
@@ -138,7 +138,7 @@ def photograph_reports(trace: str) -> None:
         )
         photograph(work / "plan.html", 800, HERE / "plan.png")
         files.replace(work / "day.toml", SWEEP.format(trace=json.dumps("day.jsonl")))
-        run("sweep", "day.toml", "--csv", "day.csv")
+        run_minikv("sweep", "day.toml", "--csv", "day.csv")
         draw_sweep(rows_of(work / "day.csv"), HERE / "sweep.png")
 
 

@@ -138,7 +138,9 @@ def _measured(options: argparse.Namespace, field: str, measure: Callable[[Tick],
     """Measure, save where that is asked for, and print; `field` is one that these figures have."""
     try:
         if options.save:
-            saved(options.save, field)  # what is wrong with the file is said now, not after minutes of measuring
+            saved_figures(
+                options.save, field
+            )  # what is wrong with the file is said now, not after minutes of measuring
     except (OSError, ValueError) as error:
         return complain(f"cannot save the figures: {error}", 2)
     try:
@@ -149,20 +151,20 @@ def _measured(options: argparse.Namespace, field: str, measure: Callable[[Tick],
     status = 0
     if options.save:
         try:
-            save(figures, options.save, field)
+            save_figures(figures, options.save, field)
         except OSError as error:
             status = complain(f"cannot save the figures: {error}", 1)
     say(json.dumps(dataclasses.asdict(figures)) if options.json else figures.report())
     return status
 
 
-def saved(path: str, field: str) -> dict[str, Any]:
+def saved_figures(path: str, field: str) -> dict[str, Any]:
     """The figures in a JSON file, by device; none where there is no file yet.
 
     `field` is one that all figures of this kind have. `OSError` where no file can be written, `ValueError` where there
     is another one: ask before a long measurement.
 
-    >>> saved("no_such_file.json", "memcpy")
+    >>> saved_figures("no_such_file.json", "memcpy")
     {}
     """
     known = read_object(destination(path))
@@ -172,10 +174,10 @@ def saved(path: str, field: str) -> dict[str, Any]:
     return known
 
 
-def save(figures: CopyFigures | EngineFigures, path: str, field: str) -> None:
+def save_figures(figures: CopyFigures | EngineFigures, path: str, field: str) -> None:
     """Put figures into a JSON file beside those of other devices, in place of older ones of the same device."""
     with locked(path):
-        known = {**saved(path, field), figures.device: dataclasses.asdict(figures)}
+        known = {**saved_figures(path, field), figures.device: dataclasses.asdict(figures)}
         replace(path, json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 

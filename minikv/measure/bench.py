@@ -19,7 +19,7 @@ from minikv.measure.lives import IndexLife, ManagerLife
 from minikv.measure.race import ROUNDS, Race, race
 from minikv.measure.results import Measured, Promise, today
 from minikv.measure.textbook import TextbookCache
-from minikv.measure.workloads import WORKLOADS, TracedRequest, Workload, mooncake
+from minikv.measure.workloads import WORKLOADS, TracedRequest, Workload, w6_mooncake
 from minikv.prefix import RadixCache
 from minikv.prefix.indexes import index_named
 from minikv.progress_bar import Tick, quiet
@@ -155,7 +155,7 @@ def _workloads(names: Sequence[str], trace: Sequence[TracedRequest], quick: bool
     found = []
     for name in names:
         count = {"count": QUICK[name]} if quick else {}
-        found.append(mooncake(trace, **count) if name == "W6" else WORKLOADS[name](**count))
+        found.append(w6_mooncake(trace, **count) if name == "W6" else WORKLOADS[name](**count))
         if not found[-1].exchanges:
             raise ValueError(f"workload {name} has no requests to race with")
     return found

@@ -53,8 +53,8 @@ class Contender:
     `insert(tokens, slots)` and `evict(num_tokens)`, as `FiveVerbs` calls them.
 
     >>> from minikv import RadixCache
-    >>> from minikv.measure.workloads import chat
-    >>> lap = run_lap(Contender("mine", RadixCache), chat(40), capacity=50_000)
+    >>> from minikv.measure.workloads import w1_chat
+    >>> lap = run_lap(Contender("mine", RadixCache), w1_chat(40), capacity=50_000)
     >>> sum(lap.hits), len(lap.times)
     (27993, 40)
     """
@@ -125,8 +125,8 @@ class Limit:
     for the new tokens off a stack, and keep a copy of the new tokens and of their slots. Which edges a request hits is
     known beforehand: this package's radix tree has served the workload with the same `capacity`.
 
-    >>> from minikv.measure.workloads import chat
-    >>> limit = Limit(chat(40), capacity=50_000)
+    >>> from minikv.measure.workloads import w1_chat
+    >>> limit = Limit(w1_chat(40), capacity=50_000)
     >>> len(limit.run().times), limit.run().hits == limit.hits, sum(limit.hits)
     (40, True, 27993)
     """

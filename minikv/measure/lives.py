@@ -30,9 +30,9 @@ class ManagerLife:
     """A request as the engine serves it: start, advance, perhaps checkpoint, read the row, extend, advance, finish.
 
     >>> from minikv import RadixCache
-    >>> from minikv.measure.workloads import chat
+    >>> from minikv.measure.workloads import w1_chat
     >>> life = ManagerLife(RadixCache(), capacity=10_000, publish=False)
-    >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], lambda tokens: tokens))
+    >>> running, cached = life.begin(life.prepare(w1_chat(1).exchanges[0], lambda tokens: tokens))
     >>> life.finish(running); cached, life.manager.cache.total_size
     (0, 1582)
     """
@@ -67,9 +67,9 @@ class IndexLife:
     Its rows are those of a page table, as in SGLang: the memory of a request that is over serves the next.
 
     >>> from minikv import RadixCache
-    >>> from minikv.measure.workloads import chat
+    >>> from minikv.measure.workloads import w1_chat
     >>> life = IndexLife(RadixCache(16), capacity=10_000, publish=True)
-    >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], lambda tokens: tokens))
+    >>> running, cached = life.begin(life.prepare(w1_chat(1).exchanges[0], lambda tokens: tokens))
     >>> life.finish(running); cached, life.cache.total_size, life.pool.num_free
     (0, 1568, 527)
     """
@@ -131,9 +131,9 @@ class FiveVerbs:
     `prefix_length`; `lock(handle)` and `unlock(handle)` hold a handle; `evict(num_tokens)` returns slots.
 
     >>> from minikv import RadixCache
-    >>> from minikv.measure.workloads import chat
+    >>> from minikv.measure.workloads import w1_chat
     >>> life = IndexLife(FiveVerbs(RadixCache()), capacity=10_000, publish=True)
-    >>> running, cached = life.begin(life.prepare(chat(1).exchanges[0], PackedTokens.tolist))
+    >>> running, cached = life.begin(life.prepare(w1_chat(1).exchanges[0], PackedTokens.tolist))
     >>> life.finish(running); cached, life.cache.index.evictable_size, life.pool.num_free
     (0, 1582, 8418)
     """

@@ -84,8 +84,8 @@ def race(
     `share` is the capacity in percent of the working set. What a contender raises becomes a `ValueError` that names
     it.
 
-    >>> from minikv.measure.workloads import chat
-    >>> found = race(chat(48), [Contender("mine", RadixCache)], share=100, rounds=1)
+    >>> from minikv.measure.workloads import w1_chat
+    >>> found = race(w1_chat(48), [Contender("mine", RadixCache)], share=100, rounds=1)
     >>> found.to_limit("mine").median > 1, found.of("mine").hit_rate
     (True, 0.569)
     """
@@ -160,8 +160,8 @@ def usual(laps: Sequence[Lap]) -> Lap:
 def working_set(workload: Workload) -> int:
     """How many tokens the workload would cache if nothing were ever evicted.
 
-    >>> from minikv.measure.workloads import strangers
-    >>> working_set(strangers(3))
+    >>> from minikv.measure.workloads import w3_strangers
+    >>> working_set(w3_strangers(3))
     3150
     """
     cache = RadixCache()

@@ -85,10 +85,10 @@ class _Writer:
         return Exchange(asked, answered, asked + answered)
 
 
-def chat(count: int = 2048) -> Workload:
+def w1_chat(count: int = 2048) -> Workload:
     """W1: 32 conversations at a time, each under one of 16 system prompts of 1,000 tokens, for 8 turns.
 
-    >>> workload = chat(64)
+    >>> workload = w1_chat(64)
     >>> first, later = workload.exchanges[0], workload.exchanges[32]
     >>> later.prompt[: len(first.full)] == first.full          # the next turn brings the whole conversation again
     True
@@ -110,10 +110,10 @@ def chat(count: int = 2048) -> Workload:
     return Workload("W1", "chat", exchanges)
 
 
-def documents(count: int = 512) -> Workload:
+def w2_documents(count: int = 512) -> Workload:
     """W2: questions about 64 documents of 20,000 tokens; the k-th most popular is asked about 1/k as often.
 
-    >>> max(len(request.prompt) for request in documents(4).exchanges) > 20_000
+    >>> max(len(request.prompt) for request in w2_documents(4).exchanges) > 20_000
     True
     """
     count = whole_number("count", count, 0, _COUNT)
@@ -128,10 +128,10 @@ def documents(count: int = 512) -> Workload:
     return Workload("W2", "documents", exchanges)
 
 
-def strangers(count: int = 2000) -> Workload:
+def w3_strangers(count: int = 2000) -> Workload:
     """W3: prompts of 1,000 random tokens that share nothing, not even their first token.
 
-    >>> len(strangers(3).exchanges[0].prompt)
+    >>> len(w3_strangers(3).exchanges[0].prompt)
     1000
     """
     count = whole_number("count", count, 0, _COUNT)
@@ -143,10 +143,10 @@ def strangers(count: int = 2000) -> Workload:
     return Workload("W3", "strangers", exchanges)
 
 
-def thoughts(count: int = 1728) -> Workload:
+def w4_thoughts(count: int = 1728) -> Workload:
     """W4: 27 problems, each a trunk of 900 tokens with three levels of four branches, walked depth first.
 
-    >>> a, b = thoughts(2).exchanges
+    >>> a, b = w4_thoughts(2).exchanges
     >>> a.prompt[:964] == b.prompt[:964]
     True
     """
@@ -161,10 +161,10 @@ def thoughts(count: int = 1728) -> Workload:
     return Workload("W4", "thoughts", exchanges[:count])
 
 
-def cuts(count: int = 2000) -> Workload:
+def w5_cuts(count: int = 2000) -> Workload:
     """W5: one prompt of 8,000 tokens, each request leaving it at a random place for 4 tokens of its own.
 
-    >>> len(cuts(5).exchanges)
+    >>> len(w5_cuts(5).exchanges)
     5
     """
     count = whole_number("count", count, 0, _COUNT)
@@ -174,7 +174,7 @@ def cuts(count: int = 2000) -> Workload:
     return Workload("W5", "cuts", [writer.exchange(base[:at], writer.text(4)) for at in places])
 
 
-def mooncake(trace: Iterable[TracedRequest], count: int = 1000) -> Workload:
+def w6_mooncake(trace: Iterable[TracedRequest], count: int = 1000) -> Workload:
     """W6: the first `count` requests of a trace in Mooncake's format that have a prompt, written out as tokens.
 
     `ValueError` when its blocks do not hold a prompt, or when the requests have over `MOST_TOKENS` tokens together.
@@ -182,7 +182,7 @@ def mooncake(trace: Iterable[TracedRequest], count: int = 1000) -> Workload:
     >>> from minikv.tokens import pack
     >>> from minikv.traffic import TraceRequest
     >>> request = TraceRequest(0, 700, 3, pack([4, 9]))
-    >>> mooncake([request]).exchanges[0].prompt[510:514].tolist()
+    >>> w6_mooncake([request]).exchanges[0].prompt[510:514].tolist()
     [2558, 2559, 4608, 4609]
     """
     count = whole_number("count", count, 0, _COUNT)
@@ -209,5 +209,5 @@ def _written_out(request: TracedRequest) -> _Tokens:
 
 
 WORKLOADS: dict[str, Callable[..., Workload]] = {
-    "W1": chat, "W2": documents, "W3": strangers, "W4": thoughts, "W5": cuts,
+    "W1": w1_chat, "W2": w2_documents, "W3": w3_strangers, "W4": w4_thoughts, "W5": w5_cuts,
 }  # fmt: skip
