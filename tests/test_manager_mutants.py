@@ -10,6 +10,8 @@ from manager_machine import ManagerAgainstModel
 from minikv import CacheManager, InvariantError, LockError
 from minikv.manager.manager import FINISHED
 
+pytestmark = pytest.mark.nightly  # it tests the tests
+
 
 class NoLock(CacheManager):
     """The notebook: the match is not locked, and making room for the rest of the prompt evicts it."""

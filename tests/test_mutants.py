@@ -12,6 +12,8 @@ import pytest
 from mutate import mutants_of
 from project import ROOT
 
+pytestmark = pytest.mark.nightly  # it tests the tests
+
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="the run forks, which Windows cannot")
 PACKAGES = ["prefix", "pools", "store", "manager", "serving"]
 

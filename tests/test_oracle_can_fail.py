@@ -10,6 +10,8 @@ from test_engine_oracle import WORKLOADS, canary_model, in_every_way
 from minikv import CanaryError, InvariantError, OutOfPages, RadixCache, Scheduler
 from minikv.serving import engine
 
+pytestmark = pytest.mark.nightly  # it tests the tests
+
 
 def swaps_two_pages(original):
     def acquire(self, tokens, *, limit=None, namespace=None):

@@ -9,8 +9,6 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from minikv.cli.importing import importing
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status: 0 done, 1 something is wrong, 2 the call is wrong, 130 interrupted.
@@ -21,8 +19,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     2
     """
     try:
-        with importing():
-            from minikv.cli.command import run
+        from minikv.cli.command import run
+
         return run(argv)
     except KeyboardInterrupt:
         if argv is None:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from minikv.cli.console import complain, lacking, positive, say
-from minikv.cli.importing import importing
 from minikv.errors import bounded, shown
 from minikv.files import destination, locked, read_object, replace
 from minikv.measure.bench import SHARES, bench, designs
@@ -104,8 +103,7 @@ def _run_copy(options: argparse.Namespace) -> int:
         return refused
     if options.index:
         return complain("--index does not go with --copy", 2)
-    with importing():
-        from minikv.measure.copying import bench_copy
+    from minikv.measure.copying import bench_copy
 
     def measure(tick: Tick) -> CopyFigures:
         return bench_copy(options.device, options.rounds, options.quick, tick=tick)
@@ -118,16 +116,15 @@ def _run_engine(options: argparse.Namespace) -> int:
         return refused
     if len(options.index) > 1:
         return complain("--engine serves with one --index: name one of them", 2)
-    with importing():
-        from minikv.measure.chatting import bench_engine, small_model
+    from minikv.measure.chatting import bench_engine, small_model
 
     def measure(tick: Tick) -> EngineFigures:
         device = options.device or "cpu"
         index = (options.index or ["radix"])[0]
         figures = bench_engine(small_model(device), options.rounds, options.quick, tick, index)
         if device == "cpu" and importlib.util.find_spec("transformers") is not None:
-            with importing():
-                from minikv.measure.generating import race_transformers
+            from minikv.measure.generating import race_transformers
+
             figures.duels = race_transformers(options.rounds, options.quick, tick)
         return figures
 

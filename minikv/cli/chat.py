@@ -7,7 +7,6 @@ import sys
 
 from minikv.assets import asset
 from minikv.cli.console import complain, lacking, positive, whole, writing
-from minikv.cli.importing import importing
 from minikv.errors import shown
 from minikv.untrusted import refusal
 
@@ -38,10 +37,10 @@ def run_chat(options: argparse.Namespace) -> int:
         return complain("cannot read the questions: standard input is closed", 2)
     if missing := lacking("the chat", "torch", "safetensors"):
         return complain(missing, 2)
-    with importing():
-        from minikv.serving.phrasebook import Phrasebook
-        from minikv.serving.sampling import SamplingParams
-        from minikv.serving.terminal import converse, open_chat
+    from minikv.serving.phrasebook import Phrasebook
+    from minikv.serving.sampling import SamplingParams
+    from minikv.serving.terminal import converse, open_chat
+
     try:
         params = SamplingParams(options.max_new_tokens, options.temperature, options.seed)
         chat = open_chat(options.model or asset("model"))

@@ -13,7 +13,6 @@ from typing import NoReturn
 
 from minikv import __version__
 from minikv.cli.console import OutputError, complain, one_line, writing
-from minikv.cli.importing import importing
 
 COMMANDS = {
     "lab": "open the course in JupyterLab (further options go to JupyterLab)",
@@ -76,7 +75,6 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         lines = argparse.RawDescriptionHelpFormatter
         command = commands.add_parser(name, help=says, description=says, formatter_class=lines)
         if name == called:
-            with importing():
-                module = importlib.import_module("minikv.cli.lab" if name == "doctor" else f"minikv.cli.{name}")
+            module = importlib.import_module("minikv.cli.lab" if name == "doctor" else f"minikv.cli.{name}")
             getattr(module, f"add_{name}")(command)
     return parser

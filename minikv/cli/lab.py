@@ -12,7 +12,6 @@ from pathlib import Path
 
 from minikv.assets import asset
 from minikv.cli.console import complain, say, writing
-from minikv.cli.importing import importing
 
 
 def add_lab(lab: argparse.ArgumentParser) -> None:
@@ -78,10 +77,9 @@ def _become(command: list[str], environment: dict[str, str]) -> int:
 
 def run_doctor(options: argparse.Namespace) -> int:
     """Print what is installed and what is missing; returns 1 where an installed extra lacks something."""
-    with importing():
-        from minikv.doctor import EXTRAS, FOR_THE_COURSE, examine, seems_installed
+    from minikv.doctor import EXTRAS, FOR_THE_COURSE, examine, seems_installed
 
-        findings = examine()  # imports torch to see the GPU
+    findings = examine()  # imports torch to see the GPU
     width = max(len(finding.name) for finding in findings)
     for finding, after in zip(findings, [*findings[1:], None]):
         say(f"{finding.mark} {finding.name:<{width}}  {finding.found}")

@@ -7,7 +7,6 @@ import json
 import os
 
 from minikv.cli.console import complain, lacking, say, whole
-from minikv.cli.importing import importing
 from minikv.errors import shown
 
 _EXAMPLES = """The file is executed, in a process of its own but with your rights: verify only code that you would run.
@@ -51,8 +50,8 @@ def run_verify(options: argparse.Namespace) -> int:
     """Judge what `options` name and print the report: 0 if nothing that is claimed is broken, else 1."""
     if missing := lacking("minikv verify", "hypothesis"):
         return complain(missing, 2)
-    with importing():
-        from minikv.testing.conformance.apart import NothingToJudgeError, verify_apart
+    from minikv.testing.conformance.apart import NothingToJudgeError, verify_apart
+
     place, name = options.target
     status = 0
     try:

@@ -6,7 +6,6 @@ import argparse
 import json
 
 from minikv.cli.console import complain, lacking, positive, say
-from minikv.cli.importing import importing
 from minikv.cli.traffic import cannot_read
 from minikv.errors import shown
 from minikv.files import destination, replace
@@ -117,6 +116,6 @@ def _unit(folder: str | None) -> Units:
         return Units()
     if missing := lacking("--tokenizer", "tokenizers"):
         raise ModuleNotFoundError(missing)
-    with importing():
-        from minikv.serving.tokenizer import load_tokenizer
+    from minikv.serving.tokenizer import load_tokenizer
+
     return Units(load_tokenizer(folder))

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import bounded
+from minikv.testing.snapshot import truncated
 from minikv.testing.time_limit import TimeLimit, TooLong
 
 MOST_SECONDS = 3.0  # for one call; it needs thousandths of that
@@ -129,9 +130,8 @@ def error_text(error: BaseException, most: int = 90) -> str:
     >>> error_text(KeyError(3)), error_text(ValueError("far too much"), most=7)
     ('3', 'far to…')
     """
-    told = attempt(lambda: " ".join(_ADDRESS.sub("", _encodable(str(error))).split()))
-    text = told.value if told.error is None else "an error that cannot be shown"
-    return text if len(text) <= most else text[: most - 1] + "…"
+    asked = attempt(lambda: " ".join(_ADDRESS.sub("", _encodable(str(error))).split()))
+    return truncated(asked.value if asked.error is None else "an error that cannot be shown", most)
 
 
 def short_repr(value: Any) -> str:

@@ -125,7 +125,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         if call.thing is self._pool and call.is_own:
             return  # a step of the pool's own: what it comes to is known when the outer one is over
         self.step += 1
-        where = f"operation {self.step}, {words(call)}"
+        where = f"operation {self.step}, {_words(call)}"
         if call.error is None and (note := getattr(self, f"_after_{call.verb}", None)):
             note(call, where)
         self._compare(where)
@@ -166,7 +166,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             if slot in seen:
                 raise LedgerError(f"{where}: slot {slot} has two owners:\n{how}, twice in one operation")
             seen.add(slot)
-        self._book.update(dict.fromkeys(listed, Entry(taker, self.step, words(call))))
+        self._book.update(dict.fromkeys(listed, Entry(taker, self.step, _words(call))))
 
     def _entry(self, slot: int, what: str) -> Entry:
         if slot not in self._book:
@@ -252,15 +252,9 @@ def given_pages(call: Call) -> Any:
     return call.arguments["pages"] if "pages" in call.arguments else call.arguments["slots"]
 
 
-def words(call: Call) -> str:
-    """An operation in words: its verb and what it was done to.
-
-    >>> from minikv.testing.watch import Call
-    >>> words(Call(None, "evict", {"num_tokens": 3}))
-    'evict 3'
-    """
+def _words(call: Call) -> str:
+    """An operation in words: its verb and what it was done to."""
     first = next(iter(call.arguments.values()), None)
     if first is None:
         return f"{call.verb}()"
-    shown = plain(first) if hasattr(first, "__len__") and not isinstance(first, str) else first
-    return f"{call.verb} {bounded(shown)}"
+    return f"{call.verb} {bounded(plain(first) if hasattr(first, '__len__') and not isinstance(first, str) else first)}"

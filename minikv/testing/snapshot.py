@@ -108,13 +108,13 @@ def _view(node: Any, key: Any, parent: int | None, label: Any, marks: list[str])
     if slots is None:
         slot = getattr(node, "slot", None)
         slots = [] if slot is None else [slot]
-    text = cut(legible(key), MOST_LETTERS) if parent is None else label_of(tokens, label)
+    text = truncated(legible(key), MOST_LETTERS) if parent is None else label_of(tokens, label)
     locks = getattr(node, "ref_count", getattr(node, "locks", 0))
     locks = locks if isinstance(locks, int) and parent is not None else 0
     used = getattr(node, "last_used", None)
     used = used if isinstance(used, int) and parent is not None else None
     note = getattr(node, "note", "")
-    note = cut(legible(note), MOST_LETTERS) if isinstance(note, str) else ""
+    note = truncated(legible(note), MOST_LETTERS) if isinstance(note, str) else ""
     return NodeView(
         text, parent, tokens, plain(slots), locks, marks, getattr(node, "id", None), last_used=used, note=note
     )
@@ -152,10 +152,10 @@ def legible(text: str) -> str:
     )
 
 
-def cut(text: str, most: int) -> str:
+def truncated(text: str, most: int) -> str:
     """The beginning of a long text.
 
-    >>> cut("abcdef", 4), cut("abcd", 4)
+    >>> truncated("abcdef", 4), truncated("abcd", 4)
     ('abc…', 'abcd')
     """
     return text if len(text) <= most else text[: most - 1] + "…"

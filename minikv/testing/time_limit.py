@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass, field
 
 _TICK, _TICKS_IDLE = 0.02, 50  # how often the watchdog looks, in seconds, and how often at nothing before it goes
-_PATIENCE, _PATIENT = 0.25, 3  # how long code may take to end when it is told to, in seconds; and how often
+_PATIENCE, _PATIENT = 0.25, 3  # how long code may take to end once it is stopped, in seconds; and how often
 _throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
 
 

@@ -32,7 +32,7 @@ class Call:
     """One finished call: `thing.verb(**arguments)` returned `result` or raised `error`.
 
     `arguments` are by name, defaults left out. `caller` is the watched call that made this one, `None` for a call from
-    outside. `began` is the moment at which it was called: what was called later and is told before it was called by it.
+    outside. `began` is the moment at which it was called: what began later and is reported earlier was called by it.
     """
 
     __slots__ = ("arguments", "began", "caller", "error", "result", "thing", "verb")
@@ -116,7 +116,7 @@ def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], 
 
 
 class _Ear:
-    """One registration of a listener, which may be registered twice; told nothing more once it has been stopped."""
+    """One registration of a listener, which may be registered twice; it hears nothing more once it has been stopped."""
 
     def __init__(self, listener: Listener):
         self.listener, self.listens = listener, True

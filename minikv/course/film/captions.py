@@ -8,7 +8,7 @@ from typing import Any
 from minikv.course.film.state import Label, thing_kind
 from minikv.errors import bounded
 from minikv.prefix import HashBlockCache
-from minikv.testing.snapshot import cut, label_of, legible, plain, ranges, shorten
+from minikv.testing.snapshot import label_of, legible, plain, ranges, shorten, truncated
 from minikv.testing.watch import Call
 
 _MOST, _MOST_OF_AN_ERROR = 60, 200
@@ -191,7 +191,7 @@ def bounded_line(text: str, most: int = _MOST) -> str:
     >>> len(bounded_line("x" * 1000))
     60
     """
-    return cut(" ".join(legible(text).split()), most)
+    return truncated(" ".join(legible(text).split()), most)
 
 
 def _argument(value: Any) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from minikv.errors import whole_number
 from minikv.prefix import PrefixCache, index_named
 from minikv.prefix.indexes import BY_POLICY
-from minikv.testing.snapshot import cut, ends, shorten
+from minikv.testing.snapshot import ends, shorten, truncated
 from minikv.tokens import pack
 
 MOST_PAGES = 256  # so that every page can be drawn, and read, on one screen
@@ -92,7 +92,7 @@ class Step:
     @property
     def where(self) -> str:
         """The namespace in words, cut if it is long; nothing for the default one."""
-        return "" if self.namespace is None else f" in {cut(repr(self.namespace), 40)}"
+        return "" if self.namespace is None else f" in {truncated(repr(self.namespace), 40)}"
 
     def __str__(self) -> str:
         return f"{self.verb} {self.said}".rstrip() + self.where

@@ -109,7 +109,7 @@ def _recency(run: SideBySide, gone: list[PageKey]) -> Fault | None:
 
 
 def _scars(run: SideBySide, numbers: list[int], wanted: int) -> None:
-    """By whole nodes, as much goes as if what is used together had been joined; else the run is told of a scar."""
+    """By whole nodes, as much goes as if what is used together had been joined; else the run has a scar."""
     if 14 in run.subject.claims and evicts_whole_nodes(run):
         expected = NaiveCache.evict(copy.deepcopy(run.model), wanted).tolist()
         if sorted(expected) != sorted(numbers):

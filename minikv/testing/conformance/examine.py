@@ -32,7 +32,7 @@ def examine_cache(
     """The rules that a prefix cache claims and breaks, each with the smallest script that shows it; and those reached.
 
     `examples` is how many scenarios Hypothesis makes; 0 leaves it at the picked ones. Never raises, whatever the class
-    does. `before` is told of each scenario before it is tried.
+    does. `before` is called with each scenario before it is tried.
 
     >>> from minikv import RadixCache
     >>> from minikv.testing.conformance.subject import subject_of

@@ -193,9 +193,9 @@ Judge = Callable[[Scenario], "Breach | None"]
 class Search:
     """Looks for the smallest scenario that breaks each of the rules `claims`; `best` has what it found.
 
-    `judge` says what is wrong in a scenario. `before` is told of each scenario before it is tried. `reached` are the
-    rules that could have been broken: a scenario came to its end that was picked for the rule, or is like the pattern
-    that `shows` has for it.
+    `judge` says what is wrong in a scenario. `before` is called with each scenario before it is tried. `reached` are
+    the rules that could have been broken: a scenario came to its end that was picked for the rule, or is like the
+    pattern that `shows` has for it.
     """
 
     judge: Judge

@@ -62,7 +62,7 @@ class NaiveManager:
         return self.num_pages - own - len(self.read_by())
 
     def start(self, tokens: TokensLike, *, namespace: Hashable = None, limit: int | None = None) -> NaiveRequest:
-        """Begin a request, if its pages fit; `follow` is told how much it has found."""
+        """Begin a request, if its pages fit; `follow` then says how much it has found."""
         listed, size = pack(tokens).tolist(), self.page_size
         if not listed:
             raise ValueError("tokens are empty")
