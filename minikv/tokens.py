@@ -29,7 +29,7 @@ class PackedTokens(Sequence[int]):
     """Token ids packed into immutable bytes, four to a token; behaves as a sequence of ints.
 
     Made by `pack`. `data` is the bytes; `len`, indexing and slicing count in tokens. `head` is the bytes of the tokens
-    that these were put behind, if any: what has looked at that object need not look at it again.
+    that these were appended to, if any: what has looked at that object need not look at it again.
 
     >>> key = pack([7, 8, 9])
     >>> len(key), key[1], key[:-1]
@@ -72,7 +72,7 @@ class PackedTokens(Sequence[int]):
         return iter(memoryview(self.data).cast(_CODE))
 
     def __add__(self, more: TokensLike) -> PackedTokens:
-        """These tokens with `more` behind them; the result remembers them as its `head`.
+        """These tokens followed by `more`; the result remembers them as its `head`.
 
         >>> pack([1, 2]) + [3]
         PackedTokens([1, 2, 3])
@@ -173,7 +173,7 @@ def integers(values: Any, name: str, rule: str, limit: int, skip: int = 0) -> np
         try:
             found = np.frombuffer(array("q", items), np.int64)
         except (TypeError, OverflowError):
-            refuse(items, name, rule, limit)
+            refuse_values(items, name, rule, limit)
     else:
         raise TypeError(f"{name} are a {type(values).__name__}: expected a one-dimensional sequence of integers")
     if found.dtype.kind == "O":
@@ -182,14 +182,14 @@ def integers(values: Any, name: str, rule: str, limit: int, skip: int = 0) -> np
         raise TypeError(f"{name}[0] is {bounded(found[0].item())} ({found.dtype}): {rule}")
     seen = found[skip:]
     if seen.size and not 0 <= int(seen.min()) <= int(seen.max()) < limit:
-        refuse([0] * skip + seen.tolist(), name, rule, limit)
+        refuse_values([0] * skip + seen.tolist(), name, rule, limit)
     return found
 
 
-def refuse(values: Sequence[Any], name: str, rule: str, limit: int) -> NoReturn:
+def refuse_values(values: Sequence[Any], name: str, rule: str, limit: int) -> NoReturn:
     """Raise the error that names the first of `values` that is not an integer in [0, limit).
 
-    >>> refuse([1, 2.5], "tokens", "a token is an integer in [0, 2**32)", TOKEN_LIMIT)
+    >>> refuse_values([1, 2.5], "tokens", "a token is an integer in [0, 2**32)", TOKEN_LIMIT)
     Traceback (most recent call last):
     TypeError: tokens[1] is 2.5 (float): a token is an integer in [0, 2**32)
     """
@@ -215,7 +215,7 @@ def _pack_items(tokens: Any) -> bytes:
     try:
         return array(_CODE, tokens).tobytes()
     except (TypeError, OverflowError):
-        refuse(tokens, *_TOKEN)
+        refuse_values(tokens, *_TOKEN)
 
 
 def common_prefix(a: TokensLike, b: TokensLike) -> int:

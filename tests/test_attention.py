@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from llamas import everywhere, llama, store_for
 
 from minikv.serving.attention import attend, attend_in_blocks, join
-from minikv.serving.batch import WORTH, Batch, Causal, Padded, SharedPrefix, shared_prefixes
+from minikv.serving.batch import WORTH, Batch, Causal, Padded, SharedPrefix, prefixes_of_rows
 from minikv.serving.model import Chunk
 
 KINDS = {"MHA": 4, "GQA": 2, "MQA": 1}
@@ -31,7 +31,7 @@ def arrays(rows):
 
 @given(st.lists(st.lists(st.integers(0, 1), max_size=9), max_size=7), st.integers(1, 12))
 def test_each_part_is_a_run_of_slots_that_its_members_share_and_nobody_else(rows, worth):
-    found = shared_prefixes(arrays(rows), worth)
+    found = prefixes_of_rows(arrays(rows), worth)
     for members, start, stop in found:
         heads = {tuple(rows[i][:stop]) for i in members}
         assert len(heads) == 1
@@ -45,7 +45,7 @@ def test_each_part_is_a_run_of_slots_that_its_members_share_and_nobody_else(rows
 @given(st.lists(st.lists(st.integers(0, 1), max_size=9), max_size=7))
 def test_all_that_is_shared_is_found_where_any_saving_counts(rows):
     """With `worth` 1 a slot is read as often as there are different prefixes that end in it, and no more."""
-    found = shared_prefixes(arrays(rows), worth=1)
+    found = prefixes_of_rows(arrays(rows), worth=1)
     own = [max([part.stop for part in found if i in part.members], default=0) for i in range(len(rows))]
     read = sum(part.stop - part.start for part in found) + sum(len(row) - at for row, at in zip(rows, own))
     assert read == len({tuple(row[: end + 1]) for row in rows for end in range(len(row))})
@@ -54,13 +54,13 @@ def test_all_that_is_shared_is_found_where_any_saving_counts(rows):
 def test_nested_and_disjoint_groups_are_both_found():
     a, b = list(range(300)), list(range(1000, 1300))
     rows = arrays([[*a, 300], [*a, *range(400, 700), 301], [*b, 302], [*a, *range(400, 700), 303], [*b, 304]])
-    assert sorted(shared_prefixes(rows)) == [((0, 1, 3), 0, 300), ((1, 3), 300, 600), ((2, 4), 0, 300)]
+    assert sorted(prefixes_of_rows(rows)) == [((0, 1, 3), 0, 300), ((1, 3), 300, 600), ((2, 4), 0, 300)]
 
 
 def test_a_prefix_that_would_save_too_little_is_not_shared():
     rows = arrays([[*range(WORTH - 1), 5000], [*range(WORTH - 1), 6000]])
-    assert shared_prefixes(rows) == []
-    assert shared_prefixes([*rows, rows[0]]) == [((0, 1, 2), 0, WORTH - 1)]
+    assert prefixes_of_rows(rows) == []
+    assert prefixes_of_rows([*rows, rows[0]]) == [((0, 1, 2), 0, WORTH - 1)]
 
 
 def test_sharing_is_a_part_for_all_and_nothing_is_read_twice():

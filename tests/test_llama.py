@@ -15,7 +15,7 @@ from llamas import LLAMA3, everywhere, llama, scattered, settings, store_for
 
 from minikv import CacheManager, Engine
 from minikv.serving.batch import Batch
-from minikv.serving.checkpoint import LlamaConfig, read_config, read_safetensors, read_weights, write_safetensors
+from minikv.serving.checkpoint import LlamaConfig, read_llama_config, read_safetensors, read_weights, write_safetensors
 from minikv.serving.llama import Llama, rope_frequencies, weight_shapes
 from minikv.serving.model import Chunk, Model
 
@@ -287,11 +287,11 @@ def test_end_tokens_may_be_one_many_or_none():
 def test_a_checkpoints_generation_config_knows_more_ends(tmp_path):
     """As Llama 3's chat models have it: a turn's end beside the text's."""
     (tmp_path / "config.json").write_text(json.dumps(settings(eos_token_id=2)))
-    assert read_config(tmp_path).eos == {2}
+    assert read_llama_config(tmp_path).eos == {2}
     (tmp_path / "generation_config.json").write_text(json.dumps({"temperature": 0.6}))
-    assert read_config(tmp_path).eos == {2}
+    assert read_llama_config(tmp_path).eos == {2}
     (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": [2, 9]}))
-    assert read_config(tmp_path).eos == {2, 9}
+    assert read_llama_config(tmp_path).eos == {2, 9}
 
 
 # -- checkpoints ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nightly import NIGHTLY
 
 from minikv import asset
-from minikv.serving.phrasebook import COMMON, TAUGHT, Phrasebook, words
+from minikv.serving.phrasebook import COMMON, TAUGHT, Phrasebook, stems
 
 CORPUS = json.loads((asset("model") / "corpus.json").read_text("utf-8"))
 PHRASEBOOK = Phrasebook.read(asset("model/corpus.json"))
@@ -97,8 +97,8 @@ def test_the_words_that_everybody_uses_count_little():
 
 
 def test_words_are_compared_without_their_endings():
-    assert words("pages paged paging page") == {"pag"}
-    assert words("The CPU's caches") == words("the cpu cache")
+    assert stems("pages paged paging page") == {"pag"}
+    assert stems("The CPU's caches") == stems("the cpu cache")
 
 
 @given(st.text(max_size=60))

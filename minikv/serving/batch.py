@@ -88,8 +88,8 @@ class Batch:
     """What one forward step needs to know about its chunks, once for all layers.
 
     The packed row has chunks of one kind side by side. `tokens` and `positions` are int64 tensors, one number for each
-    new token, and `slots`, a numpy array, is where their K and V go. `last` are the rows behind which logits are
-    wanted, of each chunk its last token's at least, in the order in which the chunks were given. So are `rows`: for
+    new token, and `slots`, a numpy array, is where their K and V go. `last` are the rows whose logits are wanted,
+    of each chunk its last token's at least, in the order in which the chunks were given. So are `rows`: for
     each chunk the rows of its new tokens, and all slots of its sequence. `parts` are what the tokens attend to, the
     own parts first and in the order of their rows; `reads` are the slots that they read. A prefix is shared
     where that saves reading `worth` slots. `TypeError` and `ValueError` name the chunk and what is wrong with it.
@@ -107,7 +107,7 @@ class Batch:
         given = _checked_chunks(chunks, vocab_size)
         self._given, self._vocab_size, self._worth = [*given], vocab_size, worth
         self._like, self._reads = like, list[Any]()
-        shared = shared_prefixes([row.slots[: row.start] for row in given], worth)
+        shared = prefixes_of_rows([row.slots[: row.start] for row in given], worth)
         for members, _, stop in shared:
             for i in members:
                 given[i] = given[i]._replace(own=max(given[i].own, stop))
@@ -128,7 +128,7 @@ class Batch:
         self.reads = np.concatenate([np.empty(0, np.int32), *self._reads])
 
     def ends(self) -> Batch:
-        """The tokens behind which logits are wanted as a batch of their own: all others have keys and values by then.
+        """The tokens whose logits are wanted, as a batch of their own: all others have keys and values by then.
 
         >>> import torch
         >>> Batch([Chunk([1, 2], 0, [8, 9])], vocab_size=10, like=torch.zeros(1)).ends().parts
@@ -242,15 +242,15 @@ class Shared(NamedTuple):
     stop: int
 
 
-def shared_prefixes(rows: Sequence[Any], worth: int = WORTH) -> list[Shared]:
+def prefixes_of_rows(rows: Sequence[Any], worth: int = WORTH) -> list[Shared]:
     """The prefixes that `rows`, int32 arrays of slots, share with each other, each run of slots once.
 
-    The parts that a row is a member of lie one behind the other, from 0 on. A part that would save fewer than `worth`
+    The parts that a row is a member of follow one another, from 0 on. A part that would save fewer than `worth`
     slots from being read is left out, and belongs to the rows that it would have served.
 
     >>> import numpy as np
     >>> rows = [np.array(row, np.int32) for row in ([1, 2, 3, 4, 5], [1, 2, 3, 4, 6], [1, 2, 9], [7])]
-    >>> shared_prefixes(rows, worth=1)
+    >>> prefixes_of_rows(rows, worth=1)
     [Shared(members=(0, 1, 2), start=0, stop=2), Shared(members=(0, 1), start=2, stop=4)]
     """
     keys = [row.tobytes() for row in rows]

@@ -51,7 +51,7 @@ class Chat:
     ) -> Iterator[str]:
         """The answer's text in pieces, as whole characters come out.
 
-        After each step `stopped` is asked whether to go on. What was said until it was stopped, or until the iterator
+        After each step `stopped` is asked whether to continue. What came until it was stopped, or until the iterator
         was closed, is remembered as the answer. `ValueError`, and every turn is remembered as before, when the question
         alone is too long for the context, or the engine refuses the request.
         """

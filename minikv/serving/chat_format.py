@@ -42,14 +42,14 @@ class ChatFormat(Protocol):
     """Writes a prompt from what has been said and what is asked now."""
 
     def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
-        """The ids of all `turns`, of `question`, and of what stands before an answer."""
+        """The ids of all `turns`, of `question`, and of what comes before an answer."""
         ...
 
 
 class PlainFormat:
     """Turns as lines: `User: ...` and `Assistant: ...`, the latter closed with the id `end` where there is one.
 
-    `start` is the id that stands before everything, if any. It is what the small model was trained on.
+    `start` is the id that comes before everything, if any. It is what the small model was trained on.
 
     >>> from minikv.serving.tokenizer import ByteTokenizer
     >>> format = PlainFormat(ByteTokenizer(), end=256)
@@ -63,7 +63,7 @@ class PlainFormat:
         self._start = [] if start is None else [start]
 
     def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
-        """The ids of all `turns`, of `question`, and of what stands before an answer."""
+        """The ids of all `turns`, of `question`, and of what comes before an answer."""
         ids = [*self._start]
         for turn in turns:
             closed = turn.ids[-1:] == self._end or not self._end
@@ -93,11 +93,11 @@ class TemplateFormat:
             raise ValueError(f"the chat template cannot be read: it has {length}")
         try:
             self._template = environment.from_string(template)
-        except Exception as error:  # a syntax error, a nesting too deep: whatever reading somebody's program raises
+        except Exception as error:  # a syntax error, a nesting too deep: whatever its parser raises
             raise refusal("the chat template cannot be read", error) from None
 
     def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
-        """The ids of all `turns`, of `question`, and of what stands before an answer.
+        """The ids of all `turns`, of `question`, and of what comes before an answer.
 
         `ValueError` when the template fails, refuses, or writes far more than it was given.
         """
@@ -116,7 +116,7 @@ class TemplateFormat:
                     break
         except TemplateRefusal as error:
             raise refusal("the chat template refuses", error) from None
-        except Exception as error:  # whatever running somebody's program raises
+        except Exception as error:  # whatever the template raises
             raise refusal("the chat template fails", error) from None
         if len(text) > most:
             raise ValueError(f"the chat template writes {len(text)} characters here: expected at most {most}")

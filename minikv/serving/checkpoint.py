@@ -167,13 +167,13 @@ def _rope(config: Mapping[str, Any]) -> tuple[float, Mapping[str, Any] | None]:
     return theta, {"rope_type": kind, **scaling}
 
 
-def read_config(folder: str | PathLike[str]) -> LlamaConfig:
+def read_llama_config(folder: str | PathLike[str]) -> LlamaConfig:
     """The config of a checkpoint folder; the end tokens are those of its `generation_config.json`, if that names any.
 
     `FileNotFoundError` where there is no `config.json`.
 
     >>> from minikv.assets import asset
-    >>> sorted(read_config(asset("model")).eos)
+    >>> sorted(read_llama_config(asset("model")).eos)
     [256]
     """
     folder = Path(folder)

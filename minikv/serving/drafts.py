@@ -1,10 +1,10 @@
-"""Drafts: guessed tokens that a step computes behind the next one, and what happens to the wrong ones.
+"""Drafts: guessed tokens that a step computes after the next one, and what happens to the wrong ones.
 
-    sequence   [0, known)            the prompt and what has been generated behind it
+    sequence   [0, known)            the prompt and what has been generated after it
                [known, known + k)    a draft, in the sequence for one step only
 
-The draft is computed in one chunk with the last known token, and the logits behind each of them are looked at: as long
-as the likeliest token is the drafted one, what is behind it was computed for the right tokens. The first that differs
+The draft is computed in one chunk with the last known token, and the logits of each of them are looked at: as long as
+the likeliest token is the drafted one, what follows it was computed for the right tokens. The first that differs
 comes out as well. All else is taken back before anything is said to be computed, so it is never published.
 
 After "Fast inference from transformers via speculative decoding" (Leviathan et al., 2023), here for greedy sampling
@@ -26,14 +26,14 @@ from minikv.tokens import TOKEN_BYTES, TokensLike, integers, pack
 
 
 class Drafter(Protocol):
-    """Guesses how a sequence goes on; a wrong guess costs time, and never changes what comes out."""
+    """Guesses how a sequence continues; a wrong guess costs time, and never changes what comes out."""
 
     def draft(self, tokens: TokensLike, most: int) -> Sequence[int]:
-        """At most `most` tokens that may come behind `tokens`, best the same ones every time; `[]` for no guess."""
+        """At most `most` tokens that may follow `tokens`, best the same ones every time; `[]` for no guess."""
 
 
 class PromptLookup:
-    """Guesses that a sequence goes on as it did the last time its newest `length` tokens stood in it.
+    """Guesses that a sequence continues as it did after the last occurrence of its newest `length` tokens.
 
     At most `most` tokens are guessed. Where the last time was only a moment ago, the guess repeats what came since.
     There is no model in it: quoting, code and lists repeat themselves. After prompt lookup decoding (Saxena, 2023).
@@ -48,7 +48,7 @@ class PromptLookup:
         self.most = whole_number("most", most, 1, "at least 1 token is guessed")
 
     def draft(self, tokens: TokensLike, most: int) -> list[int]:
-        """What came behind the newest tokens the last time, at most `most` of it."""
+        """What followed the newest tokens the last time, at most `most` of it."""
         packed, count = pack(tokens), min(most, self.most)
         if len(packed) <= self.length or count < 1:
             return []
@@ -59,8 +59,8 @@ class PromptLookup:
         if at < 0:
             return []
         start = at // TOKEN_BYTES + self.length
-        behind = packed[start : start + count].tolist()
-        return (behind * -(-count // len(behind)))[:count]
+        followed = packed[start : start + count].tolist()
+        return (followed * -(-count // len(followed)))[:count]
 
     def __repr__(self) -> str:
         return f"PromptLookup(length={self.length}, most={self.most})"
@@ -71,8 +71,8 @@ def with_drafts(
 ) -> list[ScheduledChunk]:
     """`chunks`, the decoding ones longer by their drafts, which have slots: drafts get what is left of the `budget`.
 
-    A request has no draft where it does not sample greedily, where no token can come behind its next one, and where
-    there is no room: nobody is preempted for a guess, but a cached page that nobody reads may be evicted. Where no page
+    A request has no draft where it does not sample greedily, where no token can follow its next one, and where there
+    is no room: no request is preempted for a guess, but a cached page that is not locked may be evicted. Where no page
     is to be had, a draft ends with the sequence's last page. `ValueError` or `TypeError` when a draft is too long, or
     not made of the model's tokens.
     """
@@ -87,7 +87,7 @@ def with_drafts(
 
 
 def _with_slots(manager: TruncatingManager, sequence: Any, draft: list[int]) -> list[int]:
-    """As much of `draft` as gets slots behind `sequence`: all of it, or what fits in its last page."""
+    """As much of `draft` as gets slots after `sequence`: all of it, or what fits in its last page."""
     for count in (len(draft), -sequence.length % manager.page_size):
         with contextlib.suppress(OutOfPages):
             if count and draft:
@@ -97,7 +97,7 @@ def _with_slots(manager: TruncatingManager, sequence: Any, draft: list[int]) -> 
 
 
 def _most(chunk: ScheduledChunk, left: int) -> int:
-    """The most tokens that may be drafted behind a chunk: the one that comes out besides needs no slot."""
+    """The most tokens that may be drafted after a chunk: the one that comes out besides needs no slot."""
     request = chunk.request
     if chunk.prefill or not chunk.samples or request.params.temperature:
         return 0
@@ -119,7 +119,7 @@ def drop_draft(manager: object, request: Request) -> None:
 
 
 def update_request(manager: Manager, chunk: ScheduledChunk, sampled: list[int], step: int) -> None:
-    """Enter a computed `chunk`, and of what was `sampled` behind its tokens as much as is right.
+    """Enter a computed `chunk`, and of what was `sampled` after its tokens as much as is right.
 
     That is one token more than the longest right beginning of the draft, or fewer if one of them ends the request. All
     others are taken back before anything counts as computed.
@@ -141,9 +141,9 @@ def update_request(manager: Manager, chunk: ScheduledChunk, sampled: list[int], 
 
 
 def rows_that_count(request: Request, rows: list[Any]) -> list[Any]:
-    """Of the logits behind the tokens of a chunk, those up to the first where its draft is wrong, or the answer ends.
+    """Of the logits of the tokens of a chunk, those up to the first where its draft is wrong, or the answer ends.
 
-    `ValueError` names the request if there is nothing to choose from in one of them; what is behind a wrong guess may
+    `ValueError` names the request if there is nothing to choose from in one of them; what follows a wrong guess may
     be anything.
     """
     drafted = num_drafted(request)

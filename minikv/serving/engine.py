@@ -1,7 +1,7 @@
 """The engine: a model, a manager and a scheduler, and the loop that joins them.
 
     schedule    the scheduler says which tokens of which requests are computed next, and they have slots
-    draft       if there is somebody to guess how a request goes on, the guess is computed along with it
+    draft       a guess of how a request continues, if there is a drafter, is computed along with it
     forward     the model computes them all in one batch, keys and values through the slots
     sample      each request that is computed to its end gets its next token, or several if its draft was right
     update      what is computed is published, and requests that are over leave
@@ -116,7 +116,7 @@ class Engine:
             return self._update(chunks, [chunk.num_logits for chunk in given], logits)
 
     def _with_drafts(self, chunks: list[ScheduledChunk]) -> list[ScheduledChunk]:
-        """`chunks`, with drafts behind them if somebody makes them."""
+        """`chunks`, with drafts after them if there is a drafter."""
         if self.drafts is None or not isinstance(self.manager, TruncatingManager):
             return chunks
         return with_drafts(chunks, self.drafts, self.manager, self.scheduler.token_budget, self.model.vocab_size)
@@ -139,7 +139,7 @@ class Engine:
     def generate(
         self, prompts: Iterable[TokensLike], params: Params | Sequence[Params], namespace: Hashable = None
     ) -> list[Generation]:
-        """Generate behind each of `prompts`; the results are in their order.
+        """Generate what follows each of `prompts`; the results are in their order.
 
         `params` are for all of them, so that equal prompts get equal answers, or one for each. Whatever stops it, an
         error or Ctrl-C, its requests are aborted on the way out.
@@ -214,7 +214,7 @@ def _as_chunk(chunk: ScheduledChunk) -> Chunk:
 
 
 def _sample(chunks: list[ScheduledChunk], counts: list[int], logits: npt.NDArray[Any]) -> list[Sampled]:
-    """What comes behind each chunk that reaches its end, by so many of the rows of `logits` as `counts` says.
+    """What follows each chunk that reaches its end, by so many of the rows of `logits` as `counts` says.
 
     None is drawn unless all that count can be chosen.
     """

@@ -25,7 +25,7 @@ from torch.nn import functional
 from minikv.errors import bounded, shown
 from minikv.serving.attention import StepAttention
 from minikv.serving.batch import Batch
-from minikv.serving.checkpoint import LlamaConfig, read_config, read_weights
+from minikv.serving.checkpoint import LlamaConfig, read_llama_config, read_weights
 from minikv.serving.model import Chunk
 from minikv.serving.packed import STEP_ROWS, PackedLinear, can_pack
 from minikv.sizing import KVShape
@@ -63,7 +63,7 @@ class Llama:
 
         Without a `dtype` it computes in float32 on a CPU, elsewhere in what the checkpoint is stored in.
         """
-        config, found = read_config(path), read_weights(path)
+        config, found = read_llama_config(path), read_weights(path)
         if config.tied:
             found.pop("lm_head.weight", None)  # some checkpoints store it twice
         found = {name: weight for name, weight in found.items() if not name.endswith("rotary_emb.inv_freq")}
@@ -115,7 +115,7 @@ class Llama:
 
     @torch.inference_mode()
     def forward(self, chunks: Sequence[Chunk], store: Any) -> torch.Tensor:
-        """The logits of the token behind each chunk, (len(chunks), vocab_size); all chunks are computed in one step.
+        """The logits of the token after each chunk, (len(chunks), vocab_size); all chunks are computed in one step.
 
         A chunk with more `num_logits` has as many rows, in the order of its tokens.
         """
@@ -169,7 +169,7 @@ class Llama:
         angles: Angles,
         ends: tuple[torch.Tensor, Any] | None = None,
     ) -> torch.Tensor:
-        """Attend and think: (tokens, hidden) to (tokens, hidden). With `ends` it goes on for those rows alone."""
+        """Attend and think: (tokens, hidden) to (tokens, hidden). With `ends` it continues with those rows only."""
         name, head = f"model.layers.{layer}", self.shape.head_dim
         h = self._norm(x, f"{name}.input_layernorm")
         k_proj, v_proj, q_proj = (f"{name}.self_attn.{part}_proj" for part in "kvq")
@@ -258,7 +258,7 @@ def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
     """Every weight that a checkpoint of this config has, by Hugging Face's name, and its shape.
 
     >>> from minikv import asset
-    >>> weight_shapes(read_config(asset("model")))["model.layers.0.self_attn.k_proj.weight"]
+    >>> weight_shapes(read_llama_config(asset("model")))["model.layers.0.self_attn.k_proj.weight"]
     (64, 192)
     """
     hidden, wide, head = config.hidden_size, config.intermediate_size, config.shape.head_dim

@@ -1,7 +1,7 @@
 """What an engine needs of a model: one forward step over chunks of many sequences, through slots.
 
 A chunk is a part of one sequence, and all three cases of serving are chunks: a whole prompt starts at 0, the next
-piece of a long prompt (or all behind a cached prefix) starts later, and decoding is a chunk of length 1.
+piece of a long prompt (or all after a cached prefix) starts later, and decoding is a chunk of length 1.
 
     sequence   [0, start)                 computed before, by any request: K and V are in slots[:start]
                [start, start + n)         computed now: K and V go to slots[start:], and may be read from there
@@ -21,7 +21,7 @@ class Chunk(NamedTuple):
     `tokens` are the ids to compute now, at least one; `start` is how many tokens of the sequence come before them;
     `slots` is the row of the whole sequence so far, `start + len(tokens)` slots, one for each token in order.
     `namespace` is the request's: what else its keys and values depend on (a LoRA, an image), if anything. Logits are
-    wanted behind the last `num_logits` tokens: one, or more where some of them are only guessed.
+    wanted for the last `num_logits` tokens: one, or more where some of them are only guessed.
 
     >>> chunk = Chunk(tokens=[7, 8], start=1, slots=[40, 12, 13])
     >>> chunk.slots[chunk.start:]
@@ -37,7 +37,7 @@ class Chunk(NamedTuple):
 
 @runtime_checkable
 class Model(Protocol):
-    """A decoder that keeps keys and values where it is told to.
+    """A decoder that keeps keys and values in the slots that it is given.
 
     It has no state of its own between two calls: all that it remembers is in the store.
     """

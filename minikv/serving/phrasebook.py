@@ -44,7 +44,7 @@ class Phrasebook:
 
     def __init__(self, groups: Sequence[Sequence[str]]):
         self.groups = groups
-        self._words = [[words(question) for question in group] for group in groups]
+        self._words = [[stems(question) for question in group] for group in groups]
         self._all = [frozenset[str]().union(*group) for group in self._words]
         found_in = Counter(word for group in self._all for word in group)
         self._weights = {word: math.log(1 + _MANY / number) for word, number in found_in.items()}
@@ -102,10 +102,10 @@ class Phrasebook:
         return token
 
 
-def words(text: str) -> frozenset[str]:
+def stems(text: str) -> frozenset[str]:
     """The words of a text in small letters, without their endings, and `is` in place of are, was and were.
 
-    >>> sorted(words("What's the page? Pages, paging!"))
+    >>> sorted(stems("What's the page? Pages, paging!"))
     ['pag', 'the', 'what']
     """
     return frozenset(map(_stem, _tokens(text)))
@@ -134,4 +134,4 @@ def _retyped(word: str) -> Iterator[str]:
         yield word[:at] + word[at + 1 :] if one == other else word[: at - 1] + other + one + word[at + 1 :]
 
 
-COMMON = words(_COMMON)
+COMMON = stems(_COMMON)

@@ -1,4 +1,4 @@
-"""A request: its prompt and how to sample behind it, its output so far, what that took, and its result.
+"""A request: its prompt and how to sample, its output so far, what that took, and its result.
 
 waiting -> running -> over             finished by an end token ("stop"), by length ("length"), or "aborted"
    ^----------'                        preempted: it gave its slots to an older one, and waits again
@@ -20,7 +20,7 @@ STOP, LENGTH, ABORTED = "stop", "length", "aborted"
 
 
 class Request:
-    """One request to an engine: a `prompt`, and how to sample behind it; a plain number is the most new tokens.
+    """One request to an engine: a `prompt`, and how to sample; a plain number is the most new tokens.
 
     `output` are the generated tokens, with the end token if there was one. `reason` is `None` until it is over, then
     "stop", "length" or "aborted". Of the tokens of the prompt `cached_tokens` were found in the cache at first;
@@ -74,7 +74,7 @@ class Request:
 
     @property
     def tokens(self) -> PackedTokens:
-        """The prompt and what has been generated behind it; put together once for each new length."""
+        """The prompt and what has been generated after it; put together once for each new length."""
         known = len(self._tokens) - len(self.prompt)
         if known < len(self.output):
             self._tokens = self._tokens + self.output[known:]

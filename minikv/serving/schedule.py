@@ -13,7 +13,7 @@ from minikv.manager import RunningSequence
 from minikv.manager.sequence import RUNNING
 from minikv.serving.request import Request, token_id
 
-Sampled = int | Sequence[int] | None  # behind a chunk; nothing in the middle of a prompt, several with a draft
+Sampled = int | Sequence[int] | None  # after a chunk; nothing in the middle of a prompt, several with a draft
 
 
 class ScheduledChunk(NamedTuple):
@@ -39,7 +39,7 @@ class ScheduledChunk(NamedTuple):
 
 
 def num_drafted(request: Request) -> int:
-    """How many tokens of its sequence nobody has generated: a draft, for the time of one step."""
+    """How many tokens of its sequence were not generated: a draft, for the time of one step."""
     if request.sequence is None:
         return 0
     return max(0, request.sequence.length - len(request.prompt) - len(request.output))
@@ -55,10 +55,10 @@ def rest_of(request: Request) -> ScheduledChunk:
 def paired(
     chunks: Sequence[ScheduledChunk], tokens: Sequence[Sampled], running: Collection[Request]
 ) -> list[tuple[ScheduledChunk, list[int]]]:
-    """Each chunk whose request still has its sequence, with what was sampled behind it.
+    """Each chunk whose request still has its sequence, with what was sampled after it.
 
     `ValueError` unless each is the chunk of another of the `running` requests, has tokens that are left to compute,
-    has a token exactly where it reaches their end, and where it has a draft, at most one behind each of its tokens.
+    has a token exactly where it reaches their end, and where it has a draft, at most one after each of its tokens.
 
     >>> paired([], [7], running=[])
     Traceback (most recent call last):

@@ -134,9 +134,9 @@ class Scheduler:
 
     @uninterrupted
     def update_from_output(self, chunks: Sequence[ScheduledChunk], tokens: Iterable[Sampled]) -> None:
-        """`chunks` are computed, and `tokens` were sampled behind them (`None` behind a chunk in the middle).
+        """`chunks` are computed, and `tokens` were sampled after them (`None` after a chunk in the middle).
 
-        Behind a chunk with a draft there may be several, one for each of its tokens, or fewer: as many of them are
+        After a chunk with a draft there may be several, one for each of its tokens, or fewer: as many of them are
         entered as the draft was right, and one more; the rest of the draft is taken back.
         A request that was aborted in the meantime is passed over. `TypeError` or `ValueError`, and nothing is entered,
         when a token is missing, left over or invalid, and when a chunk is there twice, of another scheduler, or longer

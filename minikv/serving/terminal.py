@@ -21,7 +21,7 @@ from minikv.serving.chat import ANSWER, Chat
 from minikv.serving.chat_format import load_format
 from minikv.serving.engine import Engine
 from minikv.serving.llama import Llama
-from minikv.serving.phrasebook import UNKNOWN, Phrasebook, words
+from minikv.serving.phrasebook import UNKNOWN, Phrasebook, stems
 from minikv.serving.request import Generation
 from minikv.serving.sampling import Params
 from minikv.serving.tokenizer import load_tokenizer
@@ -100,7 +100,7 @@ def _questions(read: TextIO, write: TextIO) -> Iterator[str]:
 
 def _answer(chat: Chat, question: str, meant: str, params: Params, write: TextIO) -> None:
     lines = WordWrap(_width(write), column=len("bot:"))
-    write.write("bot:" + lines.push("" if words(meant) == words(question) else f" ({meant})"))
+    write.write("bot:" + lines.push("" if stems(meant) == stems(question) else f" ({meant})"))
     write.flush()
     begin, first = time.perf_counter(), None
     with _ctrl_c() as pressed:

@@ -145,7 +145,7 @@ class TextStream:
     """Text as it comes: `push` takes one id and gives what can be printed now, `close` what was held back.
 
     All that it gives, put together, is the tokenizer's `decode` of all ids, unless a tokenizer writes the same ids
-    differently behind others. After the incremental detokenizers of vLLM and of text-generation-inference.
+    differently after others. After the incremental detokenizers of vLLM and of text-generation-inference.
 
     >>> stream = TextStream(ByteTokenizer())
     >>> [stream.push(i) for i in "é!".encode()], stream.close()
@@ -154,7 +154,7 @@ class TextStream:
 
     def __init__(self, tokenizer: Tokenizer):
         self._tokenizer = tokenizer
-        self._ids: list[int] = []  # the last ones: those shown last, and behind them those that are held back
+        self._ids: list[int] = []  # the last ones: those shown last, and after them those that are held back
         self._shown = 0
 
     def push(self, token: int) -> str:

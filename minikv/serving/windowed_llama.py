@@ -137,8 +137,8 @@ def _sees(count: int, length: int, window: int) -> torch.Tensor:
     >>> _sees(2, 4, window=3).int().tolist()
     [[1, 1, 1, 0], [0, 1, 1, 1]]
     """
-    behind = torch.arange(length - count, length)[:, None] - torch.arange(length)
-    return (behind >= 0) & (behind < window)
+    distance = torch.arange(length - count, length)[:, None] - torch.arange(length)
+    return (distance >= 0) & (distance < window)
 
 
 def windowed_llama(model: Llama, window: int) -> Llama:
