@@ -183,8 +183,8 @@ def _runs(ids: Pages) -> list[slice] | None:
         run = np.arange(first, first + count, dtype=np.int32)
         if ids.tobytes() == run.tobytes():
             return [slice(first, first + count)]
-    begin = (count - _LONG_RUN) // 2
-    if begin < 0 or ids.item(begin + _LONG_RUN - 1) - ids.item(begin) != _LONG_RUN - 1:  # a look into the middle
+    middle = count // 2
+    if count < 4 * _LONG_RUN or ids.item(middle + _LONG_RUN) - ids.item(middle) != _LONG_RUN:
         return None
     cuts = (ids[1:] - ids[:-1] != 1).nonzero()[0]
     if len(cuts) * _LONG_RUN > count:
