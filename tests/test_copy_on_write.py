@@ -10,7 +10,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 
-from minikv import CopyOnWrite, KVShape, KVStore, OutOfPages
+from minikv import CopyOnWrite, InvariantError, KVShape, KVStore, OutOfPages
 from minikv.copy_on_write.known_pages import Link
 
 TOKENS = st.lists(st.integers(0, 1), max_size=6)
@@ -224,6 +224,54 @@ def test_what_lies_behind_a_write_is_not_found_by_its_new_tokens():
     cache.write("b", 0, [1], ["1"])
     assert cache.attach("c", [1, 1]) == 1
     assert cache.get("c") == ["1"]
+
+
+def test_what_a_fork_appends_is_found_after_its_own_tokens_only():
+    cache = CopyOnWrite(16, 1)
+    cache.attach("a", [1, 2], "AB")
+    cache.fork("a", "b")
+    cache.append("a", [7], ["X7"])
+    cache.append("b", [8], ["Y8"])
+    cache.append("a", [9], ["9 after 7"])
+    cache.check()
+    assert cache.attach("d", [1, 2, 8, 9]) == 3
+    assert cache.get("d") == ["A", "B", "Y8"]
+
+
+def test_a_page_that_was_written_in_part_is_not_found_by_what_comes_after_it():
+    """Token 3 was computed after 1 and 2; nobody may find it after 9 and 2, also when its page is full at last."""
+    cache = CopyOnWrite(16, 2)
+    cache.attach("a", [1, 2, 3], ["1", "12", "123"])
+    cache.write("a", 0, [9], ["9"])
+    cache.append("a", [4], ["after 3"])
+    cache.check()
+    assert cache.attach("d", [9, 2, 3, 4]) == 0
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda c: c._sequences["b"].keys.append(c._sequences["a"].keys[1]), "2 pages of 'b' can be found: it lets 1"),
+        (lambda c: c._sequences["a"].keys.reverse(), "page 0 of 'a' can be found, but not after the tokens before it"),
+        (lambda c: c._sequences["a"].keys.__setitem__(1, b""), "page 1 of 'a' can be found, but not after"),
+        (lambda c: c._sequences["a"].tokens.__setitem__(0, 5), "page 0 of 'a' can be found by tokens that it does not"),
+        (lambda c: c._known._links.__setitem__(1, Link(b"", c._known._links[1].tokens)), "2 pages can be found, 2 know"),
+        (lambda c: c._known.forget(1), "page 1 of 'a' can be found, but not after"),
+        (lambda c: c._known.publish([8], [9]), "page 9 can be found, and no sequence has it"),
+        (lambda c: c._sequences["b"].pages.append(3), "'b' has 2 pages: its tokens need 1"),
+        (lambda c: c._references.counts.__setitem__(0, 1), "page 0 counts 1 references: 2 sequences have it"),
+        (lambda c: c.pool.free([0]), "page 0 has 2 references: in the pool it is the other way around"),
+        (lambda c: c._references.hold([0]) or c._references.counts.__setitem__(0, 2), r"are counted as \(4, 1\)"),
+    ],
+)
+def test_check_finds_what_disagrees_and_names_it(spoil, words):
+    cache = CopyOnWrite(16, 1)
+    cache.attach("a", [1, 2], "AB")
+    cache.attach("b", [1], "A")
+    cache.check()
+    spoil(cache)
+    with pytest.raises(InvariantError, match=words):
+        cache.check()
 
 
 def test_only_what_is_declared_is_found_where_nothing_is_discovered():

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import RadixCache, SmallestKeyFirst
-from minikv.prefix.eviction import POLICIES, READABLE, LeastFrequentlyUsed, LeastRecentlyUsed, order_named
+from minikv.prefix.eviction import (
+    POLICIES,
+    READABLE,
+    FirstInFirstOut,
+    LeastFrequentlyUsed,
+    LeastRecentlyUsed,
+    order_named,
+)
 
 # A is matched once, B has priority 5 and is inserted twice more, C is left alone (the orders that SGLang gives).
 ORDERS = {"lru": "CAB", "lfu": "CAB", "slru": "CAB", "priority": "CAB", "mru": "BAC", "fifo": "ABC", "filo": "CBA"}
@@ -168,6 +175,20 @@ def test_the_heap_keeps_the_order_of_sorting(steps):
         expected = sorted(leaves, key=lambda leaf: (leaf.hits, leaf.last_used, leaf.id))
         assert [leaf.id for leaf in order] == [leaf.id for leaf in expected]
         assert order.first() is (expected[0] if expected else None)
+
+
+def test_the_leaf_that_fills_a_gap_in_the_heap_may_have_to_rise():
+    """11 goes from under 10, and 3 comes from the end of the heap into its place, where it is smaller than 10."""
+    order = FirstInFirstOut()
+    nodes = {birth: Node(id=birth, created=birth, children={}, newer=None) for birth in (0, 10, 1, 11, 12, 20, 3)}
+    for node in nodes.values():
+        order.add([node])
+    order.remove([nodes.pop(11)])
+    gone = []
+    while (first := order.first()) is not None:
+        order.remove([first])
+        gone.append(first.id)
+    assert gone == sorted(nodes)
 
 
 def test_of_equal_keys_the_node_made_first_goes_first():

@@ -569,6 +569,19 @@ def test_the_audit_adds_up_each_row(changes, words):
         manager.check()
 
 
+def test_the_audit_asks_the_cache_and_the_pool_for_theirs():
+    manager = CacheManager(8)
+    ran(manager, [1, 2, 3])
+    manager.cache._evictable += 1
+    with pytest.raises(InvariantError, match="evictable_size is 4, the unlocked nodes hold 3 tokens"):
+        manager.check()
+    manager.cache._evictable -= 1
+    manager.check()
+    manager.pool._where[0] = -1
+    with pytest.raises(InvariantError, match="page 0 has place -1"):
+        manager.check()
+
+
 def test_the_audit_finds_a_lock_that_no_sequence_holds():
     manager = CacheManager(8)
     ran(manager, [1, 2, 3])

@@ -157,9 +157,9 @@ class FlagsForever(CopyOnWrite):
 
     def _put(self, sequence, at, numbers, taken):
         for i, page in enumerate(sequence.pages):
-            if page in self.flagged and self._refs[page] == 1:
+            if page in self.flagged and self._references.counts[page] == 1:
                 (sequence.pages[i],) = self.pool.alloc(1).tolist()
-                self._hold([sequence.pages[i]])
+                self._references.hold([sequence.pages[i]])
                 self.values.copy(page, sequence.pages[i])
                 self._let_go([page])
         super()._put(sequence, at, numbers, taken)
@@ -178,7 +178,7 @@ def a_refused_attach_leaves_no_reference(make):
 
 class CountsFirst(CopyOnWrite):
     def attach(self, name, tokens, values=None, prefix_length=0):
-        self._hold(self._known.find(tokens)[0])
+        self._references.hold(self._known.find(tokens)[0])
         found = super().attach(name, tokens, values, prefix_length)
         self._let_go(self.pages(name)[: found // self.page_size])
         return found
@@ -255,14 +255,14 @@ def figures_are_counted_along(make):
     cache = make(8, 2)
     cache.attach("a", [1, 2, 3], "ABC")
     cache.fork("a", "b")
-    cache._refs = Unwalkable(cache._refs)
+    cache._references.counts = Unwalkable(cache._references.counts)
     figures = cache.stats()
     assert (figures["shared_pages_count"], figures["total_page_refs"]) == (2, 4)
 
 
 class WalksOverAll(CopyOnWrite):
     def stats(self):
-        return {**super().stats(), "total_page_refs": sum(refs for refs in self._refs)}
+        return {**super().stats(), "total_page_refs": sum(refs for refs in self._references.counts)}
 
 
 # -- the pool ---------------------------------------------------------------------------------------------------------

@@ -18,26 +18,14 @@ one, like the original, shares prefixes alone.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from minikv.copy_on_write.known_pages import KnownPages
 from minikv.copy_on_write.page_values import PageValues, PlainValues, StoreValues
+from minikv.copy_on_write.references import PagedSequence, References
 from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive, exclusive
-from minikv.pools.free_list import FreeListPool
 from minikv.tokens import TokensLike, pack
-
-
-@dataclass(eq=False)
-class PagedSequence:
-    """A sequence: its tokens and pages, how many tokens others may find and by which keys, where a draft begins."""
-
-    tokens: list[int] = field(default_factory=list)
-    pages: list[int] = field(default_factory=list)
-    open_to: int = 0
-    keys: list[bytes] = field(default_factory=list)
-    draft_from: int | None = None
 
 
 class CopyOnWrite(Exclusive):
@@ -65,7 +53,8 @@ class CopyOnWrite(Exclusive):
         declared: bool = True,
         discovered: bool = True,
     ):
-        self.pool = FreeListPool(num_pages)
+        self._references = References(num_pages)
+        self.pool = self._references.pool
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         if store is not None and (store.num_pages, store.page_size) != (num_pages, page_size):
             has = f"{store.num_pages} pages of {store.page_size}"
@@ -73,8 +62,6 @@ class CopyOnWrite(Exclusive):
         self.values: PageValues = PlainValues(num_pages, self.page_size) if store is None else StoreValues(store)
         self.declared, self.discovered = declared, discovered
         self._sequences: dict[Hashable, PagedSequence] = {}
-        self._refs = [0] * num_pages
-        self._num_refs = self._num_shared = 0  # all references, and the pages that have more than one
         self._known = KnownPages(self.page_size)
         self._shares = 0
         super().__init__()
@@ -95,7 +82,7 @@ class CopyOnWrite(Exclusive):
         >>> cache.append("b", [4], "D"); cache.get("b")
         ['A', 'B', 'D']
         """
-        numbers = self._tokens(tokens)
+        numbers = pack(tokens).tolist()
         prefix_length = whole_number("prefix_length", prefix_length, 0, "0 or more tokens are declared a prefix")
         if prefix_length > len(numbers):
             raise ValueError(f"prefix_length is {prefix_length}: the sequence has {len(numbers)} tokens")
@@ -107,7 +94,7 @@ class CopyOnWrite(Exclusive):
         rest = numbers[at:] if values is not None else []
         taken = self.values.take(values, at, len(numbers)) if rest else None
         made, old = PagedSequence(numbers[:at], list(found), open_to, keys), self._sequences.get(name)
-        self._hold(found)
+        self._references.hold(found)
         try:
             self._attach_rest(made, rest, taken, old)
             self._enter(name, made, old)
@@ -122,7 +109,7 @@ class CopyOnWrite(Exclusive):
         if not rest:
             return
         needed = -(-len(rest) // self.page_size)  # what was found ends where a page ends
-        leaving = [] if old is None else [page for page in old.pages if self._refs[page] == 1]
+        leaving = [] if old is None else [page for page in old.pages if self._references.counts[page] == 1]
         if needed > self.pool.num_free + len(leaving):
             raise OutOfPages(needed, self.pool.num_free + len(leaving))
         if needed > self.pool.num_free and old is not None:
@@ -153,7 +140,7 @@ class CopyOnWrite(Exclusive):
         pages = source.pages[: -(-end // self.page_size)]
         keys = source.keys[: end // self.page_size]
         self._sequences[new_name] = PagedSequence(source.tokens[:end], pages, source.open_to, keys)
-        self._hold(pages)  # last, for a name's own __hash__ may raise
+        self._references.hold(pages)  # last, for a name's own __hash__ may raise
 
     @exclusive
     def detach(self, name: Hashable) -> None:
@@ -167,7 +154,7 @@ class CopyOnWrite(Exclusive):
     @exclusive
     def append(self, name: Hashable, tokens: TokensLike, values: Any) -> None:
         """Put `tokens` with their `values` behind a sequence."""
-        sequence, numbers = self._settled(name, "append to"), self._tokens(tokens)
+        sequence, numbers = self._settled(name, "append to"), pack(tokens).tolist()
         self._put(sequence, len(sequence.tokens), numbers, self._taken(numbers, values))
 
     @exclusive
@@ -181,7 +168,7 @@ class CopyOnWrite(Exclusive):
         >>> cache.get("a"), cache.get("b")
         (['A', 'B'], ['A', 'Z'])
         """
-        sequence, numbers = self._settled(name, "write to"), self._tokens(tokens)
+        sequence, numbers = self._settled(name, "write to"), pack(tokens).tolist()
         taken = self._taken(numbers, values)
         at = whole_number("at", at, 0, "a token's number is 0 or more")
         if at + len(numbers) > len(sequence.tokens):
@@ -207,7 +194,7 @@ class CopyOnWrite(Exclusive):
 
     def _own(self, sequence: PagedSequence, touched: range, num_pages: int) -> None:
         """Give a sequence at least `num_pages` pages, and copies of those that are `touched` and shared; or nothing."""
-        shared = [i for i in touched if i < len(sequence.pages) and self._refs[sequence.pages[i]] > 1]
+        shared = [i for i in touched if i < len(sequence.pages) and self._references.counts[sequence.pages[i]] > 1]
         more = max(0, num_pages - len(sequence.pages))
         pages = self.pool.alloc(len(shared) + more).tolist()  # all or none
         try:
@@ -216,7 +203,7 @@ class CopyOnWrite(Exclusive):
         except BaseException:
             self.pool.free(pages)
             raise
-        self._hold(pages)
+        self._references.hold(pages)
         for i, page in zip(shared, pages):
             self._let_go([sequence.pages[i]])
             sequence.pages[i] = page
@@ -249,7 +236,7 @@ class CopyOnWrite(Exclusive):
         >>> _ = cache.attach("a", [1], "A"); cache.draft("a", [2, 3, 4], "BCD"); cache.settle("a", 1); cache.get("a")
         ['A', 'B']
         """
-        sequence, numbers = self._settled(name, "draft for"), self._tokens(tokens)
+        sequence, numbers = self._settled(name, "draft for"), pack(tokens).tolist()
         taken = self._taken(numbers, values)
         sequence.draft_from = len(sequence.tokens)
         try:
@@ -300,7 +287,7 @@ class CopyOnWrite(Exclusive):
 
     def references(self, page: int) -> int:
         """How many sequences have `page`."""
-        return self._refs[page]
+        return self._references.counts[page]
 
     @exclusive
     def stats(self) -> dict[str, int]:
@@ -317,16 +304,15 @@ class CopyOnWrite(Exclusive):
             "free_pages": self.pool.num_free,
             "prefix_shares": self._shares,
             "prefix_map_size": len(self._known),
-            "shared_pages_count": self._num_shared,
-            "total_page_refs": self._num_refs,
+            "shared_pages_count": self._references.num_shared,
+            "total_page_refs": self._references.total,
         }
 
     @exclusive
     def check(self) -> None:
         """Recompute every reference from the sequences; `InvariantError` names the first page that differs."""
-        from minikv.copy_on_write.sharing_check import check_sharing
-
-        check_sharing(self)
+        self._references.check(self._sequences, self.page_size)
+        self._known.check(self._sequences)
 
     def __repr__(self) -> str:
         pages = f"{self.pool.size} pages of {self.page_size}, {self.pool.num_free} free"
@@ -341,23 +327,10 @@ class CopyOnWrite(Exclusive):
         if end > (begin := len(keys)):
             keys += self._known.publish(sequence.tokens[begin * size : end * size], sequence.pages[begin:end], last)
 
-    def _hold(self, pages: Sequence[int]) -> None:
-        """Count one reference more to each of `pages`."""
-        for page in pages:
-            self._refs[page] += 1
-            self._num_shared += self._refs[page] == 2
-        self._num_refs += len(pages)
-
     def _let_go(self, pages: Sequence[int]) -> None:
-        """Take a reference from each of `pages`; those with none left go back to the pool."""
-        for page in pages:
-            self._refs[page] -= 1
-            self._num_shared -= self._refs[page] == 1
-        self._num_refs -= len(pages)
-        free = [page for page in pages if not self._refs[page]]
-        for page in free:
+        """Take a reference from each of `pages`; nobody finds those that go back to the pool."""
+        for page in self._references.let_go(pages):
             self._known.forget(page)
-        self.pool.free(free)
 
     # -- what is asked for ------------------------------------------------------------------------------------------
 
@@ -371,9 +344,6 @@ class CopyOnWrite(Exclusive):
         if sequence.draft_from is not None:
             raise ValueError(f"cannot {verb} {bounded(name)}: it has a draft, which settle() ends")
         return sequence
-
-    def _tokens(self, tokens: TokensLike) -> list[int]:
-        return pack(tokens).tolist()
 
     def _taken(self, numbers: list[int], values: Any) -> Any:
         """`values` as they are written, one for each of `numbers`."""

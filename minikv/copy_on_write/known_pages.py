@@ -9,11 +9,12 @@ tokens, and the key in front of it. So the first page that two beginnings do not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
-from minikv.errors import InvariantError
+from minikv.copy_on_write.references import PagedSequence
+from minikv.errors import InvariantError, bounded
 from minikv.tokens import TOKEN_BYTES, TokensLike, pack
 
 
@@ -80,11 +81,6 @@ class KnownPages:
             if not self._pages[key]:
                 del self._pages[key]
 
-    def tokens_of(self, page: int) -> bytes | None:
-        """The tokens by which `page` can be found, as bytes."""
-        link = self._links.get(page)
-        return None if link is None else link.tokens
-
     def _first(self, key: bytes) -> int | None:
         return next(iter(self._pages.get(key, ())), None)
 
@@ -94,11 +90,37 @@ class KnownPages:
         for at in range(0, len(data) // stride * stride, stride):
             yield Link(keys[-1] if keys else before, data[at : at + stride])
 
-    def check(self) -> None:
-        """Raise `InvariantError` unless keys and pages agree."""
+    def check(self, sequences: Mapping[Hashable, PagedSequence]) -> None:
+        """Raise `InvariantError` unless keys and pages agree, and each page that can be found is as its owners say.
+
+        >>> known = KnownPages(page_size=1)
+        >>> keys = known.publish([1, 2], [7, 5])
+        >>> known.check({"a": PagedSequence([1, 3], [7, 5])})
+        Traceback (most recent call last):
+        minikv.errors.InvariantError: page 5 of 'a' can be found by tokens that it does not hold
+        """
         known = {page: key for key, pages in self._pages.items() for page in pages}
         if known != {page: link.key for page, link in self._links.items()} or not all(self._pages.values()):
             raise InvariantError(f"{len(known)} pages can be found, {len(self._links)} know by what")
+        if nobodys := self._links.keys() - {page for sequence in sequences.values() for page in sequence.pages}:
+            raise InvariantError(f"page {min(nobodys)} can be found, and no sequence has it")
+        for name, sequence in sequences.items():
+            self._check_sequence(name, sequence)
+
+    def _check_sequence(self, name: Hashable, sequence: PagedSequence) -> None:
+        """Its whole pages hold what they are found by; those that it published come after each other, as its keys."""
+        keys, before, whose = sequence.keys, b"", bounded(name)
+        data, stride = pack(sequence.tokens).data, TOKEN_BYTES * self.page_size
+        most = min(sequence.open_to * TOKEN_BYTES, len(data)) // stride
+        if len(keys) > most:
+            raise InvariantError(f"{len(keys)} pages of {whose} can be found: it lets {most} of them be")
+        for i, page in enumerate(sequence.pages[: len(data) // stride]):
+            link, tokens = self._links.get(page), data[i * stride : (i + 1) * stride]
+            if link is not None and link.tokens != tokens:
+                raise InvariantError(f"page {page} of {whose} can be found by tokens that it does not hold")
+            if i < len(keys) and (link != Link(before, tokens) or keys[i] != link.key):
+                raise InvariantError(f"page {page} of {whose} can be found, but not after the tokens before it")
+            before = keys[i] if i < len(keys) else b""
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._links)
