@@ -255,7 +255,7 @@ def test_a_page_that_was_written_in_part_is_not_found_by_what_comes_after_it():
         (lambda c: c._sequences["a"].keys.reverse(), "page 0 of 'a' can be found, but not after the tokens before it"),
         (lambda c: c._sequences["a"].keys.__setitem__(1, b""), "page 1 of 'a' can be found, but not after"),
         (lambda c: c._sequences["a"].tokens.__setitem__(0, 5), "page 0 of 'a' can be found by tokens that it does not"),
-        (lambda c: c._known._links.__setitem__(1, Link(b"", c._known._links[1].tokens)), "2 pages can be found, 2 know"),
+        (lambda c: c._known._links.__setitem__(1, Link(b"", c._known._links[1].tokens)), "2 pages can be found"),
         (lambda c: c._known.forget(1), "page 1 of 'a' can be found, but not after"),
         (lambda c: c._known.publish([8], [9]), "page 9 can be found, and no sequence has it"),
         (lambda c: c._sequences["b"].pages.append(3), "'b' has 2 pages: its tokens need 1"),

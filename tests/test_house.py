@@ -189,7 +189,6 @@ FRIENDS = {
     "manager/manager.py": {"sequence"},  # which stores in it what the manager knows of it
     "manager/windowed.py": {"sequence"},  # which hands in its row, likewise
     "manager/audit.py": {"manager", "sequence"},  # `CacheManager.check`, in a file of its own
-    "copy_on_write/sharing_check.py": {"cache"},  # `CopyOnWrite.check`, in a file of its own
     "prefix/radix_check.py": {"cache", "order"},  # `RadixCache.check`, in a file of its own
     "prefix/window_check.py": {"cache"},  # `SlidingWindowCache.check`, likewise
     "prefix/trie_check.py": {"cache"},

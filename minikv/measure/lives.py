@@ -27,7 +27,7 @@ ToTokens = Callable[[PackedTokens], Any]
 
 
 class ManagerLife:
-    """A request as the engine serves it: start, advance, perhaps checkpoint, read the row, extend, advance, finish.
+    """A request as the engine serves it: start, read the row, advance, perhaps checkpoint, extend, advance, finish.
 
     >>> from minikv import RadixCache
     >>> from minikv.measure.workloads import w1_chat
@@ -45,13 +45,13 @@ class ManagerLife:
         return tokens(exchange.prompt), tokens(exchange.answer)
 
     def begin(self, prepared: Any) -> tuple[Sequence, int]:
-        """Start the prompt, publish it if asked to, read its row once, and extend it by the answer."""
+        """Start the prompt, read its row once, publish it if asked to, and extend it by the answer."""
         prompt, answer = prepared
         sequence = self.manager.start(prompt)
+        sequence.next_chunk(sequence.length - sequence.computed)  # which an engine needs to compute the prompt
         self.manager.advance(sequence)
         if self.publish:
             self.manager.checkpoint(sequence)
-        _ = sequence.slots  # which an engine needs to compute the prompt
         self.manager.extend(sequence, answer)
         return sequence, sequence.cached_length
 

@@ -37,7 +37,6 @@ from minikv.prefix.contract import (
     require_limit,
 )
 from minikv.prefix.eviction import EvictionOrder, order_named
-from minikv.prefix.namespaces import without_root
 from minikv.prefix.receipts import refuse, require_start, require_unlocked, told
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, pack
 
@@ -123,11 +122,6 @@ class RadixRoot(RadixNode):
     def __init__(self, node_id: int, namespace: Hashable):
         super().__init__(node_id, b"", b"", None, 0, 0)
         self.namespace = namespace
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is cached in this namespace."""
-        return not self.children
 
 
 _NOTHING = RadixRoot(0, None)  # the root of every namespace that holds nothing; no child is ever added to it
@@ -612,7 +606,8 @@ class RadixCache:
         if not parent.children:
             parent.children = _NO_CHILDREN
             if isinstance(parent, RadixRoot):
-                self._roots = without_root(self._roots, parent)
+                if parent.namespace is not None:
+                    self._roots.pop(parent.namespace, None)
             elif not parent.ref_count:
                 order.bared(parent)
         leaf.end, leaf.ref_count = parent.end, _GONE  # and `parent` is where to look for what is left of it

@@ -5,7 +5,6 @@ Separate from `radix.py` so that the tree stays short, and so that the audit wal
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from minikv.errors import InvariantError, bounded
@@ -73,16 +72,8 @@ def _check_roots(cache: RadixCache) -> None:
         _require(
             root.end == 0 and not root.key_bytes and root.parent is None, f"root of {bounded(namespace)}: not a root"
         )
-        needed = namespace is None or root.children or not _leads_to(cache, namespace, root)
+        needed = namespace is None or root.children
         _require(bool(needed), f"root of {bounded(namespace)}: kept, but it holds nothing")
-
-
-def _leads_to(cache: RadixCache, namespace: Hashable, root: RadixNode) -> bool:
-    """Whether `root` is found by its namespace: not if that has another hash now, or one that raises."""
-    try:
-        return cache._roots.get(namespace) is root
-    except Exception:
-        return False
 
 
 def _check_ids(cache: RadixCache, nodes: list[RadixNode]) -> None:
