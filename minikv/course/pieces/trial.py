@@ -11,18 +11,16 @@ from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from hypothesis import HealthCheck, Phase, find, settings
-from hypothesis.errors import Flaky, NoSuchExample
 from hypothesis.strategies import SearchStrategy
 
 from minikv.course.pieces.piece import GAVE, Piece, Shot
 from minikv.engine.sections import World, classes_for, engine_world, given, ours, pieces_up_to
 from minikv.testing.attempt import Outcome, agree, attempt, short_repr
+from minikv.testing.smallest import INCONSTANT, smallest_case
 from minikv.testing.time_limit import TooLong
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 MOST_WORDS = 200  # letters of a tree in a message
-INCONSTANT = object()  # what `smallest` gives for an answer that is right on a case at one time and wrong at another
 # The cases of a strategy on which some answer was right. Hypothesis would make the same ones again, which takes it six
 # times as long as playing them does.
 _made: WeakKeyDictionary[SearchStrategy[Any], list[Any]] = WeakKeyDictionary()
@@ -233,17 +231,10 @@ def _searched(differs: Callable[[Any], bool], strategy: SearchStrategy[Any]) -> 
         made.append(copy.deepcopy(case))  # an answer may change what it is given
         return differs(case)
 
-    how = settings(
-        max_examples=300, database=None, derandomize=True, deadline=None,
-        phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
-    try:
-        return find(strategy, noted, settings=how)
-    except NoSuchExample:
+    found = smallest_case(noted, strategy)
+    if found is None:
         _made[strategy] = made
-        return None
-    except Flaky:
-        return INCONSTANT
+    return found
 
 
 def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:

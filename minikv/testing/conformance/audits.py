@@ -14,6 +14,7 @@ from minikv.testing.conformance.judging import SIZES, is_named
 from minikv.testing.conformance.playing import SideBySide
 from minikv.testing.conformance.script import Breach, Mismatch, scenario_of
 from minikv.testing.conformance.subject import Subject
+from minikv.testing.smallest import fewest_lines
 from minikv.testing.time_limit import TooLong
 
 _TWICE = [
@@ -181,26 +182,16 @@ def repeats(subject: Subject) -> Breach | None:
     >>> repeats(subject_of(RadixCache, range(1, 16)))
     """
     for settings in subject.settings:
-        lines = _shortest(subject, settings, _lines(subject))
-        if lines is None:
-            continue
-        run = SideBySide(subject, 1, settings)
-        run.lines = lines
-        words = "gives something else when the lines run again, with other random numbers and hashes"
-        return run.end(Mismatch(13, words))
-    return None
 
+        def shown_by(lines: list[str], settings: Mapping[str, Any] = settings) -> list[str] | None:
+            end = _differs(subject, settings, lines)
+            return None if end is None else lines[: end + 1]
 
-def _shortest(subject: Subject, settings: Mapping[str, Any], lines: list[str]) -> list[str] | None:
-    """The lines that are needed for a difference, the last of them shows it; `None` if there is none."""
-    end = _differs(subject, settings, lines)
-    while end is not None:
-        lines = lines[: end + 1]
-        shorter = ([each for each in lines if each is not line] for line in lines[-2::-1])
-        lines = next((each for each in shorter if _differs(subject, settings, each) is not None), lines)
-        end = _differs(subject, settings, lines) if len(lines) <= end else None
-        if end is None:
-            return lines
+        if (lines := shown_by(_lines(subject))) is not None:
+            run = SideBySide(subject, 1, settings)
+            run.lines = fewest_lines(lines, shown_by)
+            words = "gives something else when the lines run again, with other random numbers and hashes"
+            return run.end(Mismatch(13, words))
     return None
 
 

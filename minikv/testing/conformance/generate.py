@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
-from hypothesis.errors import Flaky, NoSuchExample
 
 from minikv.testing.conformance.script import Breach, Scenario, scenario_of
 from minikv.testing.conformance.subject import Subject
+from minikv.testing.smallest import fewest_lines, smallest_case
 
 _CACHED = "cache.insert([1, 2], [0, 1])"
 _FORMS = ["(1, 2, 3)", "range(1, 4)", "array('q', [1, 2, 3])", "np.array([1, 2, 3])", "np.array([1, 2, 3], np.uint8)",
@@ -246,22 +244,19 @@ class Search:
             found = self.play(scenario)
             return found is not None and found.rule not in shrunk and not found.endless
 
-        how = settings(
-            max_examples=examples, database=None, derandomize=True, deadline=None,
-            phases=[Phase.generate, Phase.shrink], suppress_health_check=list(HealthCheck),
-        )  # fmt: skip
-        with suppress(NoSuchExample, Flaky):
-            while not self.is_over:
-                found = self.play(find(strategy, breaks, settings=how))
-                if found is None:
-                    break
-                self.shorten(found)
-                shrunk.add(found.rule)
+        while not self.is_over:
+            case = smallest_case(breaks, strategy, examples)
+            found = self.play(case) if isinstance(case, Scenario) else None
+            if found is None:
+                break
+            self.shorten(found)
+            shrunk.add(found.rule)
 
     def shorten(self, found: Breach) -> None:
-        """Leave out what is not needed, line by line: Hypothesis shrinks what it makes, but not to the last line."""
-        kept = list(found.body)
-        for line in found.body[-2::-1]:
-            tried = self.play(Scenario(tuple(each for each in kept if each is not line), found.page_size))
-            if tried is not None and tried.rule == found.rule:
-                kept = list(tried.body)
+        """Try a script again and again without what is not needed in it."""
+
+        def shown_by(lines: list[str]) -> list[str] | None:
+            tried = self.play(Scenario(tuple(lines), found.page_size))
+            return list(tried.body) if tried is not None and tried.rule == found.rule else None
+
+        fewest_lines(found.body, shown_by)
