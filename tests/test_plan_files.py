@@ -6,7 +6,7 @@ import csv
 import io
 import json
 
-from test_layout import Tags
+from test_report import Tags
 from traffic import trace
 
 from minikv.traffic.plan import Terms

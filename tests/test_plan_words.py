@@ -6,11 +6,11 @@ from traffic import trace
 
 from minikv.tokens import pack
 from minikv.traffic import TraceRequest
-from minikv.traffic.layout import text_lines
 from minikv.traffic.plan import Terms
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan
 from minikv.traffic.plan.prefill_cost import PrefillCost
+from minikv.traffic.report import text_lines
 from minikv.traffic.trace_tree import TraceTree
 
 PROMPTS = [[1, 2], [3], [4], [5], [1, 2]] * 3

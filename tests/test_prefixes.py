@@ -8,13 +8,13 @@ import pytest
 from traffic import random_prompts, trace
 
 from minikv.tokens import common_prefix
-from minikv.traffic.plan.prefixes import continued_depths, own_depths, shared_prefixes
+from minikv.traffic.plan.prefixes import continued_depths, own_depths, prefixes_worth_most
 from minikv.traffic.reuse import reuse_in
 from minikv.traffic.trace_tree import TraceTree
 
 
 def found(*prompts, **more):
-    return shared_prefixes(TraceTree(trace(*prompts, **more)))
+    return prefixes_worth_most(TraceTree(trace(*prompts, **more)))
 
 
 def test_a_long_prefix_of_few_may_be_worth_more_than_a_short_one_of_many():
@@ -46,18 +46,18 @@ def test_it_says_where_a_prefix_came_first_and_how_many_conversations_send_it():
 
 def test_nothing_is_worth_anything_where_nothing_is_shared():
     assert found([1], [2], []) == []
-    assert shared_prefixes(TraceTree()) == []
+    assert prefixes_worth_most(TraceTree()) == []
 
 
 def test_there_are_at_most_as_many_as_asked_for():
     tree = TraceTree(trace(*[[first, 0] for first in range(9)] * 2))
-    assert len(shared_prefixes(tree, 4)) == 4
+    assert len(prefixes_worth_most(tree, 4)) == 4
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_no_hit_is_counted_twice(seed):
     tree = TraceTree(trace(*random_prompts(seed, most=40)))
-    prefixes = shared_prefixes(tree, 100)
+    prefixes = prefixes_worth_most(tree, 100)
     assert sum(prefix.saved for prefix in prefixes) <= reuse_in(tree).found().sum()
 
 

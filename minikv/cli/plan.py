@@ -23,7 +23,6 @@ from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, KVShape, bytes_per_token, kv_budget, require_full_attention
 from minikv.traffic import TraceRequest, Traffic, open_traffic
 from minikv.traffic.journal import JournalError, open_journal
-from minikv.traffic.layout import text_lines
 from minikv.traffic.plan import Terms
 from minikv.traffic.plan.curve_svg import curve_svg
 from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, plan_page
@@ -31,6 +30,7 @@ from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan, replay_policies
 from minikv.traffic.plan.prefill_cost import PrefillCost
 from minikv.traffic.quantities import gib, read_memory
+from minikv.traffic.report import text_lines
 from minikv.traffic.trace_tree import TraceTree
 
 _EXAMPLES = """examples:

@@ -15,9 +15,9 @@ from minikv.errors import shown
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.radix import EVICT_BY
-from minikv.traffic.layout import aligned, csv_text
 from minikv.traffic.quantities import UNLIMITED, read_capacity
 from minikv.traffic.replay import Replay, Replayer, replay_each
+from minikv.traffic.report import aligned, csv_text
 from minikv.traffic.reuse import replay_sizes
 from minikv.traffic.trace_tree import TraceTree
 from minikv.traffic.traces import Traffic

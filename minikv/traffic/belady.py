@@ -30,36 +30,18 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable
 
 import numpy as np
 
-from minikv.errors import whole_number
-from minikv.traffic.replay import Replay
-from minikv.traffic.reuse import Column, Reuse, ReuseBySize, replay_of
-from minikv.traffic.trace_tree import TraceTree
-
-
-def clairvoyant_sizes(tree: TraceTree, capacities: Iterable[int]) -> list[Replay]:
-    """What a cache that knows the future finds at each capacity, in blocks: no order of eviction finds more.
-
-    >>> from minikv.traffic import TraceRequest
-    >>> from minikv.tokens import pack
-    >>> tree = TraceTree(TraceRequest(0, 1000, 10, pack(ids)) for ids in ([1, 2], [3], [4], [1, 2], [3]))
-    >>> clairvoyant_sizes(tree, [3])
-    [Replay(requests=5, blocks=7, hits=2, evicted=2, peak_size=3, uncached_requests=0)]
-    """
-    sizes, rule = ReuseBySize(tree), "a cache holds at least 1 block"
-    checked = [whole_number("capacity", size, 1, rule) for size in capacities]
-    found = ((size, sizes.at(size)) for size in checked)
-    return [replay_of(tree, reuse, size, int(clairvoyant_found(reuse, size).sum())) for size, reuse in found]
+from minikv.traffic.reuse import Column, Reuse
 
 
 def clairvoyant_found(reuse: Reuse, capacity: int) -> Column:
     """The blocks that each request finds when the farthest next use is evicted; `reuse`: `ReuseBySize.at(capacity)`.
 
-    >>> from minikv.traffic import TraceRequest
     >>> from minikv.tokens import pack
+    >>> from minikv.traffic import TraceRequest
+    >>> from minikv.traffic.reuse import ReuseBySize, TraceTree
     >>> tree = TraceTree(TraceRequest(0, 1000, 10, pack(ids)) for ids in ([1, 2], [3], [4], [1, 2], [3]))
     >>> [clairvoyant_found(ReuseBySize(tree).at(size), size).tolist() for size in (2, 4)]
     [[0, 0, 0, 1, 0], [0, 0, 0, 2, 1]]

@@ -170,20 +170,17 @@ def replay_sizes(tree: TraceTree, capacities: Iterable[int | None]) -> list[Repl
     >>> replay_sizes(tree, [3])
     [Replay(requests=4, blocks=6, hits=1, evicted=2, peak_size=3, uncached_requests=0)]
     """
-    sizes = ReuseBySize(tree)
-    rule = "a cache holds at least 1 block"
-    checked = [None if size is None else whole_number("capacity", size, 1, rule) for size in capacities]
-    return [replay_of(tree, sizes.at(size), size) for size in checked]
+    sizes, found = ReuseBySize(tree), []
+    for capacity in capacities:
+        size = None if capacity is None else whole_number("capacity", capacity, 1, "a cache holds at least 1 block")
+        found.append(_replay_of(tree, sizes.at(size), size))
+    return found
 
 
-def replay_of(tree: TraceTree, reuse: Reuse, capacity: int | None, hits: int | None = None) -> Replay:
-    """The `Replay` of a cache that evicts only to make room: LRU's, or that of another order which found `hits`.
-
-    Its size grows with each block that is new to it until it is full, and stays so.
-    """
-    distinct = int(reuse.lengths.sum() - (reuse.stops - reuse.starts).sum())
+def _replay_of(tree: TraceTree, reuse: Reuse, capacity: int | None) -> Replay:
+    """What LRU finds; its size grows with each block that is new to it until it is full, and stays so."""
+    served, hits = int(reuse.lengths.sum()), int(reuse.found(capacity).sum())
+    distinct = served - int((reuse.stops - reuse.starts).sum())
     size = distinct if capacity is None else min(capacity, distinct)
-    hits = int(reuse.found(capacity).sum()) if hits is None else hits
-    served = int(reuse.lengths.sum())
-    too_large = sum(1 for length, fits in zip(tree.lengths, reuse.lengths.tolist()) if length != fits)
+    too_large = int((reuse.lengths != np.array(tree.lengths)).sum())
     return Replay(len(tree.ends), sum(tree.lengths), hits, served - hits - size, size, too_large)

@@ -63,23 +63,21 @@ class Traffic:
         return f"{self.name}: format {self.format}, blocks of {self.block_size} {self.unit}{note}"
 
 
-class _Reading(NamedTuple):
-    """How a trace is to be read: what `open_traffic` was told."""
+class _Source(NamedTuple):
+    """A trace that has been opened, its first entry and a sample of its lines, and how it is to be read.
 
-    span_hours: float
-    block_size: int | None
-    units: Units | None
-    salt: bytes
-
-
-class _Opened(NamedTuple):
-    """A trace that has been opened: its first entry, a sample of its lines, and all of them from line `start` on."""
+    `lines` are all of them from line `start` on.
+    """
 
     file: TraceFile
     first: dict[str, Any]
     sample: list[bytes]
     lines: Iterator[bytes]
     start: int
+    span_hours: float
+    block_size: int | None
+    units: Units | None
+    salt: bytes
 
 
 @contextlib.contextmanager
@@ -106,36 +104,36 @@ def open_traffic(
         block_size = int_field("block_size", block_size, "a block has at least 1 token", most=LARGEST_BLOCK)
     span_hours = float_field("span_hours", span_hours, least=0, most=MOST_HOURS)
     units = None if tokenizer is None else _units(tokenizer)
-    reading = _Reading(span_hours, block_size, units, os.urandom(16) if salt is None else salt)
     name = fspath(path)
     if name.startswith(SYNTHETIC):
-        yield _synthetic(name, reading)
+        _refuse_units(shown(name), units)
+        yield _synthetic(name, block_size or SYNTHETIC_BLOCK)
         return
     with open_trace(name) as file:
-        yield _traffic(_opened(file), reading)
+        salt = os.urandom(16) if salt is None else salt
+        yield _traffic(_Source(file, *_opened(file), span_hours, block_size, units, salt))
 
 
-def _synthetic(name: str, reading: _Reading) -> Traffic:
-    if reading.units is not None:
-        raise ValueError(f"{shown(name)} has block ids already: a tokenizer is for a log of requests")
-    size, read = reading.block_size or SYNTHETIC_BLOCK, [0]
+def _refuse_units(name: str, units: Units | None) -> None:
+    if units is not None:
+        raise ValueError(f"{name} has block ids already: a tokenizer is for a log of requests")
+
+
+def _synthetic(name: str, size: int) -> Traffic:
     parameters, requests = synthetic(name, size)
+    read = [0]
 
     def counted() -> Iterator[TraceRequest]:
         for request in requests:
             read[0] += 1
             yield request
 
+    def fraction() -> float:
+        return read[0] / parameters["requests"]
+
     note = ", ".join(f"{key}={value:g}" for key, value in parameters.items())
-    return Traffic(
-        shown(name.partition("?")[0]),
-        "synthetic",
-        size,
-        "tokens",
-        counted(),
-        note,
-        fraction=lambda: read[0] / parameters["requests"],
-    )
+    title = shown(name.partition("?")[0])
+    return Traffic(title, "synthetic", size, "tokens", counted(), note, fraction=fraction)
 
 
 def _units(folder: str | PathLike[str]) -> Units:
@@ -147,7 +145,7 @@ def _units(folder: str | PathLike[str]) -> Units:
         raise refusal(f"{shown(fspath(folder))} has no tokenizer that can be read", error) from None
 
 
-def _opened(file: TraceFile) -> _Opened:
+def _opened(file: TraceFile) -> tuple[dict[str, Any], list[bytes], Iterator[bytes], int]:
     """Look at the first lines of a trace; `TraceError` where there is none, or where the first is no JSON object."""
     lines, start, sample, total = iter(file), 1, list[bytes](), 0
     for line in itertools.islice(lines, MOST_BLANK_LINES):
@@ -162,66 +160,64 @@ def _opened(file: TraceFile) -> _Opened:
     first = next(entries, None)
     if first is None:
         raise TraceError(f"{file.name} is empty: a trace has one request a line")
-    return _Opened(file, first, sample, itertools.chain(sample, lines), start)
+    return first, sample, itertools.chain(sample, lines), start
 
 
-def _traffic(opened: _Opened, reading: _Reading) -> Traffic:
-    first = opened.first
+def _traffic(source: _Source) -> Traffic:
+    first = source.first
     for tells, read in _FORMATS.items():
         if first.keys() >= set(tells.split()):
-            if reading.units is not None:
-                raise ValueError(f"{opened.file.name} has block ids already: a tokenizer is for a log of requests")
-            return read(opened, reading)
+            _refuse_units(source.file.name, source.units)
+            return read(source)
     if is_body(first):
-        return _of_log(opened, reading)
+        return _of_log(source)
     keys = bounded(", ".join(first) or "none")
     expected = "expected hash_ids (Mooncake, Bailian), requests (sessions of agents), messages or prompt (a log)"
-    raise TraceError(
-        f"{opened.file.name}, line {opened.start}: no format is known that has the keys {keys}: {expected}"
-    )
+    where = f"{source.file.name}, line {source.start}"
+    raise TraceError(f"{where}: no format is known that has the keys {keys}: {expected}")
 
 
-def _of_mooncake(opened: _Opened, reading: _Reading) -> Traffic:
-    file, start, read = opened.file, opened.start, list[TraceRequest]()
+def _of_mooncake(source: _Source) -> Traffic:
+    file, start, read = source.file, source.start, list[TraceRequest]()
     with contextlib.suppress(TraceError):  # which is raised again where the requests are read
-        read.extend(read_trace(opened.sample))
+        read.extend(read_trace(source.sample))
     try:
-        size, unit, note = blocks_of(opened.first, read)
+        size, unit, note = blocks_of(source.first, read)
     except ValueError as error:
         raise TraceError(f"{file.name}, line {start}: {error}") from None
-    if reading.block_size is not None:
-        size, note = reading.block_size, _GIVEN
-    requests, timed = read_trace(opened.lines, file.name, start), opened.first.get("timed") is not False
+    if source.block_size is not None:
+        size, note = source.block_size, _GIVEN
+    requests, timed = read_trace(source.lines, file.name, start), source.first.get("timed") is not False
     return Traffic(file.name, "mooncake", size, unit, requests, note, timed, file.fraction)
 
 
-def _of_bailian(opened: _Opened, reading: _Reading) -> Traffic:
-    file, size = opened.file, reading.block_size
+def _of_bailian(source: _Source) -> Traffic:
+    file, size = source.file, source.block_size
     note = "as Bailian has them" if size is None else _GIVEN
-    requests = read_bailian(opened.lines, file.name, opened.start)
+    requests = read_bailian(source.lines, file.name, source.start)
     return Traffic(file.name, "bailian", size or BAILIAN_BLOCK, "tokens", requests, note, fraction=file.fraction)
 
 
-def _of_agents(opened: _Opened, reading: _Reading) -> Traffic:
-    name = opened.file.name
-    sessions = AgentSessions(opened.lines, name, reading.span_hours, opened.start)
+def _of_agents(source: _Source) -> Traffic:
+    name = source.file.name
+    sessions = AgentSessions(source.lines, name, source.span_hours, source.start)
     spread = f"the sessions begin evenly over {sessions.span_hours:g} h"
     count = f"{sessions.num_sessions:,} session{'s' if sessions.num_sessions > 1 else ''}"
     note = f"{count}, {len(sessions):,} requests; {spread}"
     return Traffic(name, "agents", sessions.block_size, "tokens", iter(sessions), note, fraction=sessions.fraction)
 
 
-def _of_log(opened: _Opened, reading: _Reading) -> Traffic:
-    file, units = opened.file, reading.units or Units()
-    size = reading.block_size or units.block_size
-    requests = iter(RequestLog(opened.lines, units, size, file.name, opened.start, reading.salt))
-    note = "bytes of UTF-8: no tokenizer was given" if reading.units is None else ""
-    timed = time_of(opened.first) is not None
+def _of_log(source: _Source) -> Traffic:
+    file, units = source.file, source.units or Units()
+    size = source.block_size or units.block_size
+    requests = iter(RequestLog(source.lines, units, size, file.name, source.start, source.salt))
+    note = "bytes of UTF-8: no tokenizer was given" if source.units is None else ""
+    timed = time_of(source.first) is not None
     return Traffic(file.name, "log", size, units.unit, requests, note, timed, file.fraction)
 
 
 # By the keys of the first line that tell the format; a line with none of them may be one of a log.
-_FORMATS: dict[str, Callable[[_Opened, _Reading], Traffic]] = {
+_FORMATS: dict[str, Callable[[_Source], Traffic]] = {
     "hash_ids chat_id": _of_bailian,
     "hash_ids": _of_mooncake,
     "timestamp input_length output_length": _of_mooncake,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from minikv.palette import BOTH, LINES
-from minikv.traffic.layout import escape
+from minikv.traffic.report import escape
 
 DASHES = ("", "7 4", "2 4", "9 3 2 3", "1 3", "12 4", "5 2")
 _WIDE, _HIGH = 640, 400

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from minikv.traffic.layout import NOTE, ReportPart, csv_text, document, escape, facts, table
 from minikv.traffic.plan import Plan, PlanPoint
 from minikv.traffic.plan.curve_svg import Curves, curve_svg
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.quantities import GIB
+from minikv.traffic.report import NOTE, ReportPart, csv_text, document, escape, facts, table
 
 _STYLE = """.curve svg { min-width: 30rem; }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }

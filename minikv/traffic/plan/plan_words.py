@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from minikv.traffic.layout import NOTE, ReportPart
 from minikv.traffic.plan import Plan, PlanPoint
 from minikv.traffic.plan.planning import KNEE
 from minikv.traffic.quantities import count, gib, percent
+from minikv.traffic.report import NOTE, ReportPart
 
 _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
 

@@ -18,7 +18,7 @@ from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.belady import clairvoyant_found
 from minikv.traffic.journal import Journal
 from minikv.traffic.plan import Lifetime, Plan, PlanPoint, Terms
-from minikv.traffic.plan.prefixes import continued_depths, own_depths, shared_prefixes
+from minikv.traffic.plan.prefixes import continued_depths, own_depths, prefixes_worth_most
 from minikv.traffic.replay import replay
 from minikv.traffic.reuse import Column, Reuse, ReuseBySize
 from minikv.traffic.trace_file import TraceRequest
@@ -65,7 +65,7 @@ class _Planning:
             tuple(self._lifetime(seconds) for seconds in terms.lifetimes),
             len(set(tree.conversations) - {None}), self._total(continued > 0),
             self._total(np.minimum(continued, self.whole.found())),
-            sum(count > 1 for count in tree.requests_through()[1:]), tuple(shared_prefixes(tree)),
+            sum(count > 1 for count in tree.requests_through()[1:]), tuple(prefixes_worth_most(tree)),
         )  # fmt: skip
 
     def _reach(self) -> int:

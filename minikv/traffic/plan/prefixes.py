@@ -32,14 +32,14 @@ class PrefixWorth(NamedTuple):
     conversations: int
 
 
-def shared_prefixes(tree: TraceTree, most: int = 10) -> list[PrefixWorth]:
+def prefixes_worth_most(tree: TraceTree, most: int = 10) -> list[PrefixWorth]:
     """At most `most` prefixes, by what each adds to those before it; the longer prefix first where two are equal.
 
     >>> from minikv.traffic import TraceRequest
     >>> from minikv.tokens import pack
     >>> prompts = [1, 2, 3], [1, 2, 3], [1, 2, 3], [1], [1, 2], [1, 2]
     >>> tree = TraceTree(TraceRequest(0, 1000, 10, pack(ids)) for ids in prompts)
-    >>> [(prefix.blocks, prefix.requests, prefix.saved) for prefix in shared_prefixes(tree)]
+    >>> [(prefix.blocks, prefix.requests, prefix.saved) for prefix in prefixes_worth_most(tree)]
     [(2, 5, 8), (3, 3, 2)]
     """
     choice, found = _Choice(tree), []

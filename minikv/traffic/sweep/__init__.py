@@ -25,9 +25,9 @@ from minikv.errors import bounded, shown
 from minikv.prefix.indexes import BY_POLICY, index_named
 from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.journal import Journal, JournalError, open_journal
-from minikv.traffic.layout import aligned, csv_text
 from minikv.traffic.quantities import UNLIMITED, capacity_text
 from minikv.traffic.replay import Replay, replay
+from minikv.traffic.report import aligned, csv_text
 from minikv.traffic.sweep.sweep_config import SweepConfig
 from minikv.traffic.sweep.workers import spread
 from minikv.traffic.synthetic import SYNTHETIC

@@ -10,10 +10,10 @@ from typing import Any
 from minikv.traffic.bodies import Body
 from minikv.traffic.units import Units
 from minikv.traffic.why.caches import HYBRID, Reused, notes_on, reused_by_each
-from minikv.traffic.why.changes import PromptChange, change_between
+from minikv.traffic.why.changes import change_between
 from minikv.traffic.why.kinds import KINDS, ChangeKind
 from minikv.traffic.why.places import Spot, shown_after, shown_before, spot_at
-from minikv.traffic.why.texts import shared_length
+from minikv.traffic.why.texts import PromptChange, shared_length
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from minikv.traffic.bodies import Body, Place
-from minikv.traffic.why.changes import PromptItem, change_between, items_change, items_of
+from minikv.traffic.why.changes import change_between, items_change, items_of
+from minikv.traffic.why.histories import PromptItem
 from minikv.traffic.why.places import Spot, spot_at
 from minikv.traffic.why.texts import shared_length
 

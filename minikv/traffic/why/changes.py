@@ -10,11 +10,10 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby, takewhile
-from typing import NamedTuple
 
-from minikv.traffic.bodies import Body, PromptPiece, bounded_name
-from minikv.traffic.why.histories import history_change, prompt_change
-from minikv.traffic.why.texts import text_change
+from minikv.traffic.bodies import Body, bounded_name
+from minikv.traffic.why.histories import PromptItem, history_change, prompt_change, role_change
+from minikv.traffic.why.texts import PromptChange, text_change
 
 _SYSTEM = ("system", "developer")
 _TEMPLATED = {
@@ -22,22 +21,6 @@ _TEMPLATED = {
     "enable_thinking", "reasoning", "reasoning_effort", "thinking", "tool_choice",
 }  # fmt: skip  # settings that templates and servers write into the prompt, or choose its template by
 _PARTS = ("tools", "functions", "response_format", "system")
-
-
-class PromptChange(NamedTuple):
-    """The kind of change between two prompts (a key of `KINDS`), and more about it: a name, a count, another change."""
-
-    kind: str
-    detail: str = ""
-
-
-class PromptItem(NamedTuple):
-    """A tool, a system prompt or a message: the part of the body that it is in, its name, its pieces, its text."""
-
-    part: str
-    name: str
-    pieces: tuple[PromptPiece, ...]
-    text: str
 
 
 def items_of(body: Body) -> list[PromptItem]:
@@ -88,9 +71,8 @@ def items_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> Prompt
         if part in parts:
             return _of_part(part, left, right)
     if parts == {"prompt"} and left and right:
-        return PromptChange(*prompt_change(left[0].text, right[0].text))
-    begun = any(item.part == "messages" for item in one[:same])
-    return PromptChange(*history_change([item.pieces for item in left], [item.pieces for item in right], begun))
+        return prompt_change(left[0].text, right[0].text)
+    return history_change(left, right, begun=any(item.part == "messages" for item in one[:same]))
 
 
 def _beside(one: Body, two: Body) -> PromptChange:
@@ -107,56 +89,47 @@ def _beside(one: Body, two: Body) -> PromptChange:
 def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem]) -> PromptChange:
     """What changed in the tools, the schema or the system prompt."""
     if part == "tools":
-        return PromptChange(*tools_change([(item.name, item.text) for item in left if item.part == part],
-                                    [(item.name, item.text) for item in right if item.part == part]))  # fmt: skip
+        return tools_change(*([item for item in items if item.part == part] for items in (left, right)))
     if not (left and right and left[0].part == right[0].part == part):
         return PromptChange("system added" if part == "system" else "schema edited")
-    if left[0].name != right[0].name and _said(left[0]) == _said(right[0]):
-        return PromptChange("role changed", f"{bounded_name(left[0].name)} to {bounded_name(right[0].name)}")
-    pairs = zip(left[0].pieces, right[0].pieces)
-    before, after = next((pair for pair in pairs if pair[0].text != pair[1].text), (left[0], right[0]))
-    if found := text_change(before.text, after.text):
-        return PromptChange(found.kind, "" if found.whole else "and more than that")
-    return PromptChange("system edited" if part == "system" else "schema edited")
+    one, two = left[0], right[0]
+    said = [[piece.text for piece in item.pieces[1:]] for item in (one, two)]  # less the marker that names its role
+    if one.name != two.name and said[0] == said[1]:
+        return role_change(one, two)
+    pairs = zip(one.pieces, two.pieces)
+    before, after = next((pair for pair in pairs if pair[0].text != pair[1].text), (one, two))
+    found = text_change(before.text, after.text)
+    return found.change if found else PromptChange("system edited" if part == "system" else "schema edited")
 
 
-def _said(item: PromptItem) -> list[str]:
-    """The texts of an item less the marker that names its role."""
-    return [piece.text for piece in item.pieces[1:]]
-
-
-Tools = Sequence[tuple[str, str]]  # name and text of each
-
-
-def tools_change(one: Tools, two: Tools) -> tuple[str, str]:
+def tools_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> PromptChange:
     """The kind of change between two lists of tools, and the tools that it is about.
 
-    >>> tools_change([("a", "A"), ("b", "B")], [("b", "B"), ("a", "A")])
-    ('tools reordered', 'b, a')
-    >>> tools_change([("a", "A")], [("a", "A"), ("b", "B")])
-    ('tool added', 'b')
+    >>> a, b = PromptItem("tools", "a", (), "A"), PromptItem("tools", "b", (), "B")
+    >>> print(*tools_change([a, b], [b, a]), *tools_change([a], [a, b]), sep="; ")
+    tools reordered; b, a; tool added; b
     """
-    before, after = Counter(map(_plain, one)), Counter(map(_plain, two))
-    if before == after and list(map(_plain, one)) != list(map(_plain, two)):
-        return "tools reordered", _names(name for name, _ in two)
-    gone, come = Counter(name for name, _ in one), Counter(name for name, _ in two)
-    if gone != come:
-        gone, come = gone - come, come - gone
+    plain = [[_plain(tool.text) for tool in tools] for tools in (one, two)]
+    names = [[tool.name for tool in tools] for tools in (one, two)]
+    gone, come = Counter(names[0]) - Counter(names[1]), Counter(names[1]) - Counter(names[0])
+    if sorted(plain[0]) == sorted(plain[1]) and plain[0] != plain[1]:
+        return PromptChange("tools reordered", _names(names[1]))
+    if gone or come:
         kind = "tools changed" if gone and come else "tool removed" if gone else "tool added"
-        return kind, _names((come or gone) if kind != "tools changed" else come)
-    if [name for name, _ in one] != [name for name, _ in two]:
-        return "tools reordered", _names(name for name, _ in two)
-    name, before_text, after_text = next((a[0], a[1], b[1]) for a, b in zip(one, two) if a[1] != b[1])
-    found = text_change(before_text, after_text)
-    return (found.kind if found else "tool edited"), bounded_name(name)
+        return PromptChange(kind, _names(come or gone))
+    if names[0] != names[1]:
+        return PromptChange("tools reordered", _names(names[1]))
+    before, after = next(pair for pair in zip(one, two) if pair[0].text != pair[1].text)
+    found = text_change(before.text, after.text)
+    return PromptChange(found.kind if found else "tool edited", bounded_name(before.name))
 
 
-def _plain(tool: tuple[str, str]) -> str:
+def _plain(text: str) -> str:
     """The text of a tool with its keys sorted, to recognize it wherever it stands."""
     try:
-        return json.dumps(json.loads(tool[1]), sort_keys=True)
+        return json.dumps(json.loads(text), sort_keys=True)
     except ValueError:
-        return tool[1]
+        return text
 
 
 def _names(names: Iterable[str]) -> str:

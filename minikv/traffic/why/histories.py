@@ -4,100 +4,103 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import NamedTuple
 
 from minikv.traffic.bodies import PromptPiece, bounded_name
-from minikv.traffic.why.texts import TextChange, shared_length, text_change
+from minikv.traffic.why.texts import PromptChange, TextChange, shared_length, text_change
 
-MessagePieces = Sequence[PromptPiece]
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
 _REASONING = ("reasoning_content", "reasoning", "thinking")
-_ADDED = {"text appended", "text cut off"}
 _MARKERS = "<|im_start|>user\n<|im_end|>\n"  # which every two messages share
 _PROBE = 64  # characters by which a text is found again where it moved to
 _MOST = 4096  # messages that are looked through for one that moved
 
 
-def history_change(one: Sequence[MessagePieces], two: Sequence[MessagePieces], begun: bool = False) -> tuple[str, str]:
+class PromptItem(NamedTuple):
+    """A tool, a system prompt or a message: the part of the body that it is in, its name, its pieces, its text."""
+
+    part: str
+    name: str
+    pieces: tuple[PromptPiece, ...]
+    text: str
+
+
+def history_change(one: Sequence[PromptItem], two: Sequence[PromptItem], begun: bool = False) -> PromptChange:
     """The kind of change between two histories that differ from their first messages on, and more about it.
 
     `begun`: messages stand before them that are the same.
 
-    >>> from minikv.traffic.bodies import Place
-    >>> a, b, c = ([PromptPiece(Place("messages", 0, "user", "content"), text)] for text in "abc")
-    >>> history_change([a, b, c], [b, c]), history_change([a, b], [c, a, b])
-    (('history truncated', '1 message dropped'), ('message inserted', '1 message'))
+    >>> a, b, c = (PromptItem("messages", "user", (), text) for text in "abc")
+    >>> print(*history_change([a, b, c], [b, c]), *history_change([a, b], [c, a, b]), sep=", ")
+    history truncated, 1 message dropped, message inserted, 1 message
     """
-    before, after = [_text(message) for message in one], [_text(message) for message in two]
+    before, after = [item.text for item in one], [item.text for item in two]
     if moved := _moved(before, after, begun):
         return moved
-    if not one or not two:
-        return ("prefill" if (one or two)[0][0].place.name == "assistant" else "question"), ""
     last = len(one) == len(two) == 1
-    kind, detail = _message_change(one[0], two[0], last)
-    if last and kind in ("message edited", "answer edited", *_ADDED):
-        return ("prefill" if one[0][0].place.name == two[0][0].place.name == "assistant" else "question"), ""
-    if kind == "message edited" and not _alike(before, after):
-        return "conversation", ""
-    return kind, detail
-
-
-def _text(message: MessagePieces) -> str:
-    return "".join(piece.text for piece in message)
+    change = _message_change(one[0], two[0], last) if one and two else PromptChange("message edited")
+    edited = change.kind in ("message edited", "answer edited", "text appended", "text cut off")
+    if not one or not two or (last and edited):
+        answers = all(items[0].name == "assistant" for items in (one, two) if items)
+        return PromptChange("prefill" if answers else "question")
+    if change.kind == "message edited" and not _alike(before, after):
+        return PromptChange("conversation")
+    return change
 
 
 def _run(one: Sequence[str], two: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two)))
 
 
-def _moved(before: list[str], after: list[str], begun: bool) -> tuple[str, str] | None:
+def _messages(count: int, what: str = "") -> str:
+    return f"{count} message{'' if count == 1 else 's'}{what}"
+
+
+def _moved(before: list[str], after: list[str], begun: bool) -> PromptChange | None:
     """Messages that were dropped, summarized, inserted, or put into another order."""
-    if before and after and len(before) == len(after) and sorted(before) == sorted(after):
-        return "messages reordered", ""
-    for begin, kind in ((0, "message removed" if begun else "history truncated"), (1, "history summarized")):
+    if before and len(before) == len(after) and sorted(before) == sorted(after):
+        return PromptChange("messages reordered")
+    gone = ("message removed" if begun else "history truncated", " dropped"), ("history summarized", " replaced")
+    for begin, (kind, what) in enumerate(gone):
         target = after[begin] if begin < len(after) else None
         for dropped in range(1 + begin, min(len(before), _MOST)):
             if before[dropped] == target and dropped + _run(before[dropped:], after[begin:]) == len(before):
-                return kind, f"{dropped} message{'' if dropped == 1 else 's'} {('dropped', 'replaced')[begin]}"
-    for new in range(1, min(len(after), _MOST)):
-        if (
-            before
-            and after[new] == before[0]
-            and (run := _run(before, after[new:])) == min(len(before), len(after) - new)
-        ):
-            return ("message inserted", f"{new} message{'' if new == 1 else 's'}") if run else None
+                return PromptChange(kind, _messages(dropped, what))
+    for new in range(1, min(len(after), _MOST) if before else 0):
+        if after[new] == before[0] and _run(before, after[new:]) == min(len(before), len(after) - new):
+            return PromptChange("message inserted", _messages(new))
     return None
 
 
-def _message_change(one: MessagePieces, two: MessagePieces, last: bool) -> tuple[str, str]:
+def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChange:
     """What made one message of the other, told from the first pieces that differ."""
-    role, other_role = one[0].place.name, two[0].place.name
-    if role != other_role:
-        same = [piece.text for piece in one[1:-1]] == [piece.text for piece in two[1:-1]]
-        return (
-            ("role changed", f"{bounded_name(role)} to {bounded_name(other_role)}")
-            if same and len(one) > 2
-            else ("message edited", "")
-        )
-    at = _run([piece.text for piece in one], [piece.text for piece in two])
-    if role == "user" and not last and (parts := _parts_change(one[at:], two[at:])):
-        return parts, ""
-    if at == len(one) or at == len(two):
-        return "message edited", ""
-    left, right = one[at], two[at]
-    if special := _of_field(left.place.field, right.place.field):
-        return special, ""
-    if left.place.field != right.place.field:
-        return _edited(role, left.place.field), ""
-    found = text_change(left.text, right.text)
+    before, after = [[piece.text for piece in item.pieces] for item in (one, two)]
+    if one.name != two.name:
+        same = before[1:-1] == after[1:-1] and len(before) > 2
+        return role_change(one, two) if same else PromptChange("message edited")
+    at = _run(before, after)
+    if one.name == "user" and not last and (kind := _parts_change(before[at:], after[at:])):
+        return PromptChange(kind)
+    if at == len(before) or at == len(after):
+        return PromptChange("message edited")
+    left, right = one.pieces[at], two.pieces[at]
+    field, other = left.place.field, right.place.field
+    if kind := _of_field(field, other):
+        return PromptChange(kind)
+    found = text_change(left.text, right.text) if field == other else None
     if found and (_decides_last(found) if last else found.whole or similar(left.text, right.text)):
-        return found.kind, "" if found.whole else "and more than that"
-    kind = _edited(role, left.place.field)
-    return (_ends(left.text, right.text) or kind) if kind == "message edited" else kind, ""
+        return found.change
+    kind = _edited(one.name, field)
+    return PromptChange(_ends(left.text, right.text, kind) if kind == "message edited" and field == other else kind)
 
 
-def _parts_change(one: MessagePieces, two: MessagePieces) -> str | None:
+def role_change(one: PromptItem, two: PromptItem) -> PromptChange:
+    """The same text under another role."""
+    return PromptChange("role changed", f"{bounded_name(one.name)} to {bounded_name(two.name)}")
+
+
+def _parts_change(before: list[str], after: list[str]) -> str | None:
     """Whole parts of a message that came or went; the message is given from the first piece on that differs."""
-    before, after = [piece.text for piece in one], [piece.text for piece in two]
     if len(before) < len(after) and after[len(after) - len(before) :] == before:
         return "text appended" if len(before) <= 1 else "text inserted"
     if len(after) < len(before) and before[len(before) - len(after) :] == after:
@@ -107,18 +110,17 @@ def _parts_change(one: MessagePieces, two: MessagePieces) -> str | None:
 
 def _of_field(one: str, two: str) -> str | None:
     """What is told from the field alone: reasoning that is gone, another image."""
-    if one != two and any(name in one.split(".") or name in two.split(".") for name in _REASONING):
-        return "reasoning removed"
-    if one == two and one.endswith(("tool_call_id", "tool_use_id", "call_id")):
+    if one != two:
+        gone = any(name in field.split(".") for name in _REASONING for field in (one, two))
+        return "reasoning removed" if gone else None
+    if one.endswith(("tool_call_id", "tool_use_id", "call_id")):
         return "random id"
-    if "image" in one.rsplit(".", 1)[-1] and one == two:
-        return "image changed"
-    return None
+    return "image changed" if "image" in one.rsplit(".", 1)[-1] else None
 
 
-def _ends(one: str, two: str) -> str | None:
-    """Text that was added at the end of a message, or is gone from there."""
-    return "text appended" if two.startswith(one) else "text cut off" if one.startswith(two) else None
+def _ends(one: str, two: str, edited: str) -> str:
+    """Text that was added at the end of a message, or is gone from there; else the message was `edited`."""
+    return "text appended" if two.startswith(one) else "text cut off" if one.startswith(two) else edited
 
 
 def _edited(role: str, field: str) -> str:
@@ -150,21 +152,22 @@ def similar(one: str, two: str, frame: int = 0) -> bool:
     return shared + behind - frame > _ALIKE * (max(len(one), len(two)) - frame)
 
 
-def prompt_change(one: str, two: str) -> tuple[str, str]:
+def prompt_change(one: str, two: str) -> PromptChange:
     """The kind of change between two prompts of plain text, neither of which continues the other.
 
-    >>> prompt_change("Rules. Be kind. Question 1", "Rules. Be kind. Answer me"), prompt_change("abcXdef", "abcdef")
-    (('question', ''), ('text removed', ''))
+    >>> prompt_change("Rules. Be kind. Question 1", "Rules. Be kind. Answer me").kind
+    'question'
+    >>> prompt_change("abcXdef", "abcdef").kind
+    'text removed'
     """
     found, at = text_change(one, two), shared_length(one, two)
     if found and (found.whole or similar(one, two)):
-        return found.kind, "" if found.whole else "and more than that"
+        return found.change
     for kind, whole, part in (("text removed", one, two), ("text inserted", two, one)):
         probe = part[at : at + _PROBE]
         ends = len(whole) > len(part) and whole.endswith(part[at:])
         if probe and (ends or (len(probe) == _PROBE and whole.find(probe, at) > 0)):
-            return kind, ""
-    behind = shared_length(one[at:][::-1], two[at:][::-1])
-    if behind > _PROBE:
-        return "text edited", ""
-    return ("question" if at > _ALIKE * min(len(one), len(two)) else "conversation"), ""
+            return PromptChange(kind)
+    if shared_length(one[at:][::-1], two[at:][::-1]) > _PROBE:
+        return PromptChange("text edited")
+    return PromptChange("question" if at > _ALIKE * min(len(one), len(two)) else "conversation")

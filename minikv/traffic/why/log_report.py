@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 
 from minikv.palette import LINES
-from minikv.traffic.layout import aligned, document, escape, facts, table
+from minikv.traffic.report import aligned, document, escape, facts, table
 from minikv.traffic.trace_tree import ROOT, PrefixTree
 from minikv.traffic.units import Units
 from minikv.traffic.why.log import BreakingPlace, LogReport

@@ -22,11 +22,23 @@ _INVISIBLE = dict.fromkeys(
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "...", "\u00a0": " "})
 
 
+class PromptChange(NamedTuple):
+    """The kind of change between two prompts (a key of `KINDS`), and more about it: a name, a count, another change."""
+
+    kind: str
+    detail: str = ""
+
+
 class TextChange(NamedTuple):
     """The kind of change between two texts, and whether it explains all that differs or only where they part."""
 
     kind: str
     whole: bool = True
+
+    @property
+    def change(self) -> PromptChange:
+        """The same as a change between two prompts."""
+        return PromptChange(self.kind, "" if self.whole else "and more than that")
 
 
 def shared_length(one: AnyStr, two: AnyStr) -> int:

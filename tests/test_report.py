@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from minikv.traffic.layout import NOTE, ReportPart, csv_text, document, escape, table, text_lines
+from minikv.traffic.report import NOTE, ReportPart, csv_text, document, escape, table, text_lines
 
 
 class Tags(HTMLParser):
