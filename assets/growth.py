@@ -27,6 +27,8 @@ from minikv.measure.results import Measured, Promise, today
 from minikv.measure.textbook import TextbookCache
 from minikv.prefix import RadixCache
 from minikv.progress_bar import Progress, Tick, quiet
+from minikv.serving import Chunk, Engine
+from minikv.sizing import KVShape
 from minikv.tokens import PackedTokens
 
 HEADS, HEAD_LENGTH, ROOM = 50, 400, 200_000  # of the long run
@@ -36,12 +38,11 @@ _SLOTS = np.arange(16, dtype=np.int32)
 
 
 class Scales(NamedTuple):
-    """How large everything is: requests of the long run, leaves, prompts, contexts, pages, cached tokens, nodes."""
+    """How large everything is: requests of the long run, leaves, contexts, pages, cached tokens, nodes."""
 
     long_run: int = 60_000
     leaves: tuple[int, ...] = (1000, 10_000, 100_000, 1_000_000)
-    prompts: tuple[int, ...] = (100, 1000, 10_000, 100_000)
-    contexts: tuple[int, ...] = (100, 1000, 10_000, 50_000)
+    contexts: tuple[int, ...] = (1000, 10_000, 100_000)
     pages: tuple[int, ...] = (1, 16)
     cached: int = 2**20
     nodes: int = 1_000_000
@@ -52,12 +53,11 @@ QUICK = Scales(6000, leaves=(1000, 10_000, 100_000), cached=2**16, nodes=100_000
 
 @dataclasses.dataclass
 class Growth(Measured):
-    """Everything that `growth.json` holds: what could grow with age, with nodes, with the prompt and the context."""
+    """Everything that `growth.json` holds: what could grow with age, with nodes and with the context."""
 
     long_run: dict[str, Any]
     evict: dict[str, Any]
-    match: dict[str, Any]
-    extend: dict[str, Any]
+    step: dict[str, Any]
     memory: dict[str, Any]
     pauses: dict[str, Any]
 
@@ -65,8 +65,8 @@ class Growth(Measured):
         """A table for each kind of figures."""
         yield from ("", f"long run, {self.long_run['requests']:,} requests that leave hot prompts at random places, us")
         yield from (f"  {name:<24}{value:>12,}" for name, value in self.long_run.items() if name != "requests")
-        titles = "evict one leaf, us", "match a cached prompt, us", "extend by one token, us", "bytes per cached token"
-        for title, figures in zip(titles, (self.evict, self.match, self.extend, self.memory)):
+        titles = "evict one leaf, us", "an engine's step around the model, us", "bytes per cached token"
+        for title, figures in zip(titles, (self.evict, self.step, self.memory)):
             yield from ("", f"{title}, by {next(iter(figures))}")
             for row, values in figures.items():
                 cells = ["-" if value is None else f"{value:,}" for value in values]
@@ -85,8 +85,8 @@ class Growth(Measured):
             yield Promise(f"long run, {name}", now / then, bar)
         for name, times, first, bar in (
             ("evict one leaf, of a million against of a thousand", self.evict["minikv"], 0, 2),
-            ("match 100,000 tokens against 1,000", self.match["minikv"], 1, 10),
-            ("extend a context of 50,000 tokens against one of 100", self.extend["minikv"], 0, 1.5),
+            ("a step behind 100,000 tokens against 1,000, pages of 1", self.step["pages of 1"], 0, 1.5),
+            ("a step behind 100,000 tokens against 1,000, pages of 16", self.step["pages of 16"], 0, 1.5),
         ):
             yield Promise(name, times[-1] / times[first], bar)
         for kind, page, most in (("long", 1, 9), ("chat", 1, 11), ("long", 16, 5), ("chat", 16, 7)):
@@ -100,8 +100,7 @@ def measure(scales: Scales, rounds: int, quick: bool, tick: Tick = quiet) -> Gro
         *today(rounds, quick),
         long_run(scales.long_run, tick),
         evict_one(scales.leaves, rounds, tick),
-        match_by_length(scales.prompts, rounds, tick),
-        extend_by_context(scales.contexts, rounds, tick),
+        step_by_context(scales.contexts, rounds, tick),
         memory_per_token(scales.pages, scales.cached, tick),
         pauses(scales.nodes, rounds, tick),
     )
@@ -170,7 +169,7 @@ def _path(node: Any) -> Iterator[Any]:
         node = node.parent
 
 
-# -- a tree with more nodes, a prompt and a context with more tokens -------------------------------------------------
+# -- a tree with more nodes, a context with more tokens --------------------------------------------------------------
 
 
 def evict_one(leaves: Sequence[int], rounds: int, tick: Tick = quiet) -> dict[str, Any]:
@@ -194,40 +193,32 @@ def evict_one(leaves: Sequence[int], rounds: int, tick: Tick = quiet) -> dict[st
     return found
 
 
-def match_by_length(lengths: Sequence[int], rounds: int, tick: Tick = quiet) -> dict[str, Any]:
-    """The time of a match that finds the whole prompt, by the prompt's length; one sequence is cached.
+class Silent:
+    """A model that computes nothing: what an engine's step takes with it, it takes around the model."""
 
-    >>> match_by_length([10], rounds=1)["tokens"]
-    [10]
+    shape, vocab_size, eos = KVShape(num_layers=1, num_kv_heads=1, head_dim=1), 2, ()
+
+    def forward(self, chunks: Sequence[Chunk], store: Any) -> Any:
+        """The logits of token 0 behind each chunk."""
+        return np.array([[1.0, 0.0]] * len(chunks), np.float32)
+
+
+def step_by_context(contexts: Sequence[int], rounds: int, tick: Tick = quiet) -> dict[str, Any]:
+    """The time of an engine's step around its model, for one request that decodes, by the length of its context.
+
+    >>> sorted(step_by_context([10], rounds=1))
+    ['pages of 1', 'pages of 16', 'tokens']
     """
-    found: dict[str, Any] = {"tokens": list(lengths), "minikv": []}
-    for length in lengths:
-        tick(f"match {length:,} tokens")
-        cache, tokens = RadixCache(), PackedTokens(np.arange(length, dtype=np.uint32).tobytes())
-        cache.insert(tokens, np.arange(length, dtype=np.int32))
-        asked = PackedTokens(bytes(bytearray(tokens.data)))
-        found["minikv"].append(_repeated(partial(cache.match_prefix, asked), 200 * rounds))
-    return found
-
-
-def extend_by_context(contexts: Sequence[int], rounds: int, tick: Tick = quiet) -> dict[str, Any]:
-    """The time for a running sequence to take one more token (extend, advance), by the length of its context.
-
-    >>> extend_by_context([10], rounds=1)["tokens"]
-    [10]
-    """
-    found: dict[str, Any] = {"tokens": list(contexts), "minikv": []}
-    for context in contexts:
-        tick(f"extend a context of {context:,} tokens")
-        manager = CacheManager(context + 1000 * rounds)
-        sequence = manager.start(PackedTokens(np.arange(context, dtype=np.uint32).tobytes()))
-        manager.advance(sequence)
-
-        def one_more(manager: CacheManager = manager, sequence: Any = sequence) -> None:
-            manager.extend(sequence, (7,))
-            manager.advance(sequence)
-
-        found["minikv"].append(_repeated(one_more, 100 * rounds))
+    found: dict[str, Any] = {"tokens": list(contexts)}
+    for page_size in (1, 16):
+        times = found[f"pages of {page_size}"] = []
+        for context in contexts:
+            tick(f"a step behind {context:,} tokens with pages of {page_size}")
+            engine = Engine(Silent(), CacheManager((context + 1000 * rounds) // page_size + 1, page_size))
+            request = engine.submit(PackedTokens(bytes(4 * context)), 200 * rounds)
+            while not request.output:
+                engine.step()
+            times.append(_repeated(engine.step, 100 * rounds))
     return found
 
 

@@ -105,9 +105,9 @@ class Bench:
             layout: KVStore(shape, pages, PAGE, layout=layout, device=device) for layout in ("layer", "page")
         }
         self.shape, self.device = shape, device
-        size = (2, most, shape.num_layers, shape.num_kv_heads, shape.head_dim)  # a place for two sequences
-        self.whole = [torch.ones(size, dtype=torch.float16, device=device) for _ in "kv"]
-        self.flat = [torch.ones(most * self.stores["page"].slot_bytes, dtype=torch.uint8, device=device) for _ in "ab"]
+        size = (2, 2, most, shape.num_layers, shape.num_kv_heads, shape.head_dim)  # keys, values of two sequences
+        self.whole = torch.ones(size, dtype=torch.float16, device=device)
+        self.flat = torch.ones(2, most * self.stores["page"].slot_bytes, dtype=torch.uint8, device=device)
         self.order = np.random.default_rng(0).permutation(pages)
         for store in self.stores.values():
             random = torch.Generator(device).manual_seed(0)
@@ -127,8 +127,7 @@ class Bench:
 
     def memcpy(self, count: int) -> Act:
         """One copy of as many bytes as `count` tokens have, from one place to another."""
-        size = count * self.stores["page"].slot_bytes
-        target, source = self.flat[0][:size], self.flat[1][:size]
+        target, source = self.flat[:, : count * self.stores["page"].slot_bytes]
         return partial(target.copy_, source)
 
     def methods(self, count: int) -> Iterator[tuple[str, str, Act]]:
@@ -236,22 +235,17 @@ def lap(act: Act, device: str) -> float:
     >>> lap(lambda: None, "cpu") < 1e-3
     True
     """
-    clock, times = time.perf_counter, []
-    for _ in range(2):
-        start = clock()
+
+    def once() -> float:
+        start = time.perf_counter()
         act()
         if device == "cuda":
             torch.cuda.synchronize()
-        times.append(clock() - start)
-    count = max(7, min(200, round(LAP / max(times[1], 1e-7))))
-    if device == "cuda":
-        return _gpu_lap(act, count)
-    times = []
-    for _ in range(count):
-        start = clock()
-        act()
-        times.append(clock() - start)
-    return min(times)
+        return time.perf_counter() - start
+
+    once()
+    count = max(7, min(200, round(LAP / max(once(), 1e-7))))
+    return _gpu_lap(act, count) if device == "cuda" else min(once() for _ in range(count))
 
 
 def _gpu_lap(act: Act, count: int) -> float:
