@@ -279,7 +279,7 @@ def test_a_notebook_gets_a_picture_of_twice_the_pixels_and_the_text():
 
 
 def test_without_graphviz_the_text_stands_alone_and_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("minikv.course.pictures.tree.places", lambda *shape, **how: None)
+    monkeypatch.setattr("minikv.course.pictures.tree.node_places", lambda *shape, **how: None)
     monkeypatch.setattr(importlib.import_module("minikv.course.pictures.picture"), "graphviz_way", lambda: None)
     data, _ = draw(a_cache())._repr_mimebundle_()
     assert set(data) == {"text/plain"}
@@ -294,17 +294,17 @@ def test_dot_does_where_webassembly_is_missing(monkeypatch, tmp_path):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.setattr(render, "graphviz_way", lambda: "dot")
-    render.places.cache_clear()
+    render.node_places.cache_clear()
     assert svg_size(draw(RadixCache()).svg) == (2 * 72 + 14, 3 * 72 + 14)
-    render.places.cache_clear()
+    render.node_places.cache_clear()
 
 
 COMPILING = """
 import sys
 import wasmtime
-from minikv.course.pictures.render import places
+from minikv.course.pictures.render import node_places
 
-print(len(places(((60, 30), (60, 30)), (None, 0)).centres), wasmtime.Engine.__name__)
+print(len(node_places(((60, 30), (60, 30)), (None, 0)).centres), wasmtime.Engine.__name__)
 """
 
 

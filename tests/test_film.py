@@ -712,7 +712,7 @@ def test_a_saved_page_asks_nobody_for_anything(tmp_path):
 
 def test_without_pictures_the_words_remain_and_say_what_to_install(monkeypatch):
     film = a_film()
-    monkeypatch.setattr("minikv.course.pictures.tree.places", lambda *shape, **how: None)
+    monkeypatch.setattr("minikv.course.pictures.tree.node_places", lambda *shape, **how: None)
     assert ">root</text>" in frames_of(film.player().reel)[0]
     with pytest.raises(RuntimeError, match="pip install"):
         film.gif()

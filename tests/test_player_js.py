@@ -10,7 +10,7 @@ from browser import Page, serious_findings
 from minikv import CacheManager, FreeListPool, LockError, RadixCache, draw, play, record
 from minikv.course.pictures.looks import size_words
 from minikv.course.pictures.render import graphviz_way
-from minikv.course.player import script, style
+from minikv.course.player import script, style_sheet
 
 pytestmark = [
     pytest.mark.browser,
@@ -84,7 +84,7 @@ def widget(chromium):
     def open_it(reel, before="", **how):
         tab = Page(chromium, **how)
         opened.append(tab)
-        tab.page.set_content(f"<style>{style()}</style><div id=one></div><div id=two></div>")
+        tab.page.set_content(f"<style>{style_sheet()}</style><div id=one></div><div id=two></div>")
         tab.page.evaluate(MODELS, [script(), json.loads(json.dumps(reel)), before])
         return tab
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from minikv.course.playground import GOALS, Goal, Playground, playground
 from minikv.course.playground.lessons import SCENES
 from minikv.course.playground.live import History, LiveCache
-from minikv.course.playground.page import message_html, page_html, text_of
+from minikv.course.playground.page import message_html, page_html, playground_text
 from minikv.course.playground.steps import MOST_PAGES, Settings, Step, label_text, prompt_step
 from minikv.errors import LockError, OutOfPages
 from minikv.pools import slot_pages
@@ -61,14 +61,14 @@ def check(live):
 
 def do(history, doing):
     """One doing of a class; what cannot be done must change nothing."""
-    before = text_of(history)
+    before = playground_text(history)
     try:
         if isinstance(doing, Settings):
             history.set(doing)
         else:
             history.do(*(doing.steps if hasattr(doing, "hint") else [doing]))
     except (ValueError, LockError, OutOfPages):
-        assert text_of(history) == before
+        assert playground_text(history) == before
 
 
 @given(SETTINGS, DOINGS, st.integers(0, 14))
@@ -78,11 +78,11 @@ def test_whatever_a_class_does_nothing_leaks_and_undo_comes_back_to_the_same(fir
     for doing in doings:
         do(history, doing)
         check(history.live)
-    text, page, count = text_of(history), page_html(history), min(count, history.at)
+    text, page, count = playground_text(history), page_html(history), min(count, history.at)
     undone = [history.undo() for _ in range(count)]
     check(history.live)
     assert [history.redo() for _ in range(count)] == undone[::-1]
-    assert (text_of(history), page_html(history)) == (text, page)
+    assert (playground_text(history), page_html(history)) == (text, page)
     while history.at:
         history.undo()
     live = history.live
@@ -94,10 +94,10 @@ def test_a_request_that_does_not_fit_says_what_there_is_and_changes_nothing():
     history = History(Settings(capacity=6))
     for step in [prompt_step("insert", "1 2 3"), prompt_step("lock", "1 2 3"), prompt_step("insert", "7 8")]:
         history.do(step)
-    before, clock = text_of(history), history.live.cache._clock
+    before, clock = playground_text(history), history.live.cache._clock
     with pytest.raises(OutOfPages, match=r"^4 pages needed, but only 1 free and 2 evictable$"):
         history.do(prompt_step("insert", "1 2 9 9 9 9"))
-    assert (text_of(history), history.live.cache._clock) == (before, clock)
+    assert (playground_text(history), history.live.cache._clock) == (before, clock)
 
 
 def test_a_request_makes_room_by_evicting_but_never_its_own_prefix():
@@ -158,11 +158,11 @@ def test_other_settings_replay_the_same_steps():
 def test_settings_in_which_a_step_cannot_be_done_are_refused_by_its_number():
     history = History()
     history.do(prompt_step("insert", "1 2"), prompt_step("lock", "1 2"))
-    before = text_of(history)
+    before = playground_text(history)
     wanted = r"^step 2 \(lock \[1 2\]\) cannot be done then: there is nothing to lock: .*\. Undo it, or reset first$"
     with pytest.raises(ValueError, match=wanted):
         history.set(Settings(page_size=4))
-    assert text_of(history) == before
+    assert playground_text(history) == before
 
 
 def test_after_a_reset_what_came_before_does_not_bind():
@@ -223,13 +223,13 @@ def test_any_text_can_be_a_prompt_and_is_drawn(typed, page_size):
     history.do(prompt_step("insert", typed, text=True))
     assert history.steps[0].tokens == tuple(typed.encode())
     assert ElementTree.fromstring(page_html(history)).tag == "div"
-    assert text_of(history).replace("\n", "").isprintable()
+    assert playground_text(history).replace("\n", "").isprintable()
 
 
 def test_a_long_namespace_is_cut_in_words_and_pictures():
     history = History()
     history.do(prompt_step("insert", "1", namespace="x" * 3000), prompt_step("lock", "1", namespace="x" * 3000))
-    assert max(map(len, text_of(history).splitlines())) < 120
+    assert max(map(len, playground_text(history).splitlines())) < 120
     assert "x" * 70 not in page_html(history)
 
 
@@ -274,7 +274,7 @@ def test_scenes_keep_what_they_promise():
     def told(name):
         history = History()
         history.do(*SCENES[name].steps)
-        return history, text_of(history)
+        return history, playground_text(history)
 
     assert "'the cat ' · n2 · slots 0-7 · matched · split" in told("two prompts share a prefix")[1]
     assert told("split under a lock")[1].count("locked ×1") == 2
@@ -477,7 +477,7 @@ def test_the_stored_picture_shows_requests_only_while_one_runs():
 
 
 def test_without_graphviz_the_text_tree_stands_in(monkeypatch):
-    monkeypatch.setattr("minikv.course.pictures.tree.places", lambda *shape, **how: None)
+    monkeypatch.setattr("minikv.course.pictures.tree.node_places", lambda *shape, **how: None)
     room = Playground()
     press(room, "insert", "1 2")
     assert "└─ [1 2] · n1 · slots 0-1 · new</text>" in room.view.value

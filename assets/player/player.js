@@ -11,7 +11,7 @@ const BAR = `
     <option value="600">2×</option><option value="240">5×</option></select></label>`;
 const TITLE = "Click a node or a slot for its story";
 const HINT = "Who made it, who locked it, why it went: each line of a story leads to its step. Without a mouse, reach a node or the pool with Tab and press Enter.";
-const GLIDE = 450, INK = "#70767d";   // of lines, as BOTH of looks.py
+const GLIDE = 450, INK = "#70767d";   // of lines, as BOTH of palette.py
 
 function make(tag, name, text) {
   const made = document.createElement(tag);
@@ -50,7 +50,7 @@ function partsAt(panel, step) {
   return panel;
 }
 
-// The line from the part above, as a piece of a path: as `line_to` of parts.py.
+// The line from the part above, as a piece of a path: as `line_to` of svg.py.
 function lineTo([, x, y], [drawing, fromX, fromY], reaches, sideways) {
   if (sideways) {
     const start = fromX + reaches[drawing], middle = Math.floor((start + x) / 2);
@@ -60,7 +60,7 @@ function lineTo([, x, y], [drawing, fromX, fromY], reaches, sideways) {
   return `M${fromX} ${start}C${fromX} ${middle} ${x} ${middle} ${x} ${y}`;
 }
 
-// The SVG of a panel at a step: the lines, and on them the parts; as `painted` of parts.py.
+// The SVG of a panel at a step: the lines, and on them the parts; as `painted` of svg.py.
 export function pictureAt(reel, panel, step) {
   const { shape, parts } = partsAt(panel, step);
   let lines = "", drawn = "";

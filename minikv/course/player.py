@@ -1,7 +1,7 @@
 """A player for a row of pictures: play, pause, step, slide, with buttons or keys.
 
-The drawings are made here and travel to the browser once (`reel.py`), so that the player goes on when the kernel is
-gone. Where widgets do not run, the stored picture and the text of every step stand in: nothing is shown in a player
+The drawings are made here and travel to the browser once (`reel.py`), so that the player keeps running when the kernel
+is gone. Where widgets do not run, the stored picture and the text of every step stand in: nothing is shown in a player
 only. The browser's half is `assets/player/`.
 """
 
@@ -31,10 +31,10 @@ def script() -> str:
     return asset("player/player.js").read_text("utf-8")
 
 
-def style() -> str:
+def style_sheet() -> str:
     """The player's style sheet, with the looks of the states.
 
-    >>> ".minikv-player" in style()
+    >>> ".minikv-player" in style_sheet()
     True
     """
     return asset("player/player.css").read_text("utf-8") + state_css()
@@ -46,7 +46,7 @@ class Player(anywidget.AnyWidget):
     `index` is the step on show, from 0; `clicked` is the id of the node that was clicked last, or -1.
     """
 
-    _esm, _css = script(), style()
+    _esm, _css = script(), style_sheet()
     reel: Any = traitlets.Dict().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
     clicked = traitlets.Int(-1).tag(sync=True)
@@ -83,7 +83,7 @@ class Player(anywidget.AnyWidget):
 
 
 def play(steps: Iterable[tuple[str, Picture]], at: int = 0) -> Player:
-    """A player for steps, each a caption and its picture, that stands at step `at`; without widgets, its picture.
+    """A player for steps, each a caption and its picture, that begins at step `at`; without widgets, its picture.
 
     >>> from minikv import FreeListPool, draw
     >>> pool, steps = FreeListPool(3), []

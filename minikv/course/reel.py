@@ -1,9 +1,9 @@
-"""What a player gets: every drawing once, and for each step only what stands differently than in the step before.
+"""What a player gets: every drawing once, and for each step only what differs from the step before.
 
 A panel of a reel has a `head` and a `tail` that stay, and for each step 0, where nothing changed, or a pair:
 
     shape   [key, above, key, above, …] of all its parts, in their order; 0 where they are the same as before
-    put     [key, drawing, x, y, …] of those that are new, or stand elsewhere, or look different
+    put     [key, drawing, x, y, …] of those that are new, or are elsewhere, or look different
 
 `pictureAt` in `player.js` makes the SVG of a step of it again.
 """

@@ -1,7 +1,7 @@
 """The camera: it watches things from outside, and takes one frame of each operation.
 
-A call is told when it ends, so those that it made itself come before it: they are taken out of the film again, and
-their words and changes become its own.
+A call is reported when it ends, after those that it made itself: they are taken out of the film again, and their words
+and changes become its own.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from minikv.course.film.captions import caption, operation, outcome
+from minikv.course.film.captions import caption, operation, returned
 from minikv.course.film.changes import Changes, compare
 from minikv.course.film.frame import Frame
 from minikv.course.film.layout import picture_of
@@ -92,7 +92,7 @@ class Camera:
                 unit = "page" if is_pool and self._reader.page_size > 1 else "slot"
                 op, name = operation(call, self._label, unit, self._reader.name_of), self._reader.name_among(call.thing)
                 op += f" in {name}" if name else ""
-                words = caption(op, outcome(call, state.sizes, unit), call.error is not None)
+                words = caption(op, returned(call, state.sizes, unit), call.error is not None)
                 self._take(call.began, op, words, state, call)
         finally:
             self._is_busy = False

@@ -71,17 +71,17 @@ def _amount(verb: str, value: Any, label: Label | None) -> str:
     return f"{'to' if verb == 'truncate' else 'by'} {value if isinstance(value, int) else _tokens(value, label)}"
 
 
-def outcome(call: Call, sizes: dict[str, int], unit: str) -> str:
+def returned(call: Call, sizes: dict[str, int], unit: str) -> str:
     """What a call returned or raised, in words; `sizes` are those of the cache now. Empty where nothing can be said."""
     if call.error is not None:
         return f"raised {type(call.error).__name__}: {bounded_line(str(call.error), _MOST_OF_AN_ERROR)}"
     try:
-        return _outcome(call, sizes, unit)
+        return _returned(call, sizes, unit)
     except (AttributeError, TypeError, ValueError, IndexError, KeyError):  # a learner's verb may return anything
         return ""
 
 
-def _outcome(call: Call, sizes: dict[str, int], unit: str) -> str:
+def _returned(call: Call, sizes: dict[str, int], unit: str) -> str:
     match (thing_kind(call.thing), call.verb, *call.arguments.values()):
         case ("cache", "match_prefix" | "acquire", tokens, *_):
             return _found(len(_listed(tokens)), call.result)

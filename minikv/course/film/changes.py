@@ -10,7 +10,7 @@ node is new, or joined to it.
                      └─ [3]
 
 An operation that called others changed what they changed, one after the other: what a manager split, evicted and
-cached again in the same slots cannot be told from the two ends alone.
+cached again in the same slots cannot be seen from the two ends alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from minikv.testing.snapshot import NodeView, label_of, shorten, token_order
 
 WENT, REMOVED = {"evict": "evicted", "reset": "forgotten"}, "removed"
 MOST_NAMES = 12
-# Events are told in the words of their step, which is known later: it may be that of a larger operation.
+# Events name their step, which is known later: it may be that of a larger operation.
 BY, AT = "by step {step} ({op})", "at step {step} ({op})"
 NodeEvent = tuple[int, str]
 SlotEvent = tuple[int, str, str]  # the slot, an event of the palette, and words

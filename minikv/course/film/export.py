@@ -13,7 +13,7 @@ from minikv.course.pictures.cells import MOST_CELLS
 from minikv.course.pictures.looks import SIZES, legend_html
 from minikv.course.pictures.render import HOW_TO_GET_PICTURES, svg_to_png
 from minikv.course.pictures.svg import markup
-from minikv.course.player import script, style
+from minikv.course.player import script, style_sheet
 from minikv.course.reel import Reel
 from minikv.errors import bounded
 from minikv.testing.snapshot import NodeView, ranges, shorten
@@ -138,7 +138,7 @@ def page_of(title: str, reel: Reel) -> str:
     data = json.dumps(reel.as_dict(), separators=(",", ":"), ensure_ascii=False)
     for mark, code in (("</", "<\\/"), ("<!", "\\u003c!"), ("\u2028", "\\u2028"), ("\u2029", "\\u2029")):
         data = data.replace(mark, code)
-    return _PAGE.format(title=markup(title), style=style(), script=script(), reel=data)
+    return _PAGE.format(title=markup(title), style=style_sheet(), script=script(), reel=data)
 
 
 def gif_of(frames: Sequence[Frame], seconds_per_step: float) -> bytes:

@@ -33,7 +33,7 @@ class StateView:
 
     @property
     def caption(self) -> str:
-        """What stands above it: nothing, for it is no step of a film."""
+        """The line above it: none, for it is no step of a film."""
         return ""
 
     @property

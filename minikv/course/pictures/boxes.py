@@ -156,7 +156,7 @@ def is_shared_pages(thing: Any) -> bool:
 
 
 def shared_pages_picture(cache: Any) -> Picture:
-    """Each sequence is a row, and each of its pages a box; a word behind which `?` stands is part of a draft.
+    """Each sequence is a row, and each of its pages a box; a word followed by `?` is part of a draft.
 
     >>> from minikv import CopyOnWrite
     >>> cache = CopyOnWrite(num_pages=4, page_size=2)

@@ -123,7 +123,7 @@ def cell_box(state: str, event: str, side: int) -> Drawing:
 
 
 def _ink(on_paper: bool) -> str:
-    """What stands on a filled cell is dark on any page; what stands on the page itself has the page's ink."""
+    """Words on a filled cell are dark on any page; words on the page itself have the page's ink."""
     return "" if on_paper else f' fill="{INK}"'
 
 

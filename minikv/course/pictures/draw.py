@@ -1,7 +1,7 @@
 """`draw`: any tree, pool, page table, store or manager as a picture, with its text twin.
 
 A picture is made from a snapshot at the moment of the call, so it does not change when the object does. What each
-colour, letter and word means is said in one place, `looks.py`.
+color, letter and word means is said in one place, `looks.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A *state* is what a slot or a node is now, an *event* is what the last operation did to it. Trees, pools, page tables,
 the bar of sizes, the film's player and the playground all read this table, and so do their legends. A shape or a
-letter says all that a colour says.
+letter says all that a color says.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def style(state: str, event: str = "") -> str:
 
 
 def first_of(marks: Iterable[str]) -> str:
-    """The event whose colour is shown where several happened; empty where there is none.
+    """The event whose color is shown where several happened; empty where there is none.
 
     >>> first_of(["split", "matched", "locked"]), first_of([])
     ('matched', '')

@@ -1,7 +1,7 @@
 """A picture with its text twin, and pictures side by side.
 
 In a notebook it is an image whose alternative text is the text twin: as HTML, because neither JupyterLab nor nbconvert
-gives a plain PNG an alternative text, and as PNG for print. It has no background, and what stands beside its boxes can
+gives a plain PNG an alternative text, and as PNG for print. It has no background, and the words beside its boxes can
 be read on a white page and on a black one.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 from minikv.course.pictures.render import HOW_TO_GET_PICTURES, graphviz_way, svg_to_png
 from minikv.course.pictures.svg import canvas, place, svg_size
 
-MOST_WIDE = 1200  # units: a wider picture is shown smaller, and pictures side by side go on in a new line
+MOST_WIDE = 1200  # units: a wider picture is shown smaller, and pictures side by side continue on a new line
 MOST_SAID = 3000  # letters of an alternative text
 
 
@@ -76,7 +76,7 @@ def image_html(coded: str, alt: str, width: int) -> str:
 
 
 def beside(*pictures: Picture) -> Picture:
-    """Several pictures as one, from left to right and in lines; their texts stand one below the other.
+    """Several pictures as one, from left to right and in lines; their texts are one below the other.
 
     >>> from minikv import FreeListPool, PageTable, draw
     >>> print(beside(draw(FreeListPool(2)), draw(PageTable(1, 2))).text.splitlines()[0])

@@ -26,7 +26,7 @@ def plot(
 ) -> Picture:
     """Lines over a common x; `x` is `{its name: its values}`, `log` has the axes to scale by powers ("x", "y", "xy").
 
-    Each line has its own dash and marker, so that no meaning hangs on colour alone; `None` leaves a gap. Without
+    Each line has its own dash and marker, so that no meaning hangs on color alone; `None` leaves a gap. Without
     matplotlib the text twin, a table of the numbers, stands alone. Raises `ValueError` for a series of another length
     and for more series than can be told apart.
 
@@ -96,9 +96,9 @@ def _svg(title: str, name: str, values: Sequence[float], lines: Sequence[Curve],
 
 
 def _draw_lines(axes: Any, values: Sequence[float], lines: Sequence[Curve], log: str) -> None:
-    for (line, numbers), colour, (dash, marker) in zip(lines, LINES, _STYLES):
+    for (line, numbers), color, (dash, marker) in zip(lines, LINES, _STYLES):
         shown = [float("nan") if number is None else number for number in numbers]
-        axes.plot(values, shown, dash, color=colour, marker=marker, markersize=4, label=_verbatim(line))
+        axes.plot(values, shown, dash, color=color, marker=marker, markersize=4, label=_verbatim(line))
     if all(value == int(value) for value in values):  # half a step, or half a turn, is nothing
         axes.locator_params(axis="x", integer=True)
     if "x" in log:

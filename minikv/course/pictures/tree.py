@@ -1,6 +1,6 @@
 """A snapshot of a tree as a picture: Graphviz finds the places, the nodes are drawn here.
 
-A node says in lines of text all that its colour says. Graphviz is told the sizes of the boxes alone, so two trees of
+A node says in lines of text all that its color says. Graphviz is told the sizes of the boxes alone, so two trees of
 one shape are laid out once. Of a large tree a part is drawn, and it is said how much is left out.
 """
 
@@ -12,7 +12,7 @@ from functools import lru_cache
 from unicodedata import east_asian_width
 
 from minikv.course.pictures.looks import first_of, style
-from minikv.course.pictures.render import places
+from minikv.course.pictures.render import node_places
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup
 from minikv.palette import INK
 from minikv.testing.snapshot import NodeView
@@ -45,7 +45,7 @@ def tree_parts(
     """
     drawings = [node_drawing(view, sideways) for view in views]
     sizes, parents = tuple(size for _, size in drawings), tuple(view.parent for view in views)
-    laid = places(sizes, parents, sideways, ordered=keys is not None)
+    laid = node_places(sizes, parents, sideways, ordered=keys is not None)
     if laid is None:
         return None
     names, parts = keys or list(range(len(views))), []
@@ -65,7 +65,7 @@ def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple
 
 @lru_cache(maxsize=4096)
 def _left_out(words: str, sideways: bool) -> tuple[Drawing, tuple[int, int]]:
-    """What stands for nodes that are not shown: words in a dashed box."""
+    """A dashed box with words, in place of nodes that are not shown."""
     wide, high = round(_columns(words) * _LETTER) + _MARGIN, _LINE + 10
     left, top = (0, -(high // 2)) if sideways else (-(wide // 2), 0)
     svg = f'<path {style("free")} d="M{left} {top}h{wide}v{high}h{-wide}z"/>'

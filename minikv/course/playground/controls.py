@@ -1,4 +1,4 @@
-"""The controls of a playground: fields, buttons and settings, what each is for, and the rows that they stand in."""
+"""The controls of a playground: fields, buttons and settings, what each is for, and the rows that they are in."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _TONES = {
 
 
 def message_html(tone: str, words: str, role: str = "") -> str:
-    """The message box: "good", "bad" or "hint", told apart by sign and border as well as by colour.
+    """The message box: "good", "bad" or "hint", told apart by sign and border as well as by color.
 
     >>> "✗" in message_html("bad", "1 < 2"), "1 &lt; 2" in message_html("bad", "1 < 2")
     (True, True)
@@ -45,10 +45,10 @@ def view_of(history: History) -> StateView:
     return history.live.film.at(-1).without_idle_requests
 
 
-def text_of(history: History) -> str:
+def playground_text(history: History) -> str:
     """The text twin: settings, tree, pool, what runs, sizes, locks and the last steps.
 
-    >>> print(text_of(History()))
+    >>> print(playground_text(History()))
     Playground(page_size=1, capacity=32, policy='lru', evict_by='node')
     root
     FreeListPool: 32 of 32 free

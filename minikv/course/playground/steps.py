@@ -74,7 +74,7 @@ class Step:
     """One thing done in a playground: `verb` with what it needs, and `said`, how the class wrote it.
 
     The verbs: match, insert, lock and start (of `tokens` in `namespace`), unlock (lock `number`), evict (`number`
-    tokens), publish, finish and abort (request `number`), reset, set (other `settings`) and scene (begin anew with
+    tokens), publish, finish and abort (request `number`), reset, set (other `settings`) and scene (start over with
     `settings`). `text` says that the prompt was text.
 
     >>> print(prompt_step("insert", "1, 2, 3", namespace="B"))
@@ -101,7 +101,7 @@ class Step:
 def prompt_step(verb: str, typed: str, *, text: bool | None = None, namespace: str | None = None) -> Step:
     """A step with a prompt as it was typed: integers are token ids, anything else is text, each byte of it a token.
 
-    What stands in quotes is text too, and `text` decides by itself. Raises `ValueError` for a prompt that is empty or
+    What is in quotes is text too, and `text` decides by itself. Raises `ValueError` for a prompt that is empty or
     has no bytes, and for an integer that is not a token.
 
     >>> prompt_step("match", "héy").tokens, prompt_step("match", "1, 2").tokens, prompt_step("match", "'1 2'").tokens

@@ -19,7 +19,7 @@ from minikv.course.pictures.picture import Picture
 from minikv.course.playground.controls import NONE, Controls
 from minikv.course.playground.lessons import GOALS, SCENES, Goal, Refusal, Scene, goal_of
 from minikv.course.playground.live import History
-from minikv.course.playground.page import message_html, page_html, text_of, view_of
+from minikv.course.playground.page import message_html, page_html, playground_text, view_of
 from minikv.course.playground.steps import NAMES, Settings, Step, prompt_step
 from minikv.errors import LockError, OutOfPages
 
@@ -61,7 +61,7 @@ class Playground(Controls):
     @property
     def text(self) -> str:
         """What is shown, as text."""
-        return "\n".join([*([self._aim()[1]] if self.goal else []), text_of(self.history)])
+        return "\n".join([*([self._aim()[1]] if self.goal else []), playground_text(self.history)])
 
     @property
     def film(self) -> Film:
