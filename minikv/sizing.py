@@ -121,14 +121,15 @@ def read_config(source: Mapping[str, Any] | str | PathLike[str]) -> tuple[Mappin
     >>> config["hidden_size"], name
     (4096, 'llama-3.1-8b.json')
     """
-    config, name = _whole_config(source)
+    config, name = whole_config(source)
     config = config.get("text_config") or config
     if not isinstance(config, Mapping):
         raise ValueError(f"text_config in {name} is {bounded(config)}: expected an object")
     return config, name
 
 
-def _whole_config(source: Any) -> tuple[Mapping[str, Any], str]:
+def whole_config(source: Any) -> tuple[Mapping[str, Any], str]:
+    """A config with all its parts, and what messages call it; takes what `KVShape.from_config` takes."""
     if isinstance(source, Mapping):
         return source, "the config"
     if not isinstance(source, (str, PathLike)):
@@ -139,43 +140,6 @@ def _whole_config(source: Any) -> tuple[Mapping[str, Any], str]:
     if not path.exists() and path.parent == Path() and path.suffix != ".json":
         path = asset(f"configs/{source}.json")
     return read_json(path), path.name
-
-
-# Fields of a config that change what layers keep, and the values with which a layer keeps K and V of every token.
-_FULL: dict[str, tuple[object, ...]] = {
-    "layer_types": ("full_attention",), "layers_block_type": ("attention",), "block_types": ("attention",),
-    "attn_type_list": (1,), "hybrid_override_pattern": (), "full_attention_interval": (1,), "attn_layer_period": (1,),
-    "attn_layer_indices": (), "linear_attn_config": (), "linear_num_key_heads": (), "mamba_d_state": (),
-    "ssm_state_size": (), "use_sliding_window": (), "sliding_window": (), "sliding_window_pattern": (),
-    "attention_window_size": (), "attention_chunk_size": (), "num_kv_shared_layers": (), "index_topk": (),
-    "index_n_heads": (), "index_head_dim": (), "kv_cache_quant_algo": (), "kv_cache_scheme": (),
-}  # fmt: skip
-_QUANTIZATION = ("quantization_config", "quantization", "compression_config")
-
-
-def require_full_attention(source: Mapping[str, Any] | str | PathLike[str]) -> None:
-    """Raise `ValueError`, which names the field, for a config whose cache is not of the size that is counted here.
-
-    Layers with a window, a chunk, a recurrent state, an indexer, or the keys and values of another layer need more or
-    less than full attention does, and so do keys and values that the checkpoint quantizes. Takes what
-    `KVShape.from_config` takes.
-
-    >>> require_full_attention({"sliding_window": 4096, "use_sliding_window": False})
-    >>> require_full_attention({"sliding_window": 4096})
-    Traceback (most recent call last):
-    ValueError: sliding_window in the config is 4096: sizes are known only for full attention that is not quantized
-    """
-    whole, name = _whole_config(source)
-    text = read_config(source)[0]
-    parts = [whole, text, *(config.get(key) for config in (whole, text) for key in _QUANTIZATION)]
-    for config in (part for part in parts if isinstance(part, Mapping)):
-        for field, full in _FULL.items():
-            value = config.get(field)
-            values = value if isinstance(value, list) else [value] if value else []
-            partial = [item for item in values if item not in full]
-            if partial and (field != "sliding_window" or config.get("use_sliding_window") is not False):
-                found = f"{field} in {name} {'has' if values is value else 'is'} {bounded(partial[0])}"
-                raise ValueError(f"{found}: sizes are known only for full attention that is not quantized")
 
 
 class TensorPlan(NamedTuple):

@@ -20,7 +20,7 @@ from minikv.files import destination, replace
 from minikv.palette import BOTH
 from minikv.prefix.eviction import POLICIES
 from minikv.progress_bar import Progress
-from minikv.sizing import DTYPE_BITS, KVShape, bytes_per_token, kv_budget, require_full_attention
+from minikv.sizing import DTYPE_BITS, KVShape, bytes_per_token, kv_budget
 from minikv.traffic import TraceRequest, Traffic, open_traffic
 from minikv.traffic.journal import JournalError, open_journal
 from minikv.traffic.plan import Terms
@@ -28,7 +28,7 @@ from minikv.traffic.plan.curve_svg import curve_svg
 from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, plan_page
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan, replay_policies
-from minikv.traffic.plan.prefill_cost import PrefillCost
+from minikv.traffic.plan.prefill_cost import PrefillCost, require_full_attention
 from minikv.traffic.quantities import gib, read_memory
 from minikv.traffic.report import text_lines
 from minikv.traffic.trace_tree import TraceTree

@@ -11,8 +11,8 @@ With values as long as keys the second term is 4 x layers x heads x head size x 
 appendix B), where a training step is three times a forward pass: 6N + 12 x layers x heads x head size x length.
 
 The embedding is a lookup, and the output head is needed for the last token of a prompt alone, so neither counts. Every
-layer counts as if it attended to everything, sliding windows too, as in `sizing`. Latent attention (DeepSeek) counts as
-its prefill runs, with keys and values decompressed.
+layer counts as full attention, as in `sizing`; `require_full_attention` refuses a model of which that is not true.
+Latent attention (DeepSeek) counts as its prefill runs, with keys and values decompressed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,47 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
-from minikv.sizing import KVShape, read_config
+from minikv.errors import bounded
+from minikv.sizing import KVShape, read_config, whole_config
 from minikv.untrusted import bool_field, int_field
 
 _TWO_MATRICES = {"gpt_neox", "nemotron", "phi", "starcoder2"}  # an MLP without a gate
 _TIED = {"gemma", "gemma2", "gemma3_text"}  # tied unless their config says otherwise
+# Fields of a config that change what layers keep, and the values with which a layer keeps K and V of every token.
+_FULL: dict[str, tuple[object, ...]] = {
+    "layer_types": ("full_attention",), "layers_block_type": ("attention",), "block_types": ("attention",),
+    "attn_type_list": (1,), "hybrid_override_pattern": (), "full_attention_interval": (1,), "attn_layer_period": (1,),
+    "attn_layer_indices": (), "linear_attn_config": (), "linear_num_key_heads": (), "mamba_d_state": (),
+    "ssm_state_size": (), "use_sliding_window": (), "sliding_window": (), "sliding_window_pattern": (),
+    "attention_window_size": (), "attention_chunk_size": (), "num_kv_shared_layers": (), "index_topk": (),
+    "index_n_heads": (), "index_head_dim": (), "kv_cache_quant_algo": (), "kv_cache_scheme": (),
+}  # fmt: skip
+_QUANTIZATION = ("quantization_config", "quantization", "compression_config")
+
+
+def require_full_attention(source: Mapping[str, Any] | str | PathLike[str]) -> None:
+    """Raise `ValueError`, which names the field, for a config whose cache is not of the size that is counted here.
+
+    Layers with a window, a chunk, a recurrent state, an indexer, or the keys and values of another layer need more or
+    less than full attention does, and so do keys and values that the checkpoint quantizes. Takes what
+    `KVShape.from_config` takes.
+
+    >>> require_full_attention({"sliding_window": 4096, "use_sliding_window": False})
+    >>> require_full_attention({"sliding_window": 4096})
+    Traceback (most recent call last):
+    ValueError: sliding_window in the config is 4096: sizes are known only for full attention that is not quantized
+    """
+    whole, name = whole_config(source)
+    text = read_config(source)[0]
+    parts = [whole, text, *(config.get(key) for config in (whole, text) for key in _QUANTIZATION)]
+    for config in (part for part in parts if isinstance(part, Mapping)):
+        for field, full in _FULL.items():
+            value = config.get(field)
+            values = value if isinstance(value, list) else [value] if value else []
+            partial = [item for item in values if item not in full]
+            if partial and (field != "sliding_window" or config.get("use_sliding_window") is not False):
+                found = f"{field} in {name} {'has' if values is value else 'is'} {bounded(partial[0])}"
+                raise ValueError(f"{found}: sizes are known only for full attention that is not quantized")
 
 
 @dataclass(frozen=True)
