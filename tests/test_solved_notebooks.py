@@ -18,7 +18,6 @@ from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
 from minikv.engine.sections import sections
 
-LONG = 8  # whose cells take many seconds
 OWN_WORDS = re.compile(r"\b(check|mine|progress|hint|solution|scoreboard)\(")
 STUB = re.compile(r'\A.*?(?=^\w+ = check\("([\d.]+) )', re.DOTALL | re.MULTILINE)
 OTHERS = {path.stem: sections(path.read_text("utf-8")) for path in sorted((ROOT / "tests" / "right").glob("*.txt"))}
@@ -29,12 +28,9 @@ def answered(path, variants, folder):
     """The chapter executed with each of `variants` in place of its stubs: the cells of each, by its name.
 
     They run one after the other in one kernel, where `begin` and an empty namespace start each of them afresh: what a
-    kernel imports and what a judge makes up is the same for all. By day only the first has its scoreboard, for which
-    a chat is held twice more: what it shows is not compared.
+    kernel imports and what a judge makes up is the same for all.
     """
     cells = {name: with_answers(path, answers) for name, answers in variants.items()}
-    for name in [] if NIGHTLY else [*cells][1:]:
-        cells[name] = [cell for cell in cells[name] if "scoreboard(" not in cell.source]
     whole = build.assemble(ROOT / "notebooks" / "src" / f"{path.stem}.py")
     whole.cells = [cell for name in cells for cell in [afresh(folder / f"{name}.py"), *cells[name]]]
     build.clean(build.execute(whole))
@@ -74,17 +70,13 @@ def verdicts(cells):
 
 
 def variants(chapter):
-    """Answers to the pieces of a chapter: all as printed, every other one, and those of other shapes.
-
-    Every other one of chapter 08 waits for the night.
-    """
+    """Answers to the pieces of a chapter, all as printed; at night also every other one, and those of other shapes."""
     pieces = pieces_of(chapter)
-    if not pieces:
-        return
     printed = {piece.id: piece.solution for piece in pieces}
     yield "printed", printed
-    if NIGHTLY or chapter != LONG:
-        yield "half", {piece.id: piece.solution for piece in pieces[::2]}
+    if not NIGHTLY:
+        return
+    yield "half", {piece.id: piece.solution for piece in pieces[::2]}
     others = [section for section in OTHERS.get(f"{chapter:02d}", []) if section.id in printed]
     first = {section.id: section.text for section in reversed(others)}
     last = {section.id: section.text for section in others}
