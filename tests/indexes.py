@@ -81,7 +81,7 @@ if find_spec("anywidget"):  # with the course there is its engine, which claims 
 
     def of_the_course(page_size: int = 1) -> Any:
         """The engine that the learner builds, of our own pieces."""
-        from minikv.engine.sections import engine_world
+        from minikv.engine import engine_world
 
         return engine_world()["RadixCache"](page_size)
 

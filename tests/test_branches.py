@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minikv import CopyOnWrite, draw
-from minikv.engine.sections import engine_world
+from minikv.engine import engine_world
 
 HOW = "a  0[A B]×2  1[C .]\nb  0[A B]×2  2[C D?]  3[E? .]\n×2 two sequences have it · ? a draft"
 

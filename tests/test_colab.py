@@ -8,8 +8,7 @@ import types
 import pytest
 
 from minikv.course.pieces import begin, mine
-from minikv.course.pieces.colab import advice
-from minikv.course.pieces.mine import assembled
+from minikv.course.pieces.mine import assembled, colab_advice
 from minikv.course.pieces.piece import find_piece
 
 MINE = assembled({"3.1": find_piece("3.1").solution})
@@ -52,16 +51,16 @@ def colab(monkeypatch):
 
 
 def test_how_to_keep_the_file_is_said_once_and_on_colab_only(file, colab, monkeypatch):
-    assert advice() == []  # there is no file yet
+    assert colab_advice() == []  # there is no file yet
     file.write_text(MINE, "utf-8")
-    (said,) = advice()
+    (said,) = colab_advice()
     assert 'mine("download") saves my_minikv.py' in said
-    assert advice() == []
+    assert colab_advice() == []
     begin(1, {})
-    assert advice() == [said]
+    assert colab_advice() == [said]
     begin(1, {})
     monkeypatch.delitem(sys.modules, "google.colab")
-    assert advice() == []
+    assert colab_advice() == []
 
 
 def test_the_file_is_downloaded(file, colab, capsys):

@@ -121,7 +121,7 @@ class Mine:
 
 
 def test_the_locks_of_the_learners_engine_are_drawn():
-    from minikv.engine.sections import engine_world
+    from minikv.engine import engine_world
 
     manager = engine_world()["CacheManager"](4)
     first = manager.start([1, 2])
@@ -131,7 +131,7 @@ def test_the_locks_of_the_learners_engine_are_drawn():
 
 
 def test_the_pages_of_the_learners_engine_are_spelled_out_where_their_owners_are_drawn():
-    from minikv.engine.sections import engine_world
+    from minikv.engine import engine_world
 
     manager = engine_world()["CacheManager"](4, 2)
     first = manager.start([1, 2, 3, 4, 5])

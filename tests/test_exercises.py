@@ -34,7 +34,7 @@ from minikv.course.pieces.hunt import Hunt
 from minikv.course.pieces.observe import planted, preorder
 from minikv.course.pieces.piece import CHAPTERS, exercise, exercises_of, find_exercise, pieces_of
 from minikv.course.pieces.trial import INCONSTANT, smallest
-from minikv.engine.sections import engine_world
+from minikv.engine import engine_world
 from minikv.testing import attempt as attempt_module
 
 ALONE = [path for path in NOTEBOOKS if path.stem[:2] not in ("07", "13")]  # those go on with what other cells made

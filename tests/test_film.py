@@ -162,7 +162,7 @@ def test_a_managers_steps_belong_to_its_own_operation():
 
 
 def test_of_the_learners_manager_the_verbs_are_heard_and_not_how_they_are_done():
-    from minikv.engine.sections import engine_world
+    from minikv.engine import engine_world
 
     with record(manager := engine_world()["CacheManager"](4)) as film:
         manager.advance(first := manager.start([1, 2]))
@@ -173,7 +173,7 @@ def test_of_the_learners_manager_the_verbs_are_heard_and_not_how_they_are_done()
 
 
 def test_of_the_learners_cache_what_stands_around_its_verbs_is_not_heard():
-    from minikv.engine.sections import engine_world
+    from minikv.engine import engine_world
 
     with record(cache := engine_world()["RadixCache"]()) as film:
         cache.insert([1, 2], [0, 1])

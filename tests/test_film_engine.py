@@ -14,7 +14,7 @@ from minikv.course.film.layout import FilmLayout
 from minikv.course.film.requests import MOST_CELLS, MOST_LINES, Requests, RequestView
 from minikv.course.pictures import render
 from minikv.course.pictures.svg import svg_size
-from minikv.engine.sections import engine_world
+from minikv.engine import engine_world
 
 needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
 

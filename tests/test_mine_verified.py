@@ -8,7 +8,7 @@ import pytest
 
 from minikv.course.pieces.mine import assembled
 from minikv.course.pieces.piece import pieces_for
-from minikv.engine.sections import LAST
+from minikv.engine import LAST
 from minikv.testing.conformance.examine import verify
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from minikv.course.pieces.mine import assembled
-from minikv.course.pieces.older import keep_older
+from minikv.course.pieces.origin import keep_older
 from minikv.course.pieces.piece import find_piece
 
 MY_SPLIT = "def split(node, at):\n    return 'mine', node, at\n"

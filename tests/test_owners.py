@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from minikv import InvariantError
-from minikv.course.pieces.owners import whose
-from minikv.engine.sections import engine_world
+from minikv.course.pieces.ch07 import whose
+from minikv.engine import engine_world
 
 OWN = engine_world()
 

@@ -23,7 +23,7 @@ from minikv.course.pieces.mistakes import mistake_in
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_piece, pieces_of
 from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, play, reference_world
-from minikv.engine.sections import LAST, engine_files, engine_sections, ours, run_section, sections
+from minikv.engine import LAST, engine_files, engine_sections, ours, run_section, sections
 from minikv.testing.time_limit import TooLong
 
 PIECES = all_pieces()

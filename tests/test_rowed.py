@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from minikv import RowCache, draw
 from minikv.course.pictures.draw import MOST_ROWS, MOST_TOKENS
-from minikv.engine.sections import engine_world
+from minikv.engine import engine_world
 
 
 def with_all_states(make, num_rows=3):

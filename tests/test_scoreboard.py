@@ -8,7 +8,7 @@ from minikv import CacheManager, CanaryModel, Engine, RadixCache
 from minikv.course.pieces import begin, check
 from minikv.course.pieces.piece import all_pieces
 from minikv.course.pieces.scoreboard import scoreboard
-from minikv.engine.sections import engine_world
+from minikv.engine import engine_world
 
 PROMPTS = [[1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 9, 9, 9, 9, 5], [1, 2, 3, 4, 5, 6, 7, 8, 9]]
 

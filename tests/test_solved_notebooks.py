@@ -16,7 +16,7 @@ from nightly import NIGHTLY
 
 from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.piece import all_pieces, find_piece, pieces_of
-from minikv.engine.sections import sections
+from minikv.engine import sections
 
 OWN_WORDS = re.compile(r"\b(check|mine|progress|hint|solution|scoreboard)\(")
 STUB = re.compile(r'\A.*?(?=^\w+ = check\("([\d.]+) )', re.DOTALL | re.MULTILINE)

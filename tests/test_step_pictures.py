@@ -7,8 +7,7 @@ import re
 import pytest
 
 from minikv.course.pieces.piece import find_piece
-from minikv.course.pieces.showing import both_films
-from minikv.course.pieces.step_pictures import attention_picture, schedule_picture
+from minikv.course.pieces.showing import attention_picture, both_films, schedule_picture
 from minikv.course.pieces.trial import judge, parting, reference_world
 
 

@@ -6,13 +6,169 @@ Read the files in the order of their chapters:
 - `ch03_05_cache`: the radix tree, the locks on its nodes, and the ring that says what is evicted first
 - `ch06_07_manager`: how keys and values are moved, and the life of a request
 - `ch08_serving`: attention through the slots, and what each step computes
-- `ch09_rows`, `ch10_blocks`, `ch11_sharing`, `ch12_windows`: four further designs beside that engine
+- `ch09_10_rows_and_blocks`, `ch11_12_sharing_and_windows`: four further designs beside that engine
 
 The shells hold what no chapter is about, such as checks of the input. The rest of `minikv` is the same again, faster,
 and what checks, measures and teaches it.
 
 A section of a file begins with `# %%`. Those of pieces ("3.1 split") are what a learner writes: `check` says whether
 their answer does the same, `solution` prints ours, and it runs where theirs is not right yet. Those that are given
-("given 3") join them. A section calls the others as globals, so `sections.py` can run any of them in the learner's own
-world, where the learner's pieces are bound instead of ours. `my_minikv.py` is these files with the learner's pieces.
+("given 3") join them. A section calls the others as globals, so any of them can run in the learner's own world, where
+the learner's pieces are bound instead of ours. `my_minikv.py` is these files with the learner's pieces in them.
 """
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+World = dict[str, Any]  # what a piece finds: the classes, the other pieces, helpers; the globals of its function
+ENGINE = "minikv.engine"  # the module that our own functions say they are from
+WITHOUT_TORCH = (2, 3, 4, 5, 7)  # the chapters of the engine whose classes need none
+LAST = 8  # the last chapter of the engine
+_HEAD = re.compile(r"^# %% (\S+) (\w+)(.*)$", re.MULTILINE)
+
+
+class Section(NamedTuple):
+    """A section: its id ("3.1", or "given"), its name ("split", or the chapter), the rest of its line, its text.
+
+    `line` is the number of the first line of the text in its file.
+    """
+
+    id: str
+    name: str
+    remark: str
+    text: str
+    line: int
+
+    @property
+    def chapter(self) -> int:
+        """The chapter that it belongs to."""
+        return int(self.name if self.id == "given" else self.id.split(".")[0])
+
+
+def sections(text: str) -> list[Section]:
+    """The sections of a file, in order; what stands before the first belongs to none.
+
+    >>> sections("import sys\\n# %% 3.1 split · mine\\ndef split(node, at): ...\\n")
+    [Section(id='3.1', name='split', remark=' · mine', text='def split(node, at): ...\\n', line=3)]
+    """
+    heads = list(_HEAD.finditer(text))
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    return [
+        Section(
+            head[1], head[2], head[3], text[head.end() + 1 : end].rstrip() + "\n", text[: head.end()].count("\n") + 2
+        )
+        for head, end in zip(heads, ends)
+    ]
+
+
+@lru_cache
+def engine_files() -> dict[str, tuple[Section, ...]]:
+    """The files of the engine, in the order of their chapters, and the sections of each.
+
+    >>> [Path(file).name for file in engine_files()][:2]
+    ['ch01_02_pool.py', 'ch03_05_cache.py']
+    """
+    files = sorted(Path(__file__).parent.glob("ch[0-9][0-9]_*.py"))
+    return {str(file): tuple(sections(file.read_text("utf-8"))) for file in files}
+
+
+@lru_cache
+def engine_sections() -> tuple[Section, ...]:
+    """The sections of our own engine, and behind them those of the other designs.
+
+    >>> [section.name for section in engine_sections() if section.chapter == 2]
+    ['2', 'alloc', 'guard', 'free']
+    """
+    return tuple(section for found in engine_files().values() for section in found)
+
+
+def classes_for(chapter: int) -> tuple[int, ...]:
+    """The chapters whose classes a chapter works with: the engine's, and its own where they come only when asked for.
+
+    >>> classes_for(3), classes_for(8)
+    ((2, 3, 4, 5, 7), (2, 3, 4, 5, 7, 8))
+    """
+    return (*WITHOUT_TORCH, chapter) if chapter >= LAST else WITHOUT_TORCH
+
+
+@lru_cache
+def _compiled(section: Section, file: str) -> Any:
+    return compile("\n" * (section.line - 1) + section.text, file, "exec")
+
+
+def run_section(section: Section, world: World, file: str | None = None) -> World:
+    """Run a section whose functions find everything in `world`; what it defines is returned, and not put there."""
+    made: World = {}
+    exec(_compiled(section, file or _file_of(section)), world, made)
+    return made
+
+
+def _file_of(section: Section) -> str:
+    return next(file for file, found in engine_files().items() if section in found)
+
+
+def section_of(piece: str) -> Section:
+    """The section of our engine for a piece, by its id."""
+    return next(section for section in engine_sections() if section.id == piece)
+
+
+def last_for(chapter: int) -> int:
+    """The last chapter whose pieces and classes a chapter needs: the cache of chapter 04 stands on the next one's ring.
+
+    >>> last_for(3), last_for(4)
+    (3, 5)
+    """
+    return 5 if chapter == 4 else chapter
+
+
+def pieces_up_to(chapter: int) -> list[Section]:
+    """The sections of the pieces that a chapter goes on with: those of the engine, and its own.
+
+    >>> [section.id for section in pieces_up_to(4)][-1], [section.id for section in pieces_up_to(3)][-1]
+    ('5.4', '3.4')
+    """
+    last = min(last_for(chapter), LAST)
+    return [s for s in engine_sections() if s.id != "given" and (s.chapter <= last or s.chapter == chapter)]
+
+
+def ours(piece: str, world: World) -> Callable[..., Any]:
+    """Our function for a piece, with `world` for its globals: it calls the learner's other pieces and classes.
+
+    >>> world = {"guard": lambda pool, pages: pages[0]}
+    >>> ours("2.3", world)(pool=None, pages=[7])
+    Traceback (most recent call last):
+    ValueError: page 7 cannot be given back
+    """
+    section = section_of(piece)
+    made: Callable[..., Any] = run_section(section, world)[section.name]
+    made.__module__ = world.get("__name__", __name__)
+    return made
+
+
+def given(world: World, *chapters: int) -> None:
+    """Put the classes that the chapters show into `world`; they call the pieces that they find there.
+
+    Those of chapter 08, which need torch, and those of the other designs come only when they are asked for.
+
+    >>> world = {"alloc": lambda pool, count: ["mine"] * count}
+    >>> given(world); world["Pool"](4).alloc(2)
+    ['mine', 'mine']
+    """
+    for section in engine_sections():
+        if section.id == "given" and section.chapter in (chapters or WITHOUT_TORCH):
+            exec(_compiled(section, _file_of(section)), world)
+
+
+def engine_world(*chapters: int) -> World:
+    """A whole engine of our own pieces, with the classes of `given`: what is expected."""
+    world: World = {"__name__": ENGINE}
+    given(world, *chapters)
+    for section in engine_sections():
+        if section.id != "given" and (section.chapter <= LAST or section.chapter in chapters):
+            world[section.name] = ours(section.id, world)
+    return world

@@ -127,7 +127,7 @@ class ManagerShell:
 def claims(manager: Any) -> list[tuple[str, list[int]]]:
     """Everybody's name and pages: the pool, the cache, and each running request.
 
-    >>> from minikv.engine.sections import engine_world
+    >>> from minikv.engine import engine_world
     >>> manager = engine_world()["CacheManager"](4)
     >>> _ = manager.start([1, 2, 3])
     >>> claims(manager)
@@ -147,7 +147,7 @@ def name_of(sequence: Any) -> str:
 def audit(manager: Any) -> None:
     """Raise `InvariantError` for the first page that has two owners or none, or is read or locked wrongly.
 
-    >>> from minikv.engine.sections import engine_world
+    >>> from minikv.engine import engine_world
     >>> manager = engine_world()["CacheManager"](4)
     >>> _ = manager.start([1, 2, 3])
     >>> manager.pool.free([2])

@@ -10,7 +10,7 @@ import heapq
 import itertools
 from typing import Any
 
-from minikv.engine.sections import engine_world
+from minikv.engine import engine_world
 
 
 class Clock:

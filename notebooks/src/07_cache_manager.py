@@ -258,7 +258,7 @@ Both have a `check()`, and your pieces were judged with it after every step. One
 """
 
 # %%
-from minikv.course.pieces.owners import whose  # what `check` finds, in words
+from minikv.course.pieces.ch07 import whose  # what `check` finds, in words
 
 manager, anna, ben = twins()
 manager.checkpoint(anna)

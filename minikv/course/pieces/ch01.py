@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.piece import Piece, Shot, exercise
-from minikv.engine.sections import World
+from minikv.engine import World
 from minikv.sizing import page_waste
 
 _HUGE = 2**62 + 1  # a float between 2**62 and 2**63 is a multiple of 512

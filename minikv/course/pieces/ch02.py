@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.piece import Cost, Piece, Shot, exercise
 from minikv.course.pieces.trial import Played
-from minikv.engine.sections import World
+from minikv.engine import World
 from minikv.pools import BitmaskPool
 from minikv.testing.attempt import short_repr
 

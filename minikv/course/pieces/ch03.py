@@ -11,7 +11,7 @@ from minikv.course.pieces.hunt import Calls, engine_hunt
 from minikv.course.pieces.observe import edge, kinds, links, outline, path_tokens, planted, preorder, told, two
 from minikv.course.pieces.piece import Cost, Piece, Shot, exercise
 from minikv.course.pieces.trial import Played
-from minikv.engine.sections import World
+from minikv.engine import World
 from minikv.tokens import common_prefix
 
 _PROMPT = st.lists(st.integers(0, 2), max_size=7)

@@ -14,7 +14,7 @@ from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import MOST, edge, links, outline, planted, preorder, told
 from minikv.course.pieces.piece import GAVE, Cost, Piece, Shot, called, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
-from minikv.engine.sections import World, ours
+from minikv.engine import World, ours
 from minikv.testing.attempt import Outcome, arguments, attempt
 
 _PROMPT = st.lists(st.integers(0, 2), min_size=1, max_size=6)

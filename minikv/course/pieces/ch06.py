@@ -13,7 +13,7 @@ from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.piece import Piece, Shot, exercise
 from minikv.course.pieces.trial import ALL_RIGHT
-from minikv.engine.sections import World, ours
+from minikv.engine import World, ours
 
 SPARE = "spare"
 MOST = 24  # rows or boxes of a picture

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import told
-from minikv.course.pieces.owners import whose
 from minikv.course.pieces.piece import Piece, Shot, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
-from minikv.engine.manager_shell import SequenceShell, audit, name_of
-from minikv.engine.sections import World
+from minikv.engine import World
+from minikv.engine.manager_shell import SequenceShell, audit, claims, name_of
 from minikv.errors import InvariantError, OutOfPages
 from minikv.testing.canary import Canary, CanaryError
-from minikv.testing.snapshot import plain
+from minikv.testing.snapshot import plain, ranges
 
 _WHO, _TOKENS = st.integers(0, 3), st.lists(st.integers(0, 1), min_size=1, max_size=7)
 _STEP = st.one_of(
@@ -268,3 +267,19 @@ EXERCISES = (
         advice=_advice, praise=_praise,
     ),
 )  # fmt: skip
+
+
+def whose(manager: Any) -> str:
+    """Everybody's pages on one line, or what is wrong with them.
+
+    >>> from minikv.engine import engine_world
+    >>> manager = engine_world()["CacheManager"](8)
+    >>> _ = manager.start([1, 2, 3])
+    >>> whose(manager)
+    'the pool: 3-7; request 1: 0-2'
+    """
+    try:
+        audit(manager)
+    except InvariantError as error:
+        return str(error)
+    return "; ".join(f"{name}: {ranges(sorted(pages))}" for name, pages in claims(manager) if pages)

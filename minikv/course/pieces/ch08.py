@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.piece import Piece, Shot, exercise
-from minikv.course.pieces.step_pictures import attention_picture, schedule_picture
-from minikv.engine.sections import World, ours
+from minikv.course.pieces.showing import attention_picture, schedule_picture
+from minikv.engine import World, ours
 
 NEAR = 1e-5  # numbers that differ by less are the same: how an answer rounds is its own affair
 _SAID = 5  # a token that each running request has said already

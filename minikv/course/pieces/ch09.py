@@ -12,7 +12,7 @@ from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import MOST, kinds, told, two
 from minikv.course.pieces.piece import Piece, Shot, exercise
 from minikv.course.pieces.trial import Played
-from minikv.engine.sections import World
+from minikv.engine import World
 from minikv.errors import OutOfPages
 
 _PROMPT = st.lists(st.integers(0, 2), max_size=5)

@@ -13,7 +13,7 @@ from minikv.course.pieces.hunt import Calls, engine_hunt
 from minikv.course.pieces.observe import MOST, CountingDict, told
 from minikv.course.pieces.piece import Cost, Piece, Shot, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
-from minikv.engine.sections import World
+from minikv.engine import World
 from minikv.testing.attempt import short_repr
 
 _TOKENS = st.lists(st.integers(0, 2), max_size=13)

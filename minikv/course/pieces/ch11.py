@@ -12,7 +12,7 @@ from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import kinds, told
 from minikv.course.pieces.piece import Piece, Shot, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
-from minikv.engine.sections import World, engine_world
+from minikv.engine import World, engine_world
 from minikv.testing.snapshot import shorten
 
 _PAGES = 7

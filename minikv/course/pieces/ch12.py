@@ -11,7 +11,7 @@ from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import CountingDict
 from minikv.course.pieces.piece import Cost, Piece, Shot, exercise
 from minikv.course.pieces.trial import Played
-from minikv.engine.sections import World
+from minikv.engine import World
 
 _LIVE = st.lists(st.booleans(), max_size=9)
 _WINDOW = st.integers(1, 4)

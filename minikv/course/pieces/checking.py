@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from minikv.course.pieces import colab
 from minikv.course.pieces.guessing import come_back, forget_guesses
 from minikv.course.pieces.hunt import Hunt, judge_hunt
-from minikv.course.pieces.mine import keep, recalled, world_with
+from minikv.course.pieces.mine import colab_advice, forget_advice, keep, move_on_colab, recalled, world_with
 from minikv.course.pieces.mistakes import hint_for, mistake_in
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces.showing import Code, both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
-from minikv.engine.sections import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
+from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import attempt, error_text
 from minikv.testing.time_limit import TooLong
 
@@ -40,7 +39,7 @@ def begin(chapter: int, namespace: World) -> None:
     _accepted.clear()
     _taken.clear()
     _aside.clear()
-    colab.begin_anew()
+    forget_advice()
     forget_guesses()
     for line in come_back(chapter):
         print(line)
@@ -181,7 +180,7 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
         return Verdict(WRONG, words, _earlier(piece))
     _accepted[piece.id] = answer
     note = keep(piece, answer, namespace)
-    return Verdict(RIGHT, words, [*([note] if note else []), *colab.advice()])
+    return Verdict(RIGHT, words, [*([note] if note else []), *colab_advice()])
 
 
 def _praise(piece: Piece, world: World, found: Judgement) -> str:
@@ -291,7 +290,7 @@ def mine(way: str = "") -> None:
     ...
     """
     if way:
-        colab.move(way)
+        move_on_colab(way)
         return
     kept = recalled()
     wide = max(len(piece.name) for piece in all_pieces())

@@ -1,4 +1,4 @@
-"""Predictions: `guess` before you look, `fold` over what gives the answer away.
+"""Predictions: `guess` before you look, `fold` over what gives the answer away. And `progress`, over the whole course.
 
 A `<details>` element in an output is closed on opening, after Run All and in exported HTML, in notebooks that are not
 trusted as well; hiding a cell's output by its metadata is none of that. On a code-hosting site nothing is folded.
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from minikv.course.pictures import Picture
-from minikv.course.pieces.record import RIGHT, recall, recall_missed, remember
+from minikv.course.pieces.piece import CHAPTERS, exercises_of, pieces_of
+from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, recall, recall_missed, remember
+from minikv.errors import bounded
 from minikv.testing.attempt import agree, short_repr
 
 MOST_LETTERS = 200  # of a prediction in which numbers are looked for
@@ -227,3 +230,28 @@ def _html(thing: Any) -> str:
     """A thing as HTML: a picture as an image, since inline SVG is taken out of a notebook that is not trusted."""
     image = thing.html if isinstance(thing, Picture) else None
     return image or f"<pre>{escape(_text(thing))}</pre>"
+
+
+def progress(chapters: Iterable[int] = CHAPTERS) -> None:
+    """Print for each chapter the pieces and exercises that are solved (✅), tried (❌) and not tried (⬜).
+
+    The best `check` of each counts: what was solved keeps its ✅ when another answer is tried later. The record is the
+    file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names. To begin anew, delete it.
+    An unreadable record is reported, and left as it is. Predictions count too, once they have met their answers.
+
+    >>> progress([])
+    0 of 0 solved
+    """
+    if not isinstance(chapters, Iterable):
+        raise TypeError(f"chapters are {bounded(chapters)}: expected their numbers")
+    marks, solved, total = recall(), 0, 0
+    for chapter in chapters:
+        ids = dict.fromkeys([*(e.id for e in pieces_of(chapter)), *(e.id for e in exercises_of(chapter))])
+        row = [(id, marks.get(id, NOT_ATTEMPTED)) for id in ids]
+        solved, total = solved + sum(mark == RIGHT for _, mark in row), total + len(row)
+        print(f"chapter {chapter:02d}   " + "   ".join(f"{mark} {id}" for id, mark in row))
+    print(f"{solved} of {total} solved")
+    made, right = predictions()
+    if made:
+        again = f"; look again at {', '.join(missed())}" if missed() else ""
+        print(f"{right} of {made} predictions right{again}")

@@ -17,7 +17,7 @@ from typing import Any
 from minikv.course.pieces.piece import GAVE, Shot, WrongAnswer, find_exercise, one_call, wrong_answers_to
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.trial import Parting, Played, parted, play
-from minikv.engine.sections import World, engine_world, run_section
+from minikv.engine import World, engine_world, run_section
 from minikv.testing.attempt import Outcome, arguments, attempt
 from minikv.testing.watch import Call, watch
 

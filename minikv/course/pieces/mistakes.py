@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from minikv.course.pieces.piece import GAVE, Piece, WrongAnswer
 from minikv.course.pieces.trial import Parting, Played, parted, play, reference_world
-from minikv.engine.sections import World, run_section
+from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, type_in_words
 from minikv.testing.time_limit import TooLong
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from minikv.engine.sections import World, ours
+from minikv.engine import World, ours
 from minikv.testing.snapshot import plain, ranges, shorten
 
 MOST = 200  # nodes: a tree with a loop in it ends here

@@ -1,7 +1,8 @@
-"""Where an answer comes from: the source of its cell, and what of it the learner's file has to keep.
+"""Where an answer comes from: the source of its cell, what of it the learner's file keeps, and what that replaces.
 
 A whole cell is looked at, not `inspect.getsource`: that one fails for classes made in cells, and leaves out the
-helpers, the constants and the imports that a function needs.
+helpers, the constants and the imports that a function needs. What a new version of the file replaces is kept in a
+folder beside it, if it is lost otherwise. A version that only looks different is no loss, and neither is code of ours.
 """
 
 from __future__ import annotations
@@ -10,16 +11,21 @@ import ast
 import builtins
 import contextlib
 import inspect
+import io
 import linecache
 import math
 import re
 import symtable
 import sys
+import tokenize
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
-from minikv.engine.sections import World, classes_for, engine_sections, given
+from minikv.engine import World, classes_for, engine_sections, given, sections
+from minikv.files import replace
 
 VERBS = {"check", "guess", "hint", "solution", "mine", "progress"}  # statements about a piece, not a part of it
 PLAIN = (int, float, str, bytes, bool, type(None))
@@ -204,3 +210,70 @@ def definitions(text: str) -> dict[str, str]:
             if (step := text_of(text, statement)) not in steps:
                 steps.append(step)
     return {name: "\n".join(steps) for name, steps in found.items()}
+
+
+class Written(NamedTuple):
+    """A part of a file: what its code is, however it is laid out, and its comments."""
+
+    code: str
+    comments: frozenset[str]
+
+    def is_in(self, others: Iterable[Written]) -> bool:
+        """Whether one of the others has the same code and all these comments."""
+        return any(self.code == other.code and self.comments <= other.comments for other in others)
+
+
+def keep_older(path: Path, old: str, new: str, ours: str) -> Path | None:
+    """Copy the file into its folder of older ones if the new one lacks anything of the learner's; the copy's path.
+
+    `ours` is the file of a learner who has written nothing.
+
+    >>> keep_older(Path("my_minikv.py"), "# %% 3.1 split\\nx = [1,2]", "# %% 3.1 split\\nx = [\\n    1, 2\\n]", "")
+    """
+    folder = path.with_name(f"{path.stem}_older")
+    known = [*parts_of(new), *parts_of(ours), *(_part(section.text) for section in engine_sections())]
+    lost = [part for part in parts_of(old) if not part.is_in(known)]
+    if not lost:
+        return None
+    kept = [part for text in _texts(folder) for part in parts_of(text)]
+    if all(part.is_in(kept) for part in lost):
+        return None
+    folder.mkdir(exist_ok=True)
+    number = 1
+    while (copy := folder / f"{path.stem}_{number}{path.suffix}").exists():
+        number += 1
+    replace(copy, old)
+    return copy
+
+
+def parts_of(text: str) -> list[Written]:
+    """What stands before the first section, if anything does, and the text of each section.
+
+    >>> [sorted(part.comments) for part in parts_of("import sys\\n# %% 3.1 split\\nx = 1  # one\\n")]
+    [[], ['# one']]
+    """
+    found = sections(text)
+    before = "\n".join(text.split("\n")[: found[0].line - 2] if found else [text]).strip()
+    return [_part(each) for each in [*([before] if before else []), *(section.text for section in found)]]
+
+
+def _part(text: str) -> Written:
+    try:
+        code = ast.dump(ast.parse(text))
+    except (SyntaxError, ValueError):
+        return Written(text.strip(), frozenset())
+    comments = set()
+    with contextlib.suppress(tokenize.TokenError, IndentationError):
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                comments.add(token.string.strip())
+    return Written(code, frozenset(comments))
+
+
+def _texts(folder: Path) -> list[str]:
+    """The files of a folder that can be read."""
+    found = []
+    for file in sorted(folder.glob("*.py")):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            found.append(file.read_text("utf-8-sig"))
+    return found

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from hypothesis.strategies import SearchStrategy
 
-from minikv.engine.sections import LAST, Section, World, section_of, sections
+from minikv.engine import LAST, Section, World, section_of, sections
 from minikv.errors import bounded, whole_number
 from minikv.testing.attempt import Outcome, arguments
 

@@ -1,20 +1,34 @@
-"""Code as a coloured picture of itself, and a failing case as a film: yours beside what was expected."""
+"""Code as a coloured picture of itself, a failing case as a film of both sides, and pictures for chapter 08."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from minikv.course.film.requests import ANSWERS, READS, Requests, RequestView
 from minikv.course.pictures import Picture, beside, draw
-from minikv.course.pictures.svg import FONTS, canvas, markup, place, svg_size, words_svg
+from minikv.course.pictures.svg import (
+    FONTS,
+    Drawing,
+    Paper,
+    Part,
+    canvas,
+    markup,
+    place,
+    svg_size,
+    words_drawing,
+    words_svg,
+)
 from minikv.course.pieces.piece import Piece, Shot
 from minikv.course.pieces.trial import Parting, play, reference_world
-from minikv.engine.sections import World, engine_files
+from minikv.engine import World, engine_files
+from minikv.palette import INK
 
 _INK, _PALE = "color:var(--jp-mirror-editor-{}-color,inherit)", "color:var(--jp-content-font-color2,inherit)"
 # The looks of code, by the names that Pygments has for its parts: colors of Jupyter's theme, which can be read on a
@@ -62,7 +76,7 @@ def _look_of(kind: str) -> str:
 def source(*things: Any) -> Code:
     """The source of classes, functions or other code, one below the other, to be read and not to be run.
 
-    >>> from minikv.engine.sections import engine_world
+    >>> from minikv.engine import engine_world
     >>> print(str(source(engine_world()["Ring"])).splitlines()[0])
     class Ring:
     """
@@ -150,3 +164,68 @@ def _titled(title: str, picture: Picture) -> Picture:
         return canvas(words + place(svg, 0, 22), max(width, 80), height + 22)
 
     return Picture(f"{title}:\n{picture.text}", make)
+
+
+_WIDE, _HIGH, _HEAD = 46, 30, 48
+_MOST = 20  # cells of a bar, however many tokens an answer gives
+_NONE, _ALL = (248, 249, 250), (116, 169, 216)  # the fill of a share of 0, and of all
+
+
+def schedule_picture(left: Sequence[int], counts: Any) -> Picture | None:
+    """A bar for each request, a cell for each token that it has left; those that the step computes are new.
+
+    `None` where `counts` does not have a number for each request.
+
+    >>> schedule_picture([5, 1], [3, 1])
+    requests: 2 running, 0 waiting
+    [0] reads    nnn..
+    [1] answers  n
+    n new  . to compute
+    """
+    try:
+        computed = [int(counts[i]) for i in range(len(left))]
+    except (TypeError, ValueError, LookupError, OverflowError):
+        return None
+    bars = Requests(
+        tuple(
+            RequestView(f"[{i}]", ANSWERS if tokens == 1 else READS, 0, min(count, _MOST), tokens)
+            for i, (count, tokens) in enumerate(zip(computed, left))
+        )
+    )
+    return Picture(bars.text, lambda: bars.paper(*bars.extent).svg(bars.parts(*bars.extent)))
+
+
+def attention_picture(rows: Mapping[str, Sequence[float]]) -> Picture:
+    """A row for each new token and a cell for each token of the sequence: the share taken of it, the larger the darker.
+
+    >>> print(attention_picture({"token 1": [0.25, 0.75]}))
+    shares     0    1
+    token 1  .25  .75
+    """
+    columns, wide = max(map(len, rows.values())), max(map(len, rows))
+    lines = [f"{'shares':{wide}}" + "".join(f"{i:>5}" for i in range(columns))]
+    lines += [f"{name:{wide}}" + "".join(f"{_short(share):>5}" for share in row) for name, row in rows.items()]
+    return Picture("\n".join(lines), lambda: _table(rows, columns, 8 * wide + 12))
+
+
+def _short(share: float) -> str:
+    """Two decimals, without the 0 in front of them."""
+    return f"{share:.2f}".replace("0.", ".", 1) if -1 < share < 1 else f"{share:.3g}"
+
+
+def _table(rows: Mapping[str, Sequence[float]], columns: int, side: int) -> str:
+    title = "what each new token takes of each token"
+    parts = [Part(-1, words_drawing(title, bold=True), 4, 15)]
+    parts += [Part(-2 - i, Drawing(f"<text>{i}</text>"), side + i * _WIDE + _WIDE // 2, 38) for i in range(columns)]
+    for y, (name, row) in enumerate(rows.items()):
+        key, top = y * (columns + 1), _HEAD + y * _HIGH
+        parts.append(Part(key, words_drawing(name), 4, top + 18))
+        parts += [Part(key + 1 + x, _cell(share), side + x * _WIDE, top) for x, share in enumerate(row)]
+    return Paper(max(side + columns * _WIDE, 8 * len(title) + 12), _HEAD + len(rows) * _HIGH + 4).svg(parts)
+
+
+def _cell(share: float) -> Drawing:
+    part = share if 0 <= share <= 1 else float(share > 1)  # and none for NaN
+    fill = ",".join(str(round(none + part * (full - none))) for none, full in zip(_NONE, _ALL))
+    box = f'<path fill="rgb({fill})" stroke="#495057" d="M1 1h{_WIDE - 4}v{_HIGH - 4}h-{_WIDE - 4}z"/>'
+    return Drawing(f'{box}<text x="{_WIDE // 2 - 1}" y="{_HIGH - 11}" fill="{INK}">{_short(share)}</text>')

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from hypothesis.strategies import SearchStrategy
 
 from minikv.course.pieces.piece import GAVE, Piece, Shot
-from minikv.engine.sections import World, classes_for, engine_world, given, ours, pieces_up_to
+from minikv.engine import World, classes_for, engine_world, given, ours, pieces_up_to
 from minikv.testing.attempt import Outcome, agree, attempt, short_repr
 from minikv.testing.smallest import INCONSTANT, smallest_case
 from minikv.testing.time_limit import TooLong
