@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from minikv.serving.batch import Batch, Causal, Padded, SharedPrefix
+from minikv.serving.batch import Batch, Causal, Padded
 
 SCORES = 2**22  # numbers: where scores are kept at all, at most about so many at a time
 _FUSED = (torch.float32, torch.bfloat16, torch.float16)
@@ -91,7 +91,6 @@ class StepAttention:
         self.store, self.new = store, store.slots(batch.slots)
         reads = store.slots(batch.reads)
         self.parts = [(part, None if isinstance(part, Causal) else reads[part.slots]) for part in batch.parts]
-        self.joins = any(isinstance(part, SharedPrefix) for part in batch.parts)
         longest = max((len(slots) for _, slots in self.parts if slots is not None and slots.run is None), default=0)
         self.room = store.rows(longest) if longest else None
 

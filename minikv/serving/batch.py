@@ -29,7 +29,7 @@ import torch
 
 from minikv.errors import bounded, whole_number
 from minikv.serving.model import Chunk
-from minikv.tokens import PackedTokens, integers
+from minikv.tokens import PackedTokens, integers, refuse_values
 
 # Slots: about so many are padded side by side at most, so that the processor's cache holds their keys and values.
 GATHERED = 2048
@@ -92,7 +92,7 @@ class Batch:
     of each chunk its last token's at least, in the order in which the chunks were given. So are `rows`: for
     each chunk the rows of its new tokens, and all slots of its sequence. `parts` are what the tokens attend to, the
     own parts first and in the order of their rows; `reads` are the slots that they read. A prefix is shared
-    where that saves reading `worth` slots. `TypeError` and `ValueError` name the chunk and what is wrong with it.
+    where that saves reading `WORTH` slots. `TypeError` and `ValueError` name the chunk and what is wrong with it.
 
     >>> import torch
     >>> batch = Batch([Chunk([1, 2], 0, [8, 9]), Chunk([7], 2, [5, 3, 4])], vocab_size=10, like=torch.zeros(1))
@@ -103,17 +103,20 @@ class Batch:
     Causal(rows=slice(1, 3, None), size=1, width=2)
     """
 
-    def __init__(self, chunks: Sequence[Chunk], vocab_size: int, like: torch.Tensor, worth: int = WORTH):
-        given = _checked_chunks(chunks, vocab_size)
-        self._given, self._vocab_size, self._worth = [*given], vocab_size, worth
+    def __init__(self, chunks: Sequence[Chunk], vocab_size: int, like: torch.Tensor):
+        given = [_checked(i, chunk, vocab_size) for i, chunk in enumerate(chunks)]
+        if not given:
+            raise ValueError("there are no chunks: a forward step computes at least 1")
         self._like, self._reads = like, list[Any]()
-        shared = prefixes_of_rows([row.slots[: row.start] for row in given], worth)
+        shared = prefixes_of_rows([row.slots[: row.start] for row in given])
         for members, _, stop in shared:
             for i in members:
                 given[i] = given[i]._replace(own=max(given[i].own, stop))
         order = sorted(range(len(given)), key=lambda i: given[i].kind)  # stable: equal kinds keep their order
         packed = [given[i] for i in order]
-        self._pack(packed)
+        self.slots = np.concatenate([row.slots[row.start :] for row in packed])
+        self.tokens = self._ids(np.concatenate([row.tokens for row in packed]))
+        self.positions = self._ids(np.concatenate([np.arange(row.start, len(row.slots)) for row in packed]))
         ends = dict(zip(order, np.cumsum([len(row.tokens) for row in packed]).tolist()))
         spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
         self.last = self._ids(np.concatenate([span[-row.num_logits :] for span, row in zip(spans, given)]))
@@ -127,27 +130,8 @@ class Batch:
                 self._add_prefix(row.slots[row.own : row.start], [span])
         self.reads = np.concatenate([np.empty(0, np.int32), *self._reads])
 
-    def ends(self) -> Batch:
-        """The tokens whose logits are wanted, as a batch of their own: all others have keys and values by then.
-
-        >>> import torch
-        >>> Batch([Chunk([1, 2], 0, [8, 9])], vocab_size=10, like=torch.zeros(1)).ends().parts
-        [Padded(rows=slice(0, 1, None), size=1, length=2, slots=slice(0, 2, None), mask=None)]
-        """
-        counts = [row.num_logits for row in self._given]
-        chunks = [
-            Chunk(row.tokens[-count:], len(row.slots) - count, row.slots, num_logits=count)
-            for row, count in zip(self._given, counts)
-        ]
-        return Batch(chunks, self._vocab_size, self._like, self._worth)
-
     def _ids(self, ids: Any) -> torch.Tensor:
         return torch.from_numpy(np.asarray(ids, np.int64)).to(self._like.device)
-
-    def _pack(self, packed: list[_Row]) -> None:
-        self.slots = np.concatenate([row.slots[row.start :] for row in packed])
-        self.tokens = self._ids(np.concatenate([row.tokens for row in packed]))
-        self.positions = self._ids(np.concatenate([np.arange(row.start, len(row.slots)) for row in packed]))
 
     # -- the parts --------------------------------------------------------------------------------------------------
 
@@ -194,15 +178,20 @@ class Batch:
         return slice(first, first + len(slots))
 
 
-def _checked_chunks(chunks: Sequence[Chunk], vocab_size: int) -> list[_Row]:
-    given = [_checked(i, chunk) for i, chunk in enumerate(chunks)]
-    if not given:
-        raise ValueError("there are no chunks: a forward step computes at least 1")
-    _check_tokens(given, vocab_size)
-    return given
+def last_chunks(chunks: Sequence[Chunk]) -> list[Chunk]:
+    """The tokens of `chunks` whose logits are wanted, as chunks: all others have keys and values by then.
+
+    >>> last_chunks([Chunk([1, 2], 0, [8, 9])])
+    [Chunk(tokens=[2], start=1, slots=[8, 9], namespace=None, num_logits=1)]
+    """
+    counts = [chunk.num_logits for chunk in chunks]
+    return [
+        chunk._replace(tokens=chunk.tokens[-count:], start=len(chunk.slots) - count)
+        for chunk, count in zip(chunks, counts)
+    ]
 
 
-def _checked(index: int, chunk: Chunk) -> _Row:
+def _checked(index: int, chunk: Chunk, vocab_size: int) -> _Row:
     name = f"chunks[{index}]"
     start = whole_number(f"{name}.start", chunk.start, 0, "no token comes before the first")
     tokens, slots = cast("Any", chunk.tokens), chunk.slots
@@ -220,15 +209,9 @@ def _checked(index: int, chunk: Chunk) -> _Row:
     num_logits = whole_number(f"{name}.num_logits", chunk.num_logits, 1, "the last token's logits are always wanted")
     if num_logits > len(tokens):
         raise ValueError(f"{name}.num_logits is {bounded(num_logits)}: it computes {len(tokens)} tokens")
+    if int(tokens.max()) >= vocab_size:
+        refuse_values(tokens.tolist(), f"{name}.tokens", f"the vocabulary has ids 0 to {vocab_size - 1}", vocab_size)
     return _Row(tokens, slots, num_logits)
-
-
-def _check_tokens(rows: list[_Row], vocab_size: int) -> None:
-    """Every token is in the vocabulary, or an error names the first that is not."""
-    if max(int(row.tokens.max()) for row in rows) < vocab_size:
-        return
-    for i, row in enumerate(rows):
-        integers(row.tokens, f"chunks[{i}].tokens", f"the vocabulary has ids 0 to {vocab_size - 1}", vocab_size)
 
 
 # -- which rows begin alike -------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from torch.nn import functional
 
 from minikv.errors import bounded, shown
 from minikv.serving.attention import StepAttention
-from minikv.serving.batch import Batch
+from minikv.serving.batch import Batch, last_chunks
 from minikv.serving.checkpoint import LlamaConfig, read_llama_config, read_weights
 from minikv.serving.model import Chunk
 from minikv.serving.packed import STEP_ROWS, PackedLinear, can_pack
@@ -136,7 +136,7 @@ class Llama:
         if torch.is_grad_enabled() or len(batch.tokens) == len(batch.last):
             x = self._layer(x, last, attention, angles)[batch.last]
         else:  # the last layer is needed at the ends alone, which read the keys and values of the others in the store
-            ends = batch.ends()
+            ends = Batch(last_chunks(chunks), self.vocab_size, embedding)
             x = self._layer(x, last, attention, angles, (batch.last[ends.last.argsort()], self.attention(ends, store)))
             x = x[ends.last]
         (logits,) = self._linears(self._norm(x, "model.norm"), "model.embed_tokens" if self.config.tied else "lm_head")
