@@ -114,9 +114,7 @@ class Batch:
                 given[i] = given[i]._replace(own=max(given[i].own, stop))
         order = sorted(range(len(given)), key=lambda i: given[i].kind)  # stable: equal kinds keep their order
         packed = [given[i] for i in order]
-        self.slots = np.concatenate([row.slots[row.start :] for row in packed])
-        self.tokens = self._ids(np.concatenate([row.tokens for row in packed]))
-        self.positions = self._ids(np.concatenate([np.arange(row.start, len(row.slots)) for row in packed]))
+        self._pack(packed)
         ends = dict(zip(order, np.cumsum([len(row.tokens) for row in packed]).tolist()))
         spans = [range(ends[i] - len(row.tokens), ends[i]) for i, row in enumerate(given)]
         self.last = self._ids(np.concatenate([span[-row.num_logits :] for span, row in zip(spans, given)]))
@@ -132,6 +130,11 @@ class Batch:
 
     def _ids(self, ids: Any) -> torch.Tensor:
         return torch.from_numpy(np.asarray(ids, np.int64)).to(self._like.device)
+
+    def _pack(self, packed: list[_Row]) -> None:
+        self.slots = np.concatenate([row.slots[row.start :] for row in packed])
+        self.tokens = self._ids(np.concatenate([row.tokens for row in packed]))
+        self.positions = self._ids(np.concatenate([np.arange(row.start, len(row.slots)) for row in packed]))
 
     # -- the parts --------------------------------------------------------------------------------------------------
 
