@@ -209,6 +209,34 @@ def test_tokens_are_compared_over_the_whole_prefix_not_over_the_last_page():
     assert cache.match_prefix([2, 5, 5]).length == 0
 
 
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 1, 3), (2, 3, 1)])
+def test_blocks_with_one_key_are_found_until_each_is_evicted(order):
+    cache, left = HashBlockCache(block_hash=same), {1, 2, 3}
+    for token in order:
+        cache.insert([token], [token])
+    for token in (1, 2, 3):
+        cache.match_prefix([token])
+    assert len({block.key for block in cache.nodes()}) == 1
+    for token in (1, 2, 3):
+        assert cache.evict(1).tolist() == [token]
+        left.remove(token)
+        assert {other for other in (1, 2, 3) if cache.match_prefix([other]).length} == left
+        cache.check()
+        for other in sorted(left):
+            cache.match_prefix([other])
+
+
+def test_a_block_knows_what_is_before_it_and_finds_what_is_after_it():
+    cache = HashBlockCache()
+    second = cache.insert([1, 2], [10, 11], namespace="lora").node
+    third = cache.insert([1, 3], [10, 12], namespace="lora").node
+    first, root = second.parent, cache.roots["lora"]
+    assert (third.path, third.num_hashed_tokens, first.parent) == ([third, first], 2, root)
+    assert list(first.children.values()) == [second, third]
+    assert (list(root.children.values()), second.children, root.path) == ([first], {}, [])
+    assert [block.id for block in cache.nodes()] == [2, 3, 4]  # the root of the namespace is 1
+
+
 # -- errors, and an audit that audits ---------------------------------------------------------------------------------
 
 
@@ -240,7 +268,9 @@ def test_a_stale_handle_is_refused_even_when_its_page_is_cached_again():
     cache.insert([1, 2], [0, 5])
     with pytest.raises(LockError, match=r"cannot lock the handle of length 2 \(node 2\): its end was evicted"):
         cache.lock(handle)
-    assert (handle.node.tokens, handle.node.pages.tolist(), handle.node.children) == ([], [], {})
+    gone = handle.node
+    assert (gone.tokens, gone.pages.tolist(), gone.slots.tolist(), gone.children) == ([], [], [], {})
+    assert (gone.is_gone, gone.key, gone.parent, gone.twin) == (True, None, None, None)
     assert [block.id for block in cache.nodes()] == [1, 3]
 
 
@@ -257,11 +287,11 @@ def cache_a_page_twice(cache, block):
 
 
 def lose_a_key(cache, block):
-    del cache._table._by_key[block.parent.key]
+    del cache._table[block.parent.key]
 
 
 def keep_a_key(cache, block):
-    cache._table._by_key[b"no key"] = block
+    cache._table[b"no key"] = block
 
 
 def swap_in_the_queue(cache, block):
@@ -306,12 +336,12 @@ def forget_who_holds_a_lock(cache, block):
 
 
 def repeat_an_id(cache, block):
-    cache._table._next_id = 1
+    cache._next_id = 1
     cache.insert([8], [8])
 
 
 def end_elsewhere(cache, block):
-    block.num_hashed_tokens = 7
+    block.end = 7
 
 
 SPOILT = [

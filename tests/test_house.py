@@ -191,7 +191,6 @@ FRIENDS = {
     "manager/audit.py": {"manager", "sequence"},  # `CacheManager.check`, in a file of its own
     "prefix/radix_check.py": {"cache", "order"},  # `RadixCache.check`, in a file of its own
     "prefix/window_check.py": {"cache"},  # `SlidingWindowCache.check`, likewise
-    "prefix/trie_check.py": {"cache"},
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
     "serving/packed.py": {"torch.ops.mkldnn", "tensor"},  # packed weights, and a count of the changes to a tensor
 }

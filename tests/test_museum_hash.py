@@ -16,8 +16,8 @@ from minikv import CacheManager, HashBlockCache, QueuePool
 from minikv.course.pieces.piece import find_piece
 from minikv.course.pieces.trial import reference_world
 from minikv.prefix.block_hash import extra_keys, python_key
-from minikv.prefix.block_table import Block
 from minikv.prefix.eviction import LeastRecentlyUsed
+from minikv.prefix.hash_blocks import Block
 
 # -- the queue --------------------------------------------------------------------------------------------------------
 
@@ -342,7 +342,7 @@ class KeepsOldNames(HashBlockCache):
         old = [(block.key_bytes, block.page) for block in self.queue()]
         found = super().evict(num_tokens)
         for tokens, page in old:
-            self._table.append(self._table.root_of(None), tokens, [page])
+            self._append(self.roots[None], tokens, [page])
         return found
 
 

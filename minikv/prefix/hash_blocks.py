@@ -17,25 +17,77 @@ both; here the second is the caller's to free (rule 4).
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
-from itertools import islice, pairwise
+from collections.abc import Hashable, Iterator
+from hashlib import sha256
+from itertools import accumulate
+from operator import attrgetter
 from typing import Any
 
-import numpy as np
-
-from minikv.errors import InvariantError, LockError, bounded, whole_number
-from minikv.pools.contract import Pages
-from minikv.prefix.block_hash import KeyOf, hash_named, sha256_key
-from minikv.prefix.block_table import Block, BlockRoot, BlockTable
-from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_limit
-from minikv.prefix.eviction import LeastRecentlyUsed
-from minikv.prefix.receipts import Receipts, told
-from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
+from minikv.errors import bounded
+from minikv.prefix.block_hash import KeyOf, hash_named, sha256_key, spelled
+from minikv.prefix.page_cache import PageNodeCache
+from minikv.prefix.page_node import PageNode, require
 
 
-class HashBlockCache:
+class Block(PageNode):
+    """One page of tokens that is cached, and its key: a hash of its tokens and of all tokens before them.
+
+    `twin` is another block with the same key: there is one only where keys collide.
+
+    >>> block = HashBlockCache(page_size=2).insert([1, 2, 3, 4], [7, 8]).node
+    >>> block, block.num_hashed_tokens, block.parent.tokens
+    (Block(id=2, tokens=[3, 4], pages=[8], ref_count=0), 4, [1, 2])
+    """
+
+    __slots__ = ("key", "twin")
+
+    def __init__(self, number: int, key: Any, key_bytes: bytes, page: int, parent: Block | None):
+        super().__init__(number, key_bytes, page, parent)
+        self.key = key
+        self.twin: Block | None = None
+
+    @property
+    def num_hashed_tokens(self) -> int:
+        """How many tokens the key covers."""
+        return self.end
+
+    @property
+    def children(self) -> dict[bytes, Block]:
+        """The blocks right after this one, by their tokens; it does not know them, so this looks at all blocks."""
+        root = self.path[-1].parent if self.path else self
+        blocks = root.cache.nodes() if isinstance(root, BlockRoot) else ()
+        return {block.key_bytes: block for block in blocks if block.parent is self}
+
+    def twins(self) -> Iterator[Any]:
+        """This block, and the others with its key that it leads to."""
+        block: Any = self
+        while block is not None:
+            yield block
+            block = block.twin
+
+    def forget(self) -> None:
+        """It is evicted: nothing is left but its number."""
+        super().forget()
+        self.key = self.twin = None
+
+
+class BlockRoot(Block):
+    """Where the prompts of one namespace begin: no tokens, and the seed of all keys; `num_first` blocks follow it."""
+
+    __slots__ = ("cache", "namespace", "num_first")
+
+    def __init__(self, cache: HashBlockCache, number: int, namespace: Hashable, seed: bytes):
+        super().__init__(number, seed, b"", -1, None)
+        self.cache, self.namespace, self.num_first = cache, namespace, 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is cached in this namespace."""
+        return not self.num_first
+
+
+class HashBlockCache(PageNodeCache):
     """A prefix cache in a dictionary of block hashes; keeps the rules of `PrefixCache` but 14, for nothing is joined.
 
     `page_size` is in tokens. `block_hash` is "sha256" (default), "crc32" (fast, for prompts that you trust), "python"
@@ -58,8 +110,6 @@ class HashBlockCache:
     HashBlockCache(page_size=2, block_hash='sha256', evictable=2, protected=0)
     """
 
-    claims = frozenset(range(1, 16)) - {14}  # of the rules; `minikv verify` asks
-
     def __init__(
         self,
         page_size: int = 1,
@@ -67,43 +117,27 @@ class HashBlockCache:
         seed: str | bytes = b"",
         verify: bool | None = None,
     ):
-        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         self.block_hash, self._key_of = hash_named(block_hash)
         if not isinstance(seed, (str, bytes)):
             raise TypeError(f"seed is {bounded(seed)} ({type(seed).__name__}): expected text or bytes")
         self.seed, self.verify = seed, self._key_of is not sha256_key if verify is None else bool(verify)
-        self._stride = TOKEN_BYTES * self.page_size  # the bytes of one page of tokens
-        self._clear()
+        super().__init__(page_size)
 
     def _clear(self) -> None:
-        self._receipts = Receipts()
-        self._table = BlockTable(self._key_of, self._stride, self.seed, self.verify)
-        self._queue = LeastRecentlyUsed()  # the unlocked blocks
-        self._evictable = self._protected = self._clock = 0
+        self._table: dict[bytes, Block] = {}
+        super()._clear()
 
-    @property
-    def evictable_size(self) -> int:
-        """Tokens that `evict` could free now."""
-        return self._evictable
-
-    @property
-    def protected_size(self) -> int:
-        """Tokens held by locks."""
-        return self._protected
-
-    @property
-    def total_size(self) -> int:
-        """Tokens cached: evictable + protected."""
-        return self._evictable + self._protected
-
-    @property
-    def roots(self) -> Mapping[Hashable, BlockRoot]:
-        """The root of every namespace that holds something, and the default one; read only."""
-        return self._table.roots
+    def _new_root(self, number: int, namespace: Hashable) -> BlockRoot:
+        try:
+            name = spelled((self.seed, namespace))
+        except TypeError:  # the namespace has no spelling of its own: a number stands for it
+            name = spelled((self.seed, None, number))
+        return BlockRoot(self, number, namespace, sha256(name).digest())
 
     def nodes(self) -> Iterator[Block]:
         """Every block, in the order in which they were cached: parents before children."""
-        return iter(self._table)
+        blocks = [block for first in self._table.values() for block in first.twins()]
+        return iter(sorted(blocks, key=attrgetter("id")))
 
     def queue(self) -> Iterator[Block]:
         """The unlocked blocks in the order in which they would be evicted: by last use, then the deepest first.
@@ -115,186 +149,50 @@ class HashBlockCache:
         """
         return iter(self._queue)
 
-    def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
-        """The longest cached page-aligned prefix of `tokens`, of at most `limit` tokens: its length, pages and handle.
+    def _follow(self, node: Block, data: bytes) -> list[Block]:
+        table, key_of, stride, verify, found = self._table, self._key_of, self._stride, self.verify, list[Block]()
+        for at in range(0, len(data) - stride + 1, stride):
+            tokens = data[at : at + stride]
+            block = table.get(key_of(node.key, tokens))
+            while block is not None and (block.parent is not node or (verify and block.key_bytes != tokens)):
+                block = block.twin
+            if block is None:
+                break
+            found.append(block)
+            node = block
+        return found
 
-        Refreshes the recency of what it matched. (vLLM's own lookup leaves out the last token; here `limit` does.)
+    def _keys(self, node: Block, texts: list[bytes]) -> list[bytes]:
+        return list(accumulate(texts, self._key_of, initial=node.key))[1:]
 
-        >>> cache = HashBlockCache(page_size=2)
-        >>> _ = cache.insert([1, 2, 3, 4], [6, 7])
-        >>> cache.match_prefix([1, 2, 3, 4]), cache.match_prefix([1, 2, 3, 4], limit=3)
-        (Match(length=4, pages=[6, 7]), Match(length=2, pages=[6]))
-        """
-        match, path = self._find(tokens, limit, namespace)
-        self._use(path)
-        return match
+    def _make(self, key: bytes, text: bytes, page: int, parent: Any) -> Block:
+        block = Block(self._next_id, key, text, page, parent)
+        block.twin, self._table[key] = self._table.get(key), block
+        if isinstance(parent, BlockRoot):
+            parent.num_first += 1
+        return block
 
-    def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
-        """`match_prefix` and `lock` in one act: vLLM's `touch` of what it has found.
-
-        >>> cache = HashBlockCache()
-        >>> _ = cache.insert([1, 2, 3, 4], [6, 7, 8, 9])
-        >>> cache.acquire([1, 2, 5]); cache.evict(4).tolist(), cache.protected_size
-        Match(length=2, pages=[6, 7])
-        ([9, 8], 2)
-        """
-        match, path = self._find(tokens, limit, namespace)
-        self._clock += 1
-        self._protect(match, path)
-        return match
-
-    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Block]]:
-        """The match, and its blocks from the last to the first."""
-        data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
-        most = require_limit(limit, len(data) // TOKEN_BYTES) * TOKEN_BYTES
-        root = self._table.root_of(namespace)
-        blocks = self._table.follow(root, data[:most])
-        pages = array("i", [block.page for block in blocks]).tobytes()
-        end = blocks[-1] if blocks else root
-        return Match(self._receipts.epoch, end, end.num_hashed_tokens, namespace, data, [pages]), blocks[::-1]
-
-    def insert(
-        self, tokens: TokensLike, pages: PagesLike, *, namespace: Hashable = None, start: Handle | None = None
-    ) -> Insertion:
-        """Cache the whole pages of `tokens`, whose keys and values lie in `pages` (one for each whole page of tokens).
-
-        Tokens already cached keep the pages they have: `prefix_length` says how many, and the caller frees its own
-        duplicates. With `start`, a locked handle of a prefix of `tokens`, only what comes after it is looked for and
-        counts as used.
-
-        >>> cache = HashBlockCache()
-        >>> _ = cache.insert([1, 2, 3], [0, 1, 2])
-        >>> cache.insert([1, 2, 4], [7, 8, 9])      # pages 7 and 8 are the caller's to free
-        Insertion(prefix_length=2, length=3)
-        """
-        packed = tokens if type(tokens) is PackedTokens else pack(tokens)
-        begin, end = 0, len(packed) // self.page_size * self.page_size
-        if start is not None:
-            self._require_start(start, packed, namespace)
-            begin = start.length
-        given = array("i", page_bytes(pages, len(packed), self.page_size, begin // self.page_size))
-        top: Block = start.node if start is not None and begin else self._table.root_of(namespace)
-        data = packed.data[begin * TOKEN_BYTES : end * TOKEN_BYTES]
-        blocks = self._table.follow(top, data)
-        known = blocks[-1] if blocks else top
-        new = self._table.append(known, data[len(blocks) * self._stride :], given[len(blocks) :])
-        last = new[-1] if new else known
-        self._evictable += len(new) * self.page_size
-        self._use([*blocks, *new][::-1])
-        return Insertion(self._receipts.epoch, last, end, namespace, packed.data, known.num_hashed_tokens)
-
-    def _require_start(self, start: Handle, packed: PackedTokens, namespace: Hashable) -> None:
-        """`start` must be locked, and a prefix of the tokens."""
-        self._receipts.require_start(start, namespace)
-        if start.source is not None and (start.source is packed.data or start.source is packed.head):
-            return  # it was compared before
-        begin = 0
-        for block in reversed(start.node.path):
-            end = block.num_hashed_tokens
-            if block.key_bytes != packed.data[begin * TOKEN_BYTES : end * TOKEN_BYTES]:
-                raise ValueError(f"start is not a prefix of the tokens: they part in tokens[{begin}:{end}]")
-            begin = end
-
-    def _use(self, path: list[Block]) -> None:
-        """The blocks of `path`, the last of the prompt first, are used now: the unlocked ones go to the queue's end."""
-        self._clock += 1
-        for block in path:
-            block.last_used = self._clock
-        free = [block for block in path if not block.ref_count]
-        self._queue.remove([block for block in free if block.older is not None])
-        self._queue.add(free)
-
-    def lock(self, handle: Handle) -> None:
-        """Protect every block from `handle` to the root from eviction; locks nest. (vLLM's `touch`.)
-
-        Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
-        """
-        self._receipts.require(handle, "lock")
-        if handle.node.is_gone:
-            raise LockError(f"cannot lock {told(handle)}: its end was evicted")
-        self._protect(handle, handle.node.path)
-
-    def _protect(self, handle: Handle, path: list[Block]) -> None:
-        """Lock every block of `path`, which leads to the end of `handle`."""
-        free = [block for block in path if not block.ref_count]
-        self._queue.remove(free)
-        for block in path:
-            block.ref_count += 1
-        self._evictable -= len(free) * self.page_size
-        self._protected += len(free) * self.page_size
-        self._receipts.take(handle)
-
-    def unlock(self, handle: Handle) -> None:
-        """Give back one lock of this handle; what it frees goes to the end of the queue, the deepest block first.
-
-        Raises `LockError` when this handle holds no lock here. (vLLM's `free_blocks` of the blocks, reversed.)
-        """
-        self._receipts.require_lock(handle, "unlock")
-        self._receipts.give_back(handle)
-        path, freed = handle.node.path, 0
-        for block in path:
-            block.ref_count -= 1
-            freed += not block.ref_count
-        self._evictable += freed * self.page_size
-        self._protected -= freed * self.page_size
-        self._use(path)
-
-    def evict(self, num_tokens: int) -> Pages:
-        """Free blocks from the head of the queue until `num_tokens` tokens are free or none is left; their pages.
-
-        >>> cache = HashBlockCache()
-        >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
-        >>> cache.evict(1).tolist(), cache.evict(100).tolist()
-        ([13], [12, 11, 10])
-        """
-        if type(num_tokens) is not int or num_tokens < 0:
-            num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        gone = list(islice(self._queue, -(-min(num_tokens, self._evictable) // self.page_size)))
-        pages = array("i", [block.page for block in gone])
-        self._queue.remove(gone)
-        for block in gone:
-            self._table.remove(block)
-        self._evictable -= len(gone) * self.page_size
-        return np.frombuffer(pages, np.int32)
-
-    def reset(self) -> None:
-        """Forget everything; ids and the clock start again, and all handles become stale.
-
-        Raises `LockError`, and forgets nothing, while any handle is locked.
-        """
-        self._receipts.forget(self._protected)
-        self._clear()
+    def _unlink(self, node: Any) -> None:
+        first = self._table[node.key]
+        if first is not node:
+            next(twin for twin in first.twins() if twin.twin is node).twin = node.twin
+        elif node.twin is not None:
+            self._table[node.key] = node.twin
+        else:
+            del self._table[node.key]
+        if isinstance(node.parent, BlockRoot):
+            node.parent.num_first -= 1
 
     def check(self) -> None:
-        """Recompute every key, link, lock, size and the queue's order; `InvariantError` names the block."""
-        self._table.check()
-        locks = Counter[Block]()
-        for handle, held in self._receipts.held.items():
-            _require(held > 0 and not handle.node.is_gone, f"{told(handle)} is kept as holding {held} locks")
-            locks.update(dict.fromkeys(handle.node.path, held))
-        for block in self._table:
-            said = f"block {block.id}: ref_count is {block.ref_count}"
-            _require(block.ref_count == locks[block], f"{said}, but the locks on its path make {locks[block]}")
-            _require(block.last_used <= self._clock, f"block {block.id}: used at {block.last_used}, after the clock")
-        self._check_queue()
-
-    def _check_queue(self) -> None:
-        """All unlocked blocks are in the queue, by their last use and then the deepest first."""
-        queue: Any = self._queue
-        free = [block for block in self._table if not block.ref_count]
-        free.sort(key=lambda block: (block.last_used, -block.num_hashed_tokens))
-        for before, after in pairwise([queue, *free, queue]):
-            linked = before.newer is after and after.older is before
-            _require(linked, f"the queue is not in the order of the last use, the deepest block first, at {after}")
-        total = sum(1 for _ in self._table) * self.page_size
-        sizes, expected = (self._evictable, self.total_size), (len(free) * self.page_size, total)
-        _require(sizes == expected, f"evictable_size and total_size are {sizes}, the blocks hold {expected} tokens")
+        """Recompute every link, key, lock, size and the queue's order; `InvariantError` names the block."""
+        super().check()
+        first = Counter(block.parent for block in self.nodes())
+        for root in self.roots.values():
+            require(root.num_first == first[root], f"{root}: {root.num_first} blocks are said to follow it")
+        for key, block in self._table.items():
+            same = all(twin.key == key for twin in block.twins())
+            require(same, f"node {block.id}: a key leads to it that is not its own")
 
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, block_hash={self.block_hash!r}"
         return f"HashBlockCache({how}, evictable={self._evictable}, protected={self._protected})"
-
-
-def _require(holds: bool, message: str) -> None:
-    if not holds:
-        raise InvariantError(message)

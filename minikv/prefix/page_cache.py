@@ -1,0 +1,277 @@
+"""One node for each page: what the token trie and the hashed blocks have in common.
+
+Both keep a node for a page of tokens, with a link to the node before it, and both keep the unlocked nodes in one queue
+from least to most recently used, the deepest of a prompt first. So the first in the queue is always a leaf, and no node
+is ever cached without the one before it. The two differ in how a node is found: `TokenTrie` looks among the children of
+the node before it, `HashBlockCache` looks up a hash.
+
+    queue    [ page 2 ] -> [ page 1 ] -> [ page 0 ]             of one prompt: page 2 is evicted first
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import islice
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import numpy as np
+
+from minikv.errors import LockError, bounded, whole_number
+from minikv.pools.contract import Pages
+from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
+from minikv.prefix.eviction import LeastRecentlyUsed
+from minikv.prefix.page_node import check_nodes, require
+from minikv.prefix.receipts import Receipts, told
+from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
+
+
+class PageNodeCache:
+    """A prefix cache with a node for each page; keeps all rules of `PrefixCache` but 14, for it has nothing to join.
+
+    `page_size` is in tokens. Eviction is least recently used, page by page, so it never frees one more than asked. Each
+    page of a prompt costs a step whenever it is found, used or locked.
+    """
+
+    claims: ClassVar[frozenset[int]] = frozenset(range(1, 16)) - {14}  # of the rules; `minikv verify` asks
+
+    def __init__(self, page_size: int = 1):
+        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        self._stride = TOKEN_BYTES * self.page_size  # the bytes of one page of tokens
+        self._clear()
+
+    def _clear(self) -> None:
+        self._receipts, self._queue = Receipts(), LeastRecentlyUsed()
+        self._evictable = self._protected = self._clock = 0
+        self._next_id = 1
+        self._roots: dict[Hashable, Any] = {None: self._new_root(0, None)}
+
+    def _new_root(self, number: int, namespace: Hashable) -> Any:
+        """Where the prompts of a namespace begin: a node that `is_empty` while nothing follows it."""
+        raise NotImplementedError
+
+    def _keys(self, node: Any, texts: list[bytes]) -> list[bytes]:
+        """The keys of new pages of tokens after `node`; nothing is changed yet."""
+        raise NotImplementedError
+
+    def _make(self, key: bytes, text: bytes, page: int, parent: Any) -> Any:
+        """A new node with the id that comes next, which `_follow` finds from now on."""
+        raise NotImplementedError
+
+    def _follow(self, node: Any, data: bytes) -> list[Any]:
+        """The cached nodes of `data` after `node`, until a page is missing."""
+        raise NotImplementedError
+
+    def _unlink(self, node: Any) -> None:
+        """An evicted node is found no more."""
+        raise NotImplementedError
+
+    def nodes(self) -> Iterator[Any]:
+        """Every node but the roots, parents before children."""
+        raise NotImplementedError
+
+    @property
+    def evictable_size(self) -> int:
+        """Tokens that `evict` could free now."""
+        return self._evictable
+
+    @property
+    def protected_size(self) -> int:
+        """Tokens held by locks."""
+        return self._protected
+
+    @property
+    def total_size(self) -> int:
+        """Tokens cached: evictable + protected."""
+        return self._evictable + self._protected
+
+    @property
+    def roots(self) -> Mapping[Hashable, Any]:
+        """The root of every namespace that holds something, and the default one; read only."""
+        return MappingProxyType(self._roots)
+
+    def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
+        """The longest cached page-aligned prefix of `tokens`, of at most `limit` tokens; refreshes its recency.
+
+        >>> from minikv import HashBlockCache
+        >>> cache = HashBlockCache(page_size=2)
+        >>> _ = cache.insert([1, 2, 3, 4], [6, 7])
+        >>> cache.match_prefix([1, 2, 3, 4]), cache.match_prefix([1, 2, 3, 4], limit=3)
+        (Match(length=4, pages=[6, 7]), Match(length=2, pages=[6]))
+        """
+        match, path = self._find(tokens, limit, namespace)
+        self._use(path)
+        return match
+
+    def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
+        """`match_prefix` and `lock` in one act. (vLLM's `touch` of what it has found.)
+
+        >>> from minikv import HashBlockCache
+        >>> cache = HashBlockCache()
+        >>> _ = cache.insert([1, 2, 3, 4], [6, 7, 8, 9])
+        >>> cache.acquire([1, 2, 5]); cache.evict(4).tolist(), cache.protected_size
+        Match(length=2, pages=[6, 7])
+        ([9, 8], 2)
+        """
+        match, path = self._find(tokens, limit, namespace)
+        self._clock += 1
+        self._protect(match, path)
+        return match
+
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Any]]:
+        """The match, and its nodes from the last to the first."""
+        data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
+        most = require_limit(limit, len(data) // TOKEN_BYTES) * TOKEN_BYTES
+        end = self._root_of(namespace)
+        path = self._follow(end, data[:most])
+        end = path[-1] if path else end
+        pages = array("i", [node.page for node in path]).tobytes()
+        return Match(self._receipts.epoch, end, end.end, namespace, data, [pages]), path[::-1]
+
+    def _root_of(self, namespace: Hashable) -> Any:
+        """The root of `namespace`; a new one, which is not kept, where it holds nothing."""
+        require_hashable(namespace)
+        return self._roots.get(namespace) or self._new_root(self._next_id, namespace)
+
+    def insert(
+        self, tokens: TokensLike, pages: PagesLike, *, namespace: Hashable = None, start: Handle | None = None
+    ) -> Insertion:
+        """Cache the whole pages of `tokens`, whose keys and values lie in `pages` (one for each whole page of tokens).
+
+        Tokens already cached keep the pages they have: `prefix_length` says how many, and the caller frees its own
+        duplicates. With `start`, a locked handle of a prefix of `tokens`, only what comes after it is looked for and
+        counts as used.
+
+        >>> from minikv import HashBlockCache
+        >>> cache = HashBlockCache()
+        >>> _ = cache.insert([1, 2, 3], [0, 1, 2])
+        >>> cache.insert([1, 2, 4], [7, 8, 9])      # pages 7 and 8 are the caller's to free
+        Insertion(prefix_length=2, length=3)
+        """
+        packed = tokens if type(tokens) is PackedTokens else pack(tokens)
+        begin, end = 0, len(packed) // self.page_size * self.page_size
+        if start is not None:
+            self._require_start(start, packed, namespace)
+            begin = start.length
+        given = array("i", page_bytes(pages, len(packed), self.page_size, begin // self.page_size))
+        top = start.node if start is not None and begin else self._root_of(namespace)
+        data = packed.data[begin * TOKEN_BYTES : end * TOKEN_BYTES]
+        found = self._follow(top, data)
+        known = found[-1] if found else top
+        new = self._append(known, data[len(found) * self._stride :], given[len(found) :])
+        self._use([*found, *new][::-1])
+        last = new[-1] if new else known
+        return Insertion(self._receipts.epoch, last, end, namespace, packed.data, known.end)
+
+    def _require_start(self, start: Handle, packed: PackedTokens, namespace: Hashable) -> None:
+        """`start` must be locked, and a prefix of the tokens."""
+        self._receipts.require_start(start, namespace)
+        if start.source is not None and (start.source is packed.data or start.source is packed.head):
+            return  # it was compared before
+        for node in reversed(start.node.path):
+            begin = node.end - self.page_size
+            if node.key_bytes != packed.data[begin * TOKEN_BYTES : node.end * TOKEN_BYTES]:
+                raise ValueError(f"start is not a prefix of the tokens: they part in tokens[{begin}:{node.end}]")
+
+    def _append(self, node: Any, data: bytes, pages: Sequence[int]) -> list[Any]:
+        """Cache the tokens in `data`, which are new, after `node`."""
+        texts, made = [data[at : at + self._stride] for at in range(0, len(data), self._stride)], []
+        keys = self._keys(node, texts)
+        if texts and node.is_empty and node.namespace is not None:
+            self._roots[node.namespace] = node
+            self._next_id += node.id == self._next_id
+        for key, text, page in zip(keys, texts, pages):
+            node = self._make(key, text, page, node)
+            self._next_id += 1
+            made.append(node)
+        self._evictable += len(made) * self.page_size
+        return made
+
+    def _use(self, path: list[Any]) -> None:
+        """The nodes of `path`, the last of the prompt first, are used now: the unlocked ones go to the queue's end."""
+        self._clock += 1
+        for node in path:
+            node.last_used = self._clock
+        free = [node for node in path if not node.ref_count]
+        self._queue.remove([node for node in free if node.older is not None])
+        self._queue.add(free)
+
+    def lock(self, handle: Handle) -> None:
+        """Protect every node from the root to `handle` from eviction; locks nest. (vLLM's `touch`.)
+
+        Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
+        """
+        self._receipts.require(handle, "lock")
+        if handle.node.is_gone:
+            raise LockError(f"cannot lock {told(handle)}: its end was evicted")
+        self._protect(handle, handle.node.path)
+
+    def _protect(self, handle: Handle, path: list[Any]) -> None:
+        """Lock every node of `path`, which leads to the end of `handle`."""
+        free = [node for node in path if not node.ref_count]
+        self._queue.remove(free)
+        for node in path:
+            node.ref_count += 1
+        self._evictable -= len(free) * self.page_size
+        self._protected += len(free) * self.page_size
+        self._receipts.take(handle)
+
+    def unlock(self, handle: Handle) -> None:
+        """Give back one lock of this handle; what it frees goes to the end of the queue, the deepest node first.
+
+        Raises `LockError` when this handle holds no lock here. (vLLM's `free_blocks` of the blocks, reversed.)
+        """
+        self._receipts.require_lock(handle, "unlock")
+        self._receipts.give_back(handle)
+        path, freed = handle.node.path, 0
+        for node in path:
+            node.ref_count -= 1
+            freed += not node.ref_count
+        self._evictable += freed * self.page_size
+        self._protected -= freed * self.page_size
+        self._use(path)
+
+    def evict(self, num_tokens: int) -> Pages:
+        """Free nodes from the head of the queue until `num_tokens` tokens are free or none is left; their pages.
+
+        >>> from minikv import HashBlockCache
+        >>> cache = HashBlockCache()
+        >>> _ = cache.insert([1, 2, 3, 4], [10, 11, 12, 13])
+        >>> cache.evict(1).tolist(), cache.evict(100).tolist()
+        ([13], [12, 11, 10])
+        """
+        if type(num_tokens) is not int or num_tokens < 0:
+            num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
+        gone = list(islice(self._queue, -(-min(num_tokens, self._evictable) // self.page_size)))
+        pages = array("i", [node.page for node in gone])
+        self._queue.remove(gone)
+        for node in gone:
+            self._unlink(node)
+            if node.parent.is_empty and node.parent.namespace is not None:
+                self._roots.pop(node.parent.namespace, None)
+            node.forget()
+        self._evictable -= len(gone) * self.page_size
+        return np.frombuffer(pages, np.int32)
+
+    def reset(self) -> None:
+        """Forget everything; ids and the clock start again, and all handles become stale.
+
+        Raises `LockError`, and forgets nothing, while any handle is locked.
+        """
+        self._receipts.forget(self._protected)
+        self._clear()
+
+    def check(self) -> None:
+        """Recompute every link, key, lock, size and the queue's order; `InvariantError` names the node."""
+        for namespace, root in self.roots.items():
+            kept = namespace is None or not root.is_empty
+            require(kept, f"root of {bounded(namespace)}: kept, but it holds nothing")
+        for node in self.nodes():
+            found = node.parent is not None and self._follow(node.parent, node.key_bytes) == [node]
+            require(found, f"node {node.id}: its tokens do not lead to it")
+        check_nodes(self, self._receipts.held, self._queue)
+
+    def __repr__(self) -> str:
+        sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"
+        return f"{type(self).__name__}(page_size={self.page_size}, {sizes})"
