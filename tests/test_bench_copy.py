@@ -134,7 +134,7 @@ def test_the_gpus_promise_is_about_the_most_tokens_and_no_promise_about_rows():
 
 def test_the_report_has_a_line_for_every_method_and_promise():
     text = figures(1.25).report()
-    assert "16 layers x 4 KV heads x 64, fp16: 16,384 bytes a token" in text
+    assert "16 layers x 4 KV heads x 64, fp16: 16,384 bytes per token" in text
     assert [line.split()[:3] for line in text.splitlines() if " x 1.2 " in line] == [["KVStore.copy", "layer", "x"]]
     assert text.count("✓") == 4
 

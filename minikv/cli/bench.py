@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """examples:
   minikv bench --quick                                a first look
-  minikv bench --trace day.jsonl --only W6            a trace of yours, without the made-up workloads
-  minikv bench --index hash --index trie --only W1    the other designs of ours beside the radix tree
-  minikv bench --race my_index:MyIndex --only W1      an index of your own, in my_index.py in this folder
+  minikv bench --trace day.jsonl --only W6            your own trace, without the made-up workloads
+  minikv bench --index hash --index trie --only W1    two other designs beside the radix tree
+  minikv bench --race my_index:MyIndex --only W1      your own index, in my_index.py in this folder
   minikv bench --copy --save copy.json                copies of keys and values, on the GPU where there is one"""
 
 
@@ -50,10 +50,12 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
     bench.add_argument("--rounds", type=positive, default=ROUNDS, metavar="N", help=f"rounds (default {ROUNDS})")
     bench.add_argument("--quick", action="store_true", help="small workloads: under a minute, for a first look")
     bench.add_argument("--race", type=guest, action="append", default=[], metavar="MODULE:CLASS",
-                       help="an index of your own: a class with the five verbs that takes lists of tokens")  # fmt: skip
+                       help="your own index: a class with the five verbs that takes lists of tokens")  # fmt: skip
     bench.add_argument("--index", choices=INDEXES, action="append", default=[],
-                       help="race this design of ours too; with --engine, serve with it (default radix)")  # fmt: skip
-    bench.add_argument("--copy", action="store_true", help="measure copies of keys and values instead, to a memcpy")
+                       help="race this design too; with --engine, serve with it (default radix)")  # fmt: skip
+    bench.add_argument(
+        "--copy", action="store_true", help="measure copies of keys and values instead, against a memcpy"
+    )
     bench.add_argument("--engine", action="store_true", help="serve chats instead, and race transformers")
     bench.add_argument("--device", choices=("cpu", "cuda"),
                        help="of --copy (default: the GPU where there is one) or --engine (default: cpu)")  # fmt: skip
@@ -135,9 +137,7 @@ def _measured(options: argparse.Namespace, field: str, measure: Callable[[Tick],
     """Measure, save where that is asked for, and print; `field` is one that these figures have."""
     try:
         if options.save:
-            saved_figures(
-                options.save, field
-            )  # what is wrong with the file is said now, not after minutes of measuring
+            saved_figures(options.save, field)  # a problem is reported now, not after minutes of measuring
     except (OSError, ValueError) as error:
         return complain(f"cannot save the figures: {error}", 2)
     try:
@@ -188,7 +188,7 @@ def _refused(options: argparse.Namespace, what: str, *packages: str) -> int:
 
 
 def workloads(text: str) -> tuple[str, ...]:
-    """The names of workloads in `text`, parted by commas.
+    """The names of workloads in `text`, separated by commas.
 
     >>> workloads("w1,W2")
     ('W1', 'W2')

@@ -28,11 +28,11 @@ from minikv.tokens import pack
 SHARES = {"W1": (10, 50), "W2": (10, 50), "W3": (10,), "W4": (10, 50), "W5": (100,), "W6": (10, 50)}
 QUICK = {"W1": 512, "W2": 96, "W3": 300, "W4": 320, "W5": 150, "W6": 120}  # requests of a quick run
 
-OURS, INDEX, OURS_16, LISTS = "minikv", "bare index", "minikv, pages of 16", "minikv, from lists"
+OURS, INDEX, OURS_16 = "minikv", "bare index", "minikv, pages of 16"
 CONTENDERS = (
     Contender(OURS, RadixCache, ManagerLife, pack),
     Contender(OURS_16, partial(RadixCache, 16), ManagerLife, pack),
-    Contender(LISTS, RadixCache, ManagerLife),
+    Contender("minikv, from lists", RadixCache, ManagerLife),
     Contender(INDEX, RadixCache, IndexLife, pack),
     Contender("bare index, pages of 16", partial(RadixCache, 16), IndexLife, pack),
     Contender("textbook", TextbookCache),
@@ -106,13 +106,12 @@ def bench(
     """
     found = Figures(*today(rounds, quick))
     workloads = _workloads(_names(only, trace), trace or (), quick)
-    fields = {publish: _contenders(publish, guests) for publish in (False, True)}
-    ticks_a_share = sum(1 + rounds * len(contenders) for contenders in fields.values())
-    expect(ticks_a_share * sum(len(_shares(workload.name, quick)) for workload in workloads))
+    contenders = [*CONTENDERS, *guests]
+    expect(2 * (1 + rounds * len(contenders)) * sum(len(_shares(workload.name, quick)) for workload in workloads))
     while workloads:
         workload = workloads.pop(0)
         for share in _shares(workload.name, quick):
-            for publish, contenders in fields.items():
+            for publish in (False, True):
                 found.races.append(race(workload, contenders, share, publish, rounds, tick))
     return found
 
@@ -163,8 +162,3 @@ def _workloads(names: Sequence[str], trace: Sequence[TracedRequest], quick: bool
 
 def _shares(name: str, quick: bool) -> tuple[int, ...]:
     return SHARES[name][: 1 if quick else None]
-
-
-def _contenders(publish: bool, guests: Sequence[Contender]) -> list[Contender]:
-    """What takes part; lists say nothing new where prompts are published."""
-    return [*(contender for contender in CONTENDERS if not publish or contender.name != LISTS), *guests]

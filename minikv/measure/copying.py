@@ -71,7 +71,7 @@ class CopyFigures(Measured):
     def lines(self) -> Iterator[str]:
         """A line for each method: ratios to the memcpy."""
         heads = f"{self.layers} layers x {self.kv_heads} KV heads x {self.head_dim}, fp16"
-        yield from ("", f"copy tokens in pages of 16, {heads}: {self.bytes_per_token:,} bytes a token")
+        yield from ("", f"copy tokens in pages of 16, {heads}: {self.bytes_per_token:,} bytes per token")
         table = [("", "layout", [f"{tokens:,} tokens" for tokens in self.tokens])]
         table += [("one memcpy, us", "", [str(spread) for spread in self.memcpy])]
         table += [

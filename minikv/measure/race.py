@@ -79,7 +79,7 @@ def race(
     rounds: int = ROUNDS,
     tick: Tick = quiet,
 ) -> Race:
-    """Race `contenders` against each other and the limit on one workload; an index of your own is a `Contender`.
+    """Race `contenders` against each other and the limit on one workload; your own index is a `Contender`.
 
     `share` is the capacity in percent of the working set. What a contender raises becomes a `ValueError` that names
     it.
@@ -109,7 +109,7 @@ def race(
 def _lap(contender: Contender, workload: Workload, capacity: int, publish: bool) -> Lap:
     try:
         return run_lap(contender, workload, capacity, publish)
-    except Exception as error:  # an index of somebody's own may raise anything
+    except Exception as error:  # somebody's own index may raise anything
         raise refusal(f"{contender.name} failed: {type(error).__name__}", error) from error
 
 
