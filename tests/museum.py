@@ -1,0 +1,22 @@
+"""A museum of bugs: laws, and for each law our own and a re-creation of an engine that breaks it."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def law_by_law(museum):
+    """The tests of a museum, (ours, original) by law: every law holds of ours, and fails on the re-creation."""
+    laws = pytest.mark.parametrize("law", museum, ids=lambda law: law.__name__)
+
+    @laws
+    def test_ours_holds(law):
+        law(museum[law][0])
+
+    @laws
+    def test_the_original_does_not(law):
+        """By what the law says; never because the re-creation does not run."""
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            law(museum[law][1])
+
+    return test_ours_holds, test_the_original_does_not
