@@ -8,7 +8,7 @@ it to either. vLLM counts blocks, SGLang sums sizes; a record of owners says *wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -20,6 +20,12 @@ POOL_VERBS = ("alloc", "alloc_to", "free", "occupy")
 MOST_SLOTS = 2**24
 CACHE_VERBS = ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "reset")
 FREE, CALLER, CACHE = "free", "the caller's", "cached"
+_MOVES = {  # who gives what a verb moves, who takes it, and how
+    "alloc": (FREE, CALLER, "given out by the pool"), "alloc_to": (FREE, CALLER, "given out by the pool"),
+    "occupy": (FREE, CALLER, "taken out of the pool"), "free": (CALLER, FREE, "given back to the pool"),
+    "insert": (CALLER, CACHE, "cached now"), "evict": (CACHE, CALLER, "evicted now"),
+    "reset": (CACHE, CALLER, "forgotten now"),
+}  # fmt: skip
 
 
 class LedgerError(InvariantError):
@@ -126,56 +132,36 @@ class Ledger(AbstractContextManager["Ledger"]):
             return  # a step of the pool's own: what it comes to is known when the outer one is over
         self.step += 1
         where = f"operation {self.step}, {_words(call)}"
-        if call.error is None and (note := getattr(self, f"_after_{call.verb}", None)):
-            note(call, where)
+        if call.error is None and call.verb in _MOVES and (call.verb != "reset" or call.thing is self._cache):
+            self._move(self._slots_moved(call), *_MOVES[call.verb], call, where)
         self._compare(where)
 
-    def _after_alloc(self, call: Call, where: str) -> None:
-        self._move(self._slots_of(call.result), FREE, CALLER, "given out by the pool", call, where)
+    def _slots_moved(self, call: Call) -> list[int]:
+        """The slots that change hands in a call."""
+        if call.verb == "reset":
+            return [slot for slot, entry in self._book.items() if entry.owner == CACHE]
+        pages = call.result if call.verb in ("alloc", "evict") else next(iter(call.arguments.values()))
+        if call.verb == "insert":
+            new = slice(call.result.prefix_length // self._page, call.result.length // self._page)
+            pages = plain(given_pages(call))[new]
+        return [int(page) * self._page + place for page in plain(pages) for place in range(self._page)]
 
-    def _after_alloc_to(self, call: Call, where: str) -> None:
-        self._move(self._slots_of(_given(call)), FREE, CALLER, "given out by the pool", call, where)
-
-    def _after_free(self, call: Call, where: str) -> None:
-        self._move(self._slots_of(_given(call)), CALLER, FREE, "given back to the pool", call, where)
-
-    def _after_occupy(self, call: Call, where: str) -> None:
-        self._move(self._slots_of(_given(call)), FREE, CALLER, "taken out of the pool", call, where)
-
-    def _after_insert(self, call: Call, where: str) -> None:
-        done, pages = call.result, plain(given_pages(call))
-        new = pages[done.prefix_length // self._page : done.length // self._page]
-        self._move(self._slots_of(new), CALLER, CACHE, "cached now", call, where)
-
-    def _after_evict(self, call: Call, where: str) -> None:
-        self._move(self._slots_of(call.result), CACHE, CALLER, "evicted now", call, where)
-
-    def _after_reset(self, call: Call, where: str) -> None:
-        if call.thing is self._cache:
-            cached = [slot for slot, entry in self._book.items() if entry.owner == CACHE]
-            self._move(cached, CACHE, CALLER, "forgotten now", call, where)
-
-    def _move(self, slots: Iterable[Any], giver: str, taker: str, how: str, call: Call, where: str) -> None:
+    def _move(self, slots: list[int], giver: str, taker: str, how: str, call: Call, where: str) -> None:
         """All of `slots` change hands, or the first that cannot is named and none does."""
-        listed = [int(slot) for slot in slots]
         seen: set[int] = set()
-        for slot in listed:
+        for slot in slots:
             entry = self._entry(slot, f"{where}: slot {slot} is {how}")
             if entry.owner != giver:
                 raise LedgerError(f"{where}: slot {slot} has two owners:\n{how}, and {entry}")
             if slot in seen:
                 raise LedgerError(f"{where}: slot {slot} has two owners:\n{how}, twice in one operation")
             seen.add(slot)
-        self._book.update(dict.fromkeys(listed, Entry(taker, self.step, _words(call))))
+        self._book.update(dict.fromkeys(slots, Entry(taker, self.step, _words(call))))
 
     def _entry(self, slot: int, what: str) -> Entry:
         if slot not in self._book:
             raise LedgerError(f"{what}, but the pool has slots 0 to {len(self._book) - 1}")
         return self._book[slot]
-
-    def _slots_of(self, pages: Any) -> Iterator[int]:
-        for page in plain(pages):
-            yield from range(int(page) * self._page, (int(page) + 1) * self._page)
 
     # -- comparing the records with the world -----------------------------------------------------------------------
 
@@ -236,10 +222,6 @@ def held_by_nodes(cache: Any, where: str) -> dict[int, str]:
                 raise LedgerError(f"{where}: slot {slot} has two owners:\n{found[slot]}, and {name}")
             found[slot] = name
     return found
-
-
-def _given(call: Call) -> Any:
-    return next(iter(call.arguments.values()))
 
 
 def given_pages(call: Call) -> Any:

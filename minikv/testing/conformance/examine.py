@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from minikv.testing.attempt import attempt
@@ -43,24 +43,32 @@ def examine_cache(
     run = SideBySide(subject, subject.page_sizes[0], subject.settings[0])
     if run.made.error is not None:
         return run.unmade()
-    if not subject.takes_page_size and type(size := getattr(run.index, "page_size", 1)) is int and size > 1:
-        subject = dataclasses.replace(subject, page_sizes=(size,))
-    missing = {found.rule: found for found in _missing(run) if found.rule in subject.claims}
-    subject = dataclasses.replace(
-        subject, lacks=frozenset(verb for verb in RULE_OF if not callable(getattr(run.index, verb, None)))
-    )
-    search = Search(lambda scenario: find_breach(subject, scenario), subject.claims, _SHOWS, before)
-    search.through(_playable(subject))
+    subject = _as_made(subject, run.index)
+    missing = {**run.missing(RULE_OF), **_missing_sizes(run)}
+    search = Search(lambda scenario: find_breach(subject, scenario), subject, _SHOWS, before)
+    unknown = [word for rule, word in _WORDS.items() if rule not in subject.claims]
+    for rule, cases in CASES.items():
+        search.through(cases if rule in subject.claims else (), unknown, rule)
     if examples and not {"insert", "match_prefix"} & subject.lacks:
         search.beyond(scenarios(subject), examples)
     for finding in list(search.best.values()):
         search.shorten(finding)
     audited = _audited(subject, sound=not search.best) if not search.endless else {}
-    found = {rule: breach for rule, breach in {**_causes(search.best), **audited, **missing}.items() if breach}
+    every = {**_causes(search.best), **audited, **missing}
+    found = {rule: breach for rule, breach in every.items() if breach and rule in subject.claims}
     reached = search.reached | audited.keys() | ({15} if 4 in search.reached and subject.page_sizes != (1,) else set())
     if not (callable(getattr(run.index, "nodes", None)) or any(subject.whole_nodes.values())):
         reached.discard(14)  # what cannot be seen is not judged
     return Findings(dict(sorted(found.items())), frozenset(reached))
+
+
+def _as_made(subject: Subject, index: Any) -> Subject:
+    """The subject with what an object of it shows: the size of its pages, and the verbs that it lacks."""
+    size = getattr(index, "page_size", 1)
+    if not subject.takes_page_size and type(size) is int and size > 1:
+        subject = dataclasses.replace(subject, page_sizes=(size,))
+    lacks = frozenset(verb for verb in RULE_OF if not callable(getattr(index, verb, None)))
+    return dataclasses.replace(subject, lacks=lacks)
 
 
 def _causes(found: dict[int, Breach]) -> dict[int, Breach]:
@@ -74,27 +82,12 @@ def _causes(found: dict[int, Breach]) -> dict[int, Breach]:
     return {rule: each for rule, each in found.items() if rule not in later}
 
 
-def _missing(run: SideBySide) -> Iterator[Breach]:
-    """What the class lacks of the contract, each under the rule that needs it most."""
-    for verb, rule in RULE_OF.items():
-        if not callable(getattr(run.index, verb, None)):
-            run.lines = [f"cache.{verb}"]
-            yield run.end(Mismatch(rule, f"it has no method {verb}"))
-    for name in SIZES:
+def _missing_sizes(run: SideBySide) -> dict[int, Breach]:
+    for name in reversed(SIZES):
         if attempt(lambda name=name: getattr(run.index, name)).error is not None:
             run.lines = [f"cache.{name}"]
-            yield run.end(Mismatch(7, f"it has no {name}"))
-
-
-def _playable(subject: Subject) -> Iterator[tuple[int, Scenario]]:
-    """The picked scenarios that speak of nothing but what this subject has and claims."""
-    for rule, cases in CASES.items():
-        for scenario in cases if rule in subject.claims else ():
-            text = "\n".join(scenario.lines)
-            unknown = [verb for verb in subject.lacks if f".{verb}(" in text]
-            unknown += [word for number, word in _WORDS.items() if word in text and number not in subject.claims]
-            if not unknown and scenario.page_size in subject.page_sizes:
-                yield rule, scenario
+            return {7: run.end(Mismatch(7, f"it has no {name}"))}
+    return {}
 
 
 def _audited(subject: Subject, sound: bool) -> dict[int, Breach | None]:

@@ -184,20 +184,19 @@ def _option(name: str, value: Any) -> str:
 
 
 MOST_PLAYED, MOST_ENDLESS = 6000, 4  # scenarios that are tried at most, and operations that do not end
-Judge = Callable[[Scenario], "Breach | None"]
 
 
 @dataclass
 class Search:
-    """Looks for the smallest scenario that breaks each of the rules `claims`; `best` has what it found.
+    """Looks for the smallest scenario that breaks each of the rules that `subject` claims; `best` has what it found.
 
     `judge` says what is wrong in a scenario. `before` is called with each scenario before it is tried. `reached` are
     the rules that could have been broken: a scenario came to its end that was picked for the rule, or is like the
     pattern that `shows` has for it.
     """
 
-    judge: Judge
-    claims: frozenset[int]
+    judge: Callable[[Scenario], Breach | None]
+    subject: Subject
     shows: Mapping[int, str]
     before: Callable[[Scenario], None] = lambda scenario: None
     best: dict[int, Breach] = field(default_factory=dict)
@@ -222,8 +221,8 @@ class Search:
         if found is None:
             text = "\n".join(scenario.lines)
             self.reached |= {each for each, shows in self.shows.items() if re.search(shows, text, re.DOTALL)}
-            self.reached |= {rule} & self.claims
-        if found is None or found.rule not in self.claims:
+            self.reached |= {rule} & self.subject.claims
+        if found is None or found.rule not in self.subject.claims:
             return None
         self.endless += found.endless
         known = self.best.get(found.rule)
@@ -231,10 +230,13 @@ class Search:
             self.best[found.rule] = found
         return found
 
-    def through(self, scenarios: Iterable[tuple[int, Scenario]]) -> None:
-        """Try all of these, each with the rule that it was picked for."""
-        for rule, scenario in scenarios:
-            self.play(scenario, rule)
+    def through(self, scenarios: Iterable[Scenario], unknown: Iterable[str], rule: int = 0) -> None:
+        """Try those without `unknown` words, with pages of a size that the subject can have; picked for a `rule`."""
+        words = [*unknown, *(f".{verb}(" for verb in self.subject.lacks)]
+        for scenario in scenarios:
+            is_known = not any(word in line for word in words for line in scenario.lines)
+            if is_known and scenario.page_size in self.subject.page_sizes:
+                self.play(scenario, rule)
 
     def beyond(self, strategy: st.SearchStrategy[Scenario], examples: int) -> None:
         """Try what Hypothesis makes, until it finds no rule that it has not shrunk already."""

@@ -153,32 +153,15 @@ def examine_manager(
     run = ManagerRun(subject, 1, {})
     if run.made.error is not None:
         return run.unmade()
-    missing = {each.rule: each for each in _missing(subject) if each.rule in subject.claims}
-    search = Search(lambda scenario: play_manager(subject, scenario), subject.claims, _SHOWS, before)
-    search.through(_playable(subject, MANAGER_CASES))
+    missing = run.missing({verb: rule for verb, rule in sorted(MANAGER_RULE_OF.items()) if rule in subject.claims})
+    search = Search(lambda scenario: play_manager(subject, scenario), subject, _SHOWS, before)
+    takes = inspect.signature(run.index.start).parameters if "start" not in subject.lacks else {}
+    unknown = ["limit="] * ("limit" not in takes) + ["namespace="] * (11 not in subject.claims)
+    search.through(MANAGER_CASES, unknown)
     if examples and "start" not in subject.lacks:
         for size in subject.page_sizes[:2]:
-            search.through(_playable(subject, interleavings(size, interruptions=1)))
+            search.through(interleavings(size, interruptions=1), unknown)
         search.beyond(manager_scenarios(subject), examples)
     for found in list(search.best.values()):
         search.shorten(found)
     return Findings(dict(sorted({**search.best, **missing}.items())), frozenset(search.reached))
-
-
-def _missing(subject: Subject) -> Iterator[Breach]:
-    """What the class lacks, each under the rule that needs it most."""
-    for verb in sorted(subject.lacks - OPTIONAL_RULE_OF.keys()):
-        run = ManagerRun(subject, 1, {})
-        run.lines = [f"manager.{verb}"]
-        yield run.end(Mismatch(MANAGER_RULE_OF[verb], f"it has no method {verb}"))
-
-
-def _playable(subject: Subject, scenarios: Any) -> Iterator[tuple[int, Scenario]]:
-    """The scenarios that speak of nothing but what this manager has and claims."""
-    takes = inspect.signature(getattr(subject.make, "start")).parameters if "start" not in subject.lacks else {}  # noqa: B009
-    unknown = [f".{verb}(" for verb in subject.lacks] + [f"{name}=" for name in ("limit",) if name not in takes]
-    unknown += ["namespace="] if 11 not in subject.claims else []
-    for scenario in scenarios:
-        text = "\n".join(scenario.lines)
-        if scenario.page_size in subject.page_sizes and not any(word in text for word in unknown):
-            yield 0, scenario

@@ -237,6 +237,15 @@ class Transcript:
         broken = {rule: self.end(Mismatch(rule, self.made.in_words)) for rule in sorted(self.subject.claims)}
         return Findings(broken, frozenset())
 
+    def missing(self, rule_of: Mapping[str, int]) -> dict[int, Breach]:
+        """The verbs that the object lacks, each under the rule that needs it most."""
+        found = {}
+        for verb, rule in rule_of.items():
+            if not callable(getattr(self.index, verb, None)):
+                self.lines = [f"{self.name}.{verb}"]
+                found[rule] = self.end(Mismatch(rule, f"it has no method {verb}"))
+        return found
+
     def end(self, found: Mismatch) -> Breach:
         """What was found, with the lines so far."""
         new = self.subject.spelled(self.page_size, self.settings)
