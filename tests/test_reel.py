@@ -65,20 +65,17 @@ def parts_in(frame):
 def test_every_picture_comes_back_as_it_was(frames, sideways):
     paper = Paper(100, 100, "<over/>", sideways)
     reel = Reel(0, [str(i) for i in range(len(frames))])
-    panel = reel.panel("tree", paper)
-    for frame in frames:
-        reel.show(panel, parts_in(frame))
+    reel.add("tree", paper, map(parts_in, frames))
     sent = json.loads(json.dumps(reel.as_dict()))
-    assert list(pictures_of(sent, panel)) == [paper.svg(parts_in(frame)) for frame in frames]
+    assert list(pictures_of(sent, 0)) == [paper.svg(parts_in(frame)) for frame in frames]
 
 
 def test_what_did_not_change_is_not_sent_again():
     reel, dot = Reel(0, ["one", "two", "three", "four"]), Drawing("<circle/>")
-    panel = reel.panel("tree", Paper(9, 9))
-    for parts in ([Part(0, dot, 1, 1)], [Part(0, dot, 1, 1)], [Part(0, dot, 1, 1), Part(5, dot, 2, 2, 0)], []):
-        reel.show(panel, parts)
+    one = [Part(0, dot, 1, 1)]
+    reel.add("tree", Paper(9, 9), [one, one, [*one, Part(5, dot, 2, 2, 0)], []])
     assert reel.drawings == ["<circle/>"]
-    steps = reel.panels[panel]["steps"]
+    steps = reel.panels[0]["steps"]
     assert steps == [[[0, None], [0, 0, 1, 1]], 0, [[0, None, 5, 0], [5, 0, 2, 2]], [[], []]]
 
 

@@ -125,6 +125,5 @@ def _on_one_canvas(reel: Reel, pictures: Sequence[Picture]) -> None:
     """Every picture on a canvas of the same size, top left; or its text where it cannot be drawn."""
     svgs = [picture.svg or words_svg(picture.text) for picture in pictures]
     sizes = [svg_size(svg) for svg in svgs]
-    panel = reel.panel("picture", Paper(max(w for w, _ in sizes), max(h for _, h in sizes)))
-    for svg in svgs:
-        reel.show(panel, [Part(0, Drawing(place(svg, 0, 0)), 0, 0)])
+    paper = Paper(max(w for w, _ in sizes), max(h for _, h in sizes))
+    reel.add("picture", paper, ([Part(0, Drawing(place(svg, 0, 0)), 0, 0)] for svg in svgs))

@@ -20,9 +20,7 @@ class Reel:
     """The pictures of a player as differences; `first` is the number of its first step.
 
     >>> reel, dot = Reel(1, ["one", "two", "three"]), Drawing("<circle/>")
-    >>> panel = reel.panel("picture", Paper(9, 9))
-    >>> for x in (1, 1, 5):
-    ...     reel.show(panel, [Part(0, dot, x, 4)])
+    >>> reel.add("picture", Paper(9, 9), [[Part(0, dot, x, 4)] for x in (1, 1, 5)])
     >>> reel.drawings, reel.panels[0]["steps"]
     (['<circle/>'], [[[0, None], [0, 0, 1, 4]], 0, [0, [0, 0, 5, 4]]])
     """
@@ -32,29 +30,24 @@ class Reel:
         self.panels: list[dict[str, Any]] = []
         self.film: dict[str, Any] | None = None
         self._numbers: dict[Drawing, int] = {}
-        self._last: list[dict[int, tuple[int, int, int, int | None]]] = []
 
     @property
     def drawings(self) -> list[str]:
         """The SVG of each drawing."""
         return [drawing.svg for drawing in self._numbers]
 
-    def panel(self, kind: str, paper: Paper, **more: Any) -> int:
-        """Add a panel and return its number."""
+    def add(self, kind: str, paper: Paper, steps: Iterable[Iterable[Part]], **more: Any) -> None:
+        """Add a panel that shows these parts at each step."""
+        found: list[Any] = []
+        before: dict[int, tuple[int, int, int, int | None]] = {}
+        for parts in steps:
+            now = {p.key: (self._number(p.drawing), p.x, p.y, p.above) for p in parts}
+            put = [number for key, it in now.items() if it[:3] != before.get(key, ())[:3] for number in (key, *it[:3])]
+            shape, old = ([number for key, it in part.items() for number in (key, it[3])] for part in (now, before))
+            found.append(0 if shape == old and not put else [0 if shape == old else shape, put])
+            before = now
         size = {"width": paper.width, "height": paper.height, "sideways": paper.sideways}
-        self.panels.append({"kind": kind, **size, "head": paper.head, "tail": paper.tail, **more, "steps": []})
-        self._last.append({})
-        return len(self.panels) - 1
-
-    def show(self, panel: int, parts: Iterable[Part]) -> None:
-        """Show these parts in a panel at its next step."""
-        now = {p.key: (self._number(p.drawing), p.x, p.y, p.above) for p in parts}
-        before = self._last[panel]
-        put = [number for key, it in now.items() if it[:3] != before.get(key, ())[:3] for number in (key, *it[:3])]
-        shape = [number for key, it in now.items() for number in (key, it[3])]
-        same = shape == [number for key, it in before.items() for number in (key, it[3])]
-        self.panels[panel]["steps"].append(0 if same and not put else [0 if same else shape, put])
-        self._last[panel] = now
+        self.panels.append({"kind": kind, **size, "head": paper.head, "tail": paper.tail, **more, "steps": found})
 
     def _number(self, drawing: Drawing) -> int:
         return self._numbers.setdefault(drawing, len(self._numbers))

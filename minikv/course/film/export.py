@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minikv.course.film.frame import Frame
@@ -42,15 +42,18 @@ render({{ model, el: document.getElementById("film") }});
 
 def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> Reel:
     """Everything that the player shows, as differences from step to step."""
-    said, layout = Sentences(), FilmLayout(frames)
+    layout = FilmLayout(frames)
+    sentences: dict[str, int] = {}  # many are said of several nodes and slots: each is sent once
+
+    def sentence(words: str) -> int:
+        return sentences.setdefault(words, len(sentences))
+
     reel, sizes = Reel(0, [frame.caption for frame in frames]), list(frames[0].sizes)
     for panel in layout.panels:
-        number = reel.panel(panel.kind, panel.paper, **panel.grid)
-        for frame in frames:
-            reel.show(number, panel.parts(frame))
+        reel.add(panel.kind, panel.paper, map(panel.parts, frames), **panel.grid)
     reel.film = {
         "notes": ["; ".join(frame.changes.words) for frame in frames],
-        "inner": [said.listed(frame.inner_words) for frame in frames],
+        "inner": [[sentence(words) for words in frame.inner_words] for frame in frames],
         "legend": legend_html(layout.legend),
         "sizes": {
             "names": sizes,
@@ -59,40 +62,17 @@ def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> Reel
         },
         "born": [{str(upper): lower for upper, lower in frame.changes.splits} for frame in frames],
         "focus": [[view.id for view in frame.nodes if view.marks] for frame in frames],
-        "nodes": _nodes(frames, said),
-        "slots": {str(slot): said.numbered(story) for slot, story in slot_stories.items()},
-        "words": said.words,
+        "nodes": _nodes(frames, sentence),
+        "slots": {
+            str(slot): [[step, sentence(words)] for step, words in story] for slot, story in slot_stories.items()
+        },
+        "words": list(sentences),
         "pageSize": frames[0].state.page_size if frames[0].pools else 1,
     }
     return reel
 
 
-class Sentences:
-    """Sentences that are said of many nodes and slots, each kept once.
-
-    >>> said = Sentences()
-    >>> said.numbered([(1, "taken"), (2, "freed"), (3, "taken")]), said.words
-    ([[1, 0], [2, 1], [3, 0]], ['taken', 'freed'])
-    """
-
-    def __init__(self) -> None:
-        self._numbers: dict[str, int] = {}
-
-    @property
-    def words(self) -> list[str]:
-        """The sentences by their numbers."""
-        return list(self._numbers)
-
-    def listed(self, sentences: list[str]) -> list[int]:
-        """The numbers of some sentences."""
-        return [self._numbers.setdefault(words, len(self._numbers)) for words in sentences]
-
-    def numbered(self, story: Events) -> list[list[int]]:
-        """Events as pairs of a step and the number of what is said."""
-        return [[step, self._numbers.setdefault(words, len(self._numbers))] for step, words in story]
-
-
-def _nodes(frames: Sequence[Frame], said: Sentences) -> dict[str, dict[str, list[Any]]]:
+def _nodes(frames: Sequence[Frame], sentence: Callable[[str], int]) -> dict[str, dict[str, list[Any]]]:
     """For every node, the facts about it that changed, with the step, and the events of its story."""
     nodes: dict[str, dict[str, list[Any]]] = {}
     known: dict[int, dict[str, Any]] = {}
@@ -108,7 +88,7 @@ def _nodes(frames: Sequence[Frame], said: Sentences) -> dict[str, dict[str, list
             _about(nodes, gone)["was"].append([frame.step, None])
             del known[gone]
         for key, words in frame.node_events:
-            _about(nodes, key)["events"] += said.numbered([(frame.step, words)])
+            _about(nodes, key)["events"].append([frame.step, sentence(words)])
     return nodes
 
 
