@@ -42,34 +42,40 @@ render({{ model, el: document.getElementById("film") }});
 
 def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> Reel:
     """Everything that the player shows, as differences from step to step."""
-    layout = FilmLayout(frames)
-    sentences: dict[str, int] = {}  # many are said of several nodes and slots: each is sent once
-
-    def sentence(words: str) -> int:
-        return sentences.setdefault(words, len(sentences))
-
-    reel, sizes = Reel(0, [frame.caption for frame in frames]), list(frames[0].sizes)
+    layout, reel = FilmLayout(frames), Reel(0, [frame.caption for frame in frames])
     for panel in layout.panels:
         reel.add(panel.kind, panel.paper, map(panel.parts, frames), **panel.grid)
     reel.film = {
         "notes": ["; ".join(frame.changes.words) for frame in frames],
-        "inner": [[sentence(words) for words in frame.inner_words] for frame in frames],
         "legend": legend_html(layout.legend),
         "sizes": {
-            "names": sizes,
-            "states": [SIZES[name] for name in sizes],
+            "names": list(frames[0].sizes),
+            "states": [SIZES[name] for name in frames[0].sizes],
             "values": [list(frame.sizes.values()) for frame in frames],
         },
         "born": [{str(upper): lower for upper, lower in frame.changes.splits} for frame in frames],
         "focus": [[view.id for view in frame.nodes if view.marks] for frame in frames],
+        "pageSize": frames[0].state.page_size if frames[0].pools else 1,
+        **_stories(frames, slot_stories),
+    }
+    return reel
+
+
+def _stories(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> dict[str, Any]:
+    """What is said of operations, nodes and slots: numbers of sentences, for many are said of several."""
+    sentences: dict[str, int] = {}
+
+    def sentence(words: str) -> int:
+        return sentences.setdefault(words, len(sentences))
+
+    return {
+        "inner": [[sentence(words) for words in frame.inner_words] for frame in frames],
         "nodes": _nodes(frames, sentence),
         "slots": {
             str(slot): [[step, sentence(words)] for step, words in story] for slot, story in slot_stories.items()
         },
         "words": list(sentences),
-        "pageSize": frames[0].state.page_size if frames[0].pools else 1,
     }
-    return reel
 
 
 def _nodes(frames: Sequence[Frame], sentence: Callable[[str], int]) -> dict[str, dict[str, list[Any]]]:
