@@ -109,74 +109,52 @@ def _written(page_size: int, steps: list[_Step]) -> Scenario:
     """The steps as lines of Python."""
     writer = _Writing(page_size)
     for kind, *parts in steps:
-        getattr(writer, kind)(*parts)
+        writer.write(kind, *parts)
     return Scenario(tuple(writer.lines), page_size)
 
 
-@dataclass
 class _Writing:
     """The lines so far, the next free page, and what each name stands for: its tokens and its namespace."""
 
-    page_size: int
-    lines: list[str] = field(default_factory=list)
-    page: int = 0
-    names: dict[str, tuple[list[int], Any]] = field(default_factory=dict)
+    def __init__(self, page_size: int) -> None:
+        self.page_size, self.page = page_size, 0
+        self.lines: list[str] = []
+        self.named: list[tuple[str, list[int], Any]] = []
 
-    def match_prefix(self, tokens: list[int], namespace: Any, limit: Any, verb: str = "match_prefix") -> None:
-        """Look `tokens` up; the match has a name."""
-        more = _option("limit", limit) + _option("namespace", namespace)
-        self.lines.append(f"{self._name(tokens, namespace)} = cache.{verb}({tokens}{more})")
-
-    def acquire(self, tokens: list[int], namespace: Any, limit: Any) -> None:
-        """Look `tokens` up and lock them."""
-        self.match_prefix(tokens, namespace, limit, "acquire")
+    def write(self, kind: str, *parts: Any) -> None:
+        """One step; one on a result, before there is any, is left out."""
+        if kind in ("match_prefix", "acquire"):
+            tokens, namespace, limit = parts
+            self.name(tokens, namespace, kind, f"{tokens}{_option('limit', limit)}")
+        elif kind == "insert":
+            self.insert(*parts)
+        elif kind == "request":  # its whole life: look the prompt up, cache prompt and answer, let go
+            prompt, answer, namespace = parts
+            self.write("acquire", prompt, namespace, None)
+            name = self.named[-1][0]
+            self.insert([*prompt, *answer], namespace, name)
+            self.lines.append(f"cache.unlock({name}.handle)")
+        elif kind in ("evict", "reset"):
+            self.lines.append(f"cache.{kind}({', '.join(map(str, parts))})")
+        elif self.named:
+            name, tokens, namespace = self.named[-1 - parts[0] % len(self.named)]
+            if kind == "start":  # a longer prompt, from its handle on
+                self.insert([*tokens, *parts[1]], namespace, name)
+            else:
+                self.lines.append(f"cache.{kind}({name}.handle)")
 
     def insert(self, tokens: list[int], namespace: Any, start: str = "") -> None:
         """Cache `tokens` in pages that are new."""
-        count = -(-len(tokens) // self.page_size)
-        pages = list(range(self.page, self.page + count))
-        self.page += count
-        more = _option("namespace", namespace) + (f", start={start}.handle" if start else "")
-        self.lines.append(f"{self._name(tokens, namespace)} = cache.insert({tokens}, {pages}{more})")
+        first, self.page = self.page, self.page - (-len(tokens) // self.page_size)
+        pages = list(range(first, self.page))
+        self.name(tokens, namespace, "insert", f"{tokens}, {pages}", f", start={start}.handle" if start else "")
 
-    def start(self, pick: int, more: list[int]) -> None:
-        """Cache what a name stands for and more, from its handle on."""
-        if name := self._picked(pick):
-            tokens, namespace = self.names[name]
-            self.insert([*tokens, *more], namespace, start=name)
-
-    def request(self, prompt: list[int], answer: list[int], namespace: Any) -> None:
-        """The life of a request: look the prompt up, cache prompt and answer, let go."""
-        self.acquire(prompt, namespace, None)
-        name = list(self.names)[-1]
-        self.insert([*prompt, *answer], namespace, start=name)
-        self.lines.append(f"cache.unlock({name}.handle)")
-
-    def lock(self, pick: int, verb: str = "lock") -> None:
-        """Lock something that has a name."""
-        if name := self._picked(pick):
-            self.lines.append(f"cache.{verb}({name}.handle)")
-
-    def unlock(self, pick: int) -> None:
-        """Unlock something that has a name."""
-        self.lock(pick, "unlock")
-
-    def evict(self, num_tokens: int) -> None:
-        """Evict some tokens."""
-        self.lines.append(f"cache.evict({num_tokens})")
-
-    def reset(self) -> None:
-        """Forget everything."""
-        self.lines.append("cache.reset()")
-
-    def _picked(self, pick: int) -> str | None:
-        names = list(self.names)
-        return names[-1 - pick % len(names)] if names else None
-
-    def _name(self, tokens: list[int], namespace: Any) -> str:
-        name = "abcdefghijklmnopqrstuvwxyz"[len(self.names)] if len(self.names) < 26 else f"z{len(self.names)}"
-        self.names[name] = tokens, namespace
-        return name
+    def name(self, tokens: list[int], namespace: Any, verb: str, given: str, more: str = "") -> None:
+        """Write a call whose result gets a name."""
+        count = len(self.named)
+        name = "abcdefghijklmnopqrstuvwxyz"[count] if count < 26 else f"z{count}"
+        self.lines.append(f"{name} = cache.{verb}({given}{_option('namespace', namespace)}{more})")
+        self.named.append((name, tokens, namespace))
 
 
 def _option(name: str, value: Any) -> str:
