@@ -110,3 +110,22 @@ def shown(name: str) -> str:
     day.jsonl 'day\x00.jsonl'
     """
     return name if name.isprintable() and len(name) <= 300 else bounded(name, 300)
+
+
+def printable(text: str, kept: str = "") -> str:
+    r"""`text` with U+FFFD in place of each control character, but for those in `kept`.
+
+    >>> printable("\x1b[31mred\n", kept="\n")
+    '�[31mred\n'
+    """
+    return "".join(c if c.isprintable() or c in kept else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def one_line(text: str, most: int = 1000) -> str:
+    r"""`text` as a line that a terminal can show: without control characters, and cut where it is long.
+
+    >>> one_line("two\nlines and \x1b[31mred")
+    'two lines and �[31mred'
+    """
+    line = printable("".join(" " if c.isspace() else c for c in text[: most + 1]))
+    return line if len(line) <= most else line[: most - 1] + "…"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from math import prod
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -223,13 +224,8 @@ def bytes_per_page(shape: KVShape, page_size: int = 1, dtype: str = "bf16", tp: 
     >>> bytes_per_page(KVShape.from_config("llama-3.1-8b"), page_size=16)
     2097152
     """
-    total = 0
-    for plan in kv_tensors(shape, 1, page_size, dtype, tp):
-        count = 1
-        for extent in plan.shape:
-            count *= extent
-        total += count * _ITEM_BYTES[plan.dtype]
-    return total
+    plans = kv_tensors(shape, 1, page_size, dtype, tp)
+    return sum(prod(plan.shape) * _ITEM_BYTES[plan.dtype] for plan in plans)
 
 
 def bytes_per_token(shape: KVShape, dtype: str = "bf16", tp: int = 1) -> int:

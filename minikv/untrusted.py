@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Any, NoReturn
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import bounded, one_line, whole_number
 
 LARGEST_JSON = 2**24  # bytes: room for an index of 100,000 weights
 DEEPEST_JSON = 64
@@ -223,5 +223,4 @@ def refusal(what: str, error: BaseException, between: str = ": ", most: int = 16
     ValueError('the file is wrong: first second')
     """
     why = " ".join(str(error)[: 2 * most].split()) or type(error).__name__
-    why = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in why)
-    return ValueError(f"{what}{between}{why if len(why) <= most else why[: most - 1] + '…'}")
+    return ValueError(f"{what}{between}{one_line(why, most)}")

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from minikv import __version__
-from minikv.cli.console import OutputError, complain, one_line, writing
+from minikv.cli.console import OutputError, complain, writing
+from minikv.errors import one_line
 
 COMMANDS = {
     "lab": "open the course in JupyterLab (further options go to JupyterLab)",

@@ -8,9 +8,7 @@ import importlib.util
 import sys
 from collections.abc import Iterator
 
-from minikv.errors import bounded
-
-_MOST = 1000  # characters of a complaint
+from minikv.errors import bounded, one_line
 
 
 def whole(text: str) -> int:
@@ -34,16 +32,6 @@ def positive(text: str) -> int:
     if (number := whole(text)) < 1:
         raise argparse.ArgumentTypeError(f"{bounded(number)} is less than 1")
     return number
-
-
-def one_line(text: str) -> str:
-    r"""`text` as a line that a terminal can show: without control characters, and cut where it is long.
-
-    >>> one_line("two\nlines and \x1b[31mred")
-    'two lines and �[31mred'
-    """
-    line = "".join(c if c.isprintable() else " " if c.isspace() else "\N{REPLACEMENT CHARACTER}" for c in text[:_MOST])
-    return line if len(text) <= _MOST else line[: _MOST - 1] + "…"
 
 
 def complain(what: str, status: int) -> int:

@@ -7,8 +7,8 @@ import dataclasses
 import json
 import sys
 
-from minikv.cli.console import complain, lacking, one_line, positive, say
-from minikv.errors import shown
+from minikv.cli.console import complain, lacking, positive, say
+from minikv.errors import one_line, shown
 from minikv.files import destination, replace
 from minikv.progress_bar import Progress
 from minikv.traffic.journal import JournalError

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
-from minikv.cli.console import complain, one_line, positive
-from minikv.errors import shown
+from minikv.cli.console import complain, positive
+from minikv.errors import one_line, shown
 from minikv.progress_bar import behind_bar
 from minikv.traffic.traces import SPAN_HOURS, TraceError, Traffic, open_traffic
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from os import PathLike
 from typing import TextIO
 
+from minikv.errors import printable
 from minikv.manager import CacheManager
 from minikv.serving.chat import ANSWER, Chat
 from minikv.serving.chat_format import load_format
@@ -107,7 +108,7 @@ def _answer(chat: Chat, question: str, meant: str, params: Params, write: TextIO
         try:
             for piece in chat.ask(meant, params, stopped=pressed.is_set):
                 first = first or time.perf_counter() - begin
-                write.write(lines.push(_printable(piece)))
+                write.write(lines.push(printable(piece, kept="\n\t")))
                 write.flush()
             rest = lines.push(" ..." if pressed.is_set() else "") + lines.close()
         except ValueError as error:  # a question that is too long
@@ -126,11 +127,6 @@ def _say(text: str, write: TextIO) -> None:
     """Write `text` as lines that fit there; in a file or a pipe it stays one line."""
     lines = WordWrap(_width(write))
     print(lines.push(text) + lines.close(), file=write)
-
-
-def _printable(text: str) -> str:
-    """`text` without control characters: a model may well generate an escape sequence."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _took(turn: Generation | None, first: float | None) -> str:
