@@ -79,14 +79,14 @@ class Growth(Measured):
         run, memory = self.long_run, self.memory
         for name, now, then, bar in (
             ("its last thousand requests against the second", run["last thousand"], run["second thousand"], 1.1),
-            ("a match against a tree built afresh", run["match"], run["match, built afresh"], 1.2),
-            ("nodes against a tree built afresh", run["nodes"], run["nodes, built afresh"], 1.1),
+            ("a match against a rebuilt tree", run["match"], run["match, rebuilt"], 1.2),
+            ("nodes against a rebuilt tree", run["nodes"], run["nodes, rebuilt"], 1.1),
         ):
             yield Promise(f"long run, {name}", now / then, bar)
         for name, times, first, bar in (
             ("evict one leaf, of a million against of a thousand", self.evict["minikv"], 0, 2),
-            ("a step behind 100,000 tokens against 1,000, pages of 1", self.step["pages of 1"], 0, 1.5),
-            ("a step behind 100,000 tokens against 1,000, pages of 16", self.step["pages of 16"], 0, 1.5),
+            ("a step after 100,000 tokens against 1,000, pages of 1", self.step["pages of 1"], 0, 1.5),
+            ("a step after 100,000 tokens against 1,000, pages of 16", self.step["pages of 16"], 0, 1.5),
         ):
             yield Promise(name, times[-1] / times[first], bar)
         for kind, page, most in (("long", 1, 9), ("chat", 1, 11), ("long", 16, 5), ("chat", 16, 7)):
@@ -110,14 +110,14 @@ def measure(scales: Scales, rounds: int, quick: bool, tick: Tick = quiet) -> Gro
 
 
 def long_run(requests: int, tick: Tick = quiet) -> dict[str, Any]:
-    """Serve `requests` requests through one manager, and compare its beginning, its end and a tree built afresh.
+    """Serve `requests` requests through one manager, and compare its beginning, its end and a rebuilt tree.
 
     Each request leaves one of 50 hot heads of 400 tokens at a random place, and continues with tokens of its own, so it
-    cuts an edge there. A tree that never joins what it cut has ten times the nodes of one built afresh after 60,000
+    cuts an edge there. A tree that never joins what it cut has ten times the nodes of a rebuilt one after 60,000
     requests, and a match takes 25 times as long. The first thousand fill the cache, so few of them evict anything.
 
     >>> found = long_run(1050)
-    >>> found["requests"], found["nodes"] > 0, found["nodes, built afresh"] > 0
+    >>> found["requests"], found["nodes"] > 0, found["nodes, rebuilt"] > 0
     (1050, True, True)
     """
     random = np.random.RandomState(7)
@@ -135,23 +135,23 @@ def long_run(requests: int, tick: Tick = quiet) -> dict[str, Any]:
         manager.advance(sequence)
         manager.finish(sequence)
         times.append(time.perf_counter_ns() - start)
-    fresh = built_afresh(cache)
+    fresh = rebuilt(cache)
     asked = [PackedTokens(np.append(head, np.uint32(1)).tobytes()) for head in heads * 40]
-    match, match_afresh = (_median(map(partial(_clocked, tree.match_prefix), asked)) for tree in (cache, fresh))
+    match, match_rebuilt = (_median(map(partial(_clocked, tree.match_prefix), asked)) for tree in (cache, fresh))
     return {
         "requests": requests, "first thousand": _median(times[:1000]), "second thousand": _median(times[1000:2000]),
         "last thousand": _median(times[-1000:]),
-        "match": match, "match, built afresh": match_afresh,
-        "nodes": sum(1 for _ in cache.nodes()), "nodes, built afresh": sum(1 for _ in fresh.nodes()),
+        "match": match, "match, rebuilt": match_rebuilt,
+        "nodes": sum(1 for _ in cache.nodes()), "nodes, rebuilt": sum(1 for _ in fresh.nodes()),
     }  # fmt: skip
 
 
-def built_afresh(cache: RadixCache) -> RadixCache:
+def rebuilt(cache: RadixCache) -> RadixCache:
     """A new tree of the same content: every leaf's whole prompt is inserted once, the least recently used first.
 
     >>> cache = RadixCache()
     >>> _ = cache.insert([1, 2, 3], [0, 1, 2]); _ = cache.insert([1, 2, 4], [0, 1, 3])
-    >>> fresh = built_afresh(cache); fresh.total_size, fresh.match_prefix([1, 2, 4]).slots.tolist()
+    >>> fresh = rebuilt(cache); fresh.total_size, fresh.match_prefix([1, 2, 4]).slots.tolist()
     (4, [0, 1, 3])
     """
     fresh = RadixCache(cache.page_size)
@@ -199,7 +199,7 @@ class Silent:
     shape, vocab_size, eos = KVShape(num_layers=1, num_kv_heads=1, head_dim=1), 2, ()
 
     def forward(self, chunks: Sequence[Chunk], store: Any) -> Any:
-        """The logits of token 0 behind each chunk."""
+        """Logits in favor of token 0 after each chunk."""
         return np.array([[1.0, 0.0]] * len(chunks), np.float32)
 
 
@@ -213,7 +213,7 @@ def step_by_context(contexts: Sequence[int], rounds: int, tick: Tick = quiet) ->
     for page_size in (1, 16):
         times = found[f"pages of {page_size}"] = []
         for context in contexts:
-            tick(f"a step behind {context:,} tokens with pages of {page_size}")
+            tick(f"a step after {context:,} tokens with pages of {page_size}")
             engine = Engine(Silent(), CacheManager((context + 1000 * rounds) // page_size + 1, page_size))
             request = engine.submit(PackedTokens(bytes(4 * context)), 200 * rounds)
             while not request.output:

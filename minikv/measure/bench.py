@@ -102,7 +102,7 @@ def bench(
 ) -> Figures:
     """Run all races, or those on `only` some workloads; on W6 when there is a `trace`.
 
-    `expect` is told how many ticks there will be. A trace that cannot be raced is a `ValueError` before any race.
+    `expect` gets the number of ticks to come. A trace that cannot be raced is a `ValueError` before any race.
     """
     found = Figures(*today(rounds, quick))
     workloads = _workloads(_names(only, trace), trace or (), quick)

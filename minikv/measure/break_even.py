@@ -1,7 +1,7 @@
-"""Load evicted keys and values back, or compute them again: from how many tokens on is loading faster?
+"""Load evicted keys and values back, or compute them again: at how many tokens does loading become faster?
 
 Loading costs bytes over a link, in proportion to the tokens. Computing costs FLOPs, which grow faster than the tokens:
-each token also looks back at all tokens before it. So loading may lose at first, and once it wins, it goes on winning.
+each token also looks back at all tokens before it. So loading may lose at first, and once it wins, it keeps winning.
 
     load     latency + tokens x bytes per token / bytes per second
     compute  (tokens x FLOPs per token + tokens^2 x attention FLOPs) / FLOPs per second

@@ -261,7 +261,7 @@ def _gpu_lap(act: Act, count: int) -> float:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Torch on one thread while it lasts: what a copy costs must not depend on who else wants the cores.
+    """Torch on one thread while it lasts: what a copy costs must not depend on other users of the cores.
 
     >>> with one_thread():
     ...     torch.get_num_threads()

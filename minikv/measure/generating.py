@@ -1,6 +1,6 @@
 """`minikv bench --engine`, where `transformers` is installed: our engine beside its `generate`, on the same weights.
 
-Three workloads: many prompts at once; many requests behind one long prefix that is computed already, for both sides;
+Three workloads: many prompts at once; many requests that share one long prefix, which both sides have computed already;
 and one long prompt. A random Llama of about 30 million parameters in float32, one thread, one process; the sides take
 turns round by round, and must say the same greedy tokens, unless two have the same logits but for rounding.
 
@@ -47,7 +47,7 @@ class Peer:
 
     @torch.inference_mode()
     def generate(self, prompts: Sequence[Sequence[int]], new: int, cache: Any = None, **options: Any) -> Answer:
-        """Generate `new` tokens behind each of `prompts`, the first of them perhaps in `cache` already."""
+        """Generate `new` tokens after each of `prompts`, the first of them perhaps in `cache` already."""
         ids, clock = torch.tensor(prompts), _Clock()
         options |= {"max_new_tokens": new, "min_new_tokens": new, "do_sample": False, "past_key_values": cache}
         begin = time.perf_counter()
@@ -105,7 +105,7 @@ class Load(NamedTuple):
 
     def __str__(self) -> str:
         if self.prefix:
-            return f"{self.requests} requests behind {self.prefix:,} shared tokens, decoding"
+            return f"{self.requests} requests after {self.prefix:,} shared tokens, decoding"
         one = f"prefill of {self.own:,} tokens"
         return one if self.requests == 1 else f"{self.requests} prompts of {self.own}, {self.new} new tokens"
 
@@ -156,7 +156,7 @@ class Sides:
         self.store = KVStore(self.model.shape, self.slots, layout="layer", dtype=self.model.dtype)
 
     def lap(self, load: Load, swap: bool) -> tuple[float, float]:
-        """Our seconds and the peer's, who is first with `swap`; up to a tie the tokens must be the same."""
+        """Our seconds and the peer's, which goes first with `swap`; up to a tie the tokens must be the same."""
         prefix = self.chance.choices(self.tokens, k=load.prefix)
         prompts = [[*prefix, *self.chance.choices(self.tokens, k=load.own)] for _ in range(load.requests)]
         engine, cache = Engine(self.model, CacheManager(self.slots, store=self.store)), None

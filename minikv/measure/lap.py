@@ -142,7 +142,7 @@ class Limit:
         self.requests = [self._request(*served) for served in self._served]
 
     def _serve(self, exchange: Exchange, sequence: Sequence) -> None:
-        """Note where the hit tokens of a request are kept, and keep its new tokens behind all others."""
+        """Note where the hit tokens of a request are kept, and keep its new tokens after all others."""
         slots, hit = sequence.slots, sequence.cached_length
         start = self._served[-1][2] if self._served else 0
         end = start + len(slots) - hit

@@ -44,7 +44,7 @@ class TracedRequest(Protocol):
 
 
 class Exchange(NamedTuple):
-    """One request: its `prompt`, its `answer`, and the `full` sequence, the answer behind the prompt."""
+    """One request: its `prompt`, its `answer`, and the `full` sequence, the prompt and then the answer."""
 
     prompt: PackedTokens
     answer: PackedTokens
@@ -197,7 +197,7 @@ def w6_mooncake(trace: Iterable[TracedRequest], count: int = 1000) -> Workload:
 
 
 def _written_out(request: TracedRequest) -> _Tokens:
-    """The tokens of a prompt: `BLOCK` for each of its blocks, less what the last one has behind it."""
+    """The tokens of a prompt: `BLOCK` for each of its blocks, without what the last one has after its end."""
     length, num_blocks = request.input_length, -(-request.input_length // BLOCK)
     blocks = np.frombuffer(request.blocks.data, np.uint32)[:num_blocks]
     if len(blocks) < num_blocks:
