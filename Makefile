@@ -54,7 +54,7 @@ unit: $(DEV)
 notebooks: $(DEV)
 	$(PYTEST) --nbval notebooks
 
-# Hours: each of some 4,000 small mistakes should make a test fail.
+# Hours: each of some 10,000 small mistakes should make a test fail.
 mutants: $(DEV)
 	PYTHONHASHSEED=0 $(BIN)/python tests/mutants.py $(PART) --every $(EVERY) --jobs $(JOBS)
 

@@ -32,10 +32,22 @@ PRELOAD = ("numpy", "torch", "hypothesis.stateful", "nbval.plugin", "safetensors
 FLOOR = 0.80  # the share of mutants that must die, in each package
 MEMORY = 4 << 30  # bytes that one process may have: some mutants grow a list without end
 
-# For each file of `minikv`, the tests that judge it, the quickest first. Not triton_copy: its kernel is compiled from
-# the text of the file.
+# For each file of `minikv`, or for all others of a folder, the tests that judge it, the quickest first. Only
+# triton_copy has none: its kernel is compiled from the text of the file.
 JUDGES = {
+    "errors": "errors manager",
+    "files": "files",
+    "interrupts": "interrupts threads",
+    "sizing": "sizing planning",
     "tokens": "tokens contract",
+    "untrusted": "untrusted broken_checkpoints",
+    "copy_on_write": "copy_on_write museum_llmds interrupts::test_shared_pages",
+    "testing": "ledger_and_canary watch interleave time_limit",
+    "testing/attempt": "exercises",
+    "testing/canary_model": "engine ledger_and_canary",
+    "testing/model": "conformance machine",
+    "testing/snapshot": "draw film",
+    "testing/conformance": "conformance conformance_managers verify",
     "prefix/contract": "no_cache radix contract",
     "prefix/eviction": "eviction radix machine::test_radix",
     "prefix/no_cache": "no_cache contract",
@@ -60,12 +72,7 @@ JUDGES = {
     "pools/page_table": "page_table manager",
     "pools/queue": "pools",
     "pools/windowed": "windowed_manager windowed_model",
-    "store/device": "store",
-    "store/host": "store",
-    "store/kv_store": "store",
-    "store/layout": "store",
-    "store/moves": "store",
-    "store/slots": "store",
+    "store": "store",
     "manager/audit": "manager",
     "manager/contract": "manager",
     "manager/manager": "threads manager interrupts",
@@ -96,9 +103,20 @@ def source_of(name: str) -> Path:
     return ROOT / "minikv" / f"{name}.py"
 
 
+def names() -> list[str]:
+    """The files that have judges: those of `JUDGES`, and in the place of a folder its others."""
+    found: dict[str, None] = {}
+    for key in JUDGES:
+        inside = sorted((ROOT / "minikv" / key).glob("*.py"))
+        here = [f"{key}/{path.stem}" for path in inside if path.stem not in ("__init__", "triton_copy")]
+        found |= dict.fromkeys(here or [key])
+    return list(found)
+
+
 def judges_of(name: str) -> list[str]:
     """What pytest is asked to run for a file: its own doctests first."""
-    files = [judge.partition("::") for judge in JUDGES[name].split()]
+    judges = JUDGES[name] if name in JUDGES else JUDGES[name.rpartition("/")[0]]
+    files = [judge.partition("::") for judge in judges.split()]
     return [f"minikv/{name}.py", *(f"tests/test_{file}.py{colons}{test}" for file, colons, test in files)]
 
 
@@ -198,7 +216,7 @@ def belongs(name: str, part: str) -> bool:
 def trials(every: int, part: str) -> Iterator[list[Trial]]:
     """For each file that belongs to `part`, one of each `every` mutants of all files."""
     number = 0
-    for name in JUDGES:
+    for name in names():
         tree = ast.parse(source_of(name).read_text("utf-8"))
         all_here = [Trial(name, tree, mutant) for mutant in mutants_of(tree)]
         chosen = all_here[-number % every :: every]
@@ -227,7 +245,7 @@ def prepare() -> None:
 
 def known_part(text: str) -> str:
     """`text`, if there is a file that belongs to it."""
-    if not any(belongs(name, text) for name in JUDGES):
+    if not any(belongs(name, text) for name in names()):
         raise argparse.ArgumentTypeError(f"{text!r} is neither a file nor a package of {', '.join(packages())}")
     return text
 

@@ -18,6 +18,7 @@ OTHER = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.FloorDiv: ast.Mult, ast.Div: ast.Mult,
     ast.Mod: ast.FloorDiv, ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.Pow: ast.Mult,
 }  # fmt: skip
+COPIES = {"bytes", "copy", "deepcopy", "dict", "list", "set", "tuple"}  # what they return is, at first, what they took
 LEFT_ALONE = {"annotation", "returns", "decorator_list", "type_ignores"}
 
 
@@ -98,12 +99,30 @@ def replacements(node: ast.AST) -> Iterator[ast.AST]:
             yield changed(node, test=ast.Constant(True))
         case ast.While():
             yield changed(node, test=ast.Constant(False))
+        case ast.Subscript(slice=ast.Slice(), ctx=ast.Load()):  # the whole, which is no copy either
+            yield copy.deepcopy(node.value)
+        case ast.Call():
+            yield from shorter_calls(node)
         case ast.Break():
             yield ast.Continue()
         case ast.Continue():
             yield ast.Break()
     if is_an_act(node):
         yield ast.Pass()
+
+
+def shorter_calls(call: ast.Call) -> Iterator[ast.AST]:
+    """What was to be copied itself, and the call without each of the arguments that it names."""
+    match call:
+        case ast.Call(func=ast.Attribute(value=original, attr="copy"), args=[], keywords=[]):
+            yield copy.deepcopy(original)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[original], keywords=[]) if (
+            name in COPIES
+        ):
+            yield copy.deepcopy(original)
+    for n, keyword in enumerate(call.keywords):
+        if keyword.arg is not None:
+            yield changed(call, keywords=call.keywords[:n] + call.keywords[n + 1 :])
 
 
 def is_an_act(node: ast.AST) -> bool:

@@ -15,7 +15,8 @@ from project import ROOT
 pytestmark = pytest.mark.nightly  # it tests the tests
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="the run forks, which Windows cannot")
-PACKAGES = ["prefix", "pools", "store", "manager", "serving"]
+PACKAGES = ["copy_on_write", "manager", "pools", "prefix", "serving", "store", "testing"]
+FILES = ["errors", "files", "interrupts", "sizing", "tokens", "untrusted"]
 
 
 def changes(source):
@@ -32,7 +33,13 @@ def changes(source):
         ("a | b", []),
         ("a and b", ["`a and b` -> `b`", "`a and b` -> `a`"]),
         ("not a", ["`not a` -> `a`"]),
-        ("f(8, x=True)", ["`f(8, x=True)` -> `pass`", "`8` -> `9`", "`True` -> `False`"]),
+        ("f(8, x=True)", ["`f(8, x=True)` -> `pass`", "`f(8, x=True)` -> `f(8)`", "`8` -> `9`", "`True` -> `False`"]),
+        ("a = b[c:d]", ["`b[c:d]` -> `b`"]),
+        ("a[b:c] = d", ["`a[b:c] = d` -> `pass`"]),
+        ("a = b.copy()", ["`b.copy()` -> `b`"]),
+        ("a = list(b)", ["`list(b)` -> `b`"]),
+        ("a = copy.deepcopy(b)", ["`copy.deepcopy(b)` -> `b`"]),
+        ("a = f(b, c, **d)", []),
         ("if a: b", ["`if a:` -> `if False:`", "`if a:` -> `if True:`"]),
         ("while a: break", ["`while a:` -> `while False:`", "`break` -> `continue`"]),
         ("n += k", ["`n += k` -> `n -= k`", "`n += k` -> `pass`"]),
@@ -70,12 +77,12 @@ def test_a_mutant_is_the_code_with_that_one_change():
 
 
 def test_every_file_has_judges_that_are_there():
-    files = [ROOT / "minikv" / "tokens.py"]
+    files = [ROOT / "minikv" / f"{name}.py" for name in FILES]
     for package in PACKAGES:
-        files += (ROOT / "minikv" / package).glob("*.py")
+        files += (ROOT / "minikv" / package).rglob("*.py")
     files = [path for path in files if path.stem not in ("__init__", "triton_copy")]
-    assert sorted(map(mutants.source_of, mutants.JUDGES)) == sorted(files)
-    for name in mutants.JUDGES:
+    assert sorted(map(mutants.source_of, mutants.names())) == sorted(files)
+    for name in mutants.names():
         for judge in mutants.judges_of(name):
             file, _, test = judge.partition("::")
             assert f"def {test}" in (ROOT / file).read_text("utf-8"), judge
@@ -111,7 +118,7 @@ def test_a_part_is_a_whole_file_or_a_whole_package(part, files):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["prefx"], "'prefx' is neither a file nor a package of manager, pools, prefix, serving, store, tokens"),
+        (["prefx"], f"'prefx' is neither a file nor a package of {', '.join(sorted(PACKAGES + FILES))}"),
         (["prefix/radix.py", "--every=500"], "'prefix/radix.py' is neither a file nor a package"),
         (["pre"], "'pre' is neither"),
         (["--every=0"], "argument --every: '0' is not a whole number of at least 1"),
