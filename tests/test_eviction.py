@@ -163,11 +163,11 @@ def test_the_heap_keeps_the_order_of_sorting(steps):
             order.remove([node])
             here.remove(number)
         elif verb == "cover" and number in here and not node.children:
-            order.covered(node)
+            order.remove_leaf(node)
             node.children[0] = None
         elif verb == "bare" and number in here and node.children:
             node.children.clear()
-            order.bared(node)
+            order.add_leaf(node)
         elif verb == "pop" and (first := order.first()) is not None:
             order.remove([first])
             here.remove(first.id)
@@ -277,7 +277,7 @@ class LacksMethods:
     """It cannot be told of a lock."""
 
     reads = ("last_used",)
-    key = add = touch = rekey = covered = bared = first = __iter__ = lambda self: None
+    key = add = touch = reorder = remove_leaf = add_leaf = first = __iter__ = lambda self: None
 
 
 REFUSED = {

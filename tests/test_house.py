@@ -189,8 +189,6 @@ FRIENDS = {
     "manager/manager.py": {"sequence"},  # which stores in it what the manager knows of it
     "manager/windowed.py": {"sequence"},  # which hands in its row, likewise
     "manager/audit.py": {"manager", "sequence"},  # `CacheManager.check`, in a file of its own
-    "prefix/radix_check.py": {"cache", "order"},  # `RadixCache.check`, in a file of its own
-    "prefix/window_check.py": {"cache"},  # `SlidingWindowCache.check`, likewise
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
     "serving/packed.py": {"torch.ops.mkldnn", "tensor"},  # packed weights, and a count of the changes to a tensor
 }

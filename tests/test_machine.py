@@ -212,7 +212,7 @@ def use_is_not_counted(patch):
         while node.parent is not None:
             node.hits -= 1
             if not node.ref_count:
-                self._order.rekey(node)
+                self._order.reorder(node)
             node = node.parent
         return match
 

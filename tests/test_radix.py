@@ -72,7 +72,7 @@ CORRUPTIONS = {
     "share 4 ids": lambda cache, nodes: setattr(nodes[7,], "id", 2),
     "next id to give out is 3": lambda cache, nodes: setattr(cache, "_next_id", 3),
     "not whole pages": lambda cache, nodes: setattr(nodes[7,], "key_runs", (b"",)),
-    "its neighbour does not link back": lambda cache, nodes: setattr(nodes[7,], "older", None),
+    "its neighbor does not link back": lambda cache, nodes: setattr(nodes[7,], "older", None),
     "breaks off after 1 of its nodes": lambda cache, nodes: setattr(cache._order.first(), "newer", None),
     "but the clock is at": lambda cache, nodes: setattr(nodes[5,], "last_used", 99),
     "later than its parent": lambda cache, nodes: (
@@ -367,10 +367,10 @@ def test_any_order_that_holds_every_unlocked_leaf_is_right():
             self.remove(path)
             self.add(path)
 
-        def rekey(self, node):
+        def reorder(self, node):
             pass
 
-        covered = bared = rekey
+        remove_leaf = add_leaf = reorder
 
         def first(self):
             return next(iter(self.nodes.values()), None)

@@ -40,7 +40,7 @@ class RunningSequence(Protocol):
 
 @runtime_checkable
 class Manager(Protocol):
-    """Six verbs for the life of a request, over a cache and pages; what each promises is told by `CacheManager`."""
+    """Six verbs for the life of a request, over a cache and pages; `CacheManager` says what each promises."""
 
     page_size: int
     num_pages: int

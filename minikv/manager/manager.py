@@ -10,7 +10,7 @@
 
 Each of them is atomic: another thread waits until it is done, and so does Ctrl-C.
 Between start and the end every page has exactly one owner: the pool, the prefix cache, or one sequence. `check`
-says so, or names the two. Room is looked for only when the match is locked: looked for before, it might be found in
+says so, or names the two. The manager looks for room only when the match is locked: before that, it might find it in
 the match itself. And a page is only published once its keys and values have been computed: `advance` says so.
 
 After the cache managers of SGLang and mini-sglang; one function releases what a sequence holds, however it ends

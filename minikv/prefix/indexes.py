@@ -21,7 +21,7 @@ INDEXES: dict[str, Callable[..., PrefixCache]] = {
     "hash": HashBlockCache,
     "window": partial(SlidingWindowCache, window=WINDOW),
 }
-BY_POLICY = ("radix", "window")  # trees that are told what goes first; the others have an order of their own
+BY_POLICY = ("radix", "window")  # trees that take a policy; the others have an order of their own
 
 
 def index_named(

@@ -15,7 +15,7 @@ import numpy as np
 from minikv.errors import InvariantError, whole_number
 from minikv.pools.contract import Pages
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
-from minikv.prefix.receipts import Receipts, told
+from minikv.prefix.receipts import Receipts, described
 from minikv.tokens import TokensLike, pack
 
 
@@ -93,7 +93,7 @@ class NoCache:
         """Every locked handle holds a lock, and nothing else is kept."""
         for handle, locks in self._receipts.held.items():
             if locks < 1 or handle.length:
-                raise InvariantError(f"NoCache: {told(handle)} is kept as holding {locks} locks")
+                raise InvariantError(f"NoCache: {described(handle)} is kept as holding {locks} locks")
 
     def __repr__(self) -> str:
         return f"NoCache(page_size={self.page_size})"

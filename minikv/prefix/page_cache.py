@@ -23,7 +23,7 @@ from minikv.pools.contract import Pages
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
 from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.page_node import check_nodes, require
-from minikv.prefix.receipts import Receipts, told
+from minikv.prefix.receipts import Receipts, described
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 
@@ -204,7 +204,7 @@ class PageNodeCache:
         """
         self._receipts.require(handle, "lock")
         if handle.node.is_gone:
-            raise LockError(f"cannot lock {told(handle)}: its end was evicted")
+            raise LockError(f"cannot lock {described(handle)}: its end was evicted")
         self._protect(handle, handle.node.path)
 
     def _protect(self, handle: Handle, path: list[Any]) -> None:

@@ -37,7 +37,8 @@ from minikv.prefix.contract import (
     require_limit,
 )
 from minikv.prefix.eviction import EvictionOrder, order_named
-from minikv.prefix.receipts import refuse, require_start, require_unlocked, told
+from minikv.prefix.receipts import described, refuse, require_start, require_unlocked
+from minikv.prefix.tree_check import check_tree
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, pack
 
 EVICT_BY = ("node", "page")
@@ -393,9 +394,9 @@ class RadixCache:
         """Where an insert begins: the node, and how many bytes of the tokens lie before it."""
         if start is None:
             return self._root_of(namespace), 0
-        known = isinstance(start, Handle) and start in self._held and start.namespace is namespace
-        if not known or (start.source is not packed.data and start.source is not packed.head) or start.source is None:
-            self._check_start(start, packed, namespace)  # only what follows a matched prompt needs no look
+        held = isinstance(start, Handle) and start in self._held and start.namespace is namespace
+        if not (held and _is_known_prefix(start, packed)):
+            self._check_start(start, packed, namespace)
         return (start.node, start.length * TOKEN_BYTES) if start.length else (self._root_of(namespace), 0)
 
     def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
@@ -449,7 +450,7 @@ class RadixCache:
         else:
             parent.children = {first_page: leaf}
             if not parent.ref_count and parent.parent is not None:
-                self._order.covered(parent)
+                self._order.remove_leaf(parent)
         self._evictable += leaf.end - parent.end
         return leaf
 
@@ -459,7 +460,7 @@ class RadixCache:
             if node.priority < priority:
                 node.priority = priority
                 if not node.ref_count:
-                    self._order.rekey(node)
+                    self._order.reorder(node)
             node = parent
 
     # -- lock -------------------------------------------------------------------------------------------------------
@@ -499,7 +500,7 @@ class RadixCache:
         while node.ref_count == _GONE and handle.length <= node.end:
             node = node.parent  # type: ignore[assignment]
         if handle.length > node.end:
-            raise LockError(f"cannot lock {told(handle)}: its end was evicted")
+            raise LockError(f"cannot lock {described(handle)}: its end was evicted")
         while node.parent is not None and handle.length <= node.parent.end:
             node = node.parent
         if handle.length < node.end:  # it ends in the middle of an edge
@@ -516,7 +517,7 @@ class RadixCache:
             refuse(handle, "unlock")
         held = self._held.pop(handle, 0)
         if not held:
-            raise LockError(f"cannot unlock {told(handle)}: it holds no lock")
+            raise LockError(f"cannot unlock {described(handle)}: it holds no lock")
         if held > 1:
             self._held[handle] = held - 1
         self._clock = now = self._clock + 1
@@ -594,7 +595,7 @@ class RadixCache:
         leaf.key_runs, leaf.page_runs = zip(*runs)
         cut = b"".join(reversed(freed))
         leaf.end -= len(cut) // _PAGE_BYTES * self.page_size
-        self._order.rekey(leaf)  # a policy may read `end`
+        self._order.reorder(leaf)  # a policy may read `end`
         return cut
 
     def _remove_leaf(self, leaf: RadixNode) -> tuple[bytes, ...]:
@@ -609,7 +610,7 @@ class RadixCache:
                 if parent.namespace is not None:
                     self._roots.pop(parent.namespace, None)
             elif not parent.ref_count:
-                order.bared(parent)
+                order.add_leaf(parent)
         leaf.end, leaf.ref_count = parent.end, _GONE  # and `parent` is where to look for what is left of it
         leaf.key_runs = leaf.page_runs = ()
         return freed
@@ -626,9 +627,7 @@ class RadixCache:
 
     def check(self) -> None:
         """Recompute every size, link, order and lock from scratch; `InvariantError` names the node and the numbers."""
-        from minikv.prefix.radix_check import check_radix
-
-        check_radix(self)
+        check_tree(self, self._held, self._order, self._clock, self._next_id)
 
     def _root_of(self, namespace: Hashable) -> RadixNode:
         """The root to search from; a namespace that holds nothing has none yet, and an empty one does as well."""
@@ -662,6 +661,14 @@ def _path_of(node: RadixNode) -> list[RadixNode]:
         path.append(node)
         node = parent
     return path
+
+
+def _is_known_prefix(start: Handle, tokens: PackedTokens) -> bool:
+    """Whether `tokens` begin with those of `start` without a look: its very bytes, or made by putting more after them.
+
+    Bytes never change, so the same object is the same prefix. A long prompt is not compared again at each insert.
+    """
+    return start.source is not None and (start.source is tokens.data or start.source is tokens.head)
 
 
 def _unlocked(path: list[RadixNode]) -> list[RadixNode]:

@@ -39,7 +39,7 @@ class Receipts:
         """`handle` must hold a lock here."""
         self.require(handle, verb)
         if handle not in self.held:
-            raise LockError(f"cannot {verb} {told(handle)}: it holds no lock")
+            raise LockError(f"cannot {verb} {described(handle)}: it holds no lock")
 
     def require_start(self, start: Any, namespace: Hashable) -> None:
         """`start`, from which an insert is to go on, must hold a lock here, and belong to `namespace`."""
@@ -68,13 +68,13 @@ def refuse(handle: Any, verb: str) -> NoReturn:
     """Say why `handle` is none of this cache's: it is no handle at all, or another cache or epoch made it."""
     if not isinstance(handle, Handle):
         raise TypeError(f"cannot {verb} a {type(handle).__name__}: expected the handle of a match or an insertion")
-    raise LockError(f"cannot {verb} {told(handle)}: another cache made it, or reset() came after")
+    raise LockError(f"cannot {verb} {described(handle)}: another cache made it, or reset() came after")
 
 
 def require_start(start: Handle, held: Mapping[Handle, int], namespace: Hashable) -> None:
     """`start`, a handle of this cache, must be locked, and belong to `namespace`: else wrong pages would be cached."""
     if start not in held:
-        raise LockError(f"cannot start from {told(start)}: it is not locked, so it may be evicted")
+        raise LockError(f"cannot start from {described(start)}: it is not locked, so it may be evicted")
     if start.namespace is not namespace and start.namespace != namespace:
         raise ValueError(f"start is in namespace {bounded(start.namespace)}, the tokens in {bounded(namespace)}")
 
@@ -87,10 +87,10 @@ def require_unlocked(held: Mapping[Handle, int], protected: int) -> None:
         raise LockError(f"cannot reset: {count}, protecting {protected} tokens")
 
 
-def told(handle: Handle) -> str:
+def described(handle: Handle) -> str:
     """A handle as errors name it: its length, and the number of its node if it has one.
 
-    >>> told(Handle(None, node=None, length=3))
+    >>> described(Handle(None, node=None, length=3))
     'the handle of length 3'
     """
     number = getattr(handle.node, "id", None)

@@ -37,7 +37,7 @@ _PAGE_BYTES = 4  # of a page's number: an int32
 
 
 class Evicted(NamedTuple):
-    """What `on_evict` is told: `num_tokens` of node `node` are gone, from "full" or only from "window" layers."""
+    """What `on_evict` is given: `num_tokens` of node `node` are gone, from "full" or only from "window" layers."""
 
     node: int
     layers: str
@@ -61,7 +61,7 @@ class SlidingWindowCache(WindowedTree):
     """A radix tree whose nodes may lose the keys and values of windowed layers before those of the full ones.
 
     `window` is how many tokens before the next one the windowed layers read; one more, a model's `sliding_window`, is
-    as good. With `None` it is a `RadixCache`, operation by operation. `pool` is told about window pages (`WindowPool`);
+    as good. With `None` it is a `RadixCache`, operation by operation. `pool` gets window pages back (`WindowPool`);
     with `None` they are forgotten. `on_evict` is called with an `Evicted` after a node has lost something; what it
     raises becomes a warning. The other arguments are those of `RadixCache`. `policy` says which leaves go for the full
     layers. Windows alone go least recently used first under every policy: on a path all but the last window is free to
@@ -302,13 +302,6 @@ class SlidingWindowCache(WindowedTree):
                     warnings.warn(f"on_evict failed for {event}: {bounded(error)}", RuntimeWarning, stacklevel=3)
 
     # -- the rest ---------------------------------------------------------------------------------------------------
-
-    def check(self) -> None:
-        """Recompute every size, link, order, lock and window from scratch; `InvariantError` names what disagrees."""
-        from minikv.prefix.window_check import check_windows
-
-        super().check()
-        check_windows(self)
 
     def __repr__(self) -> str:
         sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from minikv.errors import LockError, whole_number
+from minikv.errors import InvariantError, LockError, whole_number
 from minikv.prefix.contract import Handle, Match, require_limit
 from minikv.prefix.eviction import EvictionOrder
 from minikv.prefix.page_hashes import HashedNode, page_hashes
@@ -176,3 +176,14 @@ class WindowedTree(RadixCache):
                 path.append(node)
                 node = node.parent
             self.windows.touch(path, self._clock)
+
+    # -- the rest ---------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Recompute every size, link, order, lock and window from scratch; `InvariantError` names what disagrees."""
+        super().check()
+        for node in self.nodes():
+            if isinstance(node, HashedNode) and node.hashes is not None and len(node.hashes) != len(node.pages):
+                raise InvariantError(f"node {node.id}: {len(node.hashes)} hashes for {len(node.pages)} pages")
+        if self.window is not None:
+            self.windows.check([*self.nodes()], self._held, self.page_size)  # type: ignore[list-item]
