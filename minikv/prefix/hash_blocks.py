@@ -92,7 +92,7 @@ class HashBlockCache(PageNodeCache):
 
     `page_size` is in tokens. `block_hash` is "sha256" (default), "crc32" (fast, for prompts that you trust), "python"
     (a warning) or a function of your own (`block_hash.py`); `seed` goes into every key, so that two deployments share
-    none. With `verify` the tokens behind a key are compared, and a collision costs time; without, as in vLLM, equal
+    none. With `verify` the tokens of a key's block are compared, and a collision costs time; without, as in vLLM, equal
     keys are taken for equal tokens, and a collision serves another prompt's keys and values. By default they are
     compared for every hash but SHA-256, which nobody knows how to make collide. A namespace is part of the key
     (`extra_keys` makes one of an adapter, a salt or an image). Evicting frees single pages, never one more than asked.

@@ -506,7 +506,7 @@ plot("speed", pages, speed, "requests a second", log="xy")
 
 # %% [markdown]
 """
-A radix tree stores little more than the numbers themselves: four bytes for each token and four for each page. It has few nodes, so they hardly count. The trie has an object for each page. The dictionary has an entry and a key of 32 bytes for each; everything else about its blocks lies in arrays. With small pages the trie and the dictionary are far behind the tree. Larger pages bring them closer, because there are fewer objects and entries. Windows take hardly any memory, and they take time at every page size.
+A radix tree stores little more than the numbers themselves: four bytes for each token and four for each page. It has few nodes, so they hardly count. The trie has an object for each page. The dictionary has an object too, and an entry and a key of 32 bytes. With small pages the trie and the dictionary are far behind the tree. Larger pages bring them closer, because there are fewer objects and entries. Windows take hardly any memory, and they take time at every page size.
 
 And what can each of them do? The next cells ask the classes themselves: does a class have a certain verb, and does the verb take a certain argument? *Rows* and *pages* are two designs that are not indexes, the `RowCache` of chapter 09 and the `CopyOnWrite` of chapter 11. The last line counts the rules of the contract that an index claims.
 """
