@@ -10,6 +10,7 @@ import pytest
 from museum import law_by_law
 
 from minikv import BitmaskPool, RadixCache, RowCache, TokenTrie
+from minikv.prefix.row_cache import VersionedTrie
 from minikv.testing.time_limit import TimeLimit, TooLong
 
 LENGTH = 12
@@ -34,7 +35,9 @@ def is_true(cache, sequence):
 
 
 def rows_of(make, num_rows, **options):
-    return make(num_rows, arrays=(np.zeros((num_rows, LENGTH, 1), np.int64),), **options)
+    cache = make(num_rows, arrays=(np.zeros((num_rows, LENGTH, 1), np.int64),), **options)
+    cache.trie = getattr(make, "Trie", VersionedTrie)()
+    return cache
 
 
 # -- eviction ---------------------------------------------------------------------------------------------------------
@@ -49,8 +52,9 @@ def the_end_of_a_prompt_goes_before_its_beginning(make):
 
 
 class ParentFirst(RowCache):
-    def _touch(self, path):
-        self._ring.touch([node for node in path if not node.locks])
+    class Trie(VersionedTrie):
+        def _use(self, path):
+            super()._use(path[::-1])
 
 
 def a_prompt_too_long_keeps_its_beginning(make):
@@ -65,16 +69,13 @@ def what_is_evicted_is_gone(make):
     cache = rows_of(make, 2, max_nodes=10)
     for token in range(50):
         serve(cache, [token, 100 + token])
-    assert len(list(cache.nodes())) == 10
+    assert len(list(cache.trie.nodes())) == 10
 
 
 class LeavesHusks(RowCache):
-    def _remove(self, leaves):
-        for leaf in leaves:
-            self._ring.remove((leaf,))
-            leaf.children.clear()
-            self.num_nodes -= 1
-            leaf.row = leaf.version = -1
+    class Trie(VersionedTrie):
+        def _unlink(self, node):
+            node.children.clear()
 
 
 def the_search_for_a_victim_ends(make):
@@ -92,16 +93,21 @@ def the_search_for_a_victim_ends(make):
     assert len(cache.find([1, 2])) == 2
 
 
-class NeverGivesUp(RowCache):
-    """Its insert pins what it goes through, and so it may be that nothing else is left."""
+class PinningTrie(VersionedTrie):
+    """An insert pins what it goes through, and so it may be that nothing else is left."""
 
-    def _touch(self, path):
-        self._lock(path)
+    def insert(self, tokens, pages):
+        done = super().insert(tokens, pages)
+        self.lock(done)
+        return done
+
+
+class NeverGivesUp(RowCache):
+    Trie = PinningTrie
 
     def _make_room(self):
-        while self.num_nodes > self.max_nodes:
-            if (leaf := self._ring.first()) is not None:
-                self._remove([leaf])
+        while self.trie.total_size > self.max_nodes:
+            self.trie.evict(1)
 
 
 # -- pins -------------------------------------------------------------------------------------------------------------
@@ -117,11 +123,9 @@ def a_pin_holds_the_whole_path(make):
 
 
 class PinsTheLastNode(RowCache):
-    def _lock(self, path):
-        super()._lock(path[-1:])
-
-    def _unlock(self, path):
-        super()._unlock(path[-1:])
+    class Trie(VersionedTrie):
+        def _protect(self, handle, path):
+            super()._protect(handle, path[:1])
 
 
 def what_nobody_runs_on_can_be_evicted(make):
@@ -129,13 +133,11 @@ def what_nobody_runs_on_can_be_evicted(make):
     cache = rows_of(make, 2, max_nodes=2)
     serve(cache, [1, 2])
     serve(cache, [8, 9])
-    assert len(cache.find([8, 9])) == 2
+    assert [len(cache.find(prompt)) for prompt in ([1, 2], [8, 9])] == [0, 2]
 
 
 class InsertPins(RowCache):
-    def publish(self, sequence, generated=()):
-        super().publish(sequence, generated)
-        self._lock(self._walk(sequence.tokens))
+    Trie = PinningTrie
 
 
 def a_request_ends_once(make):
@@ -146,13 +148,13 @@ def a_request_ends_once(make):
     cache.abort(first)
     with pytest.raises(ValueError, match="is over"):
         cache.abort(first)
-    assert [node.locks for node in second.held] == [1, 1]
+    assert [node.ref_count for node in second.held.node.path] == [1, 1]
 
 
 class ReleasesBySearch(RowCache):
     def abort(self, sequence):
-        for node in self._walk(sequence.tokens):
-            node.locks = max(0, node.locks - 1)
+        for node in self.trie.match_prefix(sequence.tokens).node.path:
+            node.ref_count = max(0, node.ref_count - 1)
         if self._running.pop(sequence.row, None):
             self.pool.free([sequence.row])
 
@@ -211,11 +213,10 @@ def what_is_cached_keeps_its_row(make):
 
 
 class NewestWins(RowCache):
-    def _insert(self, numbers, row):
-        path = super()._insert(numbers, row)
-        for node in path:
-            node.row, node.version = row, self.pool.version(row)
-        return path
+    def publish(self, sequence, generated=()):
+        super().publish(sequence, generated)
+        for node in self.trie.match_prefix(sequence.tokens).node.path:
+            node.row, node.version = sequence.row, self.pool.version(sequence.row)
 
 
 def the_last_token_is_left_to_compute(make):

@@ -14,34 +14,36 @@ After AstrAI's `PrefixCacheManager`, which takes a row over without a new versio
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
+from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.pools.bitmask import BitmaskPool
-from minikv.prefix.contract import require_limit
-from minikv.prefix.eviction import LeastRecentlyUsed
+from minikv.prefix.page_node import require
+from minikv.prefix.token_trie import TokenTrie, TrieNode
 from minikv.tokens import TokensLike, pack
 
 RUNNING, FREE, CACHED = "running", "free", "free, cached"
 
 
-@dataclass(eq=False, slots=True)
-class RowNode:
-    """One token, and the row, with its version, in which the keys and values of the prefix up to it lie.
+class RowNode(TrieNode):
+    """One token, and the row, with its version, in which the keys and values of the prefix up to it lie."""
 
-    `locks` is how many sequences hold it; `older` and `newer` belong to the ring of what may be evicted.
-    """
+    __slots__ = ("row", "version")
 
-    token: int = -1
-    parent: RowNode | None = field(default=None, repr=False)
-    children: dict[int, RowNode] = field(default_factory=dict, repr=False)
-    row: int = -1
-    version: int = -1
-    locks: int = 0
-    older: Any = field(default=None, repr=False)
-    newer: Any = field(default=None, repr=False)
+    def __init__(self, number: int, key_bytes: bytes, page: int, parent: TrieNode | None):
+        super().__init__(number, key_bytes, page, parent)
+        self.row = self.version = -1
+
+    def __repr__(self) -> str:
+        return f"RowNode(id={self.id}, tokens={self.tokens}, row={self.row}, version={self.version})"
+
+
+class VersionedTrie(TokenTrie):
+    """A token trie whose nodes name rows; its pages do no more than number the nodes."""
+
+    node_class = RowNode
 
 
 @dataclass(eq=False)
@@ -56,7 +58,7 @@ class RowSequence:
     tokens: list[int]
     found: int = 0
     copied: bool = False
-    held: list[RowNode] = field(default_factory=list, repr=False)
+    held: Any = field(default=None, repr=False)
 
 
 class RowCache:
@@ -91,7 +93,7 @@ class RowCache:
             if num_layers is not None and not 1 <= num_layers <= array.shape[2]:
                 raise ValueError(f"num_layers is {num_layers}: arrays[{i}] has {array.shape[2]}")
         self.max_length = self.arrays[0].shape[1] if self.arrays else None
-        self.root, self.num_nodes, self._ring = RowNode(), 0, LeastRecentlyUsed()
+        self.trie, self._num_inserted = VersionedTrie(), 0
         self.rows = [list[int]() for _ in range(self.pool.size)]
         self._running: dict[int, RowSequence] = {}  # by row
         self._used, self._clock = [0] * self.pool.size, 0  # when each row was given back
@@ -112,9 +114,9 @@ class RowCache:
         self._take(row, reused)
         if copied:
             self._copy(path[-1].row, row, len(path))
-        self._lock(path)
+        held = self.trie.acquire(numbers, limit=len(path))
         self.rows[row] = numbers
-        self._running[row] = RowSequence(row, numbers, len(path), copied, held=path)
+        self._running[row] = RowSequence(row, numbers, len(path), copied, held)
         return self._running[row]
 
     def _checked(self, numbers: list[int]) -> list[int]:
@@ -131,7 +133,7 @@ class RowCache:
 
     def _named(self) -> set[int]:
         """The rows that some node names as they are now."""
-        return {node.row for node in self.nodes() if self.is_current(node)}
+        return {node.row for node in self.trie.nodes() if self.is_current(node)}
 
     def _take(self, row: int, path: list[RowNode]) -> None:
         """Take a free row with a new version, which of all nodes only those of `path` know."""
@@ -151,7 +153,10 @@ class RowCache:
         self._require(sequence)
         sequence.tokens = self._checked([*sequence.tokens, *pack(generated).tolist()])
         self.rows[sequence.row] = sequence.tokens
-        self._insert(sequence.tokens, sequence.row)
+        pages = range(self._num_inserted, self._num_inserted + len(sequence.tokens))
+        self._num_inserted += len(pages)
+        self._name(self.trie.insert(sequence.tokens, pages).node.path, sequence.row)
+        self._make_room()
 
     def finish(self, sequence: RowSequence, generated: TokensLike = ()) -> None:
         """Publish a sequence and end it; its row stays cached until it is taken. `ValueError` if it is over."""
@@ -164,8 +169,8 @@ class RowCache:
         self._clock += 1
         self._used[sequence.row] = self._clock
         del self._running[sequence.row]
-        self._unlock(sequence.held)
-        sequence.held = []
+        self.trie.unlock(sequence.held)
+        sequence.held = None
         self.pool.free([sequence.row])
 
     def _require(self, sequence: RowSequence) -> None:
@@ -174,60 +179,35 @@ class RowCache:
         if self._running.get(sequence.row) is not sequence:
             raise ValueError(f"the sequence in row {sequence.row} is over, or another cache started it")
 
-    def nodes(self) -> Iterator[RowNode]:
-        """Every node but the root, parents before children."""
-        found = list(self.root.children.values())
-        for node in found:  # which grows meanwhile
-            found += node.children.values()
-        return iter(found)
+    @property
+    def root(self) -> Any:
+        """The root of the trie."""
+        return self.trie.roots[None]
 
-    def is_current(self, node: RowNode) -> bool:
-        """Whether the row of `node` still holds what it held when the node was made."""
-        return node.row >= 0 and self.pool.version(node.row) == node.version
+    def is_current(self, node: Any) -> bool:
+        """Whether the row of `node` still holds what it held when the node named it."""
+        return bool(node.row >= 0 and self.pool.version(node.row) == node.version)
 
     def find(self, tokens: TokensLike, limit: int | None = None) -> list[RowNode]:
         """The path of the longest prefix of `tokens`, of at most `limit`, that some row still holds; perhaps empty.
 
-        Its last node names that row. If that one is stale, a node below it may know a row; if none does, they all go.
+        Its last node names that row. If that one is stale, a node below it may know a row: each is looked at once.
 
         >>> cache = RowCache(2)
         >>> cache.finish(cache.start([1, 2, 3]))
-        >>> [(node.token, node.row, node.version) for node in cache.find([1, 2, 9])]
-        [(1, 0, 1), (2, 0, 1)]
+        >>> [(node.tokens, node.row, node.version) for node in cache.find([1, 2, 9])]
+        [([1], 0, 1), ([2], 0, 1)]
         """
-        numbers = pack(tokens).tolist()
-        path = self._walk(numbers[: require_limit(limit, len(numbers))])
+        path: list[RowNode] = self.trie.match_prefix(tokens, limit=limit).node.path[::-1]
+        looked_at = None
         while path and not self.is_current(path[-1]):
-            below = [path[-1]]
+            below: list[Any] = path[-1:]
             for node in below:  # which grows meanwhile
-                below += node.children.values()
+                below += [child for child in node.children.values() if child is not looked_at]
             if current := next(filter(self.is_current, below), None):
                 self._name(path[-1:], current.row)
             else:
-                path.pop()
-                self._remove(node for node in reversed(below) if not node.locks and not node.children)
-        self._touch(path)
-        return path
-
-    def _walk(self, numbers: list[int]) -> list[RowNode]:
-        path = [self.root]
-        for token in numbers:
-            if token not in path[-1].children:
-                break
-            path.append(path[-1].children[token])
-        return path[1:]
-
-    def _insert(self, numbers: list[int], row: int) -> list[RowNode]:
-        """Let the new and the stale nodes of `numbers` name `row`; the end of the path goes if there is no room."""
-        path = self._walk(numbers)
-        for token in numbers[len(path) :]:
-            parent = path[-1] if path else self.root
-            path.append(parent.children.setdefault(token, RowNode(token, parent)))
-            self._ring.add(path[-1:])
-            self.num_nodes += 1
-        self._name(path, row)
-        self._touch(path)
-        self._make_room()
+                looked_at = path.pop()
         return path
 
     def _name(self, path: list[RowNode], row: int) -> None:
@@ -238,32 +218,7 @@ class RowCache:
 
     def _make_room(self) -> None:
         """Evict the least recently used leaves until the rest fits, or all of it is locked."""
-        while self.num_nodes > self.max_nodes and (leaf := self._ring.first()) is not None:
-            self._remove([leaf])
-
-    def _remove(self, leaves: Iterable[RowNode]) -> None:
-        """Take unlocked leaves out of the trie, one after the other."""
-        for leaf in leaves:
-            self._ring.remove((leaf,))
-            del leaf.parent.children[leaf.token]  # type: ignore[union-attr]
-            self.num_nodes -= 1
-            leaf.row = leaf.version = -1
-
-    def _touch(self, path: list[RowNode]) -> None:
-        """The nodes of `path` are the most recently used, the deepest of them the first to go."""
-        self._ring.touch([node for node in reversed(path) if not node.locks])
-
-    def _lock(self, path: list[RowNode]) -> None:
-        """Keep the nodes of a whole path from being evicted; locks nest."""
-        self._ring.remove([node for node in path if not node.locks])
-        for node in path:
-            node.locks += 1
-
-    def _unlock(self, path: list[RowNode]) -> None:
-        """Give back one lock of each node of `path`."""
-        for node in path:
-            node.locks -= 1
-        self._ring.add([node for node in reversed(path) if not node.locks])
+        self.trie.evict(max(0, self.trie.total_size - self.max_nodes))
 
     def states(self) -> list[str]:
         """The state of each row: running, free, or free and cached."""
@@ -271,30 +226,20 @@ class RowCache:
         return [RUNNING if row in self._running else CACHED if row in named else FREE for row in range(self.pool.size)]
 
     def check(self) -> None:
-        """Recompute every link and lock, and what nodes say of rows; `InvariantError` names the node or the row."""
+        """Recompute the trie, the locks, and what nodes say of rows; `InvariantError` names the node or the row."""
         self.pool.check()
-        nodes, held = list(self.nodes()), Counter(n for sequence in self._running.values() for n in sequence.held)
-        _require(len(nodes) == self.num_nodes <= self.max_nodes, f"{len(nodes)} nodes, num_nodes is {self.num_nodes}")
+        self.trie.check()
+        held = {node for sequence in self._running.values() for node in sequence.held.node.path}
+        require(len(held) == self.trie.protected_size, f"{self.trie}: its locks are not those of what runs")
+        require(self.trie.total_size <= self.max_nodes, f"{self.trie}: it has room for {self.max_nodes} nodes")
         for row in range(self.pool.size):
-            _require(self.pool.is_free(row) != (row in self._running), f"row {row}: free, or in use, in the pool only")
-        place = {node: at for at, node in enumerate(self._ring)}
-        _require(place.keys() == set(nodes) - held.keys(), "the ring does not have all nodes that nobody holds")
-        prefixes: dict[Any, list[int]] = {self.root: []}
-        for node in nodes:
-            prefix = prefixes[node] = [*prefixes[node.parent], node.token]
-            _require(node.locks == held.pop(node, 0), f"{node}: so many sequences do not hold it")
-            late = place.get(node, -1) > place.get(node.parent, len(nodes))
-            _require(not late, f"{node}: its parent may be evicted before it")
-            same = not self.is_current(node) or self.rows[node.row][: len(prefix)] == prefix
-            _require(same, f"{node}: it stands for {prefix}, but row {node.row} holds {self.rows[node.row]}")
-        _require(not held, f"{list(held)[:3]}: held, but not in the trie")
+            require(self.pool.is_free(row) != (row in self._running), f"row {row}: free, or in use, in the pool only")
+        for node in filter(self.is_current, self.trie.nodes()):
+            prefix = [above.tokens[0] for above in reversed(node.path)]
+            same = self.rows[node.row][: len(prefix)] == prefix
+            require(same, f"{node}: it stands for {prefix}, but row {node.row} holds {self.rows[node.row]}")
 
     def __repr__(self) -> str:
         rows = Counter(self.states())
         counts = f"{rows[RUNNING]} {RUNNING}, {rows[CACHED]} {CACHED}, {rows[FREE]} {FREE}"
-        return f"RowCache({self.pool.size} rows: {counts}; {self.num_nodes} of {self.max_nodes} nodes)"
-
-
-def _require(holds: bool, message: str) -> None:
-    if not holds:
-        raise InvariantError(message)
+        return f"RowCache({self.pool.size} rows: {counts}; {self.trie.total_size} of {self.max_nodes} nodes)"

@@ -61,7 +61,9 @@ class TokenTrie(PageNodeCache):
     TokenTrie(page_size=1, evictable=2, protected=0)
     """
 
-    def nodes(self) -> Iterator[TrieNode]:
+    node_class: type[TrieNode] = TrieNode
+
+    def nodes(self) -> Iterator[Any]:
         """Every node but the roots, parents before children."""
         stack = [child for root in self.roots.values() for child in root.children.values()][::-1]
         while stack:
@@ -86,7 +88,7 @@ class TokenTrie(PageNodeCache):
         return texts
 
     def _make(self, key: bytes, text: bytes, page: int, parent: Any) -> TrieNode:
-        node = parent.children[key] = TrieNode(self._next_id, text, page, parent)
+        node = parent.children[key] = self.node_class(self._next_id, text, page, parent)
         return node
 
     def _unlink(self, node: Any) -> None:
