@@ -156,20 +156,13 @@ def _tools(body: Mapping[str, Any]) -> Iterator[PromptPiece]:
         if not isinstance(tools, list):
             raise ValueError(f"{part} is {bounded(tools)}: expected a list")
         for index, tool in enumerate(tools):
-            yield PromptPiece(Place(part, index, _tool_name(tool)), _text_of(_without_markers(tool)) + "\n")
+            yield PromptPiece(Place(part, index, _tool_name(tool)), _text_of(tool) + "\n")
 
 
 def _tool_name(tool: Any) -> str:
     inner = tool.get("function", tool) if isinstance(tool, Mapping) else None
     name = inner.get("name") if isinstance(inner, Mapping) else None
     return name if isinstance(name, str) else ""
-
-
-def _without_markers(item: Any) -> Any:
-    """A tool or a part of a message less `cache_control`, which says where to cache and is not in the prompt."""
-    if isinstance(item, Mapping) and "cache_control" in item:
-        return {key: value for key, value in item.items() if key != "cache_control"}
-    return item
 
 
 def _messages(part: str, messages: Any) -> Iterator[PromptPiece]:
@@ -212,13 +205,13 @@ def _part(part: Any, place: Place) -> Iterator[PromptPiece]:
             yield PromptPiece(place._replace(field=f"{place.field}.{field}"), part[field])
             return
     if isinstance(kind, str) and ("image" in kind or kind in ("document", "file", "input_audio", "video_url")):
-        yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), _image(_without_markers(part)))
+        yield PromptPiece(place._replace(field=f"{place.field}.{kind}"), _image(part))
     elif kind == "tool_result":
         name = _text_of(part.get("tool_use_id") or "")
         yield PromptPiece(place._replace(field=f"{place.field}.tool_use_id"), f"<tool_result {name}>")
         yield from _content(part.get("content") or "", place._replace(field=f"{place.field}.content"))
     else:
-        yield PromptPiece(place, _text_of(_without_markers(part)))
+        yield PromptPiece(place, _text_of(part))
 
 
 def _image(part: Any) -> str:
@@ -227,5 +220,10 @@ def _image(part: Any) -> str:
 
 
 def _text_of(value: Any) -> str:
-    """A value as templates write it: text as it is, anything else as JSON with its keys in their order."""
+    """A value as templates write it: text as it is, anything else as JSON with its keys in their order.
+
+    `cache_control`, which says where to cache, is not in the prompt.
+    """
+    if isinstance(value, Mapping):
+        value = {key: inner for key, inner in value.items() if key != "cache_control"}
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

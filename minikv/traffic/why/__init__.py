@@ -9,11 +9,14 @@ from typing import Any
 
 from minikv.traffic.bodies import Body
 from minikv.traffic.units import Units
-from minikv.traffic.why.caches import HYBRID, Reused, notes_on, reused_by_each
+from minikv.traffic.why.caches import BLOCK, HYBRID, Reused, reused_by_each
 from minikv.traffic.why.changes import change_between
 from minikv.traffic.why.kinds import KINDS, ChangeKind
 from minikv.traffic.why.places import Spot, shown_after, shown_before, spot_at
 from minikv.traffic.why.texts import PromptChange, shared_length
+
+_WIDTH = 100
+_COMPLETE = ("nothing", "settings", "extended")  # kinds after which all of the first prompt could be reused
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,7 @@ class Explanation:
     """Where two prompts part, the kind of change, and what a cache that has the first reuses of the second.
 
     `spots` are the places in the two prompts, `None` where one ends; `lengths` and `shared` count `unit`, of which a
-    token has `scale`; `apart` names the fields that give the two requests different caches; `notes` are sentences
-    on what else to know.
+    token has `scale`; `apart` names the fields that give the two requests different caches; `image`: one has an image.
     """
 
     change: PromptChange
@@ -33,12 +35,30 @@ class Explanation:
     scale: int
     caches: tuple[Reused, ...]
     apart: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    image: bool = False
 
     @property
     def kind(self) -> ChangeKind:
         """What the kind of change means, and what to do about it."""
         return KINDS[self.change.kind]
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what else to know: blocks that do not fill, tokens that are cut otherwise, images."""
+        found, kind, rest = [], self.change.kind, self.lengths[0] - self.shared
+        blocks, hybrid = self.caches[3:5]
+        again = self.shared - blocks.reused
+        if kind == "extended" and rest > 0:
+            cut = f"The tokenizer cuts the last {rest:,} {self.unit} of A differently where text follows"
+            found.append(f"{cut}: they are not shared.")
+        if kind in _COMPLETE and not blocks.why and again > 0:
+            computed = f"computes the last {again:,} {self.unit} again"
+            found.append(f"A cache with full blocks of {BLOCK} {computed}: a block boundary, not a change.")
+        if kind in _COMPLETE and hybrid.why.startswith(("the prompt is shorter", "what is shared")):
+            found.append(f"A {hybrid.cache.replace(', ', ' with ', 1)} reuses nothing here, and rightly: {hybrid.why}.")
+        if self.image:
+            found.append("An image counts as a short hash here, not as the tokens that a model makes of it.")
+        return found
 
     def as_json(self) -> dict[str, Any]:
         """The same as plain values, texts cut short."""
@@ -54,7 +74,7 @@ class Explanation:
             "lengths": list(self.lengths),
             "shared": self.shared,
             "apart": list(self.apart),
-            "notes": list(self.notes),
+            "notes": self.notes,
             "caches": [row._asdict() for row in self.caches],
         }
 
@@ -77,9 +97,9 @@ def explain(one: Body, two: Body, units: Units | None = None, blocks: Sequence[i
     apart = tuple(sorted(name for name in names if one.namespace.get(name) != two.namespace.get(name)))
     why = f"another {', '.join(apart)}: another namespace" if apart else ""
     caches = tuple(reused_by_each(shared, lengths[1], blocks, units.scale, why))
-    notes = tuple(notes_on(change.kind, (one, two), lengths, shared, caches, units.unit))
+    image = any("image" in piece.place.field.rsplit(".", 1)[-1] for body in (one, two) for piece in body.pieces)
     spots = spot_at(one, at), spot_at(two, at)
-    return Explanation(change, spots, lengths, shared, units.unit, units.scale, caches, apart, notes)
+    return Explanation(change, spots, lengths, shared, units.unit, units.scale, caches, apart, image)
 
 
 def _spot_json(spot: Spot | None) -> dict[str, Any] | None:
@@ -87,9 +107,6 @@ def _spot_json(spot: Spot | None) -> dict[str, Any] | None:
         return None
     texts = {"before": shown_before(spot), "after": shown_after(spot)}
     return {"place": str(spot.place), "key": spot.key, "character": spot.at, **texts}
-
-
-_WIDTH = 100
 
 
 def explanation_text(found: Explanation) -> str:
