@@ -96,10 +96,6 @@ OK = [0, 64, 1, 0, [[0, 1]]]
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "the line is not JSON"),
-        ("[]", "the line holds a list"),
-        (b"\xff", "the line is not UTF-8"),
-        ("[" * 10_000, "nested too deeply"),
         (session(block_size="left out"), "block_size is None"),
         (session(block_size=0), "block_size is 0"),
         (session(block_size=32), "block_size is 32: the first session has 64"),

@@ -104,6 +104,13 @@ def test_blank_lines_count_as_lines_and_others_are_left_out():
     assert report.places[0].lines == (2, 4)
 
 
+def test_blank_lines_are_passed_over_up_to_a_limit_as_in_a_trace(monkeypatch):
+    monkeypatch.setattr("minikv.traffic.trace_file.MOST_BLANK_LINES", 3)
+    assert survey([b"\n", *lines(body("Hi")), b" \n", b"\n"]).requests == 1
+    with pytest.raises(TraceError, match="log, line 5: over 3 lines are blank"):
+        survey([b"\n", *lines(body("Hi")), *[b"\n"] * 9])
+
+
 def test_after_many_of_one_kind_the_next_are_taken_for_it():
     turns = [LoggedRequest(n, n + 1, read_body({"prompt": f"{RULES} It is 14:{n:02d}. {RULES}"})) for n in range(60)]
     breaks = Breaks()
