@@ -475,7 +475,7 @@ def test_what_was_found_at_first_is_not_what_a_restart_finds():
     assert (request.cached_tokens, request.computed_tokens) == (0, 4)
 
 
-def test_what_is_settled_was_planned():
+def test_what_is_entered_was_scheduled():
     """A token exactly where a chunk reaches the end of its tokens; anything else is refused, and nothing is entered."""
     scheduler = Scheduler(CacheManager(16), token_budget=4, max_running=2)
     submitted(scheduler, [1, 2], [3, 4, 5])

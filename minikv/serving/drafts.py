@@ -14,7 +14,7 @@ alone, and Saxena's prompt lookup decoding, which vLLM calls n-gram speculation.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, cast
 
 from minikv.errors import OutOfPages, whole_number
@@ -128,8 +128,8 @@ def update_request(manager: Manager, chunk: ScheduledChunk, sampled: list[int], 
     if drafted := num_drafted(request):
         known = request.prompt_tokens + request.generated_tokens
         assert request.sequence is not None
-        tokens = _right(request, request.sequence.tokens[known:], sampled)
-        accepted = len(tokens) - 1
+        accepted = _num_right(request, request.sequence.tokens[known:], sampled[:-1])
+        tokens = sampled[: accepted + 1]
         cast("TruncatingManager", manager).truncate(request.sequence, known + accepted)
         count -= drafted - accepted
         request.drafted_tokens += drafted
@@ -146,20 +146,19 @@ def rows_that_count(request: Request, rows: list[Any]) -> list[Any]:
     `ValueError` names the request if there is nothing to choose from in one of them; what follows a wrong guess may
     be anything.
     """
-    drafted = num_drafted(request)
+    drafted, name = num_drafted(request), f"request {request.number}: "
     draft = request.sequence.tokens[-drafted:] if drafted and request.sequence is not None else ()
-    for i, row in enumerate(rows):
-        found = require_choice(row, f"request {request.number}: ")
-        if i < drafted and ((likeliest := int(found.argmax())) != draft[i] or likeliest in request.eos):
-            return rows[: i + 1]
-    return rows
+    count = 1 + _num_right(request, draft, (int(require_choice(row, name).argmax()) for row in rows))
+    for row in rows[count - 1 : count]:
+        require_choice(row, name)
+    return rows[:count]
 
 
-def _right(request: Request, draft: Sequence[int], sampled: list[int]) -> list[int]:
-    """The tokens that come out: sampled ones as long as what is before them was drafted rightly, up to an end token."""
-    tokens = list(sampled[:1])
-    for drafted, token in zip(draft, sampled[1:]):
-        if drafted != tokens[-1] or tokens[-1] in request.eos:
+def _num_right(request: Request, draft: Sequence[int], tokens: Iterable[int]) -> int:
+    """How many tokens of `draft` are right: those that come out are the same up to there, and none is an end token."""
+    count = 0
+    for drafted, token in zip(draft, tokens):
+        if drafted != token or token in request.eos:
             break
-        tokens.append(token)
-    return tokens
+        count += 1
+    return count
