@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -94,29 +95,20 @@ def play_manager(subject: Subject, scenario: Scenario) -> Breach | None:
 
 
 def _play(run: ManagerRun, lines: tuple[str, ...]) -> Breach | None:
+    """Run the lines, end what still runs, and begin a request that needs every page."""
     if run.made.error is not None:
         return run.end(Mismatch(12, run.made.in_words))
-    for line in lines:
-        if (found := run.step(line)) is not None:
-            return run.end(found)
-    return _ended(run)
-
-
-def _ended(run: ManagerRun) -> Breach | None:
-    """End what runs, and begin a request that needs every page."""
-    names = [name for name, each in run.expected.names.items() if each in run.model.running]
-    for line in [f"manager.abort({name})" for name in names] + [_everything(run)]:
-        if (found := run.step(line)) is not None:
-            return run.end(found)
+    if (found := run.play(itertools.chain(lines, _ending(run)))) is not None:
+        return found
     if callable(getattr(run.index, "check", None)) and (error := attempt(run.index.check).error) is not None:
         run.lines.append("manager.check()")
         return run.end(Mismatch(1, f"raises {type(error).__name__}, although nothing is wrong that can be seen"))
     return None
 
 
-def _everything(run: ManagerRun) -> str:
-    """A request that needs every page."""
-    return f"z = manager.start({[9] * (NUM_PAGES * run.page_size)})"
+def _ending(run: ManagerRun) -> Iterator[str]:
+    yield from [f"manager.abort({name})" for name, each in run.expected.names.items() if each in run.model.running]
+    yield f"z = manager.start({[9] * (NUM_PAGES * run.page_size)})"
 
 
 # What a scenario of each rule does; what a request finds and reads is looked at after every line.

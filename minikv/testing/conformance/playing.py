@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from minikv.errors import whole_number
@@ -74,35 +75,21 @@ class SideBySide(Transcript):
         self.scar = self.scar or self.end(Mismatch(14, words))
 
 
-def play_cache(
-    subject: Subject,
-    scenario: Scenario,
-    settings: Mapping[str, Any],
-    change: Change | None = None,
-    drain: bool = True,
-    watch: list[SideBySide] | None = None,
-) -> Breach | None:
-    """Run a scenario, then evict all that is left, bit by bit; where the index parts from the model, if it does.
-
-    `change` alters the arguments of each call in both worlds. `watch` is given the run, for a closer look at it.
+def play_cache(run: SideBySide, lines: Iterable[str]) -> Breach | None:
+    """Run the lines, then evict all that is left, bit by bit; where the index parts from the model, if it does.
 
     >>> from minikv import RadixCache
-    >>> from minikv.testing.conformance.script import scenario_of
     >>> from minikv.testing.conformance.subject import subject_of
-    >>> play_cache(subject_of(RadixCache, range(1, 16)), scenario_of("cache.insert([1, 2], [5, 6])"), {})
+    >>> play_cache(SideBySide(subject_of(RadixCache, range(1, 16)), 1, {}), ["cache.insert([1, 2], [5, 6])"])
     """
-    run = SideBySide(subject, scenario.page_size, settings, change)
-    if watch is not None:
-        watch.append(run)
     if run.made.error is not None:
-        return run.end(Mismatch(15 if scenario.page_size > 1 else 1, run.made.in_words))
-    for line in scenario.lines:
-        if (found := run.step(line)) is not None:
-            return run.end(found)
-    while drain and run.model.unlocked_leaves() and "evict" not in subject.lacks:
-        if (found := run.step(f"cache.evict({scenario.page_size})")) is not None:
-            return run.end(found)
-    return run.scar
+        return run.end(Mismatch(15 if run.page_size > 1 else 1, run.made.in_words))
+    return run.play(itertools.chain(lines, _draining(run))) or run.scar
+
+
+def _draining(run: SideBySide) -> Iterator[str]:
+    while run.model.unlocked_leaves() and "evict" not in run.subject.lacks:
+        yield f"cache.evict({run.page_size})"
 
 
 Args = tuple[tuple[Any, ...], dict[str, Any]]
@@ -125,18 +112,19 @@ def find_breach(subject: Subject, scenario: Scenario) -> Breach | None:
     (10, 'gives length 0 and pages [], expected length 1 and pages [5]')
     """
     for settings in subject.settings:
-        runs: list[SideBySide] = []
-        found = play_cache(subject, scenario, settings, watch=runs)
+        run = SideBySide(subject, scenario.page_size, settings)
+        found = play_cache(run, scenario.lines)
         if found is not None:
             is_clear = found.endless or found.rule == 14
-            return found if is_clear else dataclasses.replace(found, rule=_rule(subject, found, runs[0]))
+            return found if is_clear else dataclasses.replace(found, rule=_rule(found, run))
     return None
 
 
-def _rule(subject: Subject, found: Breach, run: SideBySide) -> int:
+def _rule(found: Breach, run: SideBySide) -> int:
     """The rule that is to blame for what was `found`."""
     for rule, scenario, change in _alterations(found, run):
-        if rule != found.rule and play_cache(subject, scenario, found.settings, change) is None:
+        again = SideBySide(run.subject, scenario.page_size, found.settings, change)
+        if rule != found.rule and play_cache(again, scenario.lines) is None:
             return rule
     return found.rule
 

@@ -12,7 +12,7 @@ import math
 import re
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
@@ -231,6 +231,17 @@ class Transcript:
         self.spelled.append(spelled)
         if reply is not None and reply.error is not None:
             self.raised[len(self.lines) - 1] = _suppressed(reply.error)
+
+    def step(self, line: str) -> Mismatch | None:
+        """Run one line; what is wrong then, if anything is."""
+        raise NotImplementedError
+
+    def play(self, lines: Iterable[str]) -> Breach | None:
+        """Run these lines, up to the first after which something is wrong."""
+        for line in lines:
+            if (found := self.step(line)) is not None:
+                return self.end(found)
+        return None
 
     def unmade(self) -> Findings:
         """Of a class that cannot be made, all that it claims is broken."""
