@@ -105,10 +105,6 @@ def test_the_tokens_of_an_answer_are_found_where_logs_have_them(entry, tokens):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "the line is not JSON"),
-        ("7", "the line holds a number: expected an object"),
-        (b"\xff", "the line is not UTF-8"),
-        ('{"messages": ' + "[" * 10_000, "nested too deeply"),
         ('{"messages": ' + "[" * 70 + "]" * 70 + "}", "nested too deeply"),
         ("{}", "there are no messages and no prompt"),
         ({"hash_ids": [1], "timestamp": 0}, "there are no messages and no prompt"),
@@ -119,8 +115,6 @@ def test_the_tokens_of_an_answer_are_found_where_logs_have_them(entry, tokens):
         ({"prompt": ["a", "b"]}, r"prompt is \['a', 'b'\]: expected text"),
         ({"prompt": "a", "tools": 7}, "tools is 7: expected a list"),
         ({"prompt": 10**30}, "there are no messages"),
-        ('{"prompt": "a", "prompt": "b"}', "the key 'prompt' twice"),
-        ('{"prompt": "a", "time": NaN}', "the number NaN"),
         ({"prompt": "a", "session_id": "x" * 1000}, "the name of the conversation is 'x{20,60}…"),
         ({"messages": ["x" * 10**6]}, "is 'x{20,60}…: expected a message"),
     ],

@@ -20,20 +20,6 @@ def line(**changes):
     return json.dumps({key: value for key, value in entry.items() if value != "left out"})
 
 
-whole = st.integers(0, 2**53)
-ids = st.lists(st.integers(0, 2**32 - 1), max_size=5).map(pack)
-requests = st.builds(TraceRequest, whole | st.floats(0, 2**53), whole, whole, ids, st.none())
-
-
-@given(st.lists(requests))
-def test_what_is_written_is_read_again(requests):
-    lines = [
-        line(timestamp=time, input_length=length, output_length=output, hash_ids=blocks.tolist())
-        for time, length, output, blocks, _ in requests
-    ]
-    assert list(read_trace(lines)) == requests
-
-
 def test_sessions_are_numbered_in_the_order_in_which_they_appear():
     lines = [line(session="b"), line(session=7), line(), line(session="b")]
     assert [request.conversation for request in read_trace(lines)] == [0, 1, None, 0]
@@ -83,8 +69,6 @@ def test_the_size_of_a_block_is_one_for_the_whole_trace():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "the line is not JSON: Expecting property name"),
-        ("[1, 2]", "the line holds a list: expected an object"),
         (line(timestamp="left out"), "there is no timestamp"),
         (line(hash_ids="left out"), "there is no hash_ids"),
         (line(hash_ids="abc"), "hash_ids is 'abc': expected a list"),
@@ -105,9 +89,6 @@ def test_the_size_of_a_block_is_one_for_the_whole_trace():
         (line().replace(": 0,", ": 1e999,"), "timestamp is inf"),
         (line(hash_ids="x" * 10**6), "hash_ids is 'x{20,60}…: expected a list"),
         (line(output_length=2**53 + 1), "output_length is 9007199254740993"),
-        (b"\xff\xfe{", "the line is not UTF-8"),
-        ('{"timestamp": 0, "timestamp": 1}', "the line has the key 'timestamp' twice"),
-        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_a_malformed_line_is_named_with_its_number_and_the_reason(text, reason):

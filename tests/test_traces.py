@@ -57,17 +57,16 @@ def test_a_format_is_recognised_from_the_first_line_and_said(entry, said, blocks
 
 
 def test_the_size_of_a_block_and_the_span_can_be_given(written):
-    with open_traffic(written(MOONCAKE), block_size=32) as traffic:
-        assert (traffic.block_size, traffic.note) == (32, "as --block-size says")
+    for entry, note in (
+        (MOONCAKE, "as --block-size says"),
+        (BAILIAN, "as --block-size says"),
+        (BODY, "bytes of UTF-8"),
+    ):
+        with open_traffic(written(entry), block_size=32) as traffic:
+            assert traffic.block_size == 32
+            assert f"blocks of 32 {traffic.unit} ({note}" in str(traffic)
     with open_traffic(written(AGENTS, AGENTS), span_hours=2) as traffic:
         assert [request.timestamp for request in traffic.requests] == [0, 5000, 3_600_000, 3_605_000]
-
-
-@pytest.mark.parametrize("entry", [MOONCAKE, BAILIAN, BODY])
-def test_another_block_size_is_taken_and_said(entry, written):
-    with open_traffic(written(entry), block_size=32) as traffic:
-        assert traffic.block_size == 32
-        assert "blocks of 32" in str(traffic)
 
 
 def test_a_tokenizer_cuts_a_log_into_tokens_and_is_refused_for_what_has_blocks_already(written, tmp_path):
@@ -133,10 +132,4 @@ def test_blank_lines_before_the_first_take_no_memory_though_there_are_millions(t
 @pytest.mark.parametrize("block_size", [0, -1, 2**21, 2**70])
 def test_a_block_size_is_in_its_range(block_size, written):
     with pytest.raises(ValueError, match="block_size is "), open_traffic(written(MOONCAKE), block_size=block_size):
-        pass
-
-
-@pytest.mark.parametrize("span_hours", [-1, float("nan"), 1e7])
-def test_a_span_is_in_its_range(span_hours, written):
-    with pytest.raises(ValueError, match="span_hours is "), open_traffic(written(MOONCAKE), span_hours=span_hours):
         pass
