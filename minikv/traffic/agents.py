@@ -1,9 +1,9 @@
-"""Sessions of agents: one JSON object a line, one line a session, block ids local to the session.
+"""Sessions of agents: one JSON object per line, one line per session, block ids local to the session.
 
     {"block_size": 64, "requests": [[0.0, 71175, 169, 0, [[1, 1112]], 7.34, 0.0], [19.0, 72762, 296, 1112, ...], ...]}
 
 A request is `[t, input, output, shared, new, ...]`: seconds since the session began, tokens in, tokens out, how many
-blocks from the start are those of the session's previous request, and the ids behind them as runs `[first, count]`.
+blocks from the start are those of the session's previous request, and the ids after them as runs `[first, count]`.
 The sessions have no start times. So it is an assumption how they overlap: session k of n begins at k/n of a span.
 (The format of 692 sessions made from callanjfox/kv-cache-tester.)
 """

@@ -4,9 +4,9 @@ A body is a JSON object as the common APIs take it: `messages` with `tools` (Ope
 beside `messages` (Anthropic's), `instructions` and `input` (OpenAI's responses), or a plain `prompt`. A log may wrap it
 in another object (`{"request": {...}}`).
 
-    tools, output schema, system, messages       the order of the prompt; ChatML's markers stand between the messages
+    tools, output schema, system, messages       the order of the prompt; ChatML's markers are between the messages
 
-Every model has its own template. The markers, and whether tools come before the system prompt or behind it, may
+Every model has its own template. The markers, and whether tools come before or after the system prompt, may
 therefore differ from yours; the order of the messages and what is in them does not. What an API does not put into the
 prompt (`temperature`, `cache_control`) makes no piece. What keeps two caches apart although the prompts agree
 (`model`, `cache_salt`, a LoRA adapter) is the body's `namespace`.

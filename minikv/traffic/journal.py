@@ -1,4 +1,4 @@
-"""A journal of long work: what is done is on the disk, and work that was stopped goes on from there.
+"""A journal of long work: what is done is on the disk, and work that was stopped continues there.
 
 {"minikv journal": 1, "capacities": [...], ...}    what the work is: a journal of other work is refused
 {"run": {...}, "found": {...}}                    one line for each run that is done
@@ -137,9 +137,9 @@ def _difference(name: str, there: Any, here: Any) -> tuple[str, str, str]:
 
 
 def _runs(path: Any, lines: list[bytes]) -> list[tuple[str, dict[str, Any]]]:
-    """The runs behind the first line; the last line is left out where it is incomplete, as a killed process leaves it.
+    """The runs after the first line; the last line is left out where it is incomplete, as a killed process leaves it.
 
-    What stands behind the last line end is such a line too, and is empty in a journal that was not cut off.
+    What follows the last line end is such a line too, and is empty in a journal that was not cut off.
     """
     runs = []
     for number, line in enumerate(lines[1:-1], start=2):

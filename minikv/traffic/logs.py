@@ -1,4 +1,4 @@
-"""Logs of requests: one JSON object a line, with the whole prompt of each request in it.
+"""Logs of requests: one JSON object per line, with the whole prompt of each request in it.
 
 An object is a body as the common APIs take it (`messages` with `tools`, `system` beside `messages`, a plain `prompt`),
 or holds one. What else it says is used where it is there: the time, the conversation, the tokens of the answer. Two
@@ -9,7 +9,7 @@ of a chain, as engines name their blocks:
 
     link = hash(link of the block before, units of the block)         the first link: a salt and the namespace
 
-The ids number the links in the order in which they first appear. Nothing of a prompt can be told from them, and
+The ids number the links in the order in which they first appear. They say nothing of a prompt, and
 without the salt nobody can test whether a guessed prompt was among those that were numbered.
 """
 

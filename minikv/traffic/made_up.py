@@ -50,7 +50,7 @@ class Author:
         self._weights: dict[int, np.ndarray[tuple[int], np.dtype[np.float64]]] = {}
 
     def more(self, text: MadeUpText, tokens: int) -> MadeUpText:
-        """`text` with `tokens` behind it that no other text has; the blocks that they fill are new."""
+        """`text` and `tokens` more, which no other text has; the blocks that they fill are new."""
         length = text.length + tokens
         count = length // self._block_size - len(text.ids) // TOKEN_BYTES
         if length > MOST_BLOCKS * self._block_size or self._next + count > TOKEN_LIMIT:

@@ -1,6 +1,6 @@
 """Traces whose lines list the ids of their blocks: in the formats of Mooncake and of Alibaba Cloud's Bailian.
 
-One JSON object a line, one line a request:
+One JSON object per line, one line per request:
 
     {"timestamp": 27000, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1, 2, 13, 14]}
 
@@ -83,7 +83,7 @@ def block_ids(entry: dict[str, Any]) -> PackedTokens:
 
 
 def blocks_of(first: dict[str, Any], sample: Iterable[TraceRequest]) -> tuple[int, str, str]:
-    """The block size of a trace, its unit, and how both were told: from its `first` line, else from a `sample`.
+    """The block size of a trace, its unit, and how both are known: from its `first` line, else from a `sample`.
 
     A prompt of n tokens in blocks of b has n/b ids, rounded up (with an id for a partial block) or down (without).
     The size that fits most of the sample is taken; of several, 512, and then the smallest from 16 on.

@@ -139,7 +139,7 @@ def _serve(blocks: PackedTokens, manager: CacheManager, result: Replay) -> None:
 
 
 class GrowingPool:
-    """A stack of returned pages, and behind it pages that are made when the stack is empty, lowest number first.
+    """A stack of returned pages, and below it pages that are made when the stack is empty, lowest number first.
 
     `size` is the number of pages, at most 2**31. It keeps the promises of `SlotPool`; its memory follows the largest
     number of pages that were in use at once.

@@ -58,11 +58,11 @@ def chat(
 def few_shot(
     author: Author, templates: int = 27, template: int = 690, question: int = 100, answer: int = 100, every: float = 0.2
 ) -> Iterator[TraceRequest]:
-    """Questions behind the worked examples of one of a few templates, as in an evaluation.
+    """Questions after the worked examples of one of a few templates, as in an evaluation.
 
-    BIG-Bench Hard with chains of thought (Suzgun et al., 2022): 6,511 questions behind 27 heads, which are 87 % of all
-    bytes; a head has 2,760 bytes on average, a question 400, here four bytes a token. The rest is a guess, also that
-    some templates are popular.
+    BIG-Bench Hard with chains of thought (Suzgun et al., 2022): 6,511 questions after 27 heads, which are 87 % of all
+    bytes; a head has 2,760 bytes on average, a question 400, here at four bytes per token. The rest is a guess, and
+    that some templates are popular is one too.
 
     >>> next(few_shot(Author(seed=1, block_size=16))).conversation
     0
@@ -79,7 +79,7 @@ def documents(
     author: Author, documents: int = 776, document: int = 24_000, questions: float = 8.3, question: int = 60,
     answer: int = 100, read: float = 30.0, every: float = 20.0,
 ) -> Iterator[TraceRequest]:  # fmt: skip
-    """Readers who ask several questions about a long document, each question by itself behind the document.
+    """Readers who ask several questions about a long document, each question by itself after the document.
 
     LooGLE (Li et al., 2023, arXiv 2311.04939) has 776 documents of over 24,000 tokens and 6,448 questions, 8.3 a
     document. Readers come to popular documents by Zipf's law, as to pages of the web (Breslau et al., 1999). The rest
@@ -139,7 +139,7 @@ def tree_search(
 
     Breadth first with 3 steps, of which the 5 best states are `kept`, as Tree of Thoughts solves the game of 24 (Yao
     et al., 2023, arXiv 2305.10601). The rest is a guess: one prompt of `instructions` for all problems, `thought`
-    tokens a thought, `judge` tokens that ask for a verdict, all requests of a step at once and `pause` seconds later.
+    tokens per thought, `judge` tokens that ask for a verdict, all requests of a step at once and `pause` seconds later.
 
     >>> requests = list(itertools.islice(tree_search(Author(seed=1, block_size=16), every=1e6), 66))
     >>> {request.conversation for request in requests}, requests[0].blocks[:30] == requests[65].blocks[:30]

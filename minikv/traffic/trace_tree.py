@@ -96,7 +96,7 @@ class PrefixTree:
             node = self.parents[node]
 
     def top_down(self) -> list[int]:
-        """Every node but the root, each behind its parent.
+        """Every node but the root, each after its parent.
 
         >>> tree = PrefixTree(); _ = tree.insert(b"ab0"), tree.insert(b"ab1")
         >>> tree.top_down()

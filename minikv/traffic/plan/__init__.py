@@ -69,7 +69,7 @@ class Plan:
     `tokens` and `longest_prompt` count what blocks are made of, as a prompt's last block may not be full.
 
     `points` are in the order of their size; three of them are at `terms.capacity`, at `knee`, and at `reach`, from
-    which size on LRU finds as much as unlimited memory, which is `ceiling`. `continued` of the requests go on from a
+    which size on LRU finds as much as unlimited memory, which is `ceiling`. `continued` of the requests continue a
     whole earlier prompt, which accounts for `continued_hits`.
     """
 

@@ -29,7 +29,7 @@ _GIB = 2**30
 
 
 def make_plan(tree: TraceTree, terms: Terms, tick: Tick = quiet, expect: Callable[[int], None] | None = None) -> Plan:
-    """Plan for the traffic in `tree`; `tick` is called for each size, of which there are as many as `expect` is told.
+    """Plan for the traffic in `tree`; `tick` is called for each size, of which there are as many as `expect` gets.
 
     >>> from minikv.traffic import TraceRequest
     >>> from minikv.tokens import pack

@@ -1,6 +1,6 @@
 """How many FLOPs it takes to prefill a prompt, and so what a cached prefix saves: from a model's `config.json`.
 
-A multiplication and the addition behind it are two FLOPs. Each token is multiplied once with every matrix that is
+A multiplication and the addition after it are two FLOPs. Each token is multiplied once with every matrix that is
 active for it: those of attention, and of the MLP or of the experts that it is sent to. And its query meets the keys and
 values of every position up to its own:
 

@@ -2,8 +2,8 @@
 
 A prefix of d blocks with which n requests begin saves (n - 1) x d blocks: all but the first find it. Long prefixes
 contain short ones, so the list is made greedily, and a request is counted for one prefix only, as far as that reaches:
-behind a prefix that was chosen, one that goes on from it counts what it adds, and above it a shorter one counts the
-other requests.
+after a prefix that was chosen, one that continues it counts what it adds, and a shorter one above it counts the other
+requests.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from minikv.traffic.trace_tree import TraceTree
 class PrefixWorth(NamedTuple):
     """A beginning of prompts: its `blocks`, how many `requests` have it, the first of them, and what it adds.
 
-    It adds `saved` blocks for the `counted` requests that no longer prefix of the list explains, behind the first
+    It adds `saved` blocks for the `counted` requests that no longer prefix of the list explains, after the first
     `behind` blocks, which a shorter one explains. `conversations` is how many send it; 0 where that is not known.
     """
 

@@ -83,7 +83,7 @@ def _failures() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _configured(backend: str, jobs: int | None, address: str | None) -> Iterator[dict[str, Any]]:
-    """What joblib is told, while the cluster is there, if it is one."""
+    """What joblib gets, while the cluster is there, if it is one."""
     settings: dict[str, Any] = {"backend": backend, "n_jobs": jobs or -1}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module="joblib")  # of tasks that are ended early, which is what was asked for
@@ -102,7 +102,7 @@ def _configured(backend: str, jobs: int | None, address: str | None) -> Iterator
 def _follow_the_parent(parent: int) -> None:
     """In a process of loky: leave Ctrl-C, which reaches all processes of a terminal, to the parent, and end with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if os.name == "posix":  # elsewhere an orphan is not told from a child, and ends when it has nothing to do
+    if os.name == "posix":  # elsewhere an orphan looks like a child, and ends when it has nothing to do
         threading.Thread(target=_end_as_an_orphan, args=(parent,), daemon=True).start()
 
 

@@ -111,7 +111,7 @@ _SIGNED = 12  # characters before a break by which a place is recognized
 class Break(NamedTuple):
     """Where a request parts from an earlier one: the place without the number of the message, the kind, what is lost.
 
-    `lost` counts characters that both prompts hold behind the place, which a cache would have reused otherwise.
+    `lost` counts characters that both prompts hold after the place, which a cache would have reused otherwise.
     """
 
     place: str
@@ -168,7 +168,7 @@ def general_place(place: Place) -> str:
 
 
 def lost_text(one: LoggedRequest, two: LoggedRequest, at: int) -> int:
-    """Characters of `two` behind character `at`, where it parts from `one`, that are in `one` too, behind `at`."""
+    """Characters of `two` after character `at`, where it parts from `one`, that are in `one` too, after `at`."""
     ends = list(accumulate(len(item.text) for item in two.items))
     number = bisect_right(ends, at)
     if number == len(ends):

@@ -1,4 +1,4 @@
-"""What kind of change lies between two prompts, told from how tools, system prompt and messages moved.
+"""What kind of change lies between two prompts, judged by how tools, system prompt and messages moved.
 
 Two prompts are compared item by item: a tool, the system prompt, a message. The first items that differ decide. Items
 that moved as a whole (reordered, inserted, dropped) are recognized before two texts are compared.

@@ -28,7 +28,7 @@ class PromptItem(NamedTuple):
 def history_change(one: Sequence[PromptItem], two: Sequence[PromptItem], begun: bool = False) -> PromptChange:
     """The kind of change between two histories that differ from their first messages on, and more about it.
 
-    `begun`: messages stand before them that are the same.
+    `begun`: there are messages before them, which are the same.
 
     >>> a, b, c = (PromptItem("messages", "user", (), text) for text in "abc")
     >>> print(*history_change([a, b, c], [b, c]), *history_change([a, b], [c, a, b]), sep=", ")
@@ -73,7 +73,7 @@ def _moved(before: list[str], after: list[str], begun: bool) -> PromptChange | N
 
 
 def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChange:
-    """What made one message of the other, told from the first pieces that differ."""
+    """What made one message of the other, judged by the first pieces that differ."""
     before, after = [[piece.text for piece in item.pieces] for item in (one, two)]
     if one.name != two.name:
         same = before[1:-1] == after[1:-1] and len(before) > 2
@@ -109,7 +109,7 @@ def _parts_change(before: list[str], after: list[str]) -> str | None:
 
 
 def _of_field(one: str, two: str) -> str | None:
-    """What is told from the field alone: reasoning that is gone, another image."""
+    """What the field alone says: reasoning that is gone, another image."""
     if one != two:
         gone = any(name in field.split(".") for name in _REASONING for field in (one, two))
         return "reasoning removed" if gone else None

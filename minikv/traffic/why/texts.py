@@ -1,7 +1,7 @@
-"""Two texts that stand at the same place of two prompts: in what do they differ?
+"""How two texts at the same place of two prompts differ.
 
 First the changes that explain everything: without white space, or with every date masked, the two are equal. Then what
-stands at the place where they part, and at last what a comparison of their beginnings and ends says.
+is at the place where they part, and finally what a comparison of their beginnings and ends says.
 """
 
 from __future__ import annotations
