@@ -27,7 +27,8 @@ from typing import Any
 from minikv.errors import bounded
 from minikv.prefix.block_hash import KeyOf, hash_named, sha256_key, spelled
 from minikv.prefix.page_cache import PageNodeCache
-from minikv.prefix.page_node import PageNode, require
+from minikv.prefix.page_node import PageNode
+from minikv.prefix.tree_check import require
 
 
 class Block(PageNode):

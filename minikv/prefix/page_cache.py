@@ -12,18 +12,18 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
-from minikv.errors import LockError, bounded, whole_number
+from minikv.errors import LockError, whole_number
 from minikv.pools.contract import Pages
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
 from minikv.prefix.eviction import LeastRecentlyUsed
-from minikv.prefix.page_node import check_nodes, require
 from minikv.prefix.receipts import Receipts, described
+from minikv.prefix.tree_check import check_nodes, require
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 
@@ -264,13 +264,16 @@ class PageNodeCache:
 
     def check(self) -> None:
         """Recompute every link, key, lock, size and the queue's order; `InvariantError` names the node."""
-        for namespace, root in self.roots.items():
-            kept = namespace is None or not root.is_empty
-            require(kept, f"root of {bounded(namespace)}: kept, but it holds nothing")
+        check_nodes(self, self._receipts.held)
         for node in self.nodes():
-            found = node.parent is not None and self._follow(node.parent, node.key_bytes) == [node]
+            found = self._follow(node.parent, node.key_bytes) == [node]
             require(found, f"node {node.id}: its tokens do not lead to it")
-        check_nodes(self, self._receipts.held, self._queue)
+        free = sorted(
+            (node for node in self.nodes() if not node.ref_count), key=lambda node: (node.last_used, -node.end)
+        )
+        for before, after in pairwise([self._queue, *free, self._queue]):
+            linked = before.newer is after and after.older is before
+            require(linked, f"the queue is not in the order of the last use, the deepest node first, at {after}")
 
     def __repr__(self) -> str:
         sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"

@@ -20,8 +20,8 @@ from typing import Any
 
 from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.pools.bitmask import BitmaskPool
-from minikv.prefix.page_node import require
 from minikv.prefix.token_trie import TokenTrie, TrieNode
+from minikv.prefix.tree_check import require
 from minikv.tokens import TokensLike, pack
 
 RUNNING, FREE, CACHED = "running", "free", "free, cached"

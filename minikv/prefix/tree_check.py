@@ -15,84 +15,104 @@ from minikv.tokens import TOKEN_BYTES
 
 
 def check_tree(cache: Any, held: Mapping[Handle, int], order: EvictionOrder, clock: int, next_id: int) -> None:
-    """Raise `InvariantError` for the first fact of `cache` that does not agree with its nodes.
+    """Raise `InvariantError` for the first fact of a radix tree that does not agree with its nodes.
 
     `held` are its locks, `order` is the order of its unlocked nodes, `clock` its clock, `next_id` the next node's id.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()
-    >>> node = cache.insert([1, 2], [0, 1]).handle.node
-    >>> node.ref_count = 3
+    >>> cache.insert([1, 2], [0, 1]).node.ref_count = 3
     >>> cache.check()
     Traceback (most recent call last):
     minikv.errors.InvariantError: node 1: ref_count is 3, but the locks on its path make 0
     """
     nodes = list(cache.nodes())
     for node in nodes:
-        _check_edge(cache.page_size, node)
+        name, parent = f"node {node.id}", node.parent
+        require(parent is not None, f"{name}: reachable from a root, but its parent is None")
+        listed = parent.children.get(node.key_bytes[: TOKEN_BYTES * cache.page_size]) is node
+        require(listed or not node.key_bytes, f"{name}: its parent {parent.id} does not list it under its first page")
+        require(node.id < next_id, f"{name}: the next id to give out is {next_id}")
+    check_nodes(cache, held)
+    for node in nodes:
         _check_runs(cache.page_size, node)
         _check_age(node, clock)
-    for namespace, root in cache.roots.items():
-        _check_root(namespace, root)
-    ids = [node.id for node in [*nodes, *cache.roots.values()]]
-    _require(len(set(ids)) == len(ids), f"{len(ids)} nodes share {len(set(ids))} ids")
-    _require(max(ids) < next_id, f"node {max(ids)}: the next id to give out is {next_id}")
-    _check_locks(held, nodes)
     _check_order(order, nodes)
+
+
+def check_nodes(cache: Any, held: Mapping[Handle, int]) -> None:
+    """Raise `InvariantError` for the first fact of any index with `nodes()` that does not agree with them.
+
+    A node has `id`, `parent`, `end`, `tokens`, `pages` and `ref_count`; `held` are the locks on handles.
+
+    >>> from minikv import TokenTrie
+    >>> cache = TokenTrie()
+    >>> cache.insert([1, 2], [0, 1]).node.parent.ref_count = 3
+    >>> cache.check()
+    Traceback (most recent call last):
+    minikv.errors.InvariantError: node 1: ref_count is 3, but the locks on its path make 0
+    """
+    nodes, roots = list(cache.nodes()), cache.roots
+    known = {*nodes, *roots.values()}
+    for namespace, root in roots.items():
+        _check_root(namespace, root)
+    ids = [node.id for node in known]
+    require(len(set(ids)) == len(ids), f"{len(ids)} nodes share {len(set(ids))} ids")
+    for node in nodes:
+        require(node.parent in known, f"node {node.id}: its parent is {node.parent}, which is not cached")
+        _check_edge(cache.page_size, node)
+    _check_locks(held, nodes)
     for name, which, found in (
         ("evictable_size", "unlocked", [node for node in nodes if not node.ref_count]),
         ("protected_size", "locked", [node for node in nodes if node.ref_count]),
     ):
         counted, tokens = getattr(cache, name), sum(len(node.tokens) for node in found)
-        _require(counted == tokens, f"{name} is {counted}, the {which} nodes hold {tokens} tokens")
+        require(counted == tokens, f"{name} is {counted}, the {which} nodes hold {tokens} tokens")
     _check_pages(nodes)
 
 
-def _require(true: Any, what: str) -> None:
-    if not true:
-        raise InvariantError(what)
+def require(holds: Any, message: str) -> None:
+    """Raise `InvariantError` with this message unless it holds."""
+    if not holds:
+        raise InvariantError(message)
 
 
 def _check_edge(page_size: int, node: Any) -> None:
-    """Links, page alignment and length of one node, seen from its parent."""
-    name, length, parent = f"node {node.id}", len(node.tokens), node.parent
-    _require(parent is not None, f"{name}: reachable from a root, but its parent is None")
+    """Whole pages of tokens, a page for each, after the parent's."""
+    name, length, above, pages = f"node {node.id}", len(node.tokens), node.parent.end, len(node.pages)
     whole = length > 0 and length % page_size == 0
-    _require(whole, f"{name}: {length} tokens on its edge are not whole pages of {page_size}")
-    listed = parent.children.get(node.key_bytes[: TOKEN_BYTES * page_size]) is node
-    _require(listed, f"{name}: its parent {parent.id} does not list it under its first page")
-    pages = len(node.pages)
-    _require(pages * page_size == length, f"{name}: {pages} pages of {page_size} for {length} tokens")
-    ends = f"{name}: ends at {node.end}, but its parent ends at {parent.end} and its edge has {length} tokens"
-    _require(node.end == parent.end + length, ends)
+    require(whole, f"{name}: {length} tokens on its edge are not whole pages of {page_size}")
+    require(pages * page_size == length, f"{name}: {pages} pages of {page_size} for {length} tokens")
+    ends = f"{name}: ends at {node.end}, but its parent ends at {above} and its edge has {length} tokens"
+    require(node.end == above + length, ends)
 
 
 def _check_runs(page_size: int, node: Any) -> None:
     """Each run of the tokens on an edge has its run of pages."""
     name, runs = f"node {node.id}", (len(node.key_runs), len(node.page_runs))
-    _require(runs[0] == runs[1], f"{name}: {runs[0]} runs of tokens and {runs[1]} of pages")
+    require(runs[0] == runs[1], f"{name}: {runs[0]} runs of tokens and {runs[1]} of pages")
     for keys, held in zip(node.key_runs, node.page_runs):
         fits = bool(held) and len(keys) == len(held) * page_size
-        _require(fits, f"{name}: a run of {len(keys) // TOKEN_BYTES} tokens has {len(held) // TOKEN_BYTES} pages")
+        require(fits, f"{name}: a run of {len(keys) // TOKEN_BYTES} tokens has {len(held) // TOKEN_BYTES} pages")
 
 
 def _check_age(node: Any, clock: int) -> None:
     """A node is no older than its tokens, no younger than the clock, nor than its parent, unless that is in use."""
     used, parent = f"node {node.id}: used at {node.last_used}", node.parent
-    _require(node.last_used <= clock, f"{used}, but the clock is at {clock}")
-    _require(node.created <= node.last_used, f"{used}, before it was cached at {node.created}")
+    require(node.last_used <= clock, f"{used}, but the clock is at {clock}")
+    require(node.created <= node.last_used, f"{used}, before it was cached at {node.created}")
     if parent.parent is not None:
         what = f"node {node.id}: its priority {node.priority} is higher than its parent's, {parent.priority}"
-        _require(parent.priority >= node.priority, what)
+        require(parent.priority >= node.priority, what)
         younger = parent.ref_count or parent.last_used >= node.last_used
-        _require(younger, f"{used}, later than its parent {parent.id} at {parent.last_used}")
+        require(younger, f"{used}, later than its parent {parent.id} at {parent.last_used}")
 
 
 def _check_root(namespace: Any, root: Any) -> None:
     name, same = f"root of {bounded(namespace)}", root.namespace is namespace or root.namespace == namespace
-    _require(same, f"{name}: it says it is the root of another namespace")
-    _require(root.end == 0 and not root.key_bytes and root.parent is None, f"{name}: not a root")
-    _require(namespace is None or root.children, f"{name}: kept, but it holds nothing")
+    require(same, f"{name}: it says it is the root of another namespace")
+    require(root.end == 0 and not root.key_bytes and root.parent is None, f"{name}: not a root")
+    require(namespace is None or not root.is_empty, f"{name}: kept, but it holds nothing")
 
 
 def _check_locks(held: Mapping[Handle, int], nodes: Sequence[Any]) -> None:
@@ -100,16 +120,16 @@ def _check_locks(held: Mapping[Handle, int], nodes: Sequence[Any]) -> None:
     expected: dict[int, int] = {}
     for handle, count in held.items():
         node = handle.node
-        _require(count > 0, f"node {node.id}: a handle of length {handle.length} is kept as holding {count} locks")
-        _require(node.end == handle.length, f"node {node.id}: ends at {node.end}, its locked handle at {handle.length}")
+        require(count > 0, f"node {node.id}: a handle of length {handle.length} is kept as holding {count} locks")
+        require(node.end == handle.length, f"node {node.id}: ends at {node.end}, its locked handle at {handle.length}")
         while node.parent is not None:
             expected[node.id] = expected.get(node.id, 0) + count
             node = node.parent
     for node in nodes:
         locks = expected.pop(node.id, 0)
         what = f"node {node.id}: ref_count is {node.ref_count}, but the locks on its path make {locks}"
-        _require(node.ref_count == locks, what)
-    _require(not expected, f"locked nodes {brief(sorted(expected))} are not in the tree")
+        require(node.ref_count == locks, what)
+    require(not expected, f"locked nodes {brief(sorted(expected))} are not in the tree")
 
 
 def _check_order(order: EvictionOrder, nodes: Sequence[Any]) -> None:
@@ -120,18 +140,18 @@ def _check_order(order: EvictionOrder, nodes: Sequence[Any]) -> None:
     ring, heap = isinstance(order, LeastRecentlyUsed), isinstance(order, SmallestKeyFirst)
     place: dict[int, int] = {}
     for node in order:
-        _require(node is not None, f"the eviction order breaks off after {len(place)} of its nodes")
-        _require(node.id not in place, f"node {node.id}: twice in the eviction order")
+        require(node is not None, f"the eviction order breaks off after {len(place)} of its nodes")
+        require(node.id not in place, f"node {node.id}: twice in the eviction order")
         place[node.id] = len(place)
     for node in nodes:
         there, above = node.id in place, place.get(node.parent.id)
         free = ring or (there and not heap) if node.children else True
         fits = there == (free and not node.ref_count)
-        _require(fits, f"node {node.id}: ref_count {node.ref_count}, {'in' if there else 'not in'} the eviction order")
+        require(fits, f"node {node.id}: ref_count {node.ref_count}, {'in' if there else 'not in'} the eviction order")
         first = not there or above is None or node.parent.parent is None or place[node.id] < above
-        _require(first, f"node {node.id}: stands after its parent {node.parent.id} in the order")
+        require(first, f"node {node.id}: stands after its parent {node.parent.id} in the order")
     strangers = sorted(place.keys() - {node.id for node in nodes})
-    _require(not strangers, f"nodes {brief(strangers)} are in the eviction order, but not in the tree")
+    require(not strangers, f"nodes {brief(strangers)} are in the eviction order, but not in the tree")
     if isinstance(order, LeastRecentlyUsed | SmallestKeyFirst):
         order.check()
 
@@ -143,5 +163,5 @@ def _check_pages(nodes: Sequence[Any]) -> None:
         for page in node.pages:
             other = holder.get(page)
             where = f"twice in node {node.id}" if other == node.id else f"in nodes {other} and {node.id}"
-            _require(other is None, f"page {page} is cached {where}")
+            require(other is None, f"page {page} is cached {where}")
             holder[page] = node.id

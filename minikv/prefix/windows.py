@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from minikv.errors import InvariantError
 from minikv.prefix.contract import Handle
 from minikv.prefix.eviction_order import LeastRecentlyUsed
 from minikv.prefix.page_hashes import HashedNode
 from minikv.prefix.radix import RadixNode
+from minikv.prefix.tree_check import require
 
 
 class WindowNode(HashedNode):
@@ -255,17 +255,17 @@ class Windows:
         pinned = sum(node.end - max(node.window.pinned_from, node.window.live_from) for node in nodes)
         dead = sum(node.window.live_from - node.start for node in nodes)
         size = f"window_evictable_size is {self.evictable}"
-        _require(self.evictable == free, f"{size}, the nodes have {free} live tokens that no lock needs")
-        _require(self.dead == dead, f"{self.dead} tokens are counted as dead, the nodes have {dead}")
+        require(self.evictable == free, f"{size}, the nodes have {free} live tokens that no lock needs")
+        require(self.dead == dead, f"{self.dead} tokens are counted as dead, the nodes have {dead}")
         size = f"window_protected_size is {self.protected}"
-        _require(self.protected == pinned, f"{size}, the locks need {pinned} tokens")
+        require(self.protected == pinned, f"{size}, the locks need {pinned} tokens")
         ring, known = [state.node for state in self.ring], {node.id for node in nodes}
         for node in ring:
-            _require(node.id in known, f"node {node.id}: in the ring of windows, but not in the tree")
+            require(node.id in known, f"node {node.id}: in the ring of windows, but not in the tree")
         for before, after in pairwise(ring):
             keys = [(node.window.used, node.end) for node in (before, after)]
             what = f"node {before.id}: used at {keys[0][0]}, but stands before node {after.id}, used at {keys[1][0]}"
-            _require(keys[0] < keys[1], f"{what}, in the ring of windows")
+            require(keys[0] < keys[1], f"{what}, in the ring of windows")
 
     def _pins_of(self, held: Mapping[Handle, int]) -> dict[int, list[int]]:
         """Where the windows of all locks begin, for each node that they reach; no layer lacks anything there."""
@@ -274,7 +274,7 @@ class Windows:
             begin, node = handle.length - self.span, handle.node
             while isinstance(node, WindowNode) and node.end > begin:
                 live = node.window.live_from <= max(node.start, begin)
-                _require(live, f"node {node.id}: live from {node.window.live_from}, a lock needs it from {begin}")
+                require(live, f"node {node.id}: live from {node.window.live_from}, a lock needs it from {begin}")
                 found.setdefault(node.id, []).extend([begin] * count)
                 node = node.parent
         return found
@@ -284,13 +284,8 @@ def _check_state(node: WindowNode, page_size: int, pins: list[int]) -> None:
     """The parts of one edge are in order and in whole pages, its locks are known, and it is not a useless tombstone."""
     name, state = f"node {node.id}", node.window
     inside = node.start <= state.live_from <= node.end and state.live_from % page_size == 0
-    _require(inside, f"{name}: live from {state.live_from}, but its edge is [{node.start}, {node.end})")
-    _require(sorted(state.pins) == pins, f"{name}: pins {sorted(state.pins)}, but its locks begin at {pins}")
-    _require(bool(node.children) or not node.is_tombstone, f"{name}: a tombstone at the end of a path")
+    require(inside, f"{name}: live from {state.live_from}, but its edge is [{node.start}, {node.end})")
+    require(sorted(state.pins) == pins, f"{name}: pins {sorted(state.pins)}, but its locks begin at {pins}")
+    require(bool(node.children) or not node.is_tombstone, f"{name}: a tombstone at the end of a path")
     there, free = state.older is not None, state.num_free
-    _require(there == (free > 0), f"{name}: {free} tokens may be freed, {'in' if there else 'not in'} the ring")
-
-
-def _require(true: bool, what: str) -> None:
-    if not true:
-        raise InvariantError(what)
+    require(there == (free > 0), f"{name}: {free} tokens may be freed, {'in' if there else 'not in'} the ring")
