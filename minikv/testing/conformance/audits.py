@@ -12,7 +12,7 @@ from minikv.testing.attempt import attempt
 from minikv.testing.conformance.cases import CASES
 from minikv.testing.conformance.judging import SIZES, is_named
 from minikv.testing.conformance.playing import SideBySide
-from minikv.testing.conformance.script import Breach, Mismatch, scenario_of
+from minikv.testing.conformance.script import Before, Breach, Mismatch, Scenario, scenario_of
 from minikv.testing.conformance.subject import Subject
 from minikv.testing.smallest import fewest_lines
 from minikv.testing.time_limit import TooLong
@@ -84,7 +84,7 @@ def _silence(run: SideBySide, wrong: str) -> Iterator[Breach]:
         yield run.end(Mismatch(12, f"{said}, although {wrong}"))
 
 
-def false_alarm(subject: Subject) -> Breach | None:
+def false_alarm(subject: Subject, before: Before = lambda scenario: None) -> Breach | None:
     """Rule 12, the other half: where every other rule holds, `check` has nothing to say.
 
     >>> from minikv import RadixCache
@@ -97,6 +97,7 @@ def false_alarm(subject: Subject) -> Breach | None:
     """
     for scenario in (each for cases in CASES.values() for each in cases):
         for settings in subject.settings if scenario.page_size in subject.page_sizes else ():
+            before(scenario)
             run = SideBySide(subject, scenario.page_size, settings)
             for line in scenario.lines:
                 if run.step(line) is not None:
@@ -174,7 +175,7 @@ class Named:
         return repr(self.name)
 
 
-def repeats(subject: Subject) -> Breach | None:
+def repeats(subject: Subject, before: Before = lambda scenario: None) -> Breach | None:
     """Where a cache answers differently the second time, with the shortest operations that show it.
 
     >>> from minikv import RadixCache
@@ -184,6 +185,7 @@ def repeats(subject: Subject) -> Breach | None:
     for settings in subject.settings:
 
         def shown_by(lines: list[str], settings: Mapping[str, Any] = settings) -> list[str] | None:
+            before(Scenario(tuple(lines)))
             end = _differs(subject, settings, lines)
             return None if end is None else lines[: end + 1]
 

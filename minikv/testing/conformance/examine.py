@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 from minikv.testing.attempt import attempt
@@ -14,7 +13,7 @@ from minikv.testing.conformance.judging import RULE_OF, SIZES
 from minikv.testing.conformance.managers import MANAGER_EXAMPLES, examine_manager, manager_subject
 from minikv.testing.conformance.playing import SideBySide, find_breach
 from minikv.testing.conformance.rules import CACHE_RULES, MANAGER_RULES, Conformance, conformance_of
-from minikv.testing.conformance.script import Breach, Findings, Mismatch, Scenario
+from minikv.testing.conformance.script import Before, Breach, Findings, Mismatch
 from minikv.testing.conformance.subject import Subject, subject_of
 
 EXAMPLES = 1000  # that Hypothesis makes for a cache in which nothing is wrong
@@ -26,9 +25,7 @@ _SHOWS = {
 _WORDS = {10: "namespace", 6: "lock(", 11: "reset(", 3: "limit="}  # what a scenario of that rule is known by
 
 
-def examine_cache(
-    subject: Subject, examples: int = EXAMPLES, before: Callable[[Scenario], None] = lambda scenario: None
-) -> Findings:
+def examine_cache(subject: Subject, examples: int = EXAMPLES, before: Before = lambda scenario: None) -> Findings:
     """The rules that a prefix cache claims and breaks, each with the smallest script that shows it; and those reached.
 
     `examples` is how many scenarios Hypothesis makes; 0 leaves it at the picked ones. Never raises, whatever the class
@@ -53,7 +50,7 @@ def examine_cache(
         search.beyond(scenarios(subject), examples)
     for finding in list(search.best.values()):
         search.shorten(finding)
-    audited = _audited(subject, sound=not search.best) if not search.endless else {}
+    audited = _audited(subject, before, sound=not search.best) if not search.endless else {}
     every = {**_causes(search.best), **audited, **missing}
     found = {rule: breach for rule, breach in every.items() if breach and rule in subject.claims}
     reached = search.reached | audited.keys() | ({15} if 4 in search.reached and subject.page_sizes != (1,) else set())
@@ -90,15 +87,15 @@ def _missing_sizes(run: SideBySide) -> dict[int, Breach]:
     return {}
 
 
-def _audited(subject: Subject, sound: bool) -> dict[int, Breach | None]:
+def _audited(subject: Subject, before: Before, sound: bool) -> dict[int, Breach | None]:
     """What the audits say that no scenario shows; where the cache is `sound`, its `check` must agree."""
     if {"insert", "match_prefix", "evict"} & subject.lacks:
         return {}
     found: dict[int, Breach | None] = {}
     if 12 in subject.claims and "check" not in subject.lacks:
-        found[12] = (false_alarm(subject) if sound else None) or missed_by_check(subject)
+        found[12] = (false_alarm(subject, before) if sound else None) or missed_by_check(subject)
     if 13 in subject.claims:
-        found[13] = repeats(subject)
+        found[13] = repeats(subject, before)
     if 7 in subject.claims and (slow := slow_sizes(subject)) is not None:
         found[7] = slow
     return found
@@ -112,7 +109,7 @@ def verify(
     kind: str = "cache",
     home: str | None = None,
     examples: int | None = None,
-    before: Callable[[Scenario], None] = lambda scenario: None,
+    before: Before = lambda scenario: None,
     **fixed: Any,
 ) -> Conformance:
     """Whether a class keeps the rules that it claims; `home` is the module that the scripts import it from.

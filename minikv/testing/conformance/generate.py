@@ -13,7 +13,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.testing.conformance.script import Breach, Scenario, scenario_of
+from minikv.testing.conformance.script import Before, Breach, Scenario, scenario_of
 from minikv.testing.conformance.subject import Subject
 from minikv.testing.smallest import fewest_lines, smallest_case
 
@@ -176,7 +176,7 @@ class Search:
     judge: Callable[[Scenario], Breach | None]
     subject: Subject
     shows: Mapping[int, str]
-    before: Callable[[Scenario], None] = lambda scenario: None
+    before: Before = lambda scenario: None
     best: dict[int, Breach] = field(default_factory=dict)
     reached: set[int] = field(default_factory=set)
     played: int = 0

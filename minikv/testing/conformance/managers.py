@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from minikv.testing.attempt import attempt
@@ -22,6 +22,7 @@ from minikv.testing.conformance.manager_judging import (
 from minikv.testing.conformance.manager_model import NaiveManager, NaiveRequest
 from minikv.testing.conformance.rules import MANAGER_RULES
 from minikv.testing.conformance.script import (
+    Before,
     Breach,
     Findings,
     Mismatch,
@@ -133,7 +134,7 @@ def manager_subject(made: Any, fixed: dict[str, Any] | None = None) -> Subject:
 
 
 def examine_manager(
-    subject: Subject, examples: int = MANAGER_EXAMPLES, before: Callable[[Scenario], None] = lambda scenario: None
+    subject: Subject, examples: int = MANAGER_EXAMPLES, before: Before = lambda scenario: None
 ) -> Findings:
     """The rules that a cache manager claims and breaks, each with the smallest script, and those reached; never raises.
 
