@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reels import frames_of
+from test_film_words import pools_and_tables
 from traitlets import TraitError
 
 from minikv import (
@@ -20,7 +21,6 @@ from minikv import (
     LockError,
     OutOfPages,
     PageTable,
-    QueuePool,
     RadixCache,
     record,
 )
@@ -70,16 +70,8 @@ def test_a_reader_that_changes_nothing_is_no_frame():
     assert len(film) == 2
 
 
-def test_pools_tables_and_their_verbs():
-    bits, queue, table = BitmaskPool(4), QueuePool(4), PageTable(1, 4)
-    with record(bits, queue, table) as film:
-        bits.occupy(2)
-        queue.occupy(3)
-        queue.free([])
-        row = table.open()
-        table.append(row, [2, 3])
-        table.write(row, 1, [0])
-        table.close(row)
+def test_what_was_written_into_a_row_is_marked():
+    film = pools_and_tables()
     assert [list(rows.marks) for rows in film.at(5).rows] == [[(0, 0), (0, 1)]]
     assert [list(rows.marks) for rows in film.at(6).rows] == [[(0, 1)]]
     assert film.at(5).pools[0][1][2].name == "row 0"

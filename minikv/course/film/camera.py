@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from minikv.course.film.captions import caption, operation, returned
-from minikv.course.film.changes import Changes, compare
-from minikv.course.film.frame import Frame
+from minikv.course.film.changes import Changes, NodeEvent, compare, lock_events
 from minikv.course.film.layout import picture_of
 from minikv.course.film.state import (
     VERBS,
@@ -28,6 +28,66 @@ from minikv.course.film.view import StateView
 from minikv.course.pictures.picture import Picture
 from minikv.testing.snapshot import legible, nodes_of, plain
 from minikv.testing.watch import Call, moment, watch
+
+MOST_INNER = 12
+
+
+@dataclass(frozen=True)
+class Frame(StateView):
+    """What a film shows at one step, as plain data; it draws itself in a notebook.
+
+    `op` is the operation in short, `words` with its outcome, `inner` the watched operations that it called itself,
+    `error` the name of what it raised. `began` is the moment at which it was called.
+    """
+
+    step: int = 0
+    op: str = ""
+    words: str = ""
+    inner: tuple[str, ...] = ()
+    error: str | None = None
+    began: int = 0
+
+    @property
+    def caption(self) -> str:
+        """The step and its words."""
+        return f"{self.step}. {self.words}"
+
+    @property
+    def inner_words(self) -> list[str]:
+        """What it called itself; of many operations, the first and the last ones."""
+        over = len(self.inner) - MOST_INNER
+        if over <= 0:
+            return list(self.inner)
+        return [*self.inner[: MOST_INNER // 2], f"… {over} more …", *self.inner[-MOST_INNER // 2 :]]
+
+    @property
+    def node_events(self) -> list[NodeEvent]:
+        """(node, what happened to it), in words that name this step."""
+        locks = lock_events(self.before, self.state, self.changes)
+        return [(key, words.format(step=self.step, op=self.op)) for key, words in (*self.changes.nodes, *locks)]
+
+    @property
+    def slot_events(self) -> list[tuple[int, str]]:
+        """(slot, what happened to it), in words that name this step."""
+        return [(slot, words.format(step=self.step, op=self.op)) for slot, _, words in self.changes.slots]
+
+    @property
+    def text(self) -> str:
+        """The text twin of the picture, with what the operation called."""
+        changes = "; ".join(self.changes.words)
+        lines = [self.caption, *(f"   {words}" for words in self.inner_words), *[f"   ({changes})"] * bool(changes)]
+        return "\n".join([*lines, self.contents])
+
+    @property
+    def picture(self) -> Picture:
+        """The frame as a picture on a canvas of its own size."""
+        return picture_of(self)
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        return self.picture._repr_mimebundle_()
 
 
 def picture_now(things: tuple[Any, ...], label: Label | None) -> Picture:
@@ -55,7 +115,7 @@ class Camera:
         self.frames.append(Frame(state, state, label=self._label, op="start", words="start", began=moment()))
         try:
             for thing in watched_things(self.things):
-                self._stops.append(watch(thing, watched_verbs(thing), self._hear))
+                self._stops.append(watch(thing, watched_verbs(thing), self._report))
         except TypeError:
             self.finish()
             raise
@@ -80,7 +140,7 @@ class Camera:
             finally:
                 self._is_busy = False
 
-    def _hear(self, call: Call) -> None:
+    def _report(self, call: Call) -> None:
         if self._is_busy:
             return
         self._is_busy = True

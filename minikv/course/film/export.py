@@ -7,14 +7,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minikv.course.film.frame import Frame
+from minikv.course.film.camera import Frame
 from minikv.course.film.layout import FilmLayout
 from minikv.course.pictures.cells import MOST_CELLS
 from minikv.course.pictures.looks import SIZES, legend_html
 from minikv.course.pictures.render import HOW_TO_GET_PICTURES, svg_to_png
 from minikv.course.pictures.svg import markup
-from minikv.course.player import script, style_sheet
-from minikv.course.reel import Reel
+from minikv.course.player import Reel, script, style_sheet
 from minikv.errors import bounded
 from minikv.testing.snapshot import NodeView, ranges, shorten
 

@@ -12,13 +12,11 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from minikv.course.film.camera import Camera
+from minikv.course.film.camera import Camera, Frame
 from minikv.course.film.export import gif_of, page_of, reel_of
-from minikv.course.film.frame import Frame
 from minikv.course.film.state import Label
 from minikv.course.pictures.picture import Picture
-from minikv.course.player import Player
-from minikv.course.reel import Reel
+from minikv.course.player import Player, Reel
 from minikv.errors import bounded, whole_number
 from minikv.files import replace
 
