@@ -457,7 +457,7 @@ WRITERS = (
     r"os\.(replace|truncate)|shutil\.(copy.*|move)|file\.truncate|"
     r"(?!ast\.).*\.(write_text|write_bytes|savefig|savez?|save_file|tofile|dump|renames?)"
 )
-IN_MEMORY = "small[0].save(out, "
+IN_MEMORY = "small.save(drawn, "  # of the README's picture
 SOURCES = [*(ROOT / "minikv").rglob("*.py"), ROOT / "notebooks" / "build.py", *(ROOT / "assets").rglob("*.py")]
 
 
