@@ -21,8 +21,8 @@ from minikv import (
     WindowedPool,
 )
 from minikv.prefix import INDEXES, index_named
-from minikv.prefix.block_hash import crc32_key
 from minikv.prefix.eviction import POLICIES
+from minikv.prefix.hash_blocks import crc32_key
 from minikv.testing.conformance.rules import CACHE_RULES
 from minikv.testing.conformance.subject import Subject, subject_of
 from minikv.testing.model import NaiveCache

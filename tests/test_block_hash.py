@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import HashBlockCache
-from minikv.prefix.block_hash import HASHES, crc32_key, extra_keys, hash_named, python_key, spelled
+from minikv.prefix.hash_blocks import HASHES, crc32_key, extra_keys, hash_named, python_key, spelled
 
 EVERY_HASH = pytest.mark.parametrize("name", HASHES)
 SPELLED = st.recursive(

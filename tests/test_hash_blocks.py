@@ -14,7 +14,7 @@ from indexes import collides
 from machine import IndexAgainstModel
 
 from minikv import HashBlockCache, InvariantError, LockError, RadixCache, pack
-from minikv.prefix.block_hash import crc32_key, extra_keys, sha256_key
+from minikv.prefix.hash_blocks import crc32_key, extra_keys, sha256_key
 from minikv.testing.model import NaiveCache
 
 TRUNK = [5, 6, 5, 5, 6, 6, 5, 6, 6, 5]

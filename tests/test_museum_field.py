@@ -25,8 +25,8 @@ from minikv import (
     WindowedManager,
     WindowedPool,
 )
-from minikv.prefix.block_hash import extra_keys
 from minikv.prefix.eviction import LeastRecentlyUsed
+from minikv.prefix.hash_blocks import extra_keys
 
 # -- locks ------------------------------------------------------------------------------------------------------------
 

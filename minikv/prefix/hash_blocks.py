@@ -1,12 +1,15 @@
 """Hashed blocks: one dictionary instead of a tree, from the hash of a prefix to the block at its end, and one queue.
 
-A block is one page of tokens. Its key is a hash of all tokens up to its end (`block_hash.py`), so a prompt's blocks are
-found without walking from node to node, and nothing is ever split or joined. Unlocked blocks are in a queue, and its
-order is the order of eviction: the least recently used block first, and of the blocks of one prompt the last one first.
-So no block is ever cached without the block before it.
+A block is one page of tokens. Its key is a hash of its tokens and of the key before it, so of the whole prefix, on
+which its keys and values depend, too. One dictionary finds any cached prefix, and nothing is ever split or joined.
 
-    table    key 0 -> [ page 0 ]    key 1 -> [ page 1 ]    key 2 -> [ page 2 ]
-    queue    [ page 2 ] -> [ page 1 ] -> [ page 0 ]             page 2 is evicted first
+    tokens   [ page 0 ][ page 1 ][ page 2 ]
+    key 0    hash of the seed and page 0
+    key 1    hash of key 0 and page 1
+    key 2    hash of key 1 and page 2
+
+Unlocked blocks are in a queue (`page_cache.py`), and its order is the order of eviction: the least recently used block
+first, and of the blocks of one prompt the last one first. So no block is ever cached without the block before it.
 
 After vLLM's `KVCacheManager`, `BlockPool` and `FreeKVCacheBlockQueue`. There, free blocks are one queue, cached or
 not, and a cached block leaves it when a request touches it. Here the pool is its own part: this queue holds what is
@@ -17,18 +20,115 @@ both; here the second is the caller's to free (rule 4).
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from hashlib import sha256
 from itertools import accumulate
 from operator import attrgetter
 from typing import Any
 
 from minikv.errors import bounded
-from minikv.prefix.block_hash import KeyOf, hash_named, sha256_key, spelled
 from minikv.prefix.page_cache import PageNodeCache
 from minikv.prefix.page_node import PageNode
 from minikv.prefix.tree_check import require
+
+# A hash makes a key of the key before, which is 32 bytes of seed for the first block, and of the block's packed tokens.
+KeyOf = Callable[[bytes, bytes], bytes]
+_NAMES = (type(None), bool, int, str, bytes)  # a namespace of these, or tuples of them, has one spelling everywhere
+
+
+def sha256_key(parent: bytes, tokens: bytes) -> bytes:
+    """A key of 32 bytes, the same on every machine; nobody knows how to find two prefixes with one key.
+
+    >>> sha256_key(b"", b"one page").hex()[:16]
+    '59e26b3f73655a55'
+    """
+    return sha256(parent + tokens).digest()
+
+
+def crc32_key(parent: bytes, tokens: bytes) -> bytes:
+    """A checksum of 4 bytes, made to find accidents: anyone can build two prefixes with one key.
+
+    >>> crc32_key(b"1234", b"56789").hex()
+    'cbf43926'
+    """
+    return zlib.crc32(parent + tokens).to_bytes(4, "big")
+
+
+def python_key(parent: bytes, tokens: bytes) -> bytes:
+    """`hash((parent, *tokens))`: a warning, not a choice. It takes no secret, so collisions can be built in advance.
+
+    After vLLM's `hash_block_tokens` of 2024 (CVE-2025-25183).
+
+    >>> python_key(b"", bytes(8)) == hash((0, 0, 0)).to_bytes(8, "little", signed=True)
+    True
+    """
+    key = hash((int.from_bytes(parent, "little"), *memoryview(tokens).cast("I")))
+    return key.to_bytes(8, "little", signed=True)
+
+
+HASHES: dict[str, KeyOf] = {"sha256": sha256_key, "crc32": crc32_key, "python": python_key}
+
+
+def hash_named(name: str | KeyOf) -> tuple[str, KeyOf]:
+    """The name of a hash and the hash itself: a name of `HASHES`, or a function of your own.
+
+    >>> hash_named("sha256")[0], hash_named(crc32_key)[0]
+    ('sha256', 'crc32_key')
+    >>> hash_named("md5")
+    Traceback (most recent call last):
+    ValueError: block_hash is 'md5': expected one of sha256, crc32, python, or a function
+    """
+    if isinstance(name, str) and name in HASHES:
+        return name, HASHES[name]
+    if isinstance(name, str) or not callable(name):
+        raise ValueError(f"block_hash is {bounded(name)}: expected one of {', '.join(HASHES)}, or a function")
+    title, key = getattr(name, "__name__", type(name).__name__), name(bytes(32), bytes(4))
+    if type(key) is not bytes:
+        raise TypeError(f"block_hash {title} has the key {bounded(key)} ({type(key).__name__}): expected bytes")
+    return title, name
+
+
+def extra_keys(lora: str | None = None, salt: str | None = None, image: str | None = None) -> tuple[Any, ...] | None:
+    """A namespace that says what changes keys and values besides the tokens, each part with its domain.
+
+    `lora` names an adapter (name and version), `salt` is a tenant's secret, `image` the content hash of what the
+    placeholder tokens of the prompt stand for. Without the domains, an adapter called "x" and a tenant whose salt is
+    "x" would read each other's pages (vllm#44701). A namespace covers the whole prompt, while vLLM puts the
+    image's hash only into those blocks that it is in, so that the text before it is still shared.
+
+    >>> extra_keys(lora="sql-v2", salt="tenant 7")
+    (('lora', 'sql-v2'), ('salt', 'tenant 7'))
+    >>> extra_keys() is None
+    True
+    """
+    given = (("lora", lora), ("salt", salt), ("image", image))
+    for domain, value in given:
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{domain} is {bounded(value)} ({type(value).__name__}): an extra key is a string")
+    return tuple((domain, value) for domain, value in given if value is not None) or None
+
+
+def spelled(namespace: Hashable) -> bytes:
+    """A namespace as bytes, framed, so that no two of them run into each other.
+
+    >>> spelled(("ab", "c")) == spelled(("a", "bc"))
+    False
+    >>> spelled(object())                                      # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    TypeError: namespace is <object object at ...: a hash needs text, bytes, whole numbers or tuples of them
+    """
+    if isinstance(namespace, tuple):
+        parts = b"".join(map(spelled, namespace))
+        return b"tuple %d:%b" % (len(parts), parts)
+    if type(namespace) not in _NAMES:
+        raise TypeError(f"namespace is {bounded(namespace)}: a hash needs text, bytes, whole numbers or tuples of them")
+    if isinstance(namespace, bytes):
+        text = namespace
+    else:
+        text = (f"{namespace:x}" if isinstance(namespace, int) else str(namespace)).encode("utf-8", "surrogatepass")
+    return b"%b %d:%b" % (type(namespace).__name__.encode(), len(text), text)
 
 
 class Block(PageNode):
@@ -92,12 +192,12 @@ class HashBlockCache(PageNodeCache):
     """A prefix cache in a dictionary of block hashes; keeps the rules of `PrefixCache` but 14, for nothing is joined.
 
     `page_size` is in tokens. `block_hash` is "sha256" (default), "crc32" (fast, for prompts that you trust), "python"
-    (a warning) or a function of your own (`block_hash.py`); `seed` goes into every key, so that two deployments share
+    (a warning) or a function of your own (`KeyOf`); `seed` goes into every key, so that two deployments share
     none. With `verify` the tokens of a key's block are compared, and a collision costs time; without, as in vLLM, equal
     keys are taken for equal tokens, and a collision serves another prompt's keys and values. By default they are
     compared for every hash but SHA-256, which nobody knows how to make collide. A namespace is part of the key
-    (`extra_keys` makes one of an adapter, a salt or an image). Evicting frees single pages, never one more than asked.
-    Each block of a prompt costs a hash, and a step whenever it is used or locked: this is made for pages of 16 or more.
+    (`extra_keys` makes one of an adapter, a salt or an image). Each block of a prompt costs a hash when it is looked
+    up, and a step when it is used or locked: this is made for pages of 16 or more.
 
     >>> cache = HashBlockCache(page_size=2)
     >>> cache.insert([1, 2, 3, 4], [10, 11])

@@ -14,7 +14,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import Any
 
-from minikv.prefix.block_hash import spelled
+from minikv.prefix.hash_blocks import spelled
 from minikv.prefix.radix import RadixNode, RadixRoot
 
 

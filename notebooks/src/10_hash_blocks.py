@@ -296,7 +296,7 @@ The rule has a pleasant consequence. The end of a prompt goes first, so cached p
 """
 
 # %%
-from minikv.prefix.block_hash import sha256_key
+from minikv.prefix.hash_blocks import sha256_key
 
 
 def counting_key(parent, tokens):
