@@ -22,7 +22,7 @@ from minikv.course.pieces.mine import load as load_file
 from minikv.course.pieces.mistakes import mistake_in
 from minikv.course.pieces.piece import CHAPTERS, Piece, all_pieces, exercises_of, find_piece, pieces_of
 from minikv.course.pieces.showing import both_films
-from minikv.course.pieces.trial import judge, play, reference_world
+from minikv.course.pieces.trial import judge, play_case, reference_world
 from minikv.engine import LAST, engine_files, engine_sections, ours, run_section, sections
 from minikv.testing.time_limit import TooLong
 
@@ -188,12 +188,12 @@ def test_an_answer_that_ends_in_few_cases_only_is_judged_soon(notebook, capsys, 
     monkeypatch.setattr("minikv.testing.attempt.MOST_SECONDS", 0.1)
 
     def watched(*args, **more):
-        played = play(*args, **more)
+        played = play_case(*args, **more)
         waits.append(played.outcome.error)
         return played
 
     for module in ("trial", "mistakes"):
-        monkeypatch.setattr(f"minikv.course.pieces.{module}.play", watched)
+        monkeypatch.setattr(f"minikv.course.pieces.{module}.play_case", watched)
     notebook.answer(find_piece("3.2"), "def walk(root, tokens):\n    while root.children: pass\n    return root, 1")
     assert capsys.readouterr().out.startswith("❌ 3.2 walk: walk [1]. The length: 1; expected: 0")
     assert sum(isinstance(error, TooLong) for error in waits) == 1

@@ -64,16 +64,14 @@ def saved(prompts: Sequence[Sequence[int]]) -> int:
 EXERCISES = (
     exercise(
         "0.1", "shared_by_all", shared_by_all,
-        cases=[([],), ([[1, 2]],), ([[1, 2], [1, 3]],), ([[1, 2], [2, 1]],), ([[1, 2], [3, 2]],), ([[1], [1, 2]],),
-               ([[1, 2, 3], [1, 2, 4], [1, 5]],), ([[1, 2], [1, 2], [1, 3]],)],
+        cases=[([],), ([[1, 2]],), ([[1, 2], [2, 1]],), ([[1, 2], [3, 2]],), ([[1, 2, 3], [1, 2, 4], [1, 5]],)],
         strategy=st.tuples(st.lists(_PROMPT, max_size=4)),
         hint="walk all prompts from the start, and stop at the first place where one differs or ends",
     ),
     exercise(
         "0.2", "tokens_computed", tokens_computed,
-        cases=[([], 2), ([[1, 2, 3]], 2), ([[1, 2, 3], [1, 2, 4]], 1), ([[1, 2], [1, 2]], 1), ([[1, 2], [1, 2]], 0),
-               ([[1, 2], [7], [1, 2, 3]], 1), ([[1, 2], [7], [1, 2, 3]], 2), ([[1, 2], [1, 3], [1, 2, 4]], 2),
-               ([[7], [1, 2], [1, 2, 3]], 1)],
+        cases=[([], 2), ([[1, 2], [1, 2]], 1), ([[1, 2], [1, 2]], 0), ([[1, 2], [7], [1, 2, 3]], 1),
+               ([[1, 2], [1, 3], [1, 2, 4]], 2)],
         strategy=st.tuples(_PROMPTS, st.integers(0, 3)),
         hint="of the last `keep` prompts, find the one with the longest shared prefix, and compute the rest, but at "
         "least the last token",

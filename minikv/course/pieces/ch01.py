@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
-from minikv.course.pieces.piece import Piece, Shot, exercise
+from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.engine import World
 from minikv.sizing import page_waste
 
@@ -17,24 +17,24 @@ _GIB = 2**30
 _SMALL, _BYTES = st.integers(1, 12), st.one_of(st.integers(0, 300), st.integers(0, _HUGE))
 
 
-def play_bytes(world: World, case: Any) -> Iterator[Shot]:
+def play_bytes(world: World, case: Any) -> Iterator[CaseFrame]:
     """One call with `layers, kv_heads, head_dim` and, where they are given, `tp` and `number_bytes`."""
     layers, heads, dim, *more = case
     named = dict(zip(("tp", "number_bytes"), more))
     words = ", ".join(f"{name}={value}" for name, value in named.items())
     call = f"bytes_per_token({layers}, {heads}, {dim}{', ' if words else ''}{words})"
-    yield Shot(call, called(lambda: world["bytes_per_token"](layers, heads, dim, **named), ValueError))
+    yield CaseFrame(call, _returned(lambda: world["bytes_per_token"](layers, heads, dim, **named), ValueError))
 
 
-def play_pages(world: World, case: Any) -> Iterator[Shot]:
+def play_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     """One call with all six numbers, by name."""
     names = ("memory", "percent", "weights", "activations", "graphs", "page_bytes")
     given = dict(zip(names, case))
     call = f"pages_that_fit({', '.join(f'{name}={value}' for name, value in given.items())})"
-    yield Shot(call, called(lambda: world["pages_that_fit"](**given), MemoryError))
+    yield CaseFrame(call, _returned(lambda: world["pages_that_fit"](**given), MemoryError))
 
 
-def called(call: Callable[[], Any], expected: type[Exception]) -> dict[str, Any]:
+def _returned(call: Callable[[], Any], expected: type[Exception]) -> dict[str, Any]:
     """What a call returns, or that it raised the error that the text asks for."""
     try:
         return {"what is returned": call()}
@@ -45,8 +45,7 @@ def called(call: Callable[[], Any], expected: type[Exception]) -> dict[str, Any]
 PIECES = (
     Piece(
         id="1.1", name="bytes_per_token", play=play_bytes,
-        cases=[(1, 1, 1), (32, 32, 128), (32, 8, 128), (1, 8, 4, 2), (1, 8, 4, 8), (1, 8, 4, 16), (1, 8, 4, 3),
-               (1, 2, 4, 3), (1, 4, 8, 1, 1), (1, 3, 4, 6), (1, 12, 4, 8), (3, 1, 5, 7), (1, 2, 2, 4, 4),
+        cases=[(1, 1, 1), (32, 32, 128), (1, 8, 4, 2), (1, 8, 4, 16), (1, 8, 4, 3), (1, 2, 4, 3), (1, 4, 8, 1, 1),
                (1, 2, _HUGE)],
         strategy=st.tuples(_SMALL, _SMALL, st.one_of(_SMALL, st.integers(1, _HUGE)), _SMALL, st.integers(1, 4)),
         hints=(
@@ -59,11 +58,9 @@ PIECES = (
     ),
     Piece(
         id="1.2", name="pages_that_fit", play=play_pages,
-        cases=[(100, 100, 0, 0, 0, 10), (100, 90, 0, 0, 0, 10), (100, 90, 40, 0, 0, 10), (100, 90, 40, 20, 0, 10),
-               (100, 90, 40, 20, 5, 10), (100, 100, 91, 0, 0, 10), (100, 100, 95, 0, 0, 10),
-               (100, 50, 60, 0, 0, 10), (100, 29, 0, 0, 0, 1), (10, 100, 0, 0, 0, 10), (99, 50, 0, 0, 0, 7),
-               (80 * _GIB, 90, 16060522496, 1288490188, _GIB // 2, 2**21), (_HUGE, 100, 0, 0, 0, 1),
-               (_HUGE, 90, 7, 0, 0, 3)],
+        cases=[(100, 100, 0, 0, 0, 10), (100, 90, 0, 0, 0, 10), (100, 90, 40, 20, 0, 10), (100, 90, 40, 20, 5, 10),
+               (100, 100, 91, 0, 0, 10), (100, 50, 60, 0, 0, 10), (100, 29, 0, 0, 0, 1), (10, 100, 0, 0, 0, 10),
+               (80 * _GIB, 90, 16060522496, 1288490188, _GIB // 2, 2**21), (_HUGE, 100, 0, 0, 0, 1)],
         strategy=st.tuples(
             st.one_of(st.integers(1, 1000), st.integers(1, _HUGE)), st.integers(1, 100), _BYTES, _BYTES, _BYTES,
             st.one_of(st.integers(1, 50), st.integers(1, 2**30)),
@@ -109,8 +106,8 @@ EXERCISES = (
     exercise(
         "1.3", "best_page_size", best_page_size,
         cases=[([16], [1, 16], 0.0), ([100, 200], [1, 16, 64, 256], 0.1), ([3, 3, 3], [1, 2, 4, 8], 0.3),
-               ([1, 1], [4, 8], 0.5), ([], [1, 4], 0.0), ([3], [1, 2, 3], 0.0), ([1, 7], [1, 4], 0.5),
-               ([1, 2, 3, 90], [1, 8], 0.2), ([0, 16], [1, 16], 0.1), ([239], [1, 244], 0.02), ([0], [1, 8], 0.0)],
+               ([1, 1], [4, 8], 0.5), ([], [1, 4], 0.0), ([3], [1, 2, 3], 0.0), ([1, 2, 3, 90], [1, 8], 0.2),
+               ([0, 16], [1, 16], 0.1), ([239], [1, 244], 0.02)],
         strategy=st.tuples(
             st.lists(st.integers(0, 40), max_size=4),
             st.lists(st.sampled_from([1, 2, 3, 4, 6, 8, 16, 32]), min_size=1, max_size=4, unique=True),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.piece import Cost, Piece, Shot, exercise
+from minikv.course.pieces.observe import counting
+from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.pools import BitmaskPool
@@ -21,23 +21,23 @@ _PAGES = st.lists(st.integers(-2, 6), max_size=4)
 _DAY = st.lists(st.one_of(_COUNT, _PAGES, _PAGES.map(tuple)), max_size=6)
 
 
-def play_day(world: World, case: Any) -> Iterator[Shot]:
+def play_pool_day(world: World, case: Any) -> Iterator[CaseFrame]:
     """A pool of `size` pages, and `steps`: a number is taken, and a list of pages is given back."""
     size, steps = case
     pool, done = world["Pool"](size), f"Pool({size})"
-    yield Shot(done, state(pool), pool)
+    yield CaseFrame(done, state_of_pool(pool), pool)
     for step in steps:
         if isinstance(step, int):
             done += f".alloc({step})"
-            seen = {"what is returned": taken(pool, step)}
-            yield Shot(done, {**seen, **state(pool)}, pool)
+            seen = {"what is returned": _allocated(pool, step)}
+            yield CaseFrame(done, {**seen, **state_of_pool(pool)}, pool)
         else:
             done, given = f"{done}.free({list(step)})", step[:]
             seen = {"what came of it": given_back(pool, given)}
-            yield Shot(done, {**seen, **state(pool), "the pages afterwards": given}, pool)
+            yield CaseFrame(done, {**seen, **state_of_pool(pool), "the pages afterwards": given}, pool)
 
 
-def taken(pool: Any, count: int) -> Any:
+def _allocated(pool: Any, count: int) -> Any:
     """The list that `alloc` gave, or the error that a pool with too few pages raises; in words what is neither."""
     try:
         pages = pool.alloc(count)
@@ -55,72 +55,43 @@ def given_back(pool: Any, pages: Any) -> str:
     return "taken back"
 
 
-def state(pool: Any) -> dict[str, Any]:
+def state_of_pool(pool: Any) -> dict[str, Any]:
     """What can be seen of a pool: its stack from the top down, and the pages with a mark."""
     marked = [page for page, mark in enumerate(pool.in_use) if mark]
     return {"the stack, from the top": list(pool.stack)[::-1], "pages marked in use": marked}
 
 
-def play_guard(world: World, case: Any) -> Iterator[Shot]:
+def play_guard(world: World, case: Any) -> Iterator[CaseFrame]:
     """A pool of `size` of which `count` pages are in use; each of `asked` is looked at."""
     size, count, asked = case
     pool = world["Pool"](size)
     pool.alloc(min(count, size))
     start = f"Pool({size}).alloc({min(count, size)})"
-    yield Shot(start, state(pool), pool)
+    yield CaseFrame(start, state_of_pool(pool), pool)
     for pages in asked:
         given = pages[:]
         wrong = world["guard"](pool, given)
         seen = {
-            "what is returned": "None" if wrong is None else wrong, **state(pool), "the pages afterwards": given,
+            "what is returned": "None" if wrong is None else wrong, **state_of_pool(pool),
+            "the pages afterwards": given,
         }  # fmt: skip
-        yield Shot(f"{start}, then guard(pool, {list(pages)})", seen, pool)
-
-
-class _Counting(list[Any]):
-    """A list that counts how many of its entries are looked at."""
-
-    def __init__(self, entries: Any, tally: list[int]):
-        super().__init__(entries)
-        self.tally = tally
-
-    def __getitem__(self, at: Any) -> Any:
-        self.tally[0] += len(range(*at.indices(len(self)))) if isinstance(at, slice) else 1
-        return super().__getitem__(at)
-
-    def __iter__(self) -> Iterator[Any]:
-        self.tally[0] += len(self)
-        return super().__iter__()
-
-    def __contains__(self, entry: Any) -> bool:
-        self.tally[0] += len(self)
-        return super().__contains__(entry)
-
-    def index(self, *args: Any) -> int:
-        """Where an entry stands."""
-        self.tally[0] += len(self)
-        return super().index(*args)
-
-    def count(self, entry: Any) -> int:
-        """How often an entry stands there."""
-        self.tally[0] += len(self)
-        return super().count(entry)
+        yield CaseFrame(f"{start}, then guard(pool, {list(pages)})", seen, pool)
 
 
 def entries_looked_at(world: World) -> int:
     """How many entries of the stack and of the marks are looked at while three pages of a large pool are guarded."""
     pool, tally = world["Pool"](1000), [0]
     pages = pool.alloc(3)
-    pool.stack, pool.in_use = _Counting(pool.stack, tally), _Counting(pool.in_use, tally)
+    counted = counting(list, tally, "__getitem__", "__iter__ __contains__ index count")
+    pool.stack, pool.in_use = counted(pool.stack), counted(pool.in_use)
     world["guard"](pool, pages)
     return tally[0]
 
 
 PIECES = (
     Piece(
-        id="2.1", name="alloc", play=play_day,
-        cases=[(4, [1]), (4, [2]), (4, [2, 1]), (4, [0]), (2, [3]), (2, [1, 2, 1]), (2, [2]), (3, [2, [0], 2]),
-               (4, [2, [1, 0], 2]), (4, [3, [1, 0], 0, 2])],
+        id="2.1", name="alloc", play=play_pool_day,
+        cases=[(4, [1]), (4, [2]), (4, [0]), (2, [3]), (2, [1, 2, 1]), (4, [2, [1, 0], 2])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
         hints=(
             "Compare `count` with the length of `pool.stack` before you change anything. That is what makes it all "
@@ -132,9 +103,8 @@ PIECES = (
     ),
     Piece(
         id="2.2", name="guard", play=play_guard,
-        cases=[(4, 2, [[0]]), (4, 2, [[3]]), (4, 2, [[0, 0]]), (4, 2, [[4]]), (4, 4, [[-1]]), (4, 3, [[2, 1, 0]]),
-               (4, 2, [[]]), (4, 3, [[1, 3, 5]]), (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[0, 9, 1, 1]]),
-               (4, 2, [[1, 1, 3]]), (4, 1, [(0,), (3, 2)])],
+        cases=[(4, 2, [[0]]), (4, 2, [[3]]), (4, 2, [[0, 0]]), (4, 2, [[4]]), (4, 4, [[-1]]), (4, 3, [[1, 3, 5]]),
+               (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[0, 9, 1, 1]]), (4, 2, [[1, 1, 3]])],
         strategy=st.tuples(st.integers(1, 5), st.integers(0, 5), st.lists(_PAGES, min_size=1, max_size=2)),
         hints=(
             "Go through the pages in the order in which they were given. A page is wrong for one of three reasons.",
@@ -147,10 +117,8 @@ PIECES = (
                   "the mark of a page says whether it is in use: ask for the marks of `pages`, and for no others"),
     ),
     Piece(
-        id="2.3", name="free", play=play_day,
-        cases=[(4, [2, [1]]), (4, [3, [0, 1], 1]), (4, [3, [1, 2], 2]), (4, [2, [0], [0]]), (4, [2, [1, 1]]),
-               (4, [2, [1, 3]]), (4, [1, [5]]), (4, [2, []]), (4, [3, [2], [0], 2]), (4, [3, (2, 0)]),
-               (4, [3, array("i", [2, 0]), 1])],
+        id="2.3", name="free", play=play_pool_day,
+        cases=[(4, [2, [1]]), (4, [3, [0, 1], 1]), (4, [2, [0], [0]]), (4, [2, [1, 1]]), (4, [3, (2, 0)])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
         hints=(
             "Ask `guard` first. If it names a page, raise a ValueError, and do nothing else.",
@@ -162,12 +130,12 @@ PIECES = (
 )  # fmt: skip
 
 
-def audit(size: int, free: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
+def lost_and_shared(size: int, free: Sequence[int], rows: Sequence[Sequence[int]]) -> tuple[list[int], list[int]]:
     """The slots of a pool that are lost, and those that are there more than once; both sorted.
 
     A slot is there once for each time that it is in `free` or in one of the `rows`.
 
-    >>> audit(4, free=[3], rows=[[0, 1], [1]])
+    >>> lost_and_shared(4, free=[3], rows=[[0, 1], [1]])
     ([2], [1])
     """
     times = Counter([*free, *(slot for row in rows for slot in row)])
@@ -189,10 +157,9 @@ def _advice(right: Played) -> str:
 
 EXERCISES = (
     exercise(
-        "2.4", "audit", audit,
-        cases=[(2, [0, 1], []), (2, [1], [[0]]), (2, [1], []), (3, [0], [[1], [2, 1]]), (2, [0, 1], [[1]]),
-               (3, [2, 2], [[0], [1]]), (8, [], [[0, 1, 2, 3, 4, 5, 6], [7, 7, 7]]), (3, [2, 1], [[2], [1], [0]]),
-               (1, [], [])],
+        "2.4", "audit", lost_and_shared,
+        cases=[(2, [0, 1], []), (2, [1], []), (3, [0], [[1], [2, 1]]), (2, [0, 1], [[1]]), (3, [2, 2], [[0], [1]]),
+               (8, [], [[0, 1, 2, 3, 4, 5, 6], [7, 7, 7]]), (3, [2, 1], [[2], [1], [0]])],
         strategy=st.composite(_audits)(),
         hint="count how often each slot is in the free list and in the rows together: once is right",
     ),

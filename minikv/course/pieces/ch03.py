@@ -8,8 +8,19 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, engine_hunt
-from minikv.course.pieces.observe import edge, kinds, links, outline, path_tokens, planted, preorder, told, two
-from minikv.course.pieces.piece import Cost, Piece, Shot, exercise
+from minikv.course.pieces.observe import (
+    bracketed,
+    counting,
+    edge,
+    kinds,
+    links,
+    outline,
+    path_tokens,
+    planted,
+    preorder,
+    two,
+)
+from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.tokens import common_prefix
@@ -19,7 +30,7 @@ _PROMPTS = st.lists(_PROMPT, max_size=5)
 _NEAR, _FORK = [[1, 2, 3, 4, 5]], [[1, 2, 3, 4, 5], [1, 2, 3, 7, 8]]
 
 
-def play_split(world: World, case: Any) -> Iterator[Shot]:
+def play_split(world: World, case: Any) -> Iterator[CaseFrame]:
     """A tree with `prompts`; one of its edges, the `which`-th that is long enough, is cut."""
     prompts, which, at = case
     root = planted(world, prompts)
@@ -29,20 +40,20 @@ def play_split(world: World, case: Any) -> Iterator[Shot]:
     node = long[which % len(long)]
     at = 1 + at % (len(node.tokens) - 1)
     caption = f"cut {edge(node)} after {at}"
-    yield Shot("before", {"the tree": outline(root)}, root)
+    yield CaseFrame("before", {"the tree": outline(root)}, root)
     upper = world["split"](node, at)
     seen = {
         "what is returned": edge(upper), "the old node": edge(node), "the tree": outline(root),
         "the links": links(root),
     }  # fmt: skip
-    yield Shot(caption, seen, root)
+    yield CaseFrame(caption, seen, root)
 
 
-def play_walk(world: World, case: Any) -> Iterator[Shot]:
+def play_walk(world: World, case: Any) -> Iterator[CaseFrame]:
     """A tree with `prompts`; each of `queries` is walked."""
     prompts, queries = case
     root = planted(world, prompts)
-    yield Shot("before", {"the tree": outline(root)}, root)
+    yield CaseFrame("before", {"the tree": outline(root)}, root)
     for query in queries:
         given = list(query)
         result = world["walk"](root, given)
@@ -52,10 +63,10 @@ def play_walk(world: World, case: Any) -> Iterator[Shot]:
             "the path to the node": path_tokens(node), "the node": edge(node),
             "the tree": outline(root), "the links": links(root), "the caller's prompt, which must not change": given,
         }  # fmt: skip
-        yield Shot(f"walk {told(query)}", seen, root)
+        yield CaseFrame(f"walk {bracketed(query)}", seen, root)
 
 
-def play_insert(world: World, case: Any) -> Iterator[Shot]:
+def play_insert(world: World, case: Any) -> Iterator[CaseFrame]:
     """The prompts come one after the other into an empty tree."""
     root, slot = world["Node"]([], []), 0
     for prompt in case:
@@ -68,15 +79,15 @@ def play_insert(world: World, case: Any) -> Iterator[Shot]:
             "the path to the node": path_tokens(node), "the caller's prompt, which must not change": tokens,
             "the caller's slots, which must not change": slots,
         }  # fmt: skip
-        yield Shot(f"insert {told(prompt)} in slots from {slot} on", seen, root)
+        yield CaseFrame(f"insert {bracketed(prompt)} in slots from {slot} on", seen, root)
         slot += len(prompt)
 
 
-def play_match(world: World, case: Any) -> Iterator[Shot]:
+def play_match(world: World, case: Any) -> Iterator[CaseFrame]:
     """A tree with `prompts`; each of `queries` is asked for."""
     prompts, queries = case
     root = planted(world, prompts)
-    yield Shot("before", {"the tree": outline(root)}, root)
+    yield CaseFrame("before", {"the tree": outline(root)}, root)
     for query in queries:
         result = world["match"](root, list(query))
         node, slots = two(result)
@@ -85,51 +96,18 @@ def play_match(world: World, case: Any) -> Iterator[Shot]:
             "the path to the node": path_tokens(node), "the tree": outline(root),
             "the links": links(root),
         }  # fmt: skip
-        yield Shot(f"match {told(query)}", seen, root)
-
-
-class _Children(dict[Any, Any]):
-    """Children that count how often one of them is looked at."""
-
-    def __init__(self, tally: list[int]):
-        super().__init__()
-        self.tally = tally
-
-    def _count(self, name: str, many: bool) -> Any:
-        self.tally[0] += len(self) if many else 1
-        return getattr(super(), name)
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._count("__getitem__", many=False)(key)
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        """A child, or the default."""
-        return self._count("get", many=False)(key, default)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._count("__iter__", many=True)())
-
-    def keys(self) -> Any:
-        """All first tokens."""
-        return self._count("keys", many=True)()
-
-    def values(self) -> Any:
-        """All children."""
-        return self._count("values", many=True)()
-
-    def items(self) -> Any:
-        """All of both."""
-        return self._count("items", many=True)()
+        yield CaseFrame(f"match {bracketed(query)}", seen, root)
 
 
 def nodes_looked_at(world: World) -> int:
     """How many children are looked at while a prompt is walked in a tree whose root has a hundred."""
     tally, plain_node = [0], world["Node"]
+    children = counting(dict, tally, "__getitem__ get", "__iter__ keys values items")
 
     class Counting(plain_node):  # type: ignore[misc, valid-type]
         def __init__(self, *args: Any):
             super().__init__(*args)
-            self.children = _Children(tally)
+            self.children = children()
 
     world["Node"] = Counting
     try:
@@ -157,8 +135,8 @@ PIECES = (
     ),
     Piece(
         id="3.2", name="walk", play=play_walk,
-        cases=[([], [[1]]), (_NEAR, [[1, 2, 3, 4, 5]]), (_NEAR, [[9]]), (_NEAR, [[]]), (_NEAR, [[1, 2, 9]]),
-               (_NEAR, [[1, 2]]), (_FORK, [[1, 2, 3, 7, 8, 9], [1, 2, 3, 4, 6]]), ([[1, 1, 1], [2, 1]], [[1, 1, 2]])],
+        cases=[([], [[1]]), (_NEAR, [[1, 2, 3, 4, 5]]), (_NEAR, [[9]]), (_NEAR, [[1, 2, 9]]),
+               (_FORK, [[1, 2, 3, 7, 8, 9], [1, 2, 3, 4, 6]])],
         strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, min_size=1, max_size=2)),
         hints=(
             "Keep two things: the node where you are, and `at`, how many tokens you have followed. Look up "
@@ -172,8 +150,7 @@ PIECES = (
     ),
     Piece(
         id="3.3", name="insert", play=play_insert,
-        cases=[[[1, 2, 3]], _FORK, [[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [1, 2]], [[1, 2], [1, 2, 3]], [[]],
-               [[1, 2, 3, 4], [1, 2, 5], [1, 2, 5, 6]], [[1], [2]]],
+        cases=[[[1, 2, 3]], _FORK, [[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [1, 2]], [[1, 2], [1, 2, 3]]],
         strategy=_PROMPTS,
         hints=(
             "Walk first. What the walk did not find is new: `tokens[there:]`, with the slots at the same places.",
@@ -228,7 +205,7 @@ EXERCISES = (
     exercise(
         "3.5", "radix_nodes", radix_nodes,
         cases=[([],), ([[1, 2, 3]],), ([[1], [2]],), ([[1, 2], [1, 2]],), ([[1, 2, 3], [1, 2, 4]],),
-               ([[1, 2, 3], [1, 2]],), ([[1, 2, 3], [1, 2, 4], [1, 5]],), ([[]],)],
+               ([[1, 2, 3], [1, 2]],)],
         strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=5), max_size=5)),
         hint="a node ends where a prompt ends and where two prompts part: count those places, each once",
     ),

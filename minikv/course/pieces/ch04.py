@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import edge, kinds, links, outline, path_tokens, preorder, told, two
-from minikv.course.pieces.piece import Piece, Shot, exercise
+from minikv.course.pieces.observe import bracketed, edge, kinds, links, outline, path_tokens, preorder, two
+from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.errors import OutOfPages
@@ -21,7 +21,7 @@ _FORK = [[1, 2, 3, 4, 5], [1, 2, 3, 7, 8]]
 _DEEP = [[1, 2], [1, 2, 3], [1, 2, 3, 4]]
 
 
-def filled(world: World, prompts: Sequence[Sequence[int]]) -> Any:
+def _filled_cache(world: World, prompts: Sequence[Sequence[int]]) -> Any:
     """A cache of the world with these prompts; pages count from 0."""
     cache, page = world["RadixCache"](), 0
     for prompt in prompts:
@@ -30,7 +30,7 @@ def filled(world: World, prompts: Sequence[Sequence[int]]) -> Any:
     return cache
 
 
-def state(cache: Any) -> dict[str, Any]:
+def state_of_cache(cache: Any) -> dict[str, Any]:
     """What can be seen of a cache's tree, its locks and its sizes."""
     root = cache.roots[None]
     return {
@@ -39,51 +39,51 @@ def state(cache: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def emptied(cache: Any) -> Shot:
+def emptied(cache: Any) -> CaseFrame:
     """The last frame: everything that can be evicted goes."""
     freed = sorted(cache.evict(_MANY))
-    return Shot("evict all that can go", {"the slots that go": freed, **state(cache)}, cache)
+    return CaseFrame("evict all that can go", {"the slots that go": freed, **state_of_cache(cache)}, cache)
 
 
-def play_lock(world: World, case: Any) -> Iterator[Shot]:
+def play_lock(world: World, case: Any) -> Iterator[CaseFrame]:
     """A cache with `prompts`; the node of each of `asked` is locked, one after the other."""
     prompts, asked = case
-    cache = filled(world, prompts)
+    cache = _filled_cache(world, prompts)
     for prompt in asked:
         found = cache.match_prefix(prompt)
-        yield Shot(f"match {told(prompt)}", state(cache), cache)
+        yield CaseFrame(f"match {bracketed(prompt)}", state_of_cache(cache), cache)
         cache.lock(found)
-        yield Shot(f"lock {told(path_tokens(found.node))}", state(cache), cache)
+        yield CaseFrame(f"lock {bracketed(path_tokens(found.node))}", state_of_cache(cache), cache)
     yield emptied(cache)
 
 
-def play_unlock(world: World, case: Any) -> Iterator[Shot]:
+def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
     """A cache with `prompts`; each of `asked` is locked, and unlocked in the order that `turns` gives.
 
     A turn of `None` unlocks the first node, although nobody locked it.
     """
     prompts, asked, turns = case
-    cache = filled(world, prompts)
+    cache = _filled_cache(world, prompts)
     held = [cache.acquire(prompt) for prompt in asked]
-    yield Shot("before", state(cache), cache)
+    yield CaseFrame("before", state_of_cache(cache), cache)
     for turn in turns:
         if turn is None:
             node = next(iter(preorder(cache.roots[None])))
             world["unlock"](cache, node)
-            yield Shot(f"unlock {told(path_tokens(node))}, which nobody locked", state(cache), cache)
+            yield CaseFrame(f"unlock {bracketed(path_tokens(node))}, which nobody locked", state_of_cache(cache), cache)
             return
         if not held:
             break
         found = held.pop(turn % len(held))
         cache.unlock(found)
-        yield Shot(f"unlock {told(path_tokens(found.node))}", state(cache), cache)
+        yield CaseFrame(f"unlock {bracketed(path_tokens(found.node))}", state_of_cache(cache), cache)
     yield emptied(cache)
 
 
-def play_split(world: World, case: Any) -> Iterator[Shot]:
+def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
     """A cache with `prompts` and locks on `asked`; one edge is cut, all locks are given back, all is evicted."""
     prompts, asked, which, at = case
-    cache = filled(world, prompts)
+    cache = _filled_cache(world, prompts)
     held = [cache.acquire(prompt) for prompt in asked]
     long = [node for node in preorder(cache.roots[None]) if len(node.tokens) > 1]
     if not long:
@@ -91,18 +91,18 @@ def play_split(world: World, case: Any) -> Iterator[Shot]:
     node = long[which % len(long)]
     at = 1 + at % (len(node.tokens) - 1)
     caption = f"cut {edge(node)} after {at}"
-    yield Shot("before", state(cache), cache)
+    yield CaseFrame("before", state_of_cache(cache), cache)
     upper = world["split"](node, at)
     seen = {"what is returned": edge(upper), "the old node": edge(node), "the links": links(cache.roots[None])}
-    yield Shot(caption, {**seen, **state(cache)}, cache)
+    yield CaseFrame(caption, {**seen, **state_of_cache(cache)}, cache)
     world["touch"](cache.ring, upper)
     for found in held:
         cache.unlock(found)
-        yield Shot(f"unlock {told(path_tokens(found.node))}", state(cache), cache)
+        yield CaseFrame(f"unlock {bracketed(path_tokens(found.node))}", state_of_cache(cache), cache)
     yield emptied(cache)
 
 
-def play_admit(world: World, case: Any) -> Iterator[Shot]:
+def play_admit(world: World, case: Any) -> Iterator[CaseFrame]:
     """Requests come into a pool of `pages` pages, are published as they are admitted, and leave."""
     pages, size, steps = case
     cache, pool, running = world["RadixCache"](size), world["Pool"](pages), list[Any]()
@@ -110,15 +110,17 @@ def play_admit(world: World, case: Any) -> Iterator[Shot]:
         if isinstance(step, int):
             if running:
                 caption = leave(cache, pool, running.pop(step % len(running)))
-                yield Shot(caption, room(cache, pool), cache)
+                yield CaseFrame(caption, room(cache, pool), cache)
             continue
         prompt, namespace = step
         where = "" if namespace is None else f" in namespace {namespace}"
         request, seen = come(world, cache, pool, list(prompt), namespace)
-        yield Shot(f"admit {told(prompt)}{where}: {pool.size} pages of {size} token{'s' * (size > 1)}", seen, cache)
+        yield CaseFrame(
+            f"admit {bracketed(prompt)}{where}: {pool.size} pages of {size} token{'s' * (size > 1)}", seen, cache
+        )
         if request is not None:
             running.append(published(cache, pool, list(prompt), namespace, *request))
-            yield Shot(f"insert {told(prompt)}{where}", room(cache, pool), cache)
+            yield CaseFrame(f"insert {bracketed(prompt)}{where}", room(cache, pool), cache)
 
 
 def come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any) -> tuple[Any, dict[str, Any]]:
@@ -161,7 +163,7 @@ def leave(cache: Any, pool: Any, request: tuple[Any, list[int]]) -> str:
 
 def room(cache: Any, pool: Any) -> dict[str, Any]:
     """What can be seen of a cache and its pool, whichever pages were taken."""
-    held = [f"{told(path_tokens(node))} ×{node.locks}" for root in cache.roots.values() for node in preorder(root)]
+    held = [f"{bracketed(path_tokens(node))} ×{node.locks}" for root in cache.roots.values() for node in preorder(root)]
     return {
         "pages in the pool": pool.num_free, "evictable": cache.evictable_size, "protected": cache.protected_size,
         "what is cached, with its locks": ", ".join(held) or "nothing",
@@ -176,8 +178,7 @@ PIECES = (
     Piece(
         id="4.1", name="lock", play=play_lock,
         cases=[([[1, 2, 3]], [[1, 2, 3]]), (_FORK, [[1, 2, 3, 4, 5]]), (_FORK, _FORK), (_FORK, [[1, 2, 3, 4, 5]] * 2),
-               ([[1, 2]], [[1, 2], [1, 2]]), (_DEEP, [[1, 2, 3, 4]]), (_DEEP, [[1, 2], [1, 2, 3, 4]]),
-               ([[1, 2]], [[9]]), ([], [[1]])],
+               ([[1, 2]], [[1, 2], [1, 2]])],
         strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3)),
         hints=(
             "Go up from `node` as `match` did in chapter 03: a node knows its parent, and only the root has none.",
@@ -188,9 +189,7 @@ PIECES = (
     Piece(
         id="4.2", name="unlock", play=play_unlock,
         cases=[([[1, 2, 3]], [[1, 2, 3]], [0]), (_FORK, [[1, 2, 3, 4, 5]], [0]), (_FORK, _FORK, [0]),
-               (_FORK, _FORK, [0, 0]), (_FORK, [[1, 2, 3, 4, 5]] * 2, [0]), ([[1, 2]], [[1, 2], [1, 2]], [0]),
-               (_DEEP, [[1, 2, 3, 4]], [0]), (_DEEP, [[1, 2], [1, 2, 3, 4]], [1]),
-               (_DEEP, [[1, 2], [1, 2, 3, 4]], [0, 0]), ([[1, 2]], [[9]], [0]), ([[1, 2]], [], [None])],
+               (_FORK, [[1, 2, 3, 4, 5]] * 2, [0]), ([[1, 2]], [], [None])],
         strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3), st.lists(_NUMBER, max_size=3)),
         hints=(
             "It is `lock`, walked in the same direction, with each step undone.",
@@ -199,10 +198,9 @@ PIECES = (
         ),
     ),
     Piece(
-        id="4.3", name="split", play=play_split,
+        id="4.3", name="split", play=play_locked_split,
         cases=[([[1, 2, 3, 4, 5]], [[1, 2, 3, 4, 5]], 0, 1), ([[1, 2, 3]], [], 0, 0),
-               ([[1, 2, 3]], [[1, 2, 3], [1, 2, 3]], 0, 0), (_FORK, [[1, 2, 3, 4, 5]], 0, 0), (_FORK, _FORK, 0, 0),
-               (_FORK, _FORK, 1, 0), (_FORK, [[1, 2, 3]], 0, 0), (_FORK, [[1, 2, 3]], 1, 0)],
+               ([[1, 2, 3]], [[1, 2, 3], [1, 2, 3]], 0, 0), (_FORK, [[1, 2, 3, 4, 5]], 0, 0), (_FORK, _FORK, 1, 0)],
         strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3), _NUMBER, _NUMBER),
         hints=(
             "Begin with your `split` of chapter 03. All of it is still needed.",
@@ -213,15 +211,12 @@ PIECES = (
     Piece(
         id="4.4", name="admit", play=play_admit,
         cases=[(4, 1, [([1, 2, 3], None)]), (3, 1, [([1, 2, 3], None), ([1, 2, 3], None)]),
-               (2, 1, [([1, 2, 3], None)]), (6, 1, [([1, 3, 6, 7, 9, 77], None), 0, ([1, 3, 6, 7, 87, 66], None)]),
+               (6, 1, [([1, 3, 6, 7, 9, 77], None), 0, ([1, 3, 6, 7, 87, 66], None)]),
                (6, 1, [([1, 3, 6, 7, 9, 77], None), 0, ([1, 3, 6, 7, 87, 66, 55], None), ([2, 2], None)]),
-               (5, 1, [([1, 2, 3], None), ([1, 2, 4], None), ([1, 2, 5], None), 0, ([1, 2, 6], None)]),
                (5, 1, [([1, 2], None), ([1, 2, 3], "B")]), (2, 4, [([1, 2, 3, 4, 5], None)]),
                (2, 2, [([1, 1], None), 0, ([0, 0], None), 0, ([2, 2, 2, 2], None)]),
                (6, 1, [([1, 2, 3, 4], None), 0, ([5, 6, 7], None)]),
-               (5, 1, [([1, 2], None), 0, ([3, 4], None), 0, ([5, 6, 7], None)]),
-               (4, 1, [([1, 2, 3], None), 0, ([1, 2, 4, 5, 6], None)]),
-               (2, 2, [([1, 2, 3, 4], None), 0, ([1, 2, 3, 4], None), ([5], None)])],
+               (5, 1, [([1, 2], None), 0, ([3, 4], None), 0, ([5, 6, 7], None)])],
         strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
         hints=(
             "`cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. The last token is always "
@@ -278,7 +273,7 @@ def _praise(careless: Played) -> str:
         node = handle.node
         while node.parent is not None:
             if node.locks <= 0:
-                return f"And what another holds of {told(call.arguments['tokens'])} may be evicted!"
+                return f"And what another holds of {bracketed(call.arguments['tokens'])} may be evicted!"
             node = node.parent
     return "Can you make it give away what another holds?"
 
@@ -293,9 +288,8 @@ def _lines(draw: st.DrawFn) -> tuple[int, list[int], list[tuple[int | None, int]
 EXERCISES = (
     exercise(
         "4.5", "how_many_fit", how_many_fit,
-        cases=[(4, [], [(None, 4)]), (0, [4], [(None, 4)]), (3, [], [(None, 4)]), (0, [4], [(0, 1)]),
-               (2, [4], [(0, 2), (0, 1)]), (2, [4], [(0, 1), (0, 1)]), (3, [4], [(None, 9), (0, 1)]),
-               (1, [2, 3], [(0, 2), (1, 1)]), (0, [1, 4], [(1, 2)]), (5, [2], [])],
+        cases=[(4, [], [(None, 4)]), (0, [4], [(None, 4)]), (0, [4], [(0, 1)]), (2, [4], [(0, 1), (0, 1)]),
+               (3, [4], [(None, 9), (0, 1)]), (0, [1, 4], [(1, 2)])],
         strategy=_lines(),
         hint="room is free + evictable; the first request with a prefix takes it out, and no later one does",
     ),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from minikv.course.pictures import Picture
 from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import MOST, edge, links, outline, planted, preorder, told
-from minikv.course.pieces.piece import GAVE, Cost, Piece, Shot, called, exercise
+from minikv.course.pieces.observe import MOST, bracketed, edge, links, outline, planted, preorder
+from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World, ours
 from minikv.testing.attempt import Outcome, arguments, attempt
@@ -57,7 +57,7 @@ def picture_of_ring(ring: Any, *out: Any) -> Picture:
     """
     rows = [BoxRow(way, _way(ring, ring, way)) for way in ("newer", "older")]
     for node in out:
-        rows += [BoxRow(f"{told(node.tokens)} {way}", _way(ring, node, way, most=1)) for way in ("newer", "older")]
+        rows += [BoxRow(f"{bracketed(node.tokens)} {way}", _way(ring, node, way, most=1)) for way in ("newer", "older")]
     return rows_picture(rows, joint="→")
 
 
@@ -80,10 +80,10 @@ def _name(ring: Any, node: Any) -> str:
         return "ring"
     if not hasattr(node, "tokens"):
         return f"{node!r:.20}"
-    return told(node.tokens) if len(node.tokens) else "root"
+    return bracketed(node.tokens) if len(node.tokens) else "root"
 
 
-def seen_of(ring: Any) -> dict[str, Any]:
+def seen_of_ring(ring: Any) -> dict[str, Any]:
     """What can be seen of a ring: the way around it, and the way back."""
     return {"from the oldest to the newest": around(ring), "and back": around(ring, "older")}
 
@@ -101,17 +101,17 @@ def single(world: World, count: int) -> list[Any]:
     return [world["Node"]([number], [10 + number]) for number in range(1, count + 1)]
 
 
-def play_link(world: World, case: Any) -> Iterator[Shot]:
+def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
     """Into a ring that has `old` nodes come `new` more, one after the other."""
     old, new = case
     nodes = single(world, old + new)
     ring = ring_of(world, nodes[:old])
     for node in nodes[old:]:
         world["link"](ring, node)
-        yield Shot(f"link {told(node.tokens)}", seen_of(ring), picture_of_ring(ring))
+        yield CaseFrame(f"link {bracketed(node.tokens)}", seen_of_ring(ring), picture_of_ring(ring))
 
 
-def play_unlink(world: World, case: Any) -> Iterator[Shot]:
+def play_unlink(world: World, case: Any) -> Iterator[CaseFrame]:
     """Out of a ring of `count` nodes come those with the numbers `out`; one may come twice, or never have been in."""
     count, out = case
     nodes = single(world, count + 1)
@@ -120,11 +120,11 @@ def play_unlink(world: World, case: Any) -> Iterator[Shot]:
         node = nodes[number % len(nodes)]
         world["unlink"](node)
         own = "itself" if node.older is node and node.newer is node else "others"
-        seen = {**seen_of(ring), "the neighbors of what was taken out": own}
-        yield Shot(f"unlink {told(node.tokens)}", seen, picture_of_ring(ring, node))
+        seen = {**seen_of_ring(ring), "the neighbors of what was taken out": own}
+        yield CaseFrame(f"unlink {bracketed(node.tokens)}", seen, picture_of_ring(ring, node))
 
 
-def play_touch(world: World, case: Any) -> Iterator[Shot]:
+def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
     """A tree with `prompts`, all in the ring, deepest first; some paths are locked, and some nodes are touched."""
     prompts, locked, touched = case
     root = planted(world, prompts)
@@ -135,17 +135,17 @@ def play_touch(world: World, case: Any) -> Iterator[Shot]:
             node.locks += 1
             node = node.parent
     ring = ring_of(world, [node for node in reversed(nodes) if not node.locks])
-    yield Shot("before", seen_of(ring), picture_of_ring(ring))
+    yield CaseFrame("before", seen_of_ring(ring), picture_of_ring(ring))
     for number in touched:
         node = root if number < 0 else nodes[number % len(nodes)]
         if number % 2:  # as a node is that was made just now
             ours("5.2", world)(node)
         world["touch"](ring, node)
-        seen = {**seen_of(ring), "the tree": outline(root), "the links": links(root)}
-        yield Shot(f"touch {edge(node)}", seen, picture_of_ring(ring))
+        seen = {**seen_of_ring(ring), "the tree": outline(root), "the links": links(root)}
+        yield CaseFrame(f"touch {edge(node)}", seen, picture_of_ring(ring))
 
 
-def play_evict(world: World, case: Any) -> Iterator[Shot]:
+def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
     """A cache of `prompts` in pages of `size`; some are locked, some asked for; then pages are evicted, in calls."""
     size, prompts, locked, asked, counts = case
     cache, slot = world["RadixCache"](size), 0
@@ -157,14 +157,14 @@ def play_evict(world: World, case: Any) -> Iterator[Shot]:
     for number in asked:
         cache.match_prefix(prompts[number % len(prompts)])
     root = cache.roots[None]
-    yield Shot("before", {**seen_of(cache.ring), "the tree": outline(root)}, cache)
+    yield CaseFrame("before", {**seen_of_ring(cache.ring), "the tree": outline(root)}, cache)
     for count in counts:
         freed = world["evict"](cache, count)
         seen = {
-            "what is returned": freed, "the tree": outline(root), "the links": links(root), **seen_of(cache.ring),
+            "what is returned": freed, "the tree": outline(root), "the links": links(root), **seen_of_ring(cache.ring),
             "evictable pages": cache.evictable, "protected pages": cache.protected,
         }  # fmt: skip
-        yield Shot(f"evict {count}", seen, cache)
+        yield CaseFrame(f"evict {count}", seen, cache)
 
 
 def looked_at(world: World, day: Callable[[World, set[int]], None]) -> int:
@@ -241,7 +241,7 @@ PIECES = (
     ),
     Piece(
         id="5.2", name="unlink", play=play_unlink,
-        cases=[(1, [0]), (3, [1]), (3, [0]), (3, [2]), (3, [1, 1]), (2, [2]), (2, [0, 1]), (3, [1, 0, 1])],
+        cases=[(1, [0]), (3, [1]), (3, [0]), (3, [1, 1]), (2, [2])],
         strategy=st.integers(0, 5).flatmap(
             lambda count: st.tuples(st.just(count), st.lists(st.integers(0, count), min_size=1, max_size=4))
         ),
@@ -254,8 +254,8 @@ PIECES = (
     ),
     Piece(
         id="5.3", name="touch", play=play_touch,
-        cases=[([[1, 2]], [], [0]), ([[1, 2, 3, 4], [1, 2, 7, 8]], [], [2]), (_FORK, [], [2, 4]), (_FORK, [1], [2]),
-               (_FORK, [1], [1]), (_FORK, [], [-2]), ([[1], [1, 2], [1, 2, 3]], [], [2]), (_FORK, [3], [1])],
+        cases=[([[1, 2]], [], [0]), ([[1, 2, 3, 4], [1, 2, 7, 8]], [], [2]), (_FORK, [1], [2]),
+               ([[1], [1, 2], [1, 2, 3]], [], [2]), (_FORK, [3], [1])],
         strategy=st.tuples(_PROMPTS, st.lists(st.integers(0, 9), max_size=2),
                            st.lists(st.integers(-2, 9), min_size=1, max_size=3)),
         hints=(
@@ -266,10 +266,8 @@ PIECES = (
     ),
     Piece(
         id="5.4", name="evict", play=play_evict,
-        cases=[(1, [[1, 2]], [], [], [1]), (1, [[1, 2]], [], [], [0]), (1, _FORK, [], [], [1]), (1, _FORK, [], [], [3]),
-               (1, _FORK, [1], [], [99]), (1, _FORK, [], [0], [2, 2, 99]),
-               (2, [[1, 2, 3, 4], [1, 2, 5, 6]], [], [], [1, 2]), (1, [[1], [2], [3]], [], [], [2]),
-               (1, [[1, 2]], [0], [], [1])],
+        cases=[(1, [[1, 2]], [], [], [1]), (1, [[1, 2]], [], [], [0]), (1, _FORK, [], [], [1]),
+               (1, _FORK, [], [], [3]), (1, _FORK, [1], [], [99])],
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, *[st.lists(st.integers(0, 4), max_size=2)] * 2,
                            st.lists(st.integers(0, 5), min_size=1, max_size=3)),
         hints=(
@@ -313,17 +311,17 @@ class TwoRings:
         return None
 
 
-def play_rings(world: World, case: str) -> Iterator[Shot]:
+def play_rings(world: World, case: str) -> Iterator[CaseFrame]:
     """The pages in `case` are used, one after the other; a dot evicts one. What all objects share must not change."""
     make, done = world["TwoRings"], "TwoRings()"
     before, rings = _shared_state(make), called(make, ())
-    yield Shot(done, {GAVE: rings if rings.error else Outcome("a TwoRings")})
+    yield CaseFrame(done, {GAVE: rings if rings.error else Outcome("a TwoRings")})
     for page in case:
         verb, args = ("evict", ()) if page == "." else ("use", (page,))
         done, outcome = f"{done}.{verb}{arguments(args)}", called(getattr(rings.value, verb), args)
         mixed = "is your state shared between objects? Make it in __init__, as self.something"
         shared = ALL_RIGHT if _shared_state(make) == before else mixed
-        yield Shot(done, {GAVE: outcome, "what objects share": shared})
+        yield CaseFrame(done, {GAVE: outcome, "what objects share": shared})
 
 
 def _shared_state(answer: Any) -> str:
@@ -355,7 +353,7 @@ def _advice(right: Played) -> str | None:
 EXERCISES = (
     exercise(
         "5.5", "TwoRings", TwoRings,
-        cases=["", "a.", "ab...", "aa..", "abac.", "aab.", "aabba.", "aaabb.", "ab.ac..."],
+        cases=["a.", "ab...", "aa..", "abac.", "aab.", "aabba.", "aaabb.", "ab.ac..."],
         strategy=st.text("abc...", max_size=10),
         hint="keep two OrderedDicts, of pages used once and of pages used again; evict asks the first one first",
         play=play_rings,

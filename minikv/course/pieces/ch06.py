@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from minikv.course.pictures import Picture
 from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.hunt import call_hunt
-from minikv.course.pieces.piece import Piece, Shot, exercise
+from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import ALL_RIGHT
 from minikv.engine import World, ours
 
@@ -20,7 +20,7 @@ MOST = 24  # rows or boxes of a picture
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-def play_runs(world: World, slots: list[int]) -> Iterator[Shot]:
+def play_runs(world: World, slots: list[int]) -> Iterator[CaseFrame]:
     """The runs of some slots."""
     given = list(slots)
     found = world["runs"](given)
@@ -29,7 +29,7 @@ def play_runs(world: World, slots: list[int]) -> Iterator[Shot]:
         "what is returned": found if is_list else f"a {type(found).__name__}, and not a list of pairs",
         "the slots, which must not change": given,
     }
-    yield Shot(f"runs({slots})", seen, picture_of_runs(slots, found))
+    yield CaseFrame(f"runs({slots})", seen, picture_of_runs(slots, found))
 
 
 def picture_of_runs(slots: list[int], found: Any) -> Picture | None:
@@ -49,7 +49,7 @@ def picture_of_runs(slots: list[int], found: Any) -> Picture | None:
     return rows_picture(rows)
 
 
-def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[Shot]:
+def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[CaseFrame]:
     """The moves are made on slots that hold letters, and counted."""
     src, dst = case
     given = list(src), list(dst)
@@ -63,7 +63,7 @@ def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[Shot
         "how many": ALL_RIGHT if count <= fewest else f"too many moves, {count} where {fewest} would do",
         "src and dst, which must not change": given,
     }
-    yield Shot(
+    yield CaseFrame(
         f"moves({src}, {dst}), made on the letters {cells}", seen, None if wrong else picture_of_moves(cells, found)
     )
 
@@ -119,7 +119,7 @@ def moved(cells: str, moves: Any) -> str:
     return "".join(held[slot] for slot in range(len(cells)))
 
 
-def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Iterator[Shot]:
+def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Iterator[CaseFrame]:
     """One decision, with both times in the caption."""
     tokens, size, link, dense, attention, speed, *rest = case
     load, compute = sum(rest) + tokens * size / link, (tokens * dense + tokens**2 * attention) / speed
@@ -127,7 +127,7 @@ def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Iterator[Shot]:
     asked = f"num_tokens {tokens}, token_bytes {size}, link {link:g}{wait}, token_flops {dense:g}"
     asked += f", attention_flops {attention:g}, speed {speed:g}"
     caption = f"{asked}: loading takes {load:.4g} s, computing {compute:.4g} s"
-    yield Shot(caption, {"what is returned": world["load_or_compute"](*case)})
+    yield CaseFrame(caption, {"what is returned": world["load_or_compute"](*case)})
 
 
 _SLOT, _POWER = st.integers(0, 6), st.sampled_from([1, 2, 4])
@@ -138,8 +138,7 @@ _LLAMA = (131072, 3e9, 16.06e9, 262144, 400e12)
 PIECES = (
     Piece(
         id="6.1", name="runs", play=play_runs,
-        cases=[[4], [4, 5], [4, 6], [4, 5, 6], [4, 5, 6, 1], [1, 4, 5, 6], [], [5, 4], [2, 2], [0, 1, 0, 1],
-               [7, 8, 2, 3, 4, 9]],
+        cases=[[4], [4, 5], [4, 5, 6], [4, 5, 6, 1], [], [5, 4], [2, 2]],
         strategy=st.lists(_SLOT, max_size=8),
         hints=(
             "Keep a list of the runs so far. Only its last run can go on.",
@@ -149,9 +148,8 @@ PIECES = (
     ),
     Piece(
         id="6.2", name="moves", play=play_moves,
-        cases=[([0], [1]), ([2], [2]), ([], []), ([0, 1, 2], [1, 2, 3]), ([1, 2, 3], [0, 1, 2]), ([0, 1], [1, 0]),
-               ([0, 0], [1, 2]), ([0, 1, 2], [1, 2, 0]), ([2, 0, 1], [0, 1, 2]), ([0, 1, 2, 3], [1, 0, 3, 2]),
-               ([0, 1, 0], [1, 0, 2]), ([0, 1, 0, 3], [1, 2, 3, 0])],
+        cases=[([0], [1]), ([2], [2]), ([0, 1, 2], [1, 2, 3]), ([1, 2, 3], [0, 1, 2]), ([0, 1], [1, 0]),
+               ([0, 0], [1, 2]), ([0, 1, 2, 3], [1, 0, 3, 2]), ([0, 1, 0], [1, 0, 2])],
         strategy=_PAIRS.map(lambda found: ([at for at, _ in found], [to for _, to in found])),
         hints=(
             "Keep for each destination its source. A slot may be written once nothing has to read it any more.",
@@ -164,12 +162,9 @@ PIECES = (
     ),
     Piece(
         id="6.3", name="load_or_compute", play=play_load_or_compute,
-        cases=[(1, 1, 1, 2, 0, 1), (1, 2, 1, 1, 0, 1), (2, 4, 2, 1, 0, 1), (1, 3, 2, 1, 1, 1),
-               (4, 4, 1, 1, 1, 1), (4, 2, 1, 1, 1, 1),
-               (4, 3, 1, 1, 1, 1), (4, 1, 1, 2, 0, 1, 4), (4, 1, 1, 2, 0, 1, 3), (4, 1, 1, 2, 0, 1, 5),
-               (1, 1, 16, 2, 0, 1), (4, 1000, 1000, 1001, 0, 1000, 8), (2, 8, 1, 3, 4, 4),
-               (0, 1, 1, 1, 1, 1), (2, 1, 4, 3, 1, 4), (2, 8, 4, 3, 0, 1), (2, 3, 1, 6, 0, 4),
-               (1000, *_LLAMA), (8000, *_LLAMA), (8000, *_LLAMA, 0.5)],
+        cases=[(1, 1, 1, 2, 0, 1), (1, 3, 2, 1, 1, 1), (4, 4, 1, 1, 1, 1), (4, 2, 1, 1, 1, 1), (4, 1, 1, 2, 0, 1, 4),
+               (4, 1, 1, 2, 0, 1, 3), (4, 1, 1, 2, 0, 1, 5), (1, 1, 16, 2, 0, 1), (4, 1000, 1000, 1001, 0, 1000, 8),
+               (2, 8, 1, 3, 4, 4), (1000, *_LLAMA), (8000, *_LLAMA)],
         strategy=st.tuples(_SMALL, _SMALL, _POWER, _SMALL, _SMALL, _POWER, _SMALL),
         hints=(
             "Compute both times, in seconds, and compare them.",
@@ -251,7 +246,7 @@ EXERCISES = (
     exercise(
         "6.4", "copies", copies,
         cases=[([], []), ([3], [7]), ([0, 1], [4, 5]), ([0, 1], [4, 6]), ([0, 2], [4, 5]), ([0, 2], [4, 6]),
-               ([1, 0], [5, 4]), ([4, 5, 6, 1], [0, 1, 2, 3]), ([7, 8, 2, 3], [2, 3, 0, 1])],
+               ([1, 0], [5, 4]), ([4, 5, 6, 1], [0, 1, 2, 3])],
         strategy=_copies(),
         hint="keep the run that is open; the next neighbours in both make it longer, others open one",
     ),

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import told
-from minikv.course.pieces.piece import Piece, Shot, exercise
+from minikv.course.pieces.observe import bracketed
+from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World
 from minikv.engine.manager_shell import SequenceShell, audit, claims, name_of
@@ -38,7 +38,7 @@ class _Desk:
     def step(self, verb: str, what: Any, more: Any) -> tuple[str, Any] | None:
         """Do one step; what was done in words, and what came of it. `None` if nobody runs who could do it."""
         if verb == "start":
-            return f"start {told(what)}" + (f" in namespace {more!r}" if more else ""), self.start(what, more)
+            return f"start {bracketed(what)}" + (f" in namespace {more!r}" if more else ""), self.start(what, more)
         if not self.manager.sequences:
             return None
         sequence = self.manager.sequences[what % len(self.manager.sequences)]
@@ -48,7 +48,7 @@ class _Desk:
             self.compute(sequence, count)
             return f"compute {count} token{'s' * (count != 1)} of {name}", None
         if verb == "extend":
-            return f"extend {name} by {told(more)}", _refused(self.manager.extend, sequence, more)
+            return f"extend {name} by {bracketed(more)}", _refused(self.manager.extend, sequence, more)
         getattr(self.manager, verb)(sequence)
         return f"{verb} {name}", None
 
@@ -83,7 +83,7 @@ class _Desk:
             "the audit": self.audited(),
             "who owns what": whose(self.manager),
             "who runs": self.each(lambda sequence: "runs"),
-            "the rows, in pages": self.each(lambda sequence: told(sequence.row)),
+            "the rows, in pages": self.each(lambda sequence: bracketed(sequence.row)),
             "shared and computed tokens": self.each(lambda sequence: f"{sequence.shared} and {sequence.computed}"),
             "the namespaces": self.each(lambda sequence: repr(sequence.namespace)),
             "what attention reads": self.read(),
@@ -127,7 +127,7 @@ def _require_list(sequence: Any) -> None:
         raise TypeError(f"the row is {sequence.row!r:.60}: expected a list of page numbers")
 
 
-def play_day(world: World, case: Any) -> Iterator[Shot]:
+def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
     """A day of a manager: requests start, are computed, publish, grow and leave."""
     num_pages, page_size, steps = case
     desk = _Desk(world, num_pages, page_size)
@@ -136,7 +136,7 @@ def play_day(world: World, case: Any) -> Iterator[Shot]:
         if done is not None:
             caption, result = done
             seen = {"what is returned": result} if verb == "start" else {}
-            yield Shot(caption, {**seen, **desk.seen()}, (desk.manager, *desk.manager.sequences))
+            yield CaseFrame(caption, {**seen, **desk.seen()}, (desk.manager, *desk.manager.sequences))
 
 
 def _start(*tokens: int, namespace: Any = None) -> tuple[str, list[int], Any]:
@@ -157,11 +157,9 @@ _TENANTS = [_start(1, 2, 3, namespace="B"), *_steps("compute 0", "checkpoint 0")
 
 PIECES = (
     Piece(
-        id="7.1", name="start", play=play_day,
+        id="7.1", name="start", play=play_manager_day,
         cases=[(4, 1, [_start(1, 2, 3)]), (8, 1, [*_ANNA, _start(1, 2, 9)]), (6, 2, [*_ANNA, _start(1, 2, 3, 4, 9)]),
-               (6, 1, [_start(1, 2, 3, 4), _start(5, 6, 7)]), (4, 1, [_start(1, 2, 3, 4, 5)]),
-               (9, 1, _TENANTS), (8, 1, [*_ANNA, _start(1, 2, 9), *_steps("compute 0", "finish 0"), _start(1, 2, 9)]),
-               (8, 2, [_start(1, 2, 3), _start(1, 2, 3)])],
+               (6, 1, [_start(1, 2, 3, 4), _start(5, 6, 7)]), (9, 1, _TENANTS)],
         strategy=_DAY,
         hints=(
             "`admit` does the hard part: it returns the locked match, and the pages that it took for all the rest.",
@@ -172,12 +170,10 @@ PIECES = (
         ),
     ),
     Piece(
-        id="7.2", name="checkpoint", play=play_day,
+        id="7.2", name="checkpoint", play=play_manager_day,
         cases=[(4, 1, [_start(1, 2), *_steps("compute 0", "checkpoint 0")]),
                (6, 2, [_start(1, 2, 3), *_steps("compute 0", "checkpoint 0")]),
-               (8, 2, [*_TWINS, *_steps("checkpoint 1")]),
-               (9, 1, [*_GROWING, *_steps("checkpoint 0", "finish 0")]),
-               (8, 1, [*_ANNA, _start(1, 2, 9, 9), *_steps("compute 0", "checkpoint 0", "abort 0")]),
+               (8, 2, [*_TWINS, *_steps("checkpoint 1")]), (9, 1, [*_GROWING, *_steps("checkpoint 0", "finish 0")]),
                (6, 2, [_start(1, 2, 3, 4, 5), ("compute", 0, 3), *_steps("checkpoint 0", "compute 0", "finish 0")]),
                (9, 1, _TENANTS)],
         strategy=_DAY,
@@ -191,13 +187,12 @@ PIECES = (
         ),
     ),
     Piece(
-        id="7.3", name="release", play=play_day,
+        id="7.3", name="release", play=play_manager_day,
         cases=[(4, 1, [_start(1, 2, 3), *_steps("abort 0")]),
                (4, 1, [_start(1, 2, 3), *_steps("compute 0", "finish 0")]),
                (6, 2, [_start(1, 2, 3), *_steps("compute 0", "finish 0")]),
                (6, 2, [*_ANNA, _start(1, 2, 3, 4, 9), *_steps("abort 0")]),
                (8, 1, [_start(1, 2, 3), _start(4, 5), *_steps("abort 0", "compute 0", "finish 0")]),
-               (8, 1, [_start(4, 5), _start(1, 2, 3), *_steps("abort 1", "compute 0", "finish 0")]),
                (9, 1, [*_GROWING, *_steps("abort 0")])],
         strategy=_DAY,
         hints=(
@@ -254,7 +249,7 @@ def _praise(careless: Played) -> str:
 EXERCISES = (
     exercise(
         "7.4", "orders", orders,
-        cases=[(1, 0), (0, 2), (1, 1), (2, 1), (1, 2), (2, 2), (3, 2), (0, 0)],
+        cases=[(1, 0), (0, 2), (1, 1), (2, 1), (2, 2), (0, 0)],
         strategy=st.tuples(st.integers(0, 4), st.integers(0, 4)),
         hint="an order is known when you know which of its a + b places have an A: choose them in every way, then sort",
     ),

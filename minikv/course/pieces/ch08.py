@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
-from minikv.course.pieces.piece import Piece, Shot, exercise
+from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.showing import attention_picture, schedule_picture
 from minikv.engine import World, ours
 
@@ -17,7 +17,7 @@ NEAR = 1e-5  # numbers that differ by less are the same: how an answer rounds is
 _SAID = 5  # a token that each running request has said already
 
 
-def play_attention(world: World, case: Any) -> Iterator[Shot]:
+def play_attention(world: World, case: Any) -> Iterator[CaseFrame]:
     """`new` tokens behind `past` ones, with random queries and keys in float64.
 
     Where there is room, the value of a token names that token, so the result is the shares that a token takes of all.
@@ -44,7 +44,7 @@ def play_attention(world: World, case: Any) -> Iterator[Shot]:
             shares[f"token {past + row}, head {head}"] = got
     changed = [name for name, a, b in zip(("q", "keys", "values"), given, (q, keys, values)) if not torch.equal(a, b)]
     seen["arguments that were changed"] = ", ".join(changed) or "none"
-    yield Shot(caption, seen, attention_picture(shares) if names and shares else None)
+    yield CaseFrame(caption, seen, attention_picture(shares) if names and shares else None)
 
 
 def _kind(value: Any) -> str | None:
@@ -60,22 +60,22 @@ def _near(found: Sequence[float], right: Sequence[float]) -> list[float]:
     return [round(want if abs(got - want) < NEAR else got, 4) + 0.0 for got, want in zip(found, right)]
 
 
-def play_schedule(world: World, case: Any) -> Iterator[Shot]:
+def play_schedule(world: World, case: Any) -> Iterator[CaseFrame]:
     """One step's budget for running requests with so many tokens left."""
     left, budget = case
     given = list(left)
     counts = world["schedule"](given, budget)
     seen = {"the shares": counts, "the list `left` afterwards": given}
-    yield Shot(f"schedule({list(left)}, budget={budget})", seen, schedule_picture(left, counts))
+    yield CaseFrame(f"schedule({list(left)}, budget={budget})", seen, schedule_picture(left, counts))
 
 
-def play_preempt(world: World, case: Any) -> Iterator[Shot]:
+def play_preempt(world: World, case: Any) -> Iterator[CaseFrame]:
     """Requests run, each computed to some point, others wait; the youngest is preempted, some times over."""
     prompts, computed, waiting, times = case
     scheduler = _busy(world, prompts, computed, waiting)
     manager, names = scheduler.manager, _names(scheduler.running + scheduler.waiting)
     seen: dict[str, Any] = {"running": _names(scheduler.running), "waiting": _names(scheduler.waiting)}
-    yield Shot(f"before: {', '.join(_names(scheduler.running))} run", seen, manager.cache)
+    yield CaseFrame(f"before: {', '.join(_names(scheduler.running))} run", seen, manager.cache)
     for _ in range(min(times, len(scheduler.running))):
         youngest = scheduler.running[-1]
         found = world["preempt"](scheduler)
@@ -88,7 +88,7 @@ def play_preempt(world: World, case: Any) -> Iterator[Shot]:
             "free pages": manager.pool.num_free, "locked tokens": manager.cache.protected_size,
             "what is returned": names[found.number - 1] if hasattr(found, "number") else found,
         }  # fmt: skip
-        yield Shot(f"preempt, while {names[youngest.number - 1]} is the youngest", seen, manager.cache)
+        yield CaseFrame(f"preempt, while {names[youngest.number - 1]} is the youngest", seen, manager.cache)
 
 
 def _names(requests: Sequence[Any]) -> list[str]:
@@ -129,8 +129,7 @@ _RUN = st.integers(1, 3).flatmap(
 PIECES = (
     Piece(
         id="8.1", name="attention", play=play_attention,
-        cases=[(1, 0, 1, 4, 0), (1, 2, 1, 4, 1), (2, 0, 1, 4, 2), (2, 2, 1, 4, 3), (2, 1, 2, 3, 4), (3, 2, 2, 5, 5),
-               (2, 3, 3, 2, 6)],
+        cases=[(1, 0, 1, 4, 0), (1, 2, 1, 4, 1), (2, 0, 1, 4, 2), (2, 2, 1, 4, 3), (2, 1, 2, 3, 4)],
         strategy=st.tuples(*(st.integers(*ends) for ends in ((1, 4), (0, 4), (1, 3), (1, 8), (0, 99)))),
         hints=(
             "Take one head first. Its scores are a table: a row for each new token, a column for each token of the "
@@ -143,8 +142,7 @@ PIECES = (
     ),
     Piece(
         id="8.2", name="schedule", play=play_schedule,
-        cases=[([], 8), ([1], 8), ([5], 3), ([1, 1], 8), ([5, 9], 8), ([10, 1], 8), ([1, 10, 1, 4], 8),
-               ([4, 1, 3, 1], 9), ([5, 2, 1], 6), ([1, 7, 1], 2), ([1, 1, 1], 2), ([2, 9, 1], 0)],
+        cases=[([], 8), ([5], 3), ([5, 9], 8), ([10, 1], 8), ([1, 10, 1, 4], 8), ([1, 1, 1], 2), ([2, 9, 1], 0)],
         strategy=st.tuples(_LEFT, st.integers(0, 12)),
         hints=(
             "Begin with a 0 for each request. Then go through the requests, give each as much as it can use, and take "
@@ -260,8 +258,8 @@ def _advice(case: _Case) -> str | None:
 EXERCISES = (
     exercise(
         "8.4", "let_in", let_in,
-        cases=[([], 1), ([3], 0), ([2, 1], 1), ([1, 2], 1), ([1, 1], 1), ([1, 2], 0), ([0, 1, 2], 1), ([0, 2, 3], 1),
-               ([0, 1, 2, 3], 2), ([3, 0, 2, 1], 1), ([0, 0, 1, 2, 3], 2), ([0, 3, 0, 2, 1], 1)],
+        cases=[([3], 0), ([2, 1], 1), ([1, 2], 1), ([1, 1], 1), ([1, 2], 0), ([3, 0, 2, 1], 1), ([0, 0, 1, 2, 3], 2),
+               ([0, 3, 0, 2, 1], 1)],
         strategy=st.tuples(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 3)),
         hint="count for each waiting request how often a later one went before it",
     ),

@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import kinds, told
-from minikv.course.pieces.piece import Piece, Shot, exercise
+from minikv.course.pieces.observe import bracketed, kinds
+from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World, engine_world
 from minikv.testing.snapshot import shorten
@@ -91,7 +91,7 @@ def contents(cache: Any, branch: Any) -> Any:
     return " ".join(f"[{part}]" for part in parts) or "nothing"
 
 
-def seen_of(cache: Any) -> dict[str, Any]:
+def seen_of_pages(cache: Any) -> dict[str, Any]:
     """What can be seen of shared pages: what each branch reads, whose each page is, what is free and what is found.
 
     Pages have numbers in the order in which they are met, since it does not matter which one the pool gives.
@@ -131,13 +131,13 @@ def copied_lists(branch: Any, old: Any) -> str:
     return ALL_RIGHT
 
 
-def play_fork_branch(world: World, case: Any) -> Iterator[Shot]:
+def play_fork_branch(world: World, case: Any) -> Iterator[CaseFrame]:
     """One of the branches is forked."""
     made, which = case
     cache = built(made)
     name = branch_name(cache, which)
     old = cache.branches[name]
-    yield Shot("before", seen_of(cache), cache)
+    yield CaseFrame("before", seen_of_pages(cache), cache)
     new = world["fork_branch"](cache, old)
     names = ", ".join(map(str, cache.branches))
     is_branch = hasattr(new, "pages") and hasattr(new, "tokens")
@@ -145,17 +145,17 @@ def play_fork_branch(world: World, case: Any) -> Iterator[Shot]:
         cache.branches["the new one"] = new
     seen = {
         "what is returned": "a branch" if is_branch else None if new is None else kinds(new),
-        "the new branch": copied_lists(new, old), **seen_of(cache), "the names in `cache.branches`": names,
+        "the new branch": copied_lists(new, old), **seen_of_pages(cache), "the names in `cache.branches`": names,
         "the tokens of the new branch": getattr(new, "tokens", None), "its draft": getattr(new, "draft_from", "none"),
     }  # fmt: skip
-    yield Shot(f"fork {name}", seen, cache)
+    yield CaseFrame(f"fork {name}", seen, cache)
 
 
-def play_drop_pages(world: World, case: Any) -> Iterator[Shot]:
+def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     """Branches let go of their pages from number `start` on, one after the other."""
     made, leaving = case
     cache = built(made)
-    yield Shot("before", seen_of(cache), cache)
+    yield CaseFrame("before", seen_of_pages(cache), cache)
     for which, start in leaving:
         name = branch_name(cache, which)
         branch = cache.branches[name]
@@ -164,9 +164,9 @@ def play_drop_pages(world: World, case: Any) -> Iterator[Shot]:
         given = pages[start:]
         world["drop_pages"](cache, given)
         told_given = ALL_RIGHT if given == pages[start:] else "the list `pages` has changed; leave it as it was"
-        seen = {**seen_of(cache), "the list of pages that was given": told_given}
+        seen = {**seen_of_pages(cache), "the list of pages that was given": told_given}
         what = "all its pages" if not start else f"its pages behind the first {start}"
-        yield Shot(f"{name} lets go of {what}", seen, cache)
+        yield CaseFrame(f"{name} lets go of {what}", seen, cache)
 
 
 def own_values(cache: Any) -> str:
@@ -184,7 +184,7 @@ def written(cache: Any, branch: Any, numbers: Sequence[int]) -> None:
         branch.tokens.append(number)
 
 
-def play_own_pages(world: World, case: Any) -> Iterator[Shot]:
+def play_own_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     """A branch is to have `count` more tokens; then they are written."""
     made, which, count = case
     cache = built(made)
@@ -192,7 +192,7 @@ def play_own_pages(world: World, case: Any) -> Iterator[Shot]:
     branch = cache.branches[name]
     last = branch.pages[-1] if branch.pages else None
     at = len(branch.pages) - 1
-    yield Shot("before", seen_of(cache), cache)
+    yield CaseFrame("before", seen_of_pages(cache), cache)
     try:
         world["own_pages"](cache, branch, count)
         told_error = "no error"
@@ -201,18 +201,18 @@ def play_own_pages(world: World, case: Any) -> Iterator[Shot]:
     numbers = list(range(101, 101 + count))
     is_kept = last is None or branch.pages[at : at + 1] == [last]
     seen = {
-        "what came of it": told_error, "the tokens, which `put` appends afterwards": told(branch.tokens),
-        "the last page that it had": "kept" if is_kept else "replaced", **seen_of(cache),
+        "what came of it": told_error, "the tokens, which `put` appends afterwards": bracketed(branch.tokens),
+        "the last page that it had": "kept" if is_kept else "replaced", **seen_of_pages(cache),
         "the values of the pages": own_values(cache), "how many pages it has now": len(branch.pages),
     }  # fmt: skip
     empty = ", which has no page yet," if last is None else ""
-    yield Shot(f"{name}{empty} is to have {count} more token{'s' * (count != 1)}", seen, cache)
+    yield CaseFrame(f"{name}{empty} is to have {count} more token{'s' * (count != 1)}", seen, cache)
     if told_error == "no error":
         written(cache, branch, numbers)
-        yield Shot(f"then {name} writes {told(numbers)}", seen_of(cache), cache)
+        yield CaseFrame(f"then {name} writes {bracketed(numbers)}", seen_of_pages(cache), cache)
 
 
-def play_settle_draft(world: World, case: Any) -> Iterator[Shot]:
+def play_settle_draft(world: World, case: Any) -> Iterator[CaseFrame]:
     """A branch has a draft, of which the first `right` tokens are right."""
     made, which, drafted, right = case
     cache = built(made)
@@ -222,20 +222,20 @@ def play_settle_draft(world: World, case: Any) -> Iterator[Shot]:
         cache.draft(name, numbers, numbers)
     except MemoryError:
         return
-    yield Shot(f"{name} drafts {told(numbers)}", seen_of(cache), cache)
+    yield CaseFrame(f"{name} drafts {bracketed(numbers)}", seen_of_pages(cache), cache)
     world["settle_draft"](cache, branch, right)
     begin = branch.draft_from
     seen = {
-        "its tokens": told(branch.tokens), "how many pages it has": len(branch.pages), **seen_of(cache),
+        "its tokens": bracketed(branch.tokens), "how many pages it has": len(branch.pages), **seen_of_pages(cache),
         "draft_from": "None" if begin is None else begin,
     }  # fmt: skip
-    yield Shot(f"{right} of the {drafted} {'is' if right == 1 else 'are'} right", seen, cache)
+    yield CaseFrame(f"{right} of the {drafted} {'is' if right == 1 else 'are'} right", seen, cache)
 
 
 PIECES = (
     Piece(
         id="11.1", name="fork_branch", play=play_fork_branch,
-        cases=[(_THREE, 0), (_FORKED, 0), (_FORKED, 1), (_PARTED, 1), (_FULL, 0), ((2, []), 0)],
+        cases=[(_THREE, 0), (_FORKED, 0), (_FORKED, 1), (_PARTED, 1), (_FULL, 0)],
         strategy=st.tuples(_BUILT, st.integers(0, 3)),
         hints=(
             "Nothing is copied but two lists of numbers: the tokens, and the pages.",
@@ -245,9 +245,8 @@ PIECES = (
     ),
     Piece(
         id="11.2", name="drop_pages", play=play_drop_pages,
-        cases=[(_THREE, [(0, 0)]), (_FORKED, [(0, 0)]), (_FORKED, [(0, 0), (1, 0)]), (_PARTED, [(1, 0)]),
-               (_PARTED, [(0, 0)]), (_PARTED, [(1, 1)]), (_THREE_HAVE_IT, [(0, 0), (1, 1), (2, 0)]),
-               (_THREE, [(0, 2)]), (_FULL, [(0, 0), (1, 0)])],
+        cases=[(_THREE, [(0, 0)]), (_FORKED, [(0, 0)]), (_PARTED, [(1, 0)]),
+               (_THREE_HAVE_IT, [(0, 0), (1, 1), (2, 0)]), (_FULL, [(0, 0), (1, 0)])],
         strategy=st.tuples(_BUILT, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=3)),
         hints=(
             "Take one reference from each page. Is any left? Then somebody still reads it.",
@@ -257,10 +256,8 @@ PIECES = (
     ),
     Piece(
         id="11.3", name="own_pages", play=play_own_pages,
-        cases=[(_FORKED, 1, 1), (_THREE, 0, 1), ((2, []), 0, 3), (_THREE, 0, 2), (_FORKED, 0, 2), (_FULL, 1, 1),
-               (_FULL, 1, 2), (_FORKED, 1, 0), (_PARTED, 1, 1), (_THREE_HAVE_IT, 2, 4), (_FORKED, 1, 12),
-               (_FORKED, 1, 11),
-               ((2, [("append", 0, 3), ("fork", 0, 0), ("detach", 0, 0)]), 0, 1), ((2, [("append", 0, 13)]), 0, 1)],
+        cases=[(_FORKED, 1, 1), (_THREE, 0, 1), ((2, []), 0, 3), (_FORKED, 0, 2), (_FULL, 1, 1), (_FULL, 1, 2),
+               (_FORKED, 1, 0), (_FORKED, 1, 12), (_FORKED, 1, 11), ((2, [("append", 0, 13)]), 0, 1)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 9)),
         hints=(
             "Two questions: how many pages are missing behind the last one, and must the last one be copied?",
@@ -273,8 +270,7 @@ PIECES = (
     ),
     Piece(
         id="11.4", name="settle_draft", play=play_settle_draft,
-        cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_FORKED, 1, 4, 0),
-               (_FULL, 1, 3, 0), (_FULL, 1, 3, 2), (_PARTED, 1, 0, 0), (_PARTED, 0, 3, 1), ((2, []), 0, 3, 0)],
+        cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_PARTED, 0, 3, 1)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 5), st.integers(0, 5)),
         hints=(
             "The branch ends behind the right tokens: at `branch.draft_from + num_right`.",
@@ -337,8 +333,7 @@ def _advice(right: Played) -> str:
 EXERCISES = (
     exercise(
         "11.5", "pages_of_answers", pages_of_answers,
-        cases=[(4, [2], 2), (5, [1], 2), (5, [1, 1], 2), (4, [1, 1], 2), (5, [0], 2), (5, [0, 0], 2), (5, [3, 0], 2),
-               (0, [3, 2], 2), (5, [4, 4, 4], 4), (3, [2, 2], 8)],
+        cases=[(5, [1], 2), (5, [1, 1], 2), (4, [1, 1], 2), (5, [0], 2), (5, [0, 0], 2), (5, [4, 4, 4], 4)],
         strategy=st.tuples(st.integers(0, 9), st.lists(st.integers(0, 5), min_size=1, max_size=4), st.integers(1, 4)),
         hint="the full pages of the prompt count once; an answer that wrote anything has all else in pages of its own",
     ),

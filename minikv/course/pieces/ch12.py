@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import CountingDict
-from minikv.course.pieces.piece import Cost, Piece, Shot, exercise
+from minikv.course.pieces.observe import counting
+from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 
@@ -74,7 +74,7 @@ def edge_in_words(slots: list[int], is_leaf: bool, states: list[str]) -> str:
     return f"{'leaf' if is_leaf else 'inner'} [{', '.join(parts)}]"
 
 
-def play_valid_length(world: World, case: Any) -> Iterator[Shot]:
+def play_valid_length(world: World, case: Any) -> Iterator[CaseFrame]:
     """A path of slots, some of which have a window."""
     live, window = list(case[0]), case[1]
     slots = list(_PATH[: len(live)])
@@ -84,10 +84,10 @@ def play_valid_length(world: World, case: Any) -> Iterator[Shot]:
         "what is returned": result, "the caller's slots, which must not change": given,
         "the map, which must not change": dict(window_of),
     }  # fmt: skip
-    yield Shot(f"the path {drawn(live)} with a window of {window} (x: has a window slot, a dot: has none)", seen)
+    yield CaseFrame(f"the path {drawn(live)} with a window of {window} (x: has a window slot, a dot: has none)", seen)
 
 
-def play_hold(world: World, case: Any) -> Iterator[Shot]:
+def play_hold(world: World, case: Any) -> Iterator[CaseFrame]:
     """Several requests hold the windows of their paths, and then leave in order."""
     window, paths = case
     pins: dict[int, int] = {}
@@ -100,16 +100,16 @@ def play_hold(world: World, case: Any) -> Iterator[Shot]:
             "the receipt": sorted(receipt) if isinstance(receipt, (list, tuple)) else listed(receipt),
             "the pins": dict(sorted(pins.items())), "the caller's slots, which must not change": given,
         }  # fmt: skip
-        yield Shot(f"hold the last {window} of the slots {given}", seen)
+        yield CaseFrame(f"hold the last {window} of the slots {given}", seen)
     for receipt in receipts:
         for slot in receipt:
             pins[slot] -= 1
             if not pins[slot]:
                 del pins[slot]
-    yield Shot("all leave", {"the pins": dict(sorted(pins.items()))})
+    yield CaseFrame("all leave", {"the pins": dict(sorted(pins.items()))})
 
 
-def play_spare(world: World, case: Any) -> Iterator[Shot]:
+def play_spare(world: World, case: Any) -> Iterator[CaseFrame]:
     """Edges, oldest first, each a list of states of its slots and whether it is a leaf."""
     states, window = case
     edges: list[tuple[list[int], bool]] = []
@@ -129,11 +129,11 @@ def play_spare(world: World, case: Any) -> Iterator[Shot]:
         "what is returned": listed(result), "the edges, which must not change": kept_or_not(given, edges),
         "the map and the pins, which must not change": kept_or_not((window_of, pins), before),
     }  # fmt: skip
-    told = ", ".join(edge_in_words(*edge, states[at][0]) for at, edge in enumerate(edges)) or "no edges"
-    yield Shot(f"a window of {window}, and from the oldest on: {told}", seen)
+    drawn_edges = ", ".join(edge_in_words(*edge, states[at][0]) for at, edge in enumerate(edges)) or "no edges"
+    yield CaseFrame(f"a window of {window}, and from the oldest on: {drawn_edges}", seen)
 
 
-def play_heal(world: World, case: Any) -> Iterator[Shot]:
+def play_heal(world: World, case: Any) -> Iterator[CaseFrame]:
     """Slots of the tree, and as many duplicates; for each pair, which of them have a window."""
     pairs = list(case)
     kept, twice = list(_PATH[: len(pairs)]), list(_TWICE[: len(pairs)])
@@ -145,18 +145,19 @@ def play_heal(world: World, case: Any) -> Iterator[Shot]:
         "what is returned": result, "the map": dict(sorted(window_of.items())),
         "the caller's lists, which must not change": kept_or_not(given, [kept, twice]),
     }  # fmt: skip
-    yield Shot(f"the tree keeps {kept}, computed twice: {twice}, the map is {before}", seen)
+    yield CaseFrame(f"the tree keeps {kept}, computed twice: {twice}, the map is {before}", seen)
 
 
-def looks(world: World) -> int:
+def _looks_into_map(world: World) -> int:
     """How often the map is looked into for a path of a thousand slots that all have a window.
 
     Before that comes a long path without any: an answer that calls itself for each slot does not get to its end.
     """
     world["valid_length"](list(range(20_000)), {}, 4)
-    window_of = CountingDict((slot, slot) for slot in range(1000))
-    world["valid_length"](list(range(1000)), window_of, 4)
-    return window_of.looks
+    tally = [0]
+    window_of = counting(dict, tally, "__contains__ __getitem__ get", "__iter__ values items")
+    world["valid_length"](list(range(1000)), window_of(zip(range(1000), range(1000))), 4)
+    return tally[0]
 
 
 _T, _F = True, False
@@ -164,8 +165,7 @@ PIECES = (
     Piece(
         id="12.1", name="valid_length", play=play_valid_length,
         cases=[([_T, _T, _T, _T], 2), ([_F, _F, _T, _T], 2), ([_F, _F, _F, _T], 2), ([_T, _T, _F, _F], 2),
-               ([_T, _F, _T, _F], 2), ([_T], 3), ([], 2), ([_T, _T, _F, _T, _T], 3), ([_F, _T, _T, _T, _F, _T], 2),
-               ([_F, _F], 1), ([_T, _T, _T, _F, _T], 2), ([_F], 2), ([_T, _T, _F, _T, _T, _T], 3)],
+               ([_T, _F, _T, _F], 2), ([_T], 3), ([_F, _T, _T, _T, _F, _T], 2), ([_T, _T, _T, _F, _T], 2), ([_F], 2)],
         strategy=st.tuples(_LIVE, _WINDOW),
         hints=(
             "Go from the last slot to the first, and count how many slots in a row have a window.",
@@ -174,13 +174,12 @@ PIECES = (
             "If you come to the beginning first, the run that you are in begins at the root: it is valid however "
             "short it is, and its length is the count.",
         ),
-        cost=Cost("looks into the map", looks, 3,
+        cost=Cost("looks into the map", _looks_into_map, 3,
                   "begin at the end of the path: if its last slots have windows, the others do not matter"),
     ),
     Piece(
         id="12.2", name="hold", play=play_hold,
-        cases=[(2, [[0, 1, 2, 3]]), (2, [[0, 1, 2], [0, 1, 5]]), (3, [[4]]), (2, [[]]), (2, [[0, 1, 2], [0, 1, 2]]),
-               (1, [[0, 1], [1, 0]])],
+        cases=[(2, [[0, 1, 2, 3]]), (2, [[0, 1, 2], [0, 1, 5]]), (3, [[4]]), (2, [[]]), (1, [[0, 1], [1, 0]])],
         strategy=st.tuples(_WINDOW, _HELD),
         hints=(
             "`slots[-window:]` are the last `window` slots, or all of them if there are fewer.",
@@ -192,7 +191,7 @@ PIECES = (
         id="12.3", name="spare", play=play_spare,
         cases=[([(["live"] * 3, _F)], 1), ([(["live"] * 4, _T)], 2), ([(["live"] * 2, _T)], 3),
                ([(["live", "dead", "pinned", "live"], _F)], 1), ([(["live"] * 2, _F), (["live"] * 3, _T)], 1),
-               ([(["live"] * 3, _T), (["live"] * 2, _F)], 2), ([], 2), ([(["dead", "live", "live"], _T)], 1),
+               ([(["live"] * 3, _T), (["live"] * 2, _F)], 2), ([], 2),
                ([(["pinned", "live", "dead", "pinned", "live"], _F)], 1), ([(["live"], _T), (["live"], _F)], 1),
                ([(["live"] * 2, _F), (["live", "pinned"], _F)], 1)],
         strategy=st.tuples(st.lists(_EDGE, max_size=4), _WINDOW),
@@ -205,8 +204,7 @@ PIECES = (
     ),
     Piece(
         id="12.4", name="heal", play=play_heal,
-        cases=[[(_F, _T)], [(_T, _T)], [(_F, _F)], [(_T, _F)], [], [(_F, _T), (_T, _T), (_F, _F), (_F, _T)],
-               [(_F, _T), (_F, _T)]],
+        cases=[[(_F, _T)], [(_T, _T)], [(_F, _F)], [], [(_F, _T), (_T, _T), (_F, _F), (_F, _T)], [(_F, _T), (_F, _T)]],
         strategy=st.lists(_PAIR, max_size=5),
         hints=(
             "Go through both lists side by side: `zip(kept, twice)`.",
@@ -294,7 +292,7 @@ def _praise(careless: Played) -> str:
 EXERCISES = (
     exercise(
         "12.5", "windows_to_keep", windows_to_keep,
-        cases=[([8], 4), ([8, 10], 4), ([2], 4), ([10, 20], 4), ([], 4), ([8, 8], 4), ([3, 1, 2], 1), ([4, 20, 5], 3)],
+        cases=[([8], 4), ([8, 10], 4), ([2], 4), ([10, 20], 4), ([], 4)],
         strategy=st.tuples(st.lists(st.integers(0, 20), max_size=5), st.integers(1, 6)),
         hint="collect the tokens themselves in a set, so that none is counted twice",
     ),

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from minikv.course.pieces.piece import GAVE, Shot, WrongAnswer, find_exercise, one_call, wrong_answers_to
+from minikv.course.pieces.piece import GAVE, CaseFrame, WrongAnswer, find_exercise, one_call, wrong_answers_to
 from minikv.course.pieces.showing import Code
-from minikv.course.pieces.trial import Parting, Played, parted, play
+from minikv.course.pieces.trial import Parting, Played, parted, play_case
 from minikv.engine import World, engine_world, run_section
 from minikv.testing.attempt import Outcome, arguments, attempt
 from minikv.testing.watch import Call, watch
@@ -37,7 +37,7 @@ class Hunt:
     name: str
     careless: tuple[str, str]
     world: Callable[[], World]
-    play: Callable[[World, Any], Iterator[Shot]]
+    play: Callable[[World, Any], Iterator[CaseFrame]]
     read: Callable[[Any], Any]
     hint: str
     is_call: bool = False
@@ -64,14 +64,14 @@ class Hunt:
     def found(self, case: Any, right: Played) -> tuple[Parting | None, Played]:
         """Where the careless code parts from ours on a case, if it does, and how it was played."""
         world = self.careless_world()
-        careless = play(self, world, case)
+        careless = play_case(self, world, case)
         return parted(self, world, case, careless, right), careless
 
     def stored_hint(self, right: Played) -> str | None:
         """The hint of the stored answer that makes the same calls."""
         for answer in self.wrong:
             made = run_section(answer.section, self.world(), "<wrong>")[answer.section.name]
-            theirs = play(self, self.world(), self.read(made))
+            theirs = play_case(self, self.world(), self.read(made))
             if right.frames and [shot.caption for shot in theirs.frames] == [shot.caption for shot in right.frames]:
                 return answer.hint
         return None
@@ -133,16 +133,16 @@ class Calls:
     result: Callable[[Any, Any], Any] = lambda thing, value: in_words(value)
     note: Callable[[Any], Any] = lambda thing: None
 
-    def __call__(self, world: World, script: Callable[[Any], Any]) -> Iterator[Shot]:
+    def __call__(self, world: World, script: Callable[[Any], Any]) -> Iterator[CaseFrame]:
         """The frames of a script."""
-        thing, shots = self.make(world), list[Shot]()
+        thing, shots = self.make(world), list[CaseFrame]()
 
         def listen(call: Call) -> None:
             if call.depth == 0:
                 done = f"{shots[-1].caption}, " if shots else ""
                 given = arguments(map(in_words, call.arguments.values()))
                 seen = {GAVE: Outcome(self.result(thing, call.result), call.error), **self.seen(thing)}
-                shots.append(Shot(f"{done}{call.verb}{given}", seen, (call, self.note(thing))))
+                shots.append(CaseFrame(f"{done}{call.verb}{given}", seen, (call, self.note(thing))))
 
         stop, error = watch(thing, self.verbs, listen), None
         try:
@@ -202,13 +202,13 @@ def judge_hunt(hunt: Hunt, answer: Any) -> tuple[bool | None, str]:
         return None, "not attempted yet"
     except Malformed as error:
         return False, f"{hunt.name}: {error}"
-    right = play(hunt, hunt.world(), case)
+    right = play_case(hunt, hunt.world(), case)
     return _compared(hunt, case, right) if right.outcome.attempted else (None, "not attempted yet")
 
 
 def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
     """Whether a case exposes the bug, which was played with our code; and what to say about it."""
-    last = right.frames[-1] if right.frames else Shot("nothing", {GAVE: Outcome()})
+    last = right.frames[-1] if right.frames else CaseFrame("nothing", {GAVE: Outcome()})
     outcome, is_call = last.seen[GAVE], hunt.is_call
     if not (is_call and outcome.error):
         found, careless = hunt.found(case, right)

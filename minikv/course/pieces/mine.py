@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from minikv.course.pieces.origin import NotKeptError, definitions, gather, keep_older
+from minikv.course.pieces.origin import NotKeptError, definitions, keep_older, kept_texts
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
 from minikv.course.pieces.trial import judge
 from minikv.engine import LAST, WITHOUT_TORCH, World, engine_sections, section_of, sections
@@ -83,7 +83,7 @@ def keep(piece: Piece, answer: Any, world: World) -> str:
     if path is None:
         return ""
     try:
-        texts = gather(piece.name, answer, world, piece.chapter)
+        texts = kept_texts(piece.name, answer, world, piece.chapter)
         with locked(path):
             old = path.read_text("utf-8-sig") if path.exists() else ""
             new = _with(piece, texts, old)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minikv.course.pieces.piece import GAVE, Piece, WrongAnswer
-from minikv.course.pieces.trial import Parting, Played, parted, play, reference_world
+from minikv.course.pieces.trial import Parting, Played, parted, play_case, reference_world
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, type_in_words
 from minikv.testing.time_limit import TooLong
@@ -37,7 +37,7 @@ def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
     answer does not end are not compared.
     """
     reference, cases = reference_world(piece), [case, *piece.cases]
-    expected = [play(piece, reference, each) for each in cases]
+    expected = [play_case(piece, reference, each) for each in cases]
     mine = _side(piece, world, cases, expected)
     cases, alike = cases[: len(mine.played)], list[tuple[WrongAnswer, _Side]]()
     for wrong in piece.wrong if cases else ():
@@ -55,7 +55,7 @@ def _side(piece: Piece, world: World, cases: Sequence[Any], expected: Sequence[P
     """One answer's side, up to the first case in which it does not end: each further one may take as long."""
     side = _Side([], [])
     for case, ours in zip(cases, expected):
-        played = play(piece, world, case)
+        played = play_case(piece, world, case)
         if isinstance(played.outcome.error, TooLong):
             break
         found = parted(piece, world, case, played, ours)
@@ -97,7 +97,7 @@ def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
         return form
     if isinstance(found.got.error, (AttributeError, NameError)) and found.expected and not found.expected.error:
         return None
-    frames = [frame for case in [found.case, *exercise.cases] for frame in play(exercise, world, case).frames]
+    frames = [frame for case in [found.case, *exercise.cases] for frame in play_case(exercise, world, case).frames]
     if found.got.error is None and all(frame.seen[GAVE].value is None for frame in frames):
         return None  # "did you forget to return it?" has been asked
     return exercise.hints[0]

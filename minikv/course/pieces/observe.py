@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minikv.engine import World, ours
@@ -11,48 +11,35 @@ from minikv.testing.snapshot import plain, ranges, shorten
 MOST = 200  # nodes: a tree with a loop in it ends here
 
 
-class CountingDict(dict[Any, Any]):
-    """A dictionary that counts in `looks` how often somebody looks into it; going through all of it is a look at each.
+def counting(kind: type, tally: list[int], one: str, many: str) -> Any:
+    """A `kind` of list or dictionary that adds to `tally[0]` how many of its entries somebody looks at.
 
-    >>> found = CountingDict({1: "a", 2: "b"})
-    >>> found.get(1), 2 in found, found[2], list(found), "c" in found.values(), len(found.items()), found.looks
-    ('a', True, 'b', [1, 2], False, 2, 9)
+    Each of the methods `one` looks at one entry, or at those of a slice; each of the methods `many` at all of them.
+
+    >>> tally = [0]
+    >>> found = counting(dict, tally, "__contains__ get", "__iter__")({1: "a", 2: "b"})
+    >>> found.get(1), 2 in found, list(found), tally
+    ('a', True, [1, 2], [4])
     """
 
-    looks = 0
+    def counted(name: str) -> Any:
+        plain = getattr(kind, name)
 
-    def __contains__(self, key: Any) -> bool:
-        self.looks += 1
-        return super().__contains__(key)
+        def look(self: Any, *args: Any) -> Any:
+            at = args[0] if args else None
+            some = len(range(*at.indices(len(self)))) if isinstance(at, slice) else 1
+            tally[0] += some if name in one.split() else len(self)
+            return plain(self, *args)
 
-    def __getitem__(self, key: Any) -> Any:
-        self.looks += 1
-        return super().__getitem__(key)
+        return look
 
-    def get(self, key: Any, default: Any = None) -> Any:
-        """The value of `key`, or the default: one look."""
-        self.looks += 1
-        return super().get(key, default)
-
-    def __iter__(self) -> Iterator[Any]:
-        self.looks += len(self)
-        return super().__iter__()
-
-    def values(self) -> Any:
-        """The values, through which somebody is about to go: a look at each."""
-        self.looks += len(self)
-        return super().values()
-
-    def items(self) -> Any:
-        """The pairs, through which somebody is about to go: a look at each."""
-        self.looks += len(self)
-        return super().items()
+    return type(kind.__name__, (kind,), {name: counted(name) for name in f"{one} {many}".split()})
 
 
-def told(tokens: Any) -> str:
+def bracketed(tokens: Any) -> str:
     """Tokens as they are written in a caption.
 
-    >>> told([1, 2, 3]), told([])
+    >>> bracketed([1, 2, 3]), bracketed([])
     ('[1 2 3]', '[]')
     """
     return f"[{shorten(list(tokens))}]"
@@ -70,11 +57,11 @@ def edge(node: Any) -> str | None:
     slots = plain(node.slots)
     held = f"in slot{'s' * (len(slots) > 1)} {ranges(slots)}" if slots else "without slots"
     locks = getattr(node, "locks", 0)
-    return f"{told(node.tokens)} {held}" + (f", locked ×{locks}" if locks else "") if node.tokens else "the root"
+    return f"{bracketed(node.tokens)} {held}" + (f", locked ×{locks}" if locks else "") if node.tokens else "the root"
 
 
-def outline(root: Any) -> str:
-    """A whole tree on one line: below a node stand its children, in order.
+def outline(root: Any, name: Callable[[Any], Any] = edge) -> str:
+    """A whole tree on one line, each node by its `name`: below a node stand its children, in order.
 
     >>> from types import SimpleNamespace as Node
     >>> leaf = Node(tokens=[3], slots=[7], children={})
@@ -91,7 +78,7 @@ def outline(root: Any) -> str:
         return parts[0] if len(parts) == 1 else f"({' | '.join(parts)})"
 
     def part(node: Any) -> str:
-        return str(edge(node)) + (f" > {below(node)}" if left[0] > 0 and getattr(node, "children", None) else "")
+        return str(name(node)) + (f" > {below(node)}" if left[0] > 0 and getattr(node, "children", None) else "")
 
     return below(root) if root.children else "empty"
 
@@ -112,11 +99,11 @@ def links(root: Any) -> str:
             if not len(child.tokens):
                 return "a node below the root has no tokens"
             if first != child.tokens[0]:
-                return f"{told(child.tokens)} stands under the token {first}"
+                return f"{bracketed(child.tokens)} stands under the token {first}"
             if child.parent is not node:
-                return f"the parent of {told(child.tokens)} is not the node above it"
+                return f"the parent of {bracketed(child.tokens)} is not the node above it"
             if len(child.tokens) != len(child.slots):
-                return f"{told(child.tokens)} has {len(child.slots)} slots"
+                return f"{bracketed(child.tokens)} has {len(child.slots)} slots"
             stack.append(child)
     return "all right"
 

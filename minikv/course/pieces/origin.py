@@ -186,7 +186,7 @@ def _is_plain(value: Any) -> bool:
     return type(value) in PLAIN and (type(value) is not float or math.isfinite(value))
 
 
-def gather(name: str, answer: Any, world: World, chapter: int) -> dict[str, str]:
+def kept_texts(name: str, answer: Any, world: World, chapter: int) -> dict[str, str]:
     """What the file must keep of an answer, by name, in the order in which it is to stand there."""
     found, own = Gathered(world, provided(chapter)), getattr(answer, "__name__", name)
     if own != name and own.isidentifier() and world.get(own) is answer:

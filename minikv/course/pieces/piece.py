@@ -29,7 +29,7 @@ CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glo
 GAVE = "gave"  # what is seen in the frame of an exercise: what a call came to
 
 
-class Shot(NamedTuple):
+class CaseFrame(NamedTuple):
     """A step of a case that was played: what was done, what can be seen now by name, and a picture or what to draw."""
 
     caption: str
@@ -60,7 +60,7 @@ class Piece:
 
     id: str
     name: str
-    play: Callable[[World, Any], Iterator[Shot]]
+    play: Callable[[World, Any], Iterator[CaseFrame]]
     cases: Sequence[Any]
     hints: Sequence[str]
     strategy: SearchStrategy[Any] | None = None
@@ -90,21 +90,21 @@ def exercise(
     cases: Sequence[Any],
     hint: str,
     strategy: SearchStrategy[Any],
-    play: Callable[[World, Any], Iterator[Shot]] | None = None,
+    play: Callable[[World, Any], Iterator[CaseFrame]] | None = None,
 ) -> Piece:
     """A function to write, or with a `play` a class, that does what `reference` does; a case is its arguments."""
     return Piece(id, name, play or one_call(name), cases, (hint,), strategy, reference=reference)
 
 
-def one_call(name: str) -> Callable[[World, Any], Iterator[Shot]]:
+def one_call(name: str) -> Callable[[World, Any], Iterator[CaseFrame]]:
     """A play of one frame: what a call of the world's `name` comes to.
 
     >>> [str(shot.seen[GAVE]) for shot in one_call("double")({"double": lambda n: 2 * n}, (3,))]
     ['6']
     """
 
-    def play(world: World, case: Any) -> Iterator[Shot]:
-        yield Shot(name + arguments(case), {GAVE: called(world[name], case)})
+    def play(world: World, case: Any) -> Iterator[CaseFrame]:
+        yield CaseFrame(name + arguments(case), {GAVE: called(world[name], case)})
 
     return play
 

@@ -25,8 +25,8 @@ from minikv.course.pictures.svg import (
     words_drawing,
     words_svg,
 )
-from minikv.course.pieces.piece import Piece, Shot
-from minikv.course.pieces.trial import Parting, play, reference_world
+from minikv.course.pieces.piece import CaseFrame, Piece
+from minikv.course.pieces.trial import Parting, play_case, reference_world
 from minikv.engine import World, engine_files
 from minikv.palette import INK
 
@@ -120,7 +120,7 @@ def both_films(piece: Piece, world: World, found: Parting) -> list[tuple[str, Pi
 
     None, where both look alike in the end: then the words say it all.
     """
-    yours, theirs = (play(piece, each, found.case, keep=_drawn).frames for each in (world, reference_world(piece)))
+    yours, theirs = (play_case(piece, each, found.case, keep=_drawn).frames for each in (world, reference_world(piece)))
     steps: list[tuple[str, Picture]] = []
     last = [frames[found.at].thing for frames in (yours, theirs) if found.at < len(frames)]
     if len(last) == 2 and None not in last and last[0].text == last[1].text:
@@ -140,7 +140,7 @@ def _words_for(missing: str) -> Picture:
     return Picture(missing, lambda: words_svg(missing))
 
 
-def _drawn(frame: Shot) -> Shot:
+def _drawn(frame: CaseFrame) -> CaseFrame:
     """The frame with its thing, or things, as a picture of this moment; what cannot be drawn has none."""
     if isinstance(frame.thing, Picture):
         return frame

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from hypothesis.strategies import SearchStrategy
 
-from minikv.course.pieces.piece import GAVE, Piece, Shot
+from minikv.course.pieces.piece import GAVE, CaseFrame, Piece
 from minikv.engine import World, classes_for, engine_world, given, ours, pieces_up_to
 from minikv.testing.attempt import Outcome, agree, attempt, short_repr
 from minikv.testing.smallest import INCONSTANT, smallest_case
@@ -30,7 +30,7 @@ _made: WeakKeyDictionary[SearchStrategy[Any], list[Any]] = WeakKeyDictionary()
 class Played:
     """The frames of a case up to its end, or up to the error that ended it."""
 
-    frames: list[Shot]
+    frames: list[CaseFrame]
     outcome: Outcome
 
     def is_like(self, other: Played) -> bool:
@@ -73,9 +73,11 @@ def _ending(outcome: Outcome) -> str:
     return type(outcome.error).__name__ if isinstance(outcome.error, RecursionError | None) else str(outcome)
 
 
-def play(piece: Any, world: World, case: Any, keep: Callable[[Shot], Shot] = lambda frame: frame) -> Played:
+def play_case(
+    piece: Any, world: World, case: Any, keep: Callable[[CaseFrame], CaseFrame] = lambda frame: frame
+) -> Played:
     """Play a case quietly, in limited time; never raises."""
-    frames: list[Shot] = []
+    frames: list[CaseFrame] = []
 
     def go() -> None:
         for frame in piece.play(world, case):
@@ -118,10 +120,10 @@ def rebound(answer: Any, world: World) -> Any:
 
 def parting(piece: Piece, world: World, case: Any, expected_world: World | None = None) -> Parting | None:
     """Where the answer in `world` parts from ours on a case, or `None`."""
-    expected = play(piece, expected_world or reference_world(piece), case)
+    expected = play_case(piece, expected_world or reference_world(piece), case)
     if expected.outcome.error is not None:
         raise expected.outcome.error  # the case itself is broken
-    return parted(piece, world, case, play(piece, world, case), expected)
+    return parted(piece, world, case, play_case(piece, world, case), expected)
 
 
 def parted(piece: Any, world: World, case: Any, got: Played, expected: Played) -> Parting | None:
@@ -157,7 +159,7 @@ def _words(value: Any) -> str:
     return value if isinstance(value, str) and len(value) < MOST_WORDS else short_repr(value)
 
 
-def _ended(piece: Any, case: Any, at: int, frame: Shot, outcome: Outcome, world: World) -> Parting:
+def _ended(piece: Any, case: Any, at: int, frame: CaseFrame, outcome: Outcome, world: World) -> Parting:
     error, place = outcome.error, ""
     if isinstance(error, NotImplementedError):
         words = f"{frame.caption}: not written yet"
