@@ -286,7 +286,7 @@ AstrAI wrote its own. `OrderedTrie` behaves as that cache did.
 """
 
 # %%
-from minikv.course.pieces.ordered_trie import OrderedTrie
+from minikv.course.pieces.designs import OrderedTrie
 
 source(OrderedTrie.insert, OrderedTrie.find, OrderedTrie.release)
 
@@ -378,7 +378,7 @@ Here are four everyday things in an `OrderedTrie` with room for three nodes. `ou
 """
 
 # %%
-from minikv.course.pieces.ordered_trie import outcome
+from minikv.course.pieces.designs import outcome
 
 
 def served(*tokens):

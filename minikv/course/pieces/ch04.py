@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from hypothesis import strategies as st
@@ -30,19 +31,16 @@ def _filled_cache(world: World, prompts: Sequence[Sequence[int]]) -> Any:
     return cache
 
 
-def state_of_cache(cache: Any) -> dict[str, Any]:
-    """What can be seen of a cache's tree, its locks and its sizes."""
+def _frame(caption: str, cache: Any, seen: Mapping[str, Any] = MappingProxyType({})) -> CaseFrame:
+    """A frame with what is `seen` and what can be seen of a cache: its tree, its locks and its sizes."""
     root = cache.roots[None]
-    return {
-        "the tree": outline(root), "the root's locks": root.locks, "evictable": cache.evictable_size,
-        "protected": cache.protected_size,
-    }  # fmt: skip
+    state = {"the tree": outline(root), "the root's locks": root.locks, "evictable": cache.evictable_size}
+    return CaseFrame(caption, {**seen, **state, "protected": cache.protected_size}, cache)
 
 
-def emptied(cache: Any) -> CaseFrame:
+def _emptied(cache: Any) -> CaseFrame:
     """The last frame: everything that can be evicted goes."""
-    freed = sorted(cache.evict(_MANY))
-    return CaseFrame("evict all that can go", {"the slots that go": freed, **state_of_cache(cache)}, cache)
+    return _frame("evict all that can go", cache, {"the slots that go": sorted(cache.evict(_MANY))})
 
 
 def play_lock(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -51,10 +49,10 @@ def play_lock(world: World, case: Any) -> Iterator[CaseFrame]:
     cache = _filled_cache(world, prompts)
     for prompt in asked:
         found = cache.match_prefix(prompt)
-        yield CaseFrame(f"match {bracketed(prompt)}", state_of_cache(cache), cache)
+        yield _frame(f"match {bracketed(prompt)}", cache)
         cache.lock(found)
-        yield CaseFrame(f"lock {bracketed(path_tokens(found.node))}", state_of_cache(cache), cache)
-    yield emptied(cache)
+        yield _frame(f"lock {bracketed(path_tokens(found.node))}", cache)
+    yield _emptied(cache)
 
 
 def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -65,19 +63,19 @@ def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
     prompts, asked, turns = case
     cache = _filled_cache(world, prompts)
     held = [cache.acquire(prompt) for prompt in asked]
-    yield CaseFrame("before", state_of_cache(cache), cache)
+    yield _frame("before", cache)
     for turn in turns:
         if turn is None:
             node = next(iter(preorder(cache.roots[None])))
             world["unlock"](cache, node)
-            yield CaseFrame(f"unlock {bracketed(path_tokens(node))}, which nobody locked", state_of_cache(cache), cache)
+            yield _frame(f"unlock {bracketed(path_tokens(node))}, which nobody locked", cache)
             return
         if not held:
             break
         found = held.pop(turn % len(held))
         cache.unlock(found)
-        yield CaseFrame(f"unlock {bracketed(path_tokens(found.node))}", state_of_cache(cache), cache)
-    yield emptied(cache)
+        yield _frame(f"unlock {bracketed(path_tokens(found.node))}", cache)
+    yield _emptied(cache)
 
 
 def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -90,16 +88,15 @@ def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
         return
     node = long[which % len(long)]
     at = 1 + at % (len(node.tokens) - 1)
-    caption = f"cut {edge(node)} after {at}"
-    yield CaseFrame("before", state_of_cache(cache), cache)
-    upper = world["split"](node, at)
+    yield _frame("before", cache)
+    caption, upper = f"cut {edge(node)} after {at}", world["split"](node, at)
     seen = {"what is returned": edge(upper), "the old node": edge(node), "the links": links(cache.roots[None])}
-    yield CaseFrame(caption, {**seen, **state_of_cache(cache)}, cache)
+    yield _frame(caption, cache, seen)
     world["touch"](cache.ring, upper)
     for found in held:
         cache.unlock(found)
-        yield CaseFrame(f"unlock {bracketed(path_tokens(found.node))}", state_of_cache(cache), cache)
-    yield emptied(cache)
+        yield _frame(f"unlock {bracketed(path_tokens(found.node))}", cache)
+    yield _emptied(cache)
 
 
 def play_admit(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -109,27 +106,27 @@ def play_admit(world: World, case: Any) -> Iterator[CaseFrame]:
     for step in steps:
         if isinstance(step, int):
             if running:
-                caption = leave(cache, pool, running.pop(step % len(running)))
-                yield CaseFrame(caption, room(cache, pool), cache)
+                caption = _leave(cache, pool, running.pop(step % len(running)))
+                yield CaseFrame(caption, _room(cache, pool), cache)
             continue
         prompt, namespace = step
         where = "" if namespace is None else f" in namespace {namespace}"
-        request, seen = come(world, cache, pool, list(prompt), namespace)
+        request, seen = _come(world, cache, pool, list(prompt), namespace)
         yield CaseFrame(
             f"admit {bracketed(prompt)}{where}: {pool.size} pages of {size} token{'s' * (size > 1)}", seen, cache
         )
         if request is not None:
-            running.append(published(cache, pool, list(prompt), namespace, *request))
-            yield CaseFrame(f"insert {bracketed(prompt)}{where}", room(cache, pool), cache)
+            running.append(_published(cache, pool, list(prompt), namespace, *request))
+            yield CaseFrame(f"insert {bracketed(prompt)}{where}", _room(cache, pool), cache)
 
 
-def come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any) -> tuple[Any, dict[str, Any]]:
+def _come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any) -> tuple[Any, dict[str, Any]]:
     """What `admit` gave, if it did, and what can be seen behind it."""
     given = list(prompt)
     try:
         result = world["admit"](cache, pool, given, namespace)
     except OutOfPages as error:
-        refused = {"what came of it": "OutOfPages", **room(cache, pool), "the prompt afterwards": given}
+        refused = {"what came of it": "OutOfPages", **_room(cache, pool), "the prompt afterwards": given}
         figures = f"{error.needed} needed, {error.free} free, {error.evictable} evictable"
         return None, {**refused, "the pages that OutOfPages tells": figures}
     found, own = two(result)
@@ -137,12 +134,12 @@ def come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any)
     seen = {
         "what came of it": "admitted" if is_pair else f"it returned {kinds(result)}",
         "tokens that were found": found.length if is_pair else None, "pages of its own": len(own) if is_pair else None,
-        **room(cache, pool), "the prompt afterwards": given,
+        **_room(cache, pool), "the prompt afterwards": given,
     }  # fmt: skip
     return (found, own) if is_pair else None, seen
 
 
-def published(cache: Any, pool: Any, prompt: list[int], namespace: Any, found: Any, own: Any) -> tuple[Any, list[int]]:
+def _published(cache: Any, pool: Any, prompt: list[int], namespace: Any, found: Any, own: Any) -> tuple[Any, list[int]]:
     """Cache an admitted prompt; the lock on it, and the pages that the request still has for itself."""
     row = [*found.pages.tolist(), *own]
     done = cache.insert(prompt, row, namespace=namespace)
@@ -153,7 +150,7 @@ def published(cache: Any, pool: Any, prompt: list[int], namespace: Any, found: A
     return held, row[len(prompt) // size :]
 
 
-def leave(cache: Any, pool: Any, request: tuple[Any, list[int]]) -> str:
+def _leave(cache: Any, pool: Any, request: tuple[Any, list[int]]) -> str:
     """End a request; the caption."""
     held, tail = request
     pool.free(tail)
@@ -161,7 +158,7 @@ def leave(cache: Any, pool: Any, request: tuple[Any, list[int]]) -> str:
     return f"unlock {held.length} tokens"
 
 
-def room(cache: Any, pool: Any) -> dict[str, Any]:
+def _room(cache: Any, pool: Any) -> dict[str, Any]:
     """What can be seen of a cache and its pool, whichever pages were taken."""
     held = [f"{bracketed(path_tokens(node))} ×{node.locks}" for root in cache.roots.values() for node in preorder(root)]
     return {

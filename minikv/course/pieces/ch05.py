@@ -8,11 +8,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pictures import Picture
-from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import MOST, bracketed, edge, links, outline, planted, preorder
+from minikv.course.pieces.observe import bracketed, edge, links, outline, planted, preorder
 from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
+from minikv.course.pieces.showing import around, picture_of_ring
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World, ours
 from minikv.testing.attempt import Outcome, arguments, attempt
@@ -22,73 +21,12 @@ _PROMPTS = st.lists(_PROMPT, min_size=1, max_size=5)
 _FORK = [[1, 2, 3, 4], [1, 2, 7, 8], [5, 6]]
 
 
-def around(ring: Any, way: str = "newer") -> Any:
-    """The tokens of the nodes of a ring, from the oldest to the newest; with `way="older"`, backward.
-
-    >>> from types import SimpleNamespace as Node
-    >>> ring, node = Node(), Node(tokens=[1, 2])
-    >>> ring.newer = ring.older = node
-    >>> node.newer = node.older = ring
-    >>> around(ring)
-    '[1 2]'
-    """
-    found: list[str] = []
-    node = getattr(ring, way)
-    while node is not ring:
-        if not hasattr(node, "tokens") or not hasattr(node, way):
-            return " ".join([*found, f"and then {node!r:.40}, which is no node"])
-        if len(found) == MOST:
-            return " ".join([*found[:4], "... and it never comes back to the ring"])
-        found.append(_name(ring, node))
-        node = getattr(node, way)
-    return " ".join(found) or "empty"
-
-
-def picture_of_ring(ring: Any, *out: Any) -> Picture:
-    """A ring on its way around and on its way back, and the links of nodes that are `out` of it.
-
-    >>> from types import SimpleNamespace as Node
-    >>> ring, node = Node(), Node(tokens=[1, 2])
-    >>> ring.newer = ring.older = node
-    >>> node.newer = node.older = ring
-    >>> picture_of_ring(ring)
-    newer  ring → [1 2] → ring
-    older  ring → [1 2] → ring
-    """
-    rows = [BoxRow(way, _way(ring, ring, way)) for way in ("newer", "older")]
-    for node in out:
-        rows += [BoxRow(f"{bracketed(node.tokens)} {way}", _way(ring, node, way, most=1)) for way in ("newer", "older")]
-    return rows_picture(rows, joint="→")
-
-
-def _way(ring: Any, start: Any, way: str, most: int = 20) -> list[str]:
-    """The names on the way from a node or the ring, up to the ring, or to a node that was there before."""
-    found, seen, node = [_name(ring, start)], [start], getattr(start, way)
-    while len(seen) <= most:
-        found.append(_name(ring, node))
-        if node is ring or not hasattr(node, way) or len(seen) == most:
-            return found
-        if any(node is other for other in seen):
-            return [*found, "…"]
-        seen.append(node)
-        node = getattr(node, way)
-    return found
-
-
-def _name(ring: Any, node: Any) -> str:
-    if node is ring:
-        return "ring"
-    if not hasattr(node, "tokens"):
-        return f"{node!r:.20}"
-    return bracketed(node.tokens) if len(node.tokens) else "root"
-
-
-def seen_of_ring(ring: Any) -> dict[str, Any]:
+def _seen_of_ring(ring: Any) -> dict[str, Any]:
     """What can be seen of a ring: the way around it, and the way back."""
     return {"from the oldest to the newest": around(ring), "and back": around(ring, "older")}
 
 
-def ring_of(world: World, nodes: Sequence[Any]) -> Any:
+def _ring_of(world: World, nodes: Sequence[Any]) -> Any:
     """A ring with these nodes, the oldest first, made by our own `link`."""
     ring, link = world["Ring"](), ours("5.1", world)
     for node in nodes:
@@ -96,7 +34,7 @@ def ring_of(world: World, nodes: Sequence[Any]) -> Any:
     return ring
 
 
-def single(world: World, count: int) -> list[Any]:
+def _single(world: World, count: int) -> list[Any]:
     """That many nodes of one token each."""
     return [world["Node"]([number], [10 + number]) for number in range(1, count + 1)]
 
@@ -104,23 +42,23 @@ def single(world: World, count: int) -> list[Any]:
 def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
     """Into a ring that has `old` nodes come `new` more, one after the other."""
     old, new = case
-    nodes = single(world, old + new)
-    ring = ring_of(world, nodes[:old])
+    nodes = _single(world, old + new)
+    ring = _ring_of(world, nodes[:old])
     for node in nodes[old:]:
         world["link"](ring, node)
-        yield CaseFrame(f"link {bracketed(node.tokens)}", seen_of_ring(ring), picture_of_ring(ring))
+        yield CaseFrame(f"link {bracketed(node.tokens)}", _seen_of_ring(ring), picture_of_ring(ring))
 
 
 def play_unlink(world: World, case: Any) -> Iterator[CaseFrame]:
     """Out of a ring of `count` nodes come those with the numbers `out`; one may come twice, or never have been in."""
     count, out = case
-    nodes = single(world, count + 1)
-    ring = ring_of(world, nodes[:count])
+    nodes = _single(world, count + 1)
+    ring = _ring_of(world, nodes[:count])
     for number in out:
         node = nodes[number % len(nodes)]
         world["unlink"](node)
         own = "itself" if node.older is node and node.newer is node else "others"
-        seen = {**seen_of_ring(ring), "the neighbors of what was taken out": own}
+        seen = {**_seen_of_ring(ring), "the neighbors of what was taken out": own}
         yield CaseFrame(f"unlink {bracketed(node.tokens)}", seen, picture_of_ring(ring, node))
 
 
@@ -134,14 +72,14 @@ def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
         while node.parent is not None:
             node.locks += 1
             node = node.parent
-    ring = ring_of(world, [node for node in reversed(nodes) if not node.locks])
-    yield CaseFrame("before", seen_of_ring(ring), picture_of_ring(ring))
+    ring = _ring_of(world, [node for node in reversed(nodes) if not node.locks])
+    yield CaseFrame("before", _seen_of_ring(ring), picture_of_ring(ring))
     for number in touched:
         node = root if number < 0 else nodes[number % len(nodes)]
         if number % 2:  # as a node is that was made just now
             ours("5.2", world)(node)
         world["touch"](ring, node)
-        seen = {**seen_of_ring(ring), "the tree": outline(root), "the links": links(root)}
+        seen = {**_seen_of_ring(ring), "the tree": outline(root), "the links": links(root)}
         yield CaseFrame(f"touch {edge(node)}", seen, picture_of_ring(ring))
 
 
@@ -157,18 +95,18 @@ def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
     for number in asked:
         cache.match_prefix(prompts[number % len(prompts)])
     root = cache.roots[None]
-    yield CaseFrame("before", {**seen_of_ring(cache.ring), "the tree": outline(root)}, cache)
+    yield CaseFrame("before", {**_seen_of_ring(cache.ring), "the tree": outline(root)}, cache)
     for count in counts:
         freed = world["evict"](cache, count)
         seen = {
-            "what is returned": freed, "the tree": outline(root), "the links": links(root), **seen_of_ring(cache.ring),
+            "what is returned": freed, "the tree": outline(root), "the links": links(root), **_seen_of_ring(cache.ring),
             "evictable pages": cache.evictable, "protected pages": cache.protected,
         }  # fmt: skip
         yield CaseFrame(f"evict {count}", seen, cache)
 
 
-def looked_at(world: World, day: Callable[[World, set[int]], None]) -> int:
-    """How many nodes, and rings, are asked for a neighbor, their children or their locks on such a day."""
+def _looked_at(world: World, make: Callable[[], Any], act: Callable[[Any], object]) -> int:
+    """How many nodes and rings `act` asks for a neighbor, children or locks, of those that `make` made."""
     seen, plain = set[int](), {name: world[name] for name in ("Node", "Ring")}
 
     def counting(kind: type) -> type:
@@ -182,48 +120,40 @@ def looked_at(world: World, day: Callable[[World, set[int]], None]) -> int:
 
     world.update({name: counting(kind) for name, kind in plain.items()})
     try:
-        day(world, seen)
+        made = make()  # which also keeps the nodes alive
+        seen.clear()
+        act(made)
         return len(seen)
     finally:
         world.update(plain)
 
 
-def looked_at_to_link(world: World) -> int:
+def _hundred(world: World) -> tuple[Any, list[Any]]:
+    """A ring of a hundred nodes, and these nodes with one more."""
+    nodes = _single(world, 101)
+    return _ring_of(world, nodes[:100]), nodes
+
+
+def _to_link(world: World) -> int:
     """How many nodes of a ring of a hundred are looked at to add one."""
-
-    def day(world: World, seen: set[int]) -> None:
-        nodes = single(world, 101)
-        ring = ring_of(world, nodes[:100])
-        seen.clear()
-        world["link"](ring, nodes[100])
-
-    return looked_at(world, day)
+    return _looked_at(world, lambda: _hundred(world), lambda made: world["link"](made[0], made[1][100]))
 
 
-def looked_at_to_unlink(world: World) -> int:
+def _to_unlink(world: World) -> int:
     """How many nodes of a ring of a hundred are looked at to take the middle one out."""
-
-    def day(world: World, seen: set[int]) -> None:
-        nodes = single(world, 100)
-        ring = ring_of(world, nodes)
-        seen.clear()
-        world["unlink"](nodes[50])
-        assert ring.newer is nodes[0]  # which also keeps it alive
-
-    return looked_at(world, day)
+    return _looked_at(world, lambda: _hundred(world), lambda made: world["unlink"](made[1][50]))
 
 
-def looked_at_to_evict(world: World) -> int:
+def _to_evict(world: World) -> int:
     """How many nodes of a cache of a hundred leaves are looked at to evict one page."""
 
-    def day(world: World, seen: set[int]) -> None:
+    def leaves() -> Any:
         cache = world["RadixCache"]()
         for number in range(100):
             cache.insert([number], [number])
-        seen.clear()
-        world["evict"](cache, 1)
+        return cache
 
-    return looked_at(world, day)
+    return _looked_at(world, leaves, lambda cache: world["evict"](cache, 1))
 
 
 PIECES = (
@@ -237,7 +167,7 @@ PIECES = (
             "The last node's `newer` and the ring's `older` are `node` now. In an empty ring both are the ring's own, "
             "and the same four lines work.",
         ),
-        cost=Cost("nodes looked at", looked_at_to_link, 3, "`ring.older` is the newest: there is no need to go around"),
+        cost=Cost("nodes looked at", _to_link, 3, "`ring.older` is the newest: there is no need to go around"),
     ),
     Piece(
         id="5.2", name="unlink", play=play_unlink,
@@ -250,7 +180,7 @@ PIECES = (
             "Then let `node` point at itself, both ways, so that it is out.",
             "A node that is in no ring points at itself already. Does your code leave it as it is?",
         ),
-        cost=Cost("nodes looked at", looked_at_to_unlink, 3, "`node` knows its two neighbors: nothing is searched"),
+        cost=Cost("nodes looked at", _to_unlink, 3, "`node` knows its two neighbors: nothing is searched"),
     ),
     Piece(
         id="5.3", name="touch", play=play_touch,
@@ -277,7 +207,7 @@ PIECES = (
             "Go on while fewer than `num_pages` are freed. If the ring is empty, there is nothing left to give: "
             "`ring.newer` is the ring itself then.",
         ),
-        cost=Cost("nodes looked at", looked_at_to_evict, 3,
+        cost=Cost("nodes looked at", _to_evict, 3,
                   "the oldest node is the victim: the others do not have to be looked at"),
     ),
 )  # fmt: skip

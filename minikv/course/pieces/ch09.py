@@ -8,8 +8,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.designs import path_in_words, ties, trie_in_words
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import MOST, bracketed, kinds, outline, two
+from minikv.course.pieces.observe import bracketed, kinds, two
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
@@ -22,95 +23,22 @@ _FORK = [([1, 2, 3], 0), ([1, 2, 4, 5], 1)]
 _RECYCLED = [([1, 2], 0), ([1, 2, 3], 1), ([7], 0)]  # the nodes 1 and 2 name row 0, which was taken since
 
 
-def trie_in_words(root: Any, pool: Any) -> str:
-    """A whole trie on one line; below a node stand its children, in order.
-
-    >>> from types import SimpleNamespace as Node
-    >>> leaf = Node(token=7, row=0, version=1, children={})
-    >>> trie_in_words(Node(children={7: leaf}), Node(version=lambda row: 2))
-    '7 in row 0, stale'
-    """
-
-    def name(node: Any) -> str:
-        locks = f", locked ×{node.locks}" if getattr(node, "locks", 0) else ""
-        if node.row is None:
-            return f"{token_in_words(node)} in no row{locks}"
-        state = "" if node.version == pool.version(node.row) else ", stale"
-        return f"{token_in_words(node)} in row {node.row}{state}{locks}"
-
-    return outline(root, name)
-
-
-def token_in_words(node: Any) -> str:
-    """The token of a node, which may have got something else for it.
-
-    >>> from types import SimpleNamespace as Node
-    >>> token_in_words(Node(token=7)), token_in_words(Node(token=Node()))
-    ('7', 'a SimpleNamespace')
-    """
-    is_plain = node.token is None or isinstance(node.token, (int, str))
-    return str(node.token) if is_plain else f"a {type(node.token).__name__}"
-
-
-def ties(root: Any) -> str:
-    """Whether each node knows the node above it; if not, the first that does not.
-
-    >>> from types import SimpleNamespace as Node
-    >>> root = Node(children={})
-    >>> root.children[1] = Node(token=1, parent=None, children={})
-    >>> ties(root)
-    'the parent of 1 is not the node above it'
-    """
-    stack, count = [root], 0
-    while stack and count < MOST:
-        node, count = stack.pop(), count + 1
-        for token, child in node.children.items():
-            if child.token != token:
-                return f"the node of {token_in_words(child)} stands under the token {token}"
-            if child.parent is not node:
-                return f"the parent of {token} is not the node above it"
-            stack.append(child)
-    return "all right"
-
-
-def path_in_words(root: Any, path: Any) -> Any:
-    """The tokens of a list of nodes, if they lead down from the root one after the other.
-
-    >>> path_in_words(None, 7), path_in_words(None, [7])
-    ('one value, a number, and no list', 'a list with a number in it')
-    """
-    if not isinstance(path, (list, tuple)):
-        return path if path is None else f"{kinds(path)}, and no list"
-    above = root
-    for at, node in enumerate(path):
-        if node is root:
-            return "a list with the root in it"
-        if node is None:
-            return "a list with None in it"
-        if not hasattr(node, "children"):
-            return f"a list with a {'number' if isinstance(node, int) else type(node).__name__} in it"
-        if above.children.get(node.token) is not node:
-            return f"the node at place {at} of the list is no child of the one before it"
-        above = node
-    return [node.token for node in path]
-
-
 def _filled_trie(world: World, steps: Sequence[Any]) -> tuple[Any, Any]:
     """A trie and its pool, after requests that each took a given row anew, published their prompt, and left."""
     root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
     for prompt, row in steps:
         pool.occupy(row, renew=True)
-        named(world, root, prompt, row, pool)
+        _named(world, root, prompt, row, pool)
         pool.free([row])
     return root, pool
 
 
-def seen_with(root: Any, pool: Any) -> Any:
+def _seen_with(root: Any, pool: Any) -> Any:
     """What a picture is made of: the trie, and the rows, of which only the states are known."""
     return SimpleNamespace(root=root, pool=pool, rows=[[] for _ in range(pool.size)])
 
 
-def named(world: World, root: Any, prompt: Sequence[int], row: int, pool: Any) -> None:
+def _named(world: World, root: Any, prompt: Sequence[int], row: int, pool: Any) -> None:
     """Let the nodes of `prompt` name `row` where they name no current one; independent of the pieces."""
     node = root
     for token in prompt:
@@ -125,8 +53,8 @@ def play_trie_find(world: World, case: Any) -> Iterator[CaseFrame]:
     root, pool = world["TokenNode"](), world["BitmaskPool"](2)
     pool.alloc(2)
     for number, prompt in enumerate(prompts):
-        named(world, root, prompt, number % 2, pool)
-    yield CaseFrame("before", {"the trie": trie_in_words(root, pool)}, seen_with(root, pool))
+        _named(world, root, prompt, number % 2, pool)
+    yield CaseFrame("before", {"the trie": trie_in_words(root, pool)}, _seen_with(root, pool))
     for query in queries:
         given = [int(str(token)) for token in query]  # numbers that are equal need not be the same object
         path = world["trie_find"](root, given)
@@ -135,10 +63,10 @@ def play_trie_find(world: World, case: Any) -> Iterator[CaseFrame]:
             "the tokens of the nodes": words, "the trie": trie_in_words(root, pool),
             "the caller's prompt, which must not change": given,
         }  # fmt: skip
-        yield CaseFrame(f"find {bracketed(query)}", seen, seen_with(root, pool))
+        yield CaseFrame(f"find {bracketed(query)}", seen, _seen_with(root, pool))
 
 
-def among_others(world: World, row: int, pool: Any, is_below: bool) -> Any:
+def _among_others(world: World, row: int, pool: Any, is_below: bool) -> Any:
     """A new node; one of the two below it is stale, or else the one above it. The others are current in `row`."""
     make = world["TokenNode"]
     above = make(5, make())
@@ -156,7 +84,7 @@ def play_is_current(world: World, case: Any) -> Iterator[CaseFrame]:
     row, at, steps = case
     pool = world["BitmaskPool"](2)
     pool.alloc(2)
-    node = among_others(world, 1 - row, pool, is_below=len(steps) % 2 == 0)
+    node = _among_others(world, 1 - row, pool, is_below=len(steps) % 2 == 0)
     before = "a node that names no row yet"
     for number, step in enumerate(["", *steps]):
         if step == "free" and not pool.is_free(row):
@@ -182,7 +110,7 @@ def play_trie_insert(world: World, case: Any) -> Iterator[CaseFrame]:
     root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
     for prompt, row in case:
         pool.occupy(row, renew=True)
-        yield CaseFrame(f"row {row} is taken", {"the trie": trie_in_words(root, pool)}, seen_with(root, pool))
+        yield CaseFrame(f"row {row} is taken", {"the trie": trie_in_words(root, pool)}, _seen_with(root, pool))
         given = list(prompt)
         path = world["trie_insert"](root, given, row, pool)
         seen = {
@@ -190,11 +118,11 @@ def play_trie_insert(world: World, case: Any) -> Iterator[CaseFrame]:
             "the trie": trie_in_words(root, pool), "the links": ties(root),
             "the caller's prompt, which must not change": given, "free rows": pool.num_free,
         }  # fmt: skip
-        yield CaseFrame(f"insert {bracketed(prompt)} in row {row}", seen, seen_with(root, pool))
+        yield CaseFrame(f"insert {bracketed(prompt)} in row {row}", seen, _seen_with(root, pool))
         pool.free([row])
 
 
-def cached_path(world: World, root: Any, query: Sequence[int], pool: Any) -> list[Any]:
+def _cached_path(world: World, root: Any, query: Sequence[int], pool: Any) -> list[Any]:
     """The nodes of `query` down to the deepest one that is current."""
     path: list[Any] = world["trie_find"](root, query)
     while path and not world["is_current"](path[-1], pool):
@@ -218,11 +146,11 @@ def play_take_row(world: World, case: Any) -> Iterator[CaseFrame]:
     root, pool = _filled_trie(world, steps)
     for row in set(running):
         pool.occupy(row)
-    path = cached_path(world, root, query, pool)
+    path = _cached_path(world, root, query, pool)
     yield CaseFrame(
         f"rows that run: {sorted(set(running)) or 'none'}",
         {"the trie": trie_in_words(root, pool)},
-        seen_with(root, pool),
+        _seen_with(root, pool),
     )
     found, given = [node.token for node in path], list(path)
     result, row, is_copy = _row_taken(world, pool, given)
@@ -234,7 +162,7 @@ def play_take_row(world: World, case: Any) -> Iterator[CaseFrame]:
         "the rows that are free now": [each for each in range(_ROWS) if pool.is_free(each)],
         "the trie": trie_in_words(root, pool), "the list of nodes, which must not change": len(given),
     }  # fmt: skip
-    yield CaseFrame(f"take a row for a request of which {found} is cached", seen, seen_with(root, pool))
+    yield CaseFrame(f"take a row for a request of which {found} is cached", seen, _seen_with(root, pool))
 
 
 _STEPS = st.lists(st.sampled_from(["free", "take", "back"]), max_size=6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from hypothesis import strategies as st
@@ -16,40 +16,31 @@ from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World
 from minikv.testing.attempt import short_repr
 
-_TOKENS = st.lists(st.integers(0, 2), max_size=13)
-_KEYS = st.lists(st.integers(0, 5), max_size=6)
+_TOKENS, _KEYS = st.lists(st.integers(0, 2), max_size=13), st.lists(st.integers(0, 5), max_size=6)
 _LETTERS = st.text("a,:|/= None12'\\\0\1", max_size=4)
 _PAIR = st.tuples(st.none() | _LETTERS, st.none() | _LETTERS)
 _REQUEST = st.lists(st.tuples(st.integers(1, 2), st.booleans()), max_size=5)
 
 
-def short(keys: Any) -> Any:
-    """Keys in a form that can be read: the first of their 64 hexadecimal digits.
-
-    >>> short([bytes(32)]), short(3)
-    (['00000000'], 'no list, but of type int')
-    """
-    if not isinstance(keys, (list, tuple)):
-        return no_list(keys)
-    return [key.hex()[:8] if isinstance(key, bytes) else f"no bytes: {short_repr(key)}" for key in keys]
-
-
-def no_list(found: Any) -> str | None:
-    """What was returned in place of a list, in words; `None` if nothing was.
-
-    >>> no_list(range(3)), no_list(None)
-    ('no list, but of type range', None)
-    """
+def _listed(found: Any, words: Callable[[Any], Any]) -> Any:
+    """What is in a list, each in `words`, or what was returned in place of a list."""
+    if isinstance(found, (list, tuple)):
+        return [words(each) for each in found]
     return None if found is None else f"no list, but of type {type(found).__name__}"
+
+
+def _key(key: Any) -> str:
+    """A key in a form that can be read: the first of its 64 hexadecimal digits."""
+    return key.hex()[:8] if isinstance(key, bytes) else f"no bytes: {short_repr(key)}"
 
 
 def play_block_keys(world: World, case: Any) -> Iterator[CaseFrame]:
     """The keys of a prompt, with blocks of `size` tokens behind `seed`."""
     tokens, size, seed = list(case[0]), case[1], case[2]
-    keys = world["block_keys"](tokens, size, seed, world["sha_key"])
-    count = len(keys) if isinstance(keys, (list, tuple)) else no_list(keys)
+    keys = _listed(world["block_keys"](tokens, size, seed, world["sha_key"]), _key)
     seen = {
-        "how many keys": count, "the keys": short(keys), "the caller's tokens, which must not change": tokens,
+        "how many keys": len(keys) if isinstance(keys, list) else keys, "the keys": keys,
+        "the caller's tokens, which must not change": tokens,
     }  # fmt: skip
     yield CaseFrame(f"the keys of {bracketed(case[0])} in blocks of {size}, with the seed {seed!r}", seen)
     weak = world["block_keys"](tokens, size, 0, lambda parent, tokens: (parent, tuple(tokens)))
@@ -60,34 +51,20 @@ def play_longest_hit(world: World, case: Any) -> Iterator[CaseFrame]:
     """A table with some keys, which are letters here; "a" belongs to the block of page 0, "b" to that of page 1."""
     cached, given = (["abcdef"[number] for number in numbers] for numbers in case)
     table = {key: world["PoolBlock"](ord(key) - ord("a")) for key in cached}
-    keys = list(given)
-    hits = world["longest_hit"](table, given)
+    keys, hits = list(given), world["longest_hit"](table, given)
     seen = {
-        "what is returned": _pages_in_words(hits), "the keys in the table": sorted(table),
+        "what is returned": _listed(hits, _page), "the keys in the table": sorted(table),
         "the caller's keys, which must not change": given,
     }  # fmt: skip
     yield CaseFrame(f"the keys {keys} of a prompt, with {list(table)} in the table", seen)
 
 
-def _pages_in_words(blocks: Any) -> Any:
-    """Blocks by their pages, or what they are instead.
-
-    >>> _pages_in_words([]), _pages_in_words(3)
-    ([], 'no list, but of type int')
-    """
-    if not isinstance(blocks, (list, tuple)):
-        return no_list(blocks)
-    return [f"page {block.page}" if hasattr(block, "page") else no_block(block) for block in blocks]
-
-
-def no_block(found: Any) -> str:
-    """What stands in a list in place of a block, in words.
-
-    >>> no_block(3), no_block([3])
-    ('no block: 3', 'no block, but of type list')
-    """
-    is_plain = found is None or isinstance(found, (int, str, bytes))
-    return f"no block: {short_repr(found)}" if is_plain else f"no block, but of type {type(found).__name__}"
+def _page(block: Any) -> str:
+    """A block by its page, or what stands in its place, in words."""
+    if hasattr(block, "page"):
+        return f"page {block.page}"
+    is_plain = block is None or isinstance(block, (int, str, bytes))
+    return f"no block: {short_repr(block)}" if is_plain else f"no block, but of type {type(block).__name__}"
 
 
 def play_give_back(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -100,53 +77,39 @@ def play_give_back(world: World, case: Any) -> Iterator[CaseFrame]:
         block.users = users
         if has_key:
             block.key, pool.table[f"key {block.page}"] = f"key {block.page}", block
-    yield CaseFrame(f"the request's blocks: {blocks_in_words(blocks)}", queue_of(pool))
+    yield CaseFrame(f"the request's blocks: {_blocks_in_words(blocks)}", _queue_of(pool))
     for verb in ["give back", "give back once more"][: 1 + again]:
-        given, caption = list(blocks), f"{verb}: {blocks_in_words(blocks)}"
+        given, caption = list(blocks), f"{verb}: {_blocks_in_words(blocks)}"
         seen = {
-            "raised": raised_by(world["give_back"], pool, given), "the blocks": blocks_in_words(blocks),
-            **queue_of(pool),
+            "raised": _raised_by(world["give_back"], pool, given), "the blocks": _blocks_in_words(blocks),
+            **_queue_of(pool),
             "the table": [key for key, _ in sorted(pool.table.items())],
-            "the blocks of the pool that were not given": blocks_in_words([b for b in pool.blocks if b not in blocks]),
-            "the caller's list, which must not change": _pages_in_words(given),
+            "the blocks of the pool that were not given": _blocks_in_words([b for b in pool.blocks if b not in blocks]),
+            "the caller's list, which must not change": _listed(given, _page),
         }  # fmt: skip
         yield CaseFrame(caption, seen)
 
 
-def raised_by(give_back: Callable[[Any, list[Any]], object], pool: Any, blocks: list[Any]) -> str:
-    """Which error it raises on purpose, in words; any other goes on.
-
-    >>> raised_by(lambda pool, blocks: None, None, [])
-    'no error'
-    """
+def _raised_by(give_back: Callable[[Any, list[Any]], object], pool: Any, blocks: list[Any]) -> str:
+    """Which error it raises on purpose, in words; any other goes on."""
     try:
         give_back(pool, blocks)
-    except (NotImplementedError, RecursionError):
-        raise
-    except ValueError:
-        return "a ValueError"
-    except (AssertionError, RuntimeError, MemoryError) as error:
-        return f"an error of type {type(error).__name__}"
+    except (ValueError, AssertionError, RuntimeError, MemoryError) as error:
+        if isinstance(error, (NotImplementedError, RecursionError)):
+            raise
+        return "a ValueError" if isinstance(error, ValueError) else f"an error of type {type(error).__name__}"
     return "no error"
 
 
-def blocks_in_words(blocks: Sequence[Any]) -> str:
-    """The blocks of a request, in its order.
-
-    >>> from types import SimpleNamespace as Block
-    >>> blocks_in_words([Block(page=4, users=2, key=None)])
-    'page 4 (without a key, users 2)'
-    """
+def _blocks_in_words(blocks: Sequence[Any]) -> str:
+    """The blocks of a request, in its order."""
     states = [f"page {b.page} ({'cached' if b.key is not None else 'without a key'}, users {b.users})" for b in blocks]
     return ", ".join(states) or "none"
 
 
-def queue_of(pool: Any) -> Mapping[str, Any]:
+def _queue_of(pool: Any) -> Mapping[str, Any]:
     """The queue from the next block to be taken on: those without a key at its front in any order, then the others."""
-    found, block, backward = list[Any](), pool.queue.mark.after, list[int]()
-    while block is not pool.queue.mark and len(found) < MOST:
-        found.append(block)
-        block = block.after
+    found, backward = list(islice(pool.queue, MOST)), list[int]()
     block = pool.queue.mark.before
     while block is not pool.queue.mark and len(backward) < MOST:
         backward.append(block.page)
@@ -171,72 +134,48 @@ def play_seed_of(world: World, case: Any) -> Iterator[CaseFrame]:
     for at, pair in enumerate(case):
         same = [case[i] for i in range(at) if seeds[i] == seeds[at]]
         seen = {"the type": kinds, "equal to the seed of": same[0] if same else "none before it"}
-        is_forged = any(isinstance(text, OneHash) for text in pair)
+        is_forged = any(isinstance(text, _OneHash) for text in pair)
         note = ", a text that has the same `hash` as the other one" if is_forged else ""
         yield CaseFrame(f"seed_of(lora={pair[0]!r}, salt={pair[1]!r}){note}", seen)
     long = [world["seed_of"](text, text) for text, _ in case if text is not None and len(text) >= LONG]
-    if sizes := [size_of(seed) for seed in long if isinstance(seed, bytes)]:
+    if sizes := [_size_of(seed) for seed in long if isinstance(seed, bytes)]:
         enough = ALL_RIGHT if min(sizes) >= FEW else f"{min(sizes)} bytes, which many pairs of texts must share"
         yield CaseFrame(f"the seeds of texts of {LONG} letters", {"their lengths": enough})
     if not case:
-        yield CaseFrame("a text that holds your separator", {"the seeds": told_of_separators(world["seed_of"])})
+        yield CaseFrame("a text that holds your separator", {"the seeds": _separators_in_words(world["seed_of"])})
 
 
-def told_of_separators(seed_of: Callable[[str, str], Any]) -> str:
-    """Whether the texts of a pair can hold what keeps them apart in the seed.
-
-    >>> told_of_separators(lambda lora, salt: repr((lora, salt)).encode())
-    'all right'
-    >>> told_of_separators(lambda lora, salt: f"{lora} and {salt}".encode())[:46]
-    "seed_of('Q7' + between + 'Z9', 'Z9') equals se"
-    >>> told_of_separators(lambda lora, salt: hash(f"{lora}-{salt}"))[:46]
-    "seed_of('Q7' + between + 'Z9', 'Z9') equals se"
-    """
-    pairs = [forged(between_texts(seed_of)), *map(forged, SEPARATORS)]
+def _separators_in_words(seed_of: Callable[[str, str], Any]) -> str:
+    """Whether the texts of a pair can hold what keeps them apart in the seed."""
+    pairs = [_forged(_between_texts(seed_of)), *map(_forged, SEPARATORS)]
     if all(seed_of(*one) != seed_of(*other) for one, other in pairs):
         return ALL_RIGHT
     said = "seed_of('Q7' + between + 'Z9', 'Z9') equals seed_of('Q7', 'Z9' + between + 'Z9')"
     return f"{said}, where `between` is what you put between the two texts"
 
 
-def size_of(seed: bytes) -> int:
-    """How many bytes a seed has; of a number that is written out, decimal or hexadecimal, about those of the number.
-
-    >>> size_of(b"-1234567890"), size_of(b"0xff"), size_of(b"abcx")
-    (5, 1, 4)
-    """
+def _size_of(seed: bytes) -> int:
+    """How many bytes a seed has; of a number that is written out, decimal or hexadecimal, about those of the number."""
     try:
         return -(-int(seed, 16).bit_length() // 8)
     except ValueError:
         return len(seed)
 
 
-def between_texts(seed_of: Callable[[str, str], Any]) -> str:
-    """What stands between the two texts in a seed; the empty text if they cannot be found in it.
-
-    >>> between_texts(lambda lora, salt: f"{lora}, {salt}".encode())
-    ', '
-    """
+def _between_texts(seed_of: Callable[[str, str], Any]) -> str:
+    """What stands between the two texts in a seed; the empty text if they cannot be found in it."""
     seed = seed_of("Q7", "Z9")
     found = re.search("Q7(.*)Z9", str(seed, "utf-8", "replace") if isinstance(seed, bytes) else "", re.DOTALL)
     return found[1] if found else ""
 
 
-def forged(between: str) -> list[tuple[str, str]]:
-    """Two pairs with equal seeds, if nothing but `between` keeps the adapter and the salt apart.
-
-    >>> forged(", ")
-    [('Q7, Z9', 'Z9'), ('Q7', 'Z9, Z9')]
-    """
+def _forged(between: str) -> list[tuple[str, str]]:
+    """Two pairs with equal seeds, if nothing but `between` keeps the adapter and the salt apart."""
     return [(f"Q7{between}Z9", "Z9"), ("Q7", f"Z9{between}Z9")]
 
 
-class OneHash(str):
-    """A text whose `hash` is that of all others of its kind, as with a hash that somebody has forged.
-
-    >>> hash(OneHash("a")) == hash(OneHash("b")), OneHash("a") == "a"
-    (True, True)
-    """
+class _OneHash(str):
+    """A text whose `hash` is that of all others of its kind, as with a hash that somebody has forged."""
 
     def __hash__(self) -> int:
         return 0
@@ -244,11 +183,9 @@ class OneHash(str):
 
 def _looks_into_table(world: World) -> int:
     """How often the table is looked into for a prompt of a hundred blocks of which the first three are cached."""
-    tally = [0]
+    tally, keys = [0], [*range(3), *range(200, 300)]
     table = counting(dict, tally, "__contains__ __getitem__ get", "__iter__ values items")
-    world["longest_hit"](
-        table((key, world["PoolBlock"](key)) for key in [*range(3), *range(200, 300)]), list(range(100))
-    )
+    world["longest_hit"](table((key, world["PoolBlock"](key)) for key in keys), list(range(100)))
     return tally[0]
 
 
@@ -295,7 +232,7 @@ PIECES = (
         cases=[[("x", None), (None, "x")], [(None, None), ("x", None), ("x", None)],
                [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")], [("a", "b"), ("b", "a")],
                [(ONE_TEXT, ONE_TEXT), (ONE_TEXT, AN_EQUAL_TEXT)], [("é", None), (None, None)],
-               [(OneHash("a"), None), (OneHash("b"), None)], [], [("x" * LONG, None), (None, "y" * LONG)]],
+               [(_OneHash("a"), None), (_OneHash("b"), None)], [], [("x" * LONG, None), (None, "y" * LONG)]],
         strategy=st.lists(_PAIR, max_size=5),
         hints=(
             "Each part needs its domain: an adapter named x is not a salt x, and no adapter is not one named None.",

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.designs import branch_name, built, seen_of_pages
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import bracketed, kinds
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
-from minikv.engine import World, engine_world
-from minikv.testing.snapshot import shorten
+from minikv.engine import World
 
-_PAGES = 7
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _STEP = st.tuples(
     st.sampled_from(["append", "append", "fork", "attach", "detach"]), st.integers(0, 3), st.integers(0, 3)
 )
@@ -28,97 +25,7 @@ _FULL = 2, [("append", 0, 4), ("fork", 0, 0)]  # as _FORKED, but the last page i
 _THREE_HAVE_IT = 2, [("append", 0, 3), ("fork", 0, 0), ("fork", 0, 0)]
 
 
-@lru_cache
-def _ours() -> World:
-    return engine_world(2, 11)
-
-
-def built(case: tuple[int, Sequence[Any]]) -> Any:
-    """Shared pages after some steps, made by our own pieces; tokens count from 1, and their values are letters.
-
-    A step for which there is no room is left out.
-    """
-    size, steps = case
-    cache, count = _ours()["SharedPages"](_PAGES, size), 0
-    cache.attach("a", [])
-    for verb, which, number in steps:
-        name, new = branch_name(cache, which), next(letter for letter in "abcdefghi" if letter not in cache.branches)
-        try:
-            if verb == "append":
-                numbers = list(range(count + 1, count + number + 1))
-                cache.append(name, numbers, values_of(numbers))
-                count += number
-            elif verb == "fork":
-                cache.fork(name, new)
-            elif verb == "attach":
-                cache.attach(new, list(cache.branches[name].tokens))
-            elif len(cache.branches) > 1:
-                cache.detach(name)
-        except MemoryError:
-            continue
-    return cache
-
-
-def branch_name(cache: Any, which: int) -> str:
-    """The name of the `which`-th branch, counted around."""
-    names = list(cache.branches)
-    found: str = names[which % len(names)]
-    return found
-
-
-def values_of(tokens: Sequence[int]) -> str:
-    """A letter for each token, of which there may be many.
-
-    >>> values_of([1, 2, 27])
-    'ABA'
-    """
-    return "".join(_LETTERS[(token - 1) % 26] for token in tokens)
-
-
-def contents(cache: Any, branch: Any) -> Any:
-    """What a branch reads, page by page, in words.
-
-    >>> contents(cache := built((2, [("append", 0, 3)])), cache.branches["a"])
-    '[A B] [C]'
-    """
-    if not hasattr(branch, "pages") or not isinstance(branch.pages, list):
-        return "no pages" if branch is not None else None
-    if any(not isinstance(page, int) or not 0 <= page < len(cache.values) for page in branch.pages):
-        return f"pages {shorten(branch.pages)}"
-    values = [value for page in branch.pages for value in cache.values[page]][: len(branch.tokens)]
-    size = cache.size
-    parts = (" ".join(map(str, values[i * size : (i + 1) * size])) for i in range(len(branch.pages)))
-    return " ".join(f"[{part}]" for part in parts) or "nothing"
-
-
-def seen_of_pages(cache: Any) -> dict[str, Any]:
-    """What can be seen of shared pages: what each branch reads, whose each page is, what is free and what is found.
-
-    Pages have numbers in the order in which they are met, since it does not matter which one the pool gives.
-    """
-    met: dict[Any, int] = {}
-    for branch in cache.branches.values():
-        pages = branch.pages if isinstance(getattr(branch, "pages", None), list) else ()
-        for page in (page for page in pages if isinstance(page, int)):
-            met.setdefault(page, len(met) + 1)
-    valid = [page for page in met if 0 <= page < len(cache.refs)]
-    others = sum(1 for page, refs in enumerate(cache.refs) if refs and page not in met)
-    found = {name: contents(cache, branch) for name, branch in cache.branches.items()}
-    return {
-        **{f"what {name} reads": words for name, words in found.items()},
-        "the references of the pages in use": [cache.refs[page] for page in valid],
-        "pages with references that no branch has": others,
-        "how many pages are free": cache.pool.num_free,
-        "free pages with references, or that can be found": sum(
-            1
-            for page in range(cache.pool.size)
-            if cache.pool.is_free(page) and (cache.refs[page] or page in cache.names)
-        ),
-        "how many pages can be found": len(cache.known),
-    }
-
-
-def copied_lists(branch: Any, old: Any) -> str:
+def _copied_lists(branch: Any, old: Any) -> str:
     """Whether a forked branch has lists of its own."""
     if branch is old:
         return "it is the old branch itself"
@@ -145,7 +52,7 @@ def play_fork_branch(world: World, case: Any) -> Iterator[CaseFrame]:
         cache.branches["the new one"] = new
     seen = {
         "what is returned": "a branch" if is_branch else None if new is None else kinds(new),
-        "the new branch": copied_lists(new, old), **seen_of_pages(cache), "the names in `cache.branches`": names,
+        "the new branch": _copied_lists(new, old), **seen_of_pages(cache), "the names in `cache.branches`": names,
         "the tokens of the new branch": getattr(new, "tokens", None), "its draft": getattr(new, "draft_from", "none"),
     }  # fmt: skip
     yield CaseFrame(f"fork {name}", seen, cache)
@@ -169,14 +76,14 @@ def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
         yield CaseFrame(f"{name} lets go of {what}", seen, cache)
 
 
-def own_values(cache: Any) -> str:
+def _own_values(cache: Any) -> str:
     """Whether each page has a list of values of its own."""
     if len({id(values) for values in cache.values}) < len(cache.values):
         return "two pages have one list of values: what is written to one, the other has too"
     return ALL_RIGHT
 
 
-def written(cache: Any, branch: Any, numbers: Sequence[int]) -> None:
+def _written(cache: Any, branch: Any, numbers: Sequence[int]) -> None:
     """Put tokens into the pages that a branch has, with themselves for values."""
     for number in numbers:
         index, at = divmod(len(branch.tokens), cache.size)
@@ -203,12 +110,12 @@ def play_own_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     seen = {
         "what came of it": told_error, "the tokens, which `put` appends afterwards": bracketed(branch.tokens),
         "the last page that it had": "kept" if is_kept else "replaced", **seen_of_pages(cache),
-        "the values of the pages": own_values(cache), "how many pages it has now": len(branch.pages),
+        "the values of the pages": _own_values(cache), "how many pages it has now": len(branch.pages),
     }  # fmt: skip
     empty = ", which has no page yet," if last is None else ""
     yield CaseFrame(f"{name}{empty} is to have {count} more token{'s' * (count != 1)}", seen, cache)
     if told_error == "no error":
-        written(cache, branch, numbers)
+        _written(cache, branch, numbers)
         yield CaseFrame(f"then {name} writes {bracketed(numbers)}", seen_of_pages(cache), cache)
 
 

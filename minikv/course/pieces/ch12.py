@@ -25,51 +25,31 @@ _TWICE = (51, 53, 50, 54, 52)
 _ELSEWHERE = {40: 60, 41: 61}  # slots of other paths have windows too
 
 
-def mapped(slots: list[int], live: list[bool]) -> dict[int, int]:
-    """A map with a window slot for each slot that is live: 0 for the first, 1 for the next, and so on.
-
-    >>> mapped([15, 16, 17], [True, False, True])
-    {15: 0, 17: 1}
-    """
+def _mapped(slots: list[int], live: list[bool]) -> dict[int, int]:
+    """A map with a window slot for each slot that is live: 0 for the first, 1 for the next, and so on."""
     return {slot: number for number, slot in enumerate(slot for slot, has in zip(slots, live) if has)}
 
 
-def drawn(live: list[bool]) -> str:
-    """A path in a caption: x for a token with a window, a dot for one without.
-
-    >>> drawn([True, False])
-    'x.'
-    """
+def _drawn(live: list[bool]) -> str:
+    """A path in a caption: x for a token with a window, a dot for one without."""
     return "".join("x" if has else "." for has in live) or "nothing"
 
 
-def listed(result: Any) -> Any:
-    """A list of slots as it is, or what was returned instead.
-
-    >>> listed([3]), listed(None), listed(iter([3]))
-    ([3], 'no list: None', 'no list: a list_iterator')
-    """
+def _listed(result: Any) -> Any:
+    """A list of slots as it is, or what was returned instead."""
     if isinstance(result, (list, tuple)):
         return list(result)
     plain = result is None or isinstance(result, (int, str, dict, set))
     return f"no list: {result!r:.60}" if plain else f"no list: a {type(result).__name__}"
 
 
-def kept_or_not(now: Any, before: Any) -> str:
-    """What a message says of the caller's own things.
-
-    >>> kept_or_not([1], [1]), kept_or_not([], [1])
-    ('as before', 'changed')
-    """
+def _kept_or_not(now: Any, before: Any) -> str:
+    """What a message says of the caller's own things."""
     return "as before" if now == before else "changed"
 
 
-def edge_in_words(slots: list[int], is_leaf: bool, states: list[str]) -> str:
-    """An edge in a caption; a slot that is live and not pinned stands for itself.
-
-    >>> edge_in_words([21, 20, 24], True, ["live", "dead", "pinned"])
-    'leaf [21, 20 dead, 24 pinned]'
-    """
+def _edge_in_words(slots: list[int], is_leaf: bool, states: list[str]) -> str:
+    """An edge in a caption; a slot that is live and not pinned stands for itself."""
     parts = [str(slot) if state == "live" else f"{slot} {state}" for slot, state in zip(slots, states)]
     return f"{'leaf' if is_leaf else 'inner'} [{', '.join(parts)}]"
 
@@ -78,13 +58,13 @@ def play_valid_length(world: World, case: Any) -> Iterator[CaseFrame]:
     """A path of slots, some of which have a window."""
     live, window = list(case[0]), case[1]
     slots = list(_PATH[: len(live)])
-    window_of, given = _ELSEWHERE | mapped(slots, live), list(slots)
+    window_of, given = _ELSEWHERE | _mapped(slots, live), list(slots)
     result = world["valid_length"](given, window_of, window)
     seen = {
         "what is returned": result, "the caller's slots, which must not change": given,
         "the map, which must not change": dict(window_of),
     }  # fmt: skip
-    yield CaseFrame(f"the path {drawn(live)} with a window of {window} (x: has a window slot, a dot: has none)", seen)
+    yield CaseFrame(f"the path {_drawn(live)} with a window of {window} (x: has a window slot, a dot: has none)", seen)
 
 
 def play_hold(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -97,7 +77,7 @@ def play_hold(world: World, case: Any) -> Iterator[CaseFrame]:
         receipt = world["hold"](pins, given, window)
         receipts.append(receipt)
         seen = {
-            "the receipt": sorted(receipt) if isinstance(receipt, (list, tuple)) else listed(receipt),
+            "the receipt": sorted(receipt) if isinstance(receipt, (list, tuple)) else _listed(receipt),
             "the pins": dict(sorted(pins.items())), "the caller's slots, which must not change": given,
         }  # fmt: skip
         yield CaseFrame(f"hold the last {window} of the slots {given}", seen)
@@ -126,10 +106,10 @@ def play_spare(world: World, case: Any) -> Iterator[CaseFrame]:
     before = dict(window_of), dict(pins)
     result = world["spare"](given, window_of, pins, window)
     seen = {
-        "what is returned": listed(result), "the edges, which must not change": kept_or_not(given, edges),
-        "the map and the pins, which must not change": kept_or_not((window_of, pins), before),
+        "what is returned": _listed(result), "the edges, which must not change": _kept_or_not(given, edges),
+        "the map and the pins, which must not change": _kept_or_not((window_of, pins), before),
     }  # fmt: skip
-    drawn_edges = ", ".join(edge_in_words(*edge, states[at][0]) for at, edge in enumerate(edges)) or "no edges"
+    drawn_edges = ", ".join(_edge_in_words(*edge, states[at][0]) for at, edge in enumerate(edges)) or "no edges"
     yield CaseFrame(f"a window of {window}, and from the oldest on: {drawn_edges}", seen)
 
 
@@ -137,13 +117,13 @@ def play_heal(world: World, case: Any) -> Iterator[CaseFrame]:
     """Slots of the tree, and as many duplicates; for each pair, which of them have a window."""
     pairs = list(case)
     kept, twice = list(_PATH[: len(pairs)]), list(_TWICE[: len(pairs)])
-    window_of = mapped(kept + twice, [a for a, _ in pairs] + [b for _, b in pairs]) | _ELSEWHERE
+    window_of = _mapped(kept + twice, [a for a, _ in pairs] + [b for _, b in pairs]) | _ELSEWHERE
     given = [list(kept), list(twice)]
     before = dict(window_of)
     result = world["heal"](window_of, *given)
     seen = {
         "what is returned": result, "the map": dict(sorted(window_of.items())),
-        "the caller's lists, which must not change": kept_or_not(given, [kept, twice]),
+        "the caller's lists, which must not change": _kept_or_not(given, [kept, twice]),
     }  # fmt: skip
     yield CaseFrame(f"the tree keeps {kept}, computed twice: {twice}, the map is {before}", seen)
 

@@ -12,18 +12,17 @@ from typing import Any, NamedTuple
 from minikv.course.pieces.guessing import come_back, forget_guesses
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import colab_advice, forget_advice, keep, move_on_colab, recalled, world_with
-from minikv.course.pieces.mistakes import hint_for, mistake_in
+from minikv.course.pieces.mistakes import forget_hints, hint_for, mistake_in
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
-from minikv.course.pieces.showing import Code, both_films, display_film
+from minikv.course.pieces.showing import both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import attempt, error_text
 from minikv.testing.time_limit import TooLong
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
-_taken: dict[str, int] = {}  # how many hints were given
 _aside: set[str] = set()  # pieces of the file that are not right any more
 
 
@@ -37,7 +36,7 @@ def begin(chapter: int, namespace: World) -> None:
     ('split', False)
     """
     _accepted.clear()
-    _taken.clear()
+    forget_hints()
     _aside.clear()
     forget_advice()
     forget_guesses()
@@ -226,57 +225,6 @@ def _lines_below_raise(answer: Any, name: str) -> bool:
             body = [s for s in found[-1].body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
             return len(body) > 1 and isinstance(body[0], ast.Raise)
     return False
-
-
-def hint(label: object = "") -> None:
-    """Print a hint about a piece, named by its number or its name; each further call says a little more.
-
-    >>> hint("3.1")
-    Hint 1 of 3: Make the upper node first: it gets the first `at` tokens, the first `at` slots, and the old parent.
-    """
-    piece = _named(label)
-    if piece is None:
-        return
-    step = _taken.get(piece.id, 0)
-    if step < len(piece.hints):
-        print(f"Hint {step + 1} of {len(piece.hints)}: {piece.hints[step]}")
-    else:
-        print(f'That was the last hint. solution("{piece.id}") shows how we would write it.')
-    _taken[piece.id] = min(step + 1, len(piece.hints))
-
-
-def solution(label: object = "") -> Code | None:
-    """Our code for a piece, named by its number or its name.
-
-    >>> print(solution("3.3"))
-    def insert(root, tokens, slots):
-        \"\"\"Cache `tokens`; return the node where they end, and how many were there.\"\"\"
-        node, there = walk(root, tokens)
-        if there < len(tokens):
-            leaf = Node(tokens[there:], slots[there:], node)
-            node.children[tokens[there]] = leaf
-            node = leaf
-        return node, there
-    """
-    piece = _named(label)
-    return None if piece is None else Code(piece.solution)
-
-
-def _named(label: object) -> Piece | None:
-    """The piece with this number, or the only one with this name; else it says what there is."""
-    name = str(getattr(label, "__name__", label)).strip()
-    pieces = [piece] if (piece := find_piece(name)) else [piece for piece in all_pieces() if piece.name == name]
-    if len(pieces) == 1:
-        return pieces[0]
-    if not pieces:
-        with contextlib.suppress(LookupError):
-            print(f"{find_exercise(name).id} is an exercise: its hint and its solution are folded below it.")
-            return None
-        ids = ", ".join(piece.id for piece in all_pieces())
-        print(f"{WRONG} there is no piece {name!r:.60}; there are {ids}")
-    else:
-        print(f"{WRONG} {name} is a piece of several chapters: ask for {' or '.join(piece.id for piece in pieces)}")
-    return None
 
 
 def mine(way: str = "") -> None:

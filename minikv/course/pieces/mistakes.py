@@ -1,15 +1,20 @@
-"""Which hint fits an answer: that of the stored wrong answer that it is like, or one about the form of its result."""
+"""Hints: the ladder of a piece, and the one that fits a wrong answer, because a stored one does the same."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minikv.course.pieces.piece import GAVE, Piece, WrongAnswer
+from minikv.course.pieces.piece import GAVE, Piece, WrongAnswer, all_pieces, find_exercise, find_piece
+from minikv.course.pieces.record import WRONG
+from minikv.course.pieces.showing import Code
 from minikv.course.pieces.trial import Parting, Played, parted, play_case, reference_world
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, type_in_words
 from minikv.testing.time_limit import TooLong
+
+_taken: dict[str, int] = {}  # how many hints were given in this session
 
 
 class Mistake(NamedTuple):
@@ -120,3 +125,59 @@ def about_form(got: Outcome, expected: Outcome) -> str | None:
     if isinstance(got.value, float) and not isinstance(expected.value, float) and got.value == expected.value:
         return "return a whole number; this has a decimal point: // divides without one"
     return None
+
+
+def hint(label: object = "") -> None:
+    """Print a hint about a piece, named by its number or its name; each further call says a little more.
+
+    >>> hint("3.1")
+    Hint 1 of 3: Make the upper node first: it gets the first `at` tokens, the first `at` slots, and the old parent.
+    """
+    piece = _named(label)
+    if piece is None:
+        return
+    step = _taken.get(piece.id, 0)
+    if step < len(piece.hints):
+        print(f"Hint {step + 1} of {len(piece.hints)}: {piece.hints[step]}")
+    else:
+        print(f'That was the last hint. solution("{piece.id}") shows how we would write it.')
+    _taken[piece.id] = min(step + 1, len(piece.hints))
+
+
+def solution(label: object = "") -> Code | None:
+    """Our code for a piece, named by its number or its name.
+
+    >>> print(solution("3.3"))
+    def insert(root, tokens, slots):
+        \"\"\"Cache `tokens`; return the node where they end, and how many were there.\"\"\"
+        node, there = walk(root, tokens)
+        if there < len(tokens):
+            leaf = Node(tokens[there:], slots[there:], node)
+            node.children[tokens[there]] = leaf
+            node = leaf
+        return node, there
+    """
+    piece = _named(label)
+    return None if piece is None else Code(piece.solution)
+
+
+def _named(label: object) -> Piece | None:
+    """The piece with this number, or the only one with this name; else it says what there is."""
+    name = str(getattr(label, "__name__", label)).strip()
+    pieces = [piece] if (piece := find_piece(name)) else [piece for piece in all_pieces() if piece.name == name]
+    if len(pieces) == 1:
+        return pieces[0]
+    if not pieces:
+        with contextlib.suppress(LookupError):
+            print(f"{find_exercise(name).id} is an exercise: its hint and its solution are folded below it.")
+            return None
+        ids = ", ".join(piece.id for piece in all_pieces())
+        print(f"{WRONG} there is no piece {name!r:.60}; there are {ids}")
+    else:
+        print(f"{WRONG} {name} is a piece of several chapters: ask for {' or '.join(piece.id for piece in pieces)}")
+    return None
+
+
+def forget_hints() -> None:
+    """Begin each ladder of hints anew, as a notebook does."""
+    _taken.clear()

@@ -1,0 +1,253 @@
+"""Designs beside the tree: a trie as AstrAI had it, and what can be seen of the trie of 09 and the pages of 11."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from minikv.course.pieces.observe import MOST, kinds, outline
+from minikv.engine import World, engine_world
+from minikv.testing.attempt import attempt
+from minikv.testing.snapshot import shorten
+
+
+class OrderedNode:
+    """A token of an `OrderedTrie`: the row of its prefix, and how many requests have pinned it."""
+
+    def __init__(self) -> None:
+        self.children: dict[int, OrderedNode] = {}
+        self.row, self.pins = -1, 0
+
+
+class OrderedTrie:
+    """A trie after AstrAI's: all nodes in one ordered dictionary, from which the oldest goes.
+
+    >>> trie = OrderedTrie(capacity=10)
+    >>> trie.insert([1, 2, 3], row=0)
+    >>> trie.find([1, 2, 9])
+    2
+    """
+
+    def __init__(self, capacity: int):
+        self.root, self.capacity = OrderedNode(), capacity
+        self.order: OrderedDict[OrderedNode, None] = OrderedDict()
+
+    def insert(self, tokens: Sequence[int], row: int = 0) -> None:
+        """Let every node of `tokens` name `row`, and pin the last one."""
+        node = self.root
+        for token in tokens:
+            node = node.children.setdefault(token, OrderedNode())
+            node.row = row
+            self.order[node] = None
+        node.pins += 1
+        while len(self.order) > self.capacity:
+            oldest = next(iter(self.order))
+            if oldest.pins:
+                self.order.move_to_end(oldest)
+            else:
+                del self.order[oldest]
+                oldest.children.clear()
+
+    def find(self, tokens: Sequence[int]) -> int:
+        """How many tokens are there; they are used now."""
+        path = self.path(tokens)
+        for node in path:
+            self.order.move_to_end(node)
+        return len(path)
+
+    def release(self, tokens: Sequence[int]) -> None:
+        """Take a pin off the last node."""
+        path = self.path(tokens)
+        if len(path) == len(tokens) and path[-1].pins:
+            path[-1].pins -= 1
+
+    def path(self, tokens: Sequence[int]) -> list[OrderedNode]:
+        """The nodes of `tokens`, as far as they are there."""
+        found = [self.root]
+        for token in tokens:
+            if token not in found[-1].children:
+                break
+            found.append(found[-1].children[token])
+        return found[1:]
+
+
+def outcome(*steps: tuple[str, Sequence[int]]) -> str:
+    """What comes of `steps`, pairs of a verb and tokens, in an `OrderedTrie` with room for three nodes.
+
+    It is the number that the last step found, or the name of the error; a second is time enough.
+
+    >>> outcome(("insert", [1, 2]), ("find", [1, 2, 3])), outcome(*(("insert", [token]) for token in range(4)))
+    ('found 2', 'TooLong')
+    """
+    trie = OrderedTrie(capacity=3)
+    found = attempt(lambda: [getattr(trie, verb)(tokens) for verb, tokens in steps][-1], seconds=1.0)
+    return f"found {found.value}" if found.error is None else type(found.error).__name__
+
+
+def trie_in_words(root: Any, pool: Any) -> str:
+    """A whole trie on one line; below a node stand its children, in order.
+
+    >>> from types import SimpleNamespace as Node
+    >>> leaf = Node(token=7, row=0, version=1, children={})
+    >>> trie_in_words(Node(children={7: leaf}), Node(version=lambda row: 2))
+    '7 in row 0, stale'
+    """
+
+    def name(node: Any) -> str:
+        locks = f", locked ×{node.locks}" if getattr(node, "locks", 0) else ""
+        if node.row is None:
+            return f"{token_in_words(node)} in no row{locks}"
+        state = "" if node.version == pool.version(node.row) else ", stale"
+        return f"{token_in_words(node)} in row {node.row}{state}{locks}"
+
+    return outline(root, name)
+
+
+def token_in_words(node: Any) -> str:
+    """The token of a node, which may have got something else for it.
+
+    >>> from types import SimpleNamespace as Node
+    >>> token_in_words(Node(token=7)), token_in_words(Node(token=Node()))
+    ('7', 'a SimpleNamespace')
+    """
+    is_plain = node.token is None or isinstance(node.token, (int, str))
+    return str(node.token) if is_plain else f"a {type(node.token).__name__}"
+
+
+def ties(root: Any) -> str:
+    """Whether each node knows the node above it; if not, the first that does not.
+
+    >>> from types import SimpleNamespace as Node
+    >>> root = Node(children={})
+    >>> root.children[1] = Node(token=1, parent=None, children={})
+    >>> ties(root)
+    'the parent of 1 is not the node above it'
+    """
+    stack, count = [root], 0
+    while stack and count < MOST:
+        node, count = stack.pop(), count + 1
+        for token, child in node.children.items():
+            if child.token != token:
+                return f"the node of {token_in_words(child)} stands under the token {token}"
+            if child.parent is not node:
+                return f"the parent of {token} is not the node above it"
+            stack.append(child)
+    return "all right"
+
+
+def path_in_words(root: Any, path: Any) -> Any:
+    """The tokens of a list of nodes, if they lead down from the root one after the other.
+
+    >>> path_in_words(None, 7), path_in_words(None, [7])
+    ('one value, a number, and no list', 'a list with a number in it')
+    """
+    if not isinstance(path, (list, tuple)):
+        return path if path is None else f"{kinds(path)}, and no list"
+    above = root
+    for at, node in enumerate(path):
+        if node is root:
+            return "a list with the root in it"
+        if node is None:
+            return "a list with None in it"
+        if not hasattr(node, "children"):
+            return f"a list with a {'number' if isinstance(node, int) else type(node).__name__} in it"
+        if above.children.get(node.token) is not node:
+            return f"the node at place {at} of the list is no child of the one before it"
+        above = node
+    return [node.token for node in path]
+
+
+_PAGES = 7
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@lru_cache
+def _ours() -> World:
+    return engine_world(2, 11)
+
+
+def built(case: tuple[int, Sequence[Any]]) -> Any:
+    """Shared pages after some steps, made by our own pieces; tokens count from 1, and their values are letters.
+
+    A step for which there is no room is left out.
+    """
+    size, steps = case
+    cache, count = _ours()["SharedPages"](_PAGES, size), 0
+    cache.attach("a", [])
+    for verb, which, number in steps:
+        name, new = branch_name(cache, which), next(letter for letter in "abcdefghi" if letter not in cache.branches)
+        try:
+            if verb == "append":
+                numbers = list(range(count + 1, count + number + 1))
+                cache.append(name, numbers, values_of(numbers))
+                count += number
+            elif verb == "fork":
+                cache.fork(name, new)
+            elif verb == "attach":
+                cache.attach(new, list(cache.branches[name].tokens))
+            elif len(cache.branches) > 1:
+                cache.detach(name)
+        except MemoryError:
+            continue
+    return cache
+
+
+def branch_name(cache: Any, which: int) -> str:
+    """The name of the `which`-th branch, counted around."""
+    names = list(cache.branches)
+    found: str = names[which % len(names)]
+    return found
+
+
+def values_of(tokens: Sequence[int]) -> str:
+    """A letter for each token, of which there may be many.
+
+    >>> values_of([1, 2, 27])
+    'ABA'
+    """
+    return "".join(_LETTERS[(token - 1) % 26] for token in tokens)
+
+
+def contents(cache: Any, branch: Any) -> Any:
+    """What a branch reads, page by page, in words.
+
+    >>> contents(cache := built((2, [("append", 0, 3)])), cache.branches["a"])
+    '[A B] [C]'
+    """
+    if not hasattr(branch, "pages") or not isinstance(branch.pages, list):
+        return "no pages" if branch is not None else None
+    if any(not isinstance(page, int) or not 0 <= page < len(cache.values) for page in branch.pages):
+        return f"pages {shorten(branch.pages)}"
+    values = [value for page in branch.pages for value in cache.values[page]][: len(branch.tokens)]
+    size = cache.size
+    parts = (" ".join(map(str, values[i * size : (i + 1) * size])) for i in range(len(branch.pages)))
+    return " ".join(f"[{part}]" for part in parts) or "nothing"
+
+
+def seen_of_pages(cache: Any) -> dict[str, Any]:
+    """What can be seen of shared pages: what each branch reads, whose each page is, what is free and what is found.
+
+    Pages have numbers in the order in which they are met, since it does not matter which one the pool gives.
+    """
+    met: dict[Any, int] = {}
+    for branch in cache.branches.values():
+        pages = branch.pages if isinstance(getattr(branch, "pages", None), list) else ()
+        for page in (page for page in pages if isinstance(page, int)):
+            met.setdefault(page, len(met) + 1)
+    valid = [page for page in met if 0 <= page < len(cache.refs)]
+    others = sum(1 for page, refs in enumerate(cache.refs) if refs and page not in met)
+    found = {name: contents(cache, branch) for name, branch in cache.branches.items()}
+    return {
+        **{f"what {name} reads": words for name, words in found.items()},
+        "the references of the pages in use": [cache.refs[page] for page in valid],
+        "pages with references that no branch has": others,
+        "how many pages are free": cache.pool.num_free,
+        "free pages with references, or that can be found": sum(
+            1
+            for page in range(cache.pool.size)
+            if cache.pool.is_free(page) and (cache.refs[page] or page in cache.names)
+        ),
+        "how many pages can be found": len(cache.known),
+    }
