@@ -109,8 +109,7 @@ def _blocks_in_words(blocks: Sequence[Any]) -> str:
 
 def _queue_of(pool: Any) -> Mapping[str, Any]:
     """The queue from the next block to be taken on: those without a key at its front in any order, then the others."""
-    found, backward = list(islice(pool.queue, MOST)), list[int]()
-    block = pool.queue.mark.before
+    found, backward, block = list(islice(pool.queue, MOST)), list[int](), pool.queue.mark.before
     while block is not pool.queue.mark and len(backward) < MOST:
         backward.append(block.page)
         block = block.before
