@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from minikv import asset
 from minikv.serving.tokenizer import load_tokenizer
 from minikv.traffic import TraceError
-from minikv.traffic.logs import BlockIds, RequestLog, answer_tokens
+from minikv.traffic.logs import BlockIds, answer_tokens, read_log
 from minikv.traffic.units import Units
 
 
@@ -22,7 +22,7 @@ def chat(*contents, **changes):
 
 def requests(*entries, block_size=4, units=None, **options):
     lines = [entry if isinstance(entry, (str, bytes)) else json.dumps(entry) for entry in entries]
-    return list(RequestLog(lines, units or Units(), block_size, **options))
+    return list(read_log(lines, units or Units(), block_size, **options))
 
 
 @given(st.lists(st.text("ab", max_size=12), min_size=1, max_size=8), st.integers(1, 4))

@@ -17,8 +17,9 @@ from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.radix import EVICT_BY
 from minikv.traffic.quantities import UNLIMITED, read_capacity
 from minikv.traffic.replay import Replay, Replayer, replay_each
-from minikv.traffic.report import aligned, csv_text
+from minikv.traffic.report import aligned
 from minikv.traffic.reuse import replay_sizes
+from minikv.traffic.sweep import sweep_csv
 from minikv.traffic.trace_tree import TraceTree
 from minikv.traffic.traces import Traffic
 
@@ -110,7 +111,7 @@ def _index(options: argparse.Namespace) -> Any:
 def _report(options: argparse.Namespace, results: Sequence[Replay], seconds: float) -> None:
     rows = [{"capacity": capacity, **result.row()} for capacity, result in zip(options.capacity, results)]
     if options.csv:
-        say(csv_text([{**row, "capacity": row["capacity"] or UNLIMITED} for row in rows]).rstrip("\n"))
+        say(sweep_csv(rows).rstrip("\n"))
         return
     speed = results[0].requests / seconds
     if options.json:

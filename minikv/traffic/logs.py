@@ -31,52 +31,35 @@ _ANSWERS = ("completion_tokens", "output_tokens")
 _DEEPEST = 3
 
 
-class RequestLog:
-    """A log as a stream of requests, each with the ids of its prompt's whole blocks; iterate it once.
+def read_log(
+    lines: Iterable[bytes | str], units: Units, block_size: int, name: str = "log", start: int = 1, salt: bytes = b""
+) -> Iterator[TraceRequest]:
+    """Read a log, holding one line at a time: each request with the ids of its prompt's whole blocks.
 
     `block_size` counts `units`. Times are relative to the first request's, and never below 0; a line that does not say
     when it came has the time of the one before. Raises `TraceError` at the first line that is not a request.
 
     >>> lines = ['{"prompt": "aabb", "time": 5}', '{"prompt": "aabbcc", "time": 7, "session_id": "s"}']
-    >>> for request in RequestLog(lines, Units(), block_size=2):
+    >>> for request in read_log(lines, Units(), block_size=2):
     ...     print(request.timestamp, request.input_length, request.blocks.tolist(), request.conversation)
     0.0 4 [0, 1] None
     2000.0 6 [0, 1, 2] 0
     """
+    ids, conversation, begin, now = BlockIds(salt), Conversations(), None, 0.0
 
-    def __init__(
-        self,
-        lines: Iterable[bytes | str],
-        units: Units,
-        block_size: int,
-        name: str = "log",
-        start: int = 1,
-        salt: bytes = b"",
-    ):
-        self._requests = located(name, lines, self._request, start)
-        self._units, self._stride = units, block_size * units.width
-        self._ids, self._conversation = BlockIds(salt), Conversations()
-        self._begin: float | None = None
-        self._time = 0.0
-
-    def __iter__(self) -> Iterator[TraceRequest]:
-        return self._requests
-
-    def _request(self, line: bytes | str) -> TraceRequest:
+    def request(line: bytes | str) -> TraceRequest:
+        nonlocal begin, now
         entry = json_object(line, "the line")
         body = read_body(entry)
-        units = self._units.packed(piece.text for piece in body.pieces)
-        blocks = self._ids.of(units, self._stride, body.namespace)
-        length = len(units) // self._units.width
-        conversation = self._conversation(conversation_of(entry))
-        return TraceRequest(self._stamp(entry), length, answer_tokens(entry), blocks, conversation)
-
-    def _stamp(self, entry: Mapping[str, Any]) -> float:
-        """The time of a request in milliseconds after the first one's."""
+        packed = units.packed(piece.text for piece in body.pieces)
+        blocks = ids.of(packed, block_size * units.width, body.namespace)
+        place = conversation(conversation_of(entry))
         if (time := time_of(entry)) is not None:
-            self._begin = time if self._begin is None else self._begin
-            self._time = max(0.0, time - self._begin)
-        return self._time
+            begin = time if begin is None else begin
+            now = max(0.0, time - begin)
+        return TraceRequest(now, len(packed) // units.width, answer_tokens(entry), blocks, place)
+
+    return located(name, lines, request, start)
 
 
 def answer_tokens(entry: Mapping[str, Any], depth: int = _DEEPEST) -> int:

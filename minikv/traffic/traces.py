@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from minikv.errors import bounded, shown
 from minikv.traffic.agents import MOST_HOURS, SPAN_HOURS, AgentSessions
 from minikv.traffic.bodies import is_body
-from minikv.traffic.logs import RequestLog, time_of
+from minikv.traffic.logs import read_log, time_of
 from minikv.traffic.mooncake import BAILIAN_BLOCK, LARGEST_BLOCK, blocks_of, read_bailian, read_trace
 from minikv.traffic.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
 from minikv.traffic.trace_file import MOST_BLANK_LINES, TraceError, TraceFile, TraceRequest, located, open_trace
@@ -210,7 +210,7 @@ def _of_agents(source: _Source) -> Traffic:
 def _of_log(source: _Source) -> Traffic:
     file, units = source.file, source.units or Units()
     size = source.block_size or units.block_size
-    requests = iter(RequestLog(source.lines, units, size, file.name, source.start, source.salt))
+    requests = read_log(source.lines, units, size, file.name, source.start, source.salt)
     note = "bytes of UTF-8: no tokenizer was given" if source.units is None else ""
     timed = time_of(source.first) is not None
     return Traffic(file.name, "log", size, units.unit, requests, note, timed, file.fraction)

@@ -94,7 +94,7 @@ def survey(lines: Iterable[bytes], name: str = "log") -> LogReport:
             work.report.other_lines += 1
         else:
             work.take(entry, body)
-        if work.size > LARGEST_TREE:
+        if work.report.size - work.report.reused > LARGEST_TREE:
             work.report.unread = True
             break
     return work.close()
@@ -106,11 +106,11 @@ def _request(line: bytes | str) -> tuple[dict[str, Any], Body | None]:
 
 
 class _Survey:
-    """The work of `survey`, request by request; `size` is the bytes of the tree."""
+    """The work of `survey`, request by request."""
 
     def __init__(self, name: str):
         self.report = LogReport(name)
-        self.size = self._line = 0
+        self._line = 0
         self._turns, self._breaks = Turns(), Breaks()
         self._latest = [-1]  # of the tree's nodes: the latest request through each
         self._places: dict[tuple[str, str], BreakingPlace] = {}
@@ -126,12 +126,9 @@ class _Survey:
         turn = LoggedRequest(report.requests, self._line, body)
         text = turn.text.encode("utf-8", "surrogatepass")
         reused, latest = self._insert(text, turn.number)
-        report.requests, report.size, report.reused = (
-            report.requests + 1,
-            report.size + len(text),
-            report.reused + reused,
-        )
-        self.size += len(text) - reused
+        report.requests += 1
+        report.size += len(text)
+        report.reused += reused
         report.sample += turn.text[: max(0, _SAMPLE - len(report.sample))]
         like = self._turns.before(turn, conversation) or self._turns.get(latest)
         if like is not None:
