@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from live_chat import stored_runs
 
 from minikv import asset
 from minikv.course import live_chat as module
-from minikv.course.live_chat import QUESTIONS, live_chat, stored_runs
+from minikv.course.live_chat import QUESTIONS, live_chat
 from minikv.serving.tokenizer import load_tokenizer
 
 pytest.importorskip("torch")
@@ -20,7 +21,7 @@ def runs():
 
 
 def test_the_stored_runs_are_what_a_run_gives(runs):
-    """`python -m minikv.course.live_chat` writes them."""
+    """`python assets/live_chat.py` writes them."""
     assert json.loads(asset("live_chat.json").read_text("utf-8")) == runs
 
 

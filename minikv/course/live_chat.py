@@ -14,7 +14,6 @@ from typing import Any
 
 from minikv.assets import asset
 from minikv.errors import bounded
-from minikv.files import replace
 
 INSTRUCTIONS = (
     "You are the assistant of a course on KV caches. Answer in one or two short sentences, in plain words, and use the "
@@ -103,23 +102,14 @@ def _stored(cache: bool, clock: bool, questions: Sequence[str]) -> LiveChat:
     if tuple(questions) != QUESTIONS:
         raise ValueError(f"questions are {bounded(list(questions))}: without torch only the stored ones can be asked")
     runs = json.loads(asset("live_chat.json").read_text("utf-8"))
-    turns = runs[_name(cache, clock)]
+    turns = runs[run_name(cache, clock)]
     return LiveChat([SpokenTurn(**turn) for turn in turns], is_stored=True)
 
 
-def _name(cache: bool, clock: bool) -> str:
-    return f"{'with' if cache else 'without'} a cache{', with a clock' if clock else ''}"
+def run_name(cache: bool, clock: bool) -> str:
+    """What a run is called in `assets/live_chat.json`.
 
-
-def stored_runs(questions: Sequence[str] = QUESTIONS) -> dict[str, list[dict[str, Any]]]:
-    """What `assets/live_chat.json` must hold: a run of each kind with these questions; it needs torch.
-
-    >>> sorted(stored_runs(["Hello!"]))[0]
+    >>> run_name(cache=True, clock=False)
     'with a cache'
     """
-    kinds = [(cache, clock) for cache in (True, False) for clock in (False, True)]
-    return {_name(*kind): [vars(turn) for turn in live_chat(*kind, questions).turns] for kind in kinds}
-
-
-if __name__ == "__main__":
-    replace(asset("live_chat.json"), json.dumps(stored_runs(), ensure_ascii=False, indent=1) + "\n")
+    return f"{'with' if cache else 'without'} a cache{', with a clock' if clock else ''}"
