@@ -147,7 +147,7 @@ def short_repr(value: Any) -> str:
 def _short_repr(value: Any) -> str:
     if isinstance(value, (set, frozenset)):  # in an order that does not depend on hashes
         return f"{{{', '.join(sorted(map(short_repr, value)))}}}" if value else "set()"
-    return " ".join(_ADDRESS.sub("", _SHORT.repr(_without_arrays(value))).split())
+    return " ".join(_ADDRESS.sub("", _SHORT.repr(_plain(value, tuple))).split())
 
 
 def arguments(args: Iterable[Any]) -> str:
@@ -159,20 +159,14 @@ def arguments(args: Iterable[Any]) -> str:
     return f"({', '.join(short_repr(arg) for arg in args)})"
 
 
-def _without_arrays(value: Any) -> Any:
-    """Arrays and their numbers as plain Python; a tuple stays a tuple."""
+def _plain(value: Any, tuple_as: type = list) -> Any:
+    """Arrays and their numbers as plain Python, and tuples as lists: then sequences of the same numbers are equal."""
     if isinstance(value, (np.ndarray, np.generic, array)) or type(value).__module__.split(".")[0] == "torch":
         return value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, (list, tuple)):
-        items = [_without_arrays(item) for item in value]
-        return tuple(items) if isinstance(value, tuple) else items
+        items = [_plain(item, tuple_as) for item in value]
+        return tuple_as(items) if isinstance(value, tuple) else items
     return value
-
-
-def _plain(value: Any) -> Any:
-    """Numbers and sequences as plain Python, so that a tuple, a list and an array of the same numbers agree."""
-    value = _without_arrays(value)
-    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def agree(got: Any, expected: Any) -> bool:

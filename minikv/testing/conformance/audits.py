@@ -10,9 +10,9 @@ from typing import Any
 
 from minikv.testing.attempt import attempt
 from minikv.testing.conformance.cases import CASES
-from minikv.testing.conformance.judging import SIZES, is_named
+from minikv.testing.conformance.judging import SIZES
 from minikv.testing.conformance.playing import SideBySide
-from minikv.testing.conformance.script import Before, Breach, Mismatch, Scenario, scenario_of
+from minikv.testing.conformance.script import Before, Breach, Mismatch, Scenario, is_named, scenario_of
 from minikv.testing.conformance.subject import Subject
 from minikv.testing.smallest import fewest_lines
 from minikv.testing.time_limit import TooLong

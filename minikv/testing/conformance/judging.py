@@ -118,16 +118,6 @@ def judge_call(run: SideBySide, reply: Reply, expected: Reply) -> Mismatch | Non
     return None
 
 
-def is_named(error: BaseException | None, name: str) -> bool:
-    """Whether an error is of the class `name`, of this package or of another.
-
-    >>> from minikv import LockError
-    >>> is_named(LockError("stale"), "LockError"), is_named(KeyError(3), "LockError")
-    (True, False)
-    """
-    return any(each.__name__ == name for each in type(error).__mro__)
-
-
 def _refusal(run: SideBySide, reply: Reply, expected: Reply) -> Mismatch | None:
     """A call that must be refused: with a `LockError`, or as bad input."""
     rule = refused_by(run, expected)
@@ -138,10 +128,7 @@ def _refusal(run: SideBySide, reply: Reply, expected: Reply) -> Mismatch | None:
     kinds = ["LockError"] if isinstance(expected.error, LockError) else ["ValueError", "TypeError"]
     if rule == 4:
         kinds = ["LockError", "ValueError", "TypeError"]
-    if any(is_named(reply.error, kind) for kind in kinds):
-        run.refused.append((len(run.lines) - 1, rule))
-        return None
-    return Mismatch(rule, f"{reply.in_words}, expected a {' or a '.join(kinds)}: {expected.error}")
+    return run.refuses(reply, expected, rule, kinds)
 
 
 def refused_by(run: SideBySide, expected: Reply) -> int:

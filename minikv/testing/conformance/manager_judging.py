@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from minikv.errors import OutOfPages
 from minikv.testing.attempt import attempt
 from minikv.testing.canary import CanaryError
-from minikv.testing.conformance.judging import is_named, read_number, read_pages
+from minikv.testing.conformance.judging import read_number, read_pages
 from minikv.testing.conformance.manager_model import NaiveRequest
-from minikv.testing.conformance.script import Mismatch, Reply
+from minikv.testing.conformance.script import Mismatch, Reply, is_named
 from minikv.testing.time_limit import TooLong
 
 if TYPE_CHECKING:
@@ -39,10 +39,7 @@ def _refused(run: ManagerRun, reply: Reply, expected: Reply) -> Mismatch | None:
     over = isinstance(expected.args[0] if expected.args else None, NaiveRequest) and expected.args[0].state != "running"
     no_room = isinstance(expected.error, OutOfPages)
     rule, kinds = (5, ["OutOfPages"]) if no_room else (7 if over else 12, ["ValueError", "TypeError"])
-    if any(is_named(reply.error, kind) for kind in kinds):
-        run.refused.append((len(run.lines) - 1, rule))
-        return None
-    return Mismatch(rule, f"{reply.in_words}, expected a {' or a '.join(kinds)}: {expected.error}")
+    return run.refuses(reply, expected, rule, kinds)
 
 
 def read_sequence(result: Any) -> dict[str, Any]:

@@ -210,6 +210,16 @@ def _renamed(lines: tuple[str, ...]) -> list[str]:
     return [re.sub(r"\b[a-z]\d*\b(?=[.,)]| = )", lambda name: fresh.get(name[0], name[0]), line) for line in found]
 
 
+def is_named(error: BaseException | None, name: str) -> bool:
+    """Whether an error is of the class `name`, of this package or of another.
+
+    >>> from minikv import LockError
+    >>> is_named(LockError("stale"), "LockError"), is_named(KeyError(3), "LockError")
+    (True, False)
+    """
+    return any(each.__name__ == name for each in type(error).__mro__)
+
+
 class Transcript:
     """The lines that ran on an object of the class that is judged, called `name` in them, and how they ended."""
 
@@ -243,6 +253,13 @@ class Transcript:
             if (found := self.step(line)) is not None:
                 return self.end(found)
         return None
+
+    def refuses(self, reply: Reply, expected: Reply, rule: int, kinds: list[str]) -> Mismatch | None:
+        """Whether the last line was refused with an error of one of these `kinds`, as `rule` says."""
+        if any(is_named(reply.error, kind) for kind in kinds):
+            self.refused.append((len(self.lines) - 1, rule))
+            return None
+        return Mismatch(rule, f"{reply.in_words}, expected a {' or a '.join(kinds)}: {expected.error}")
 
     def unmade(self) -> Findings:
         """Of a class that cannot be made, all that it claims is broken."""
