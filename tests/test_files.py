@@ -457,7 +457,7 @@ WRITERS = (
     r"os\.(replace|truncate)|shutil\.(copy.*|move)|file\.truncate|"
     r"(?!ast\.).*\.(write_text|write_bytes|savefig|savez?|save_file|tofile|dump|renames?)"
 )
-IN_MEMORY = "small.save(drawn, "  # of the README's picture
+IN_MEMORY = "small[0].save(out, ", "small.save(drawn, "
 SOURCES = [*(ROOT / "minikv").rglob("*.py"), ROOT / "notebooks" / "build.py", *(ROOT / "assets").rglob("*.py")]
 
 
@@ -467,7 +467,7 @@ def writes(call):
     if function.rpartition(".")[2] != "open":
         return re.fullmatch(WRITERS, function) and not text.startswith(IN_MEMORY)
     given = [*call.args, *(keyword.value for keyword in call.keywords)]
-    modes = [ast.unparse(argument).strip("'") for argument in given]
+    modes = [ast.unparse(argument).strip("'") for argument in given if not isinstance(argument, ast.Name)]
     if "os.devnull" in modes:
         return False
     return any(re.fullmatch(r"[rbt]*[wxa+][rwxabt+]*|.*\bO_(RDWR|WR\w+)\b.*", mode) for mode in modes)
@@ -476,7 +476,8 @@ def writes(call):
 KNOWN = ["open(path, 'w')", "open(path, mode='rb+')", "path.open('ab')", "os.open(path, os.O_RDONLY | os.O_WRONLY)",
          "Path(path).write_text(text)", "os.replace(one, two)", "file.truncate(0)",
          "json.dump(found, file)"]  # fmt: skip
-OTHERS = ["open(path)", "open(path, 'rb')", "table.open()", "text.replace(one, two)", "manager.truncate(sequence, 3)",
+OTHERS = ["open(path)", "open(path, 'rb')", "table.open(tab)", "text.replace(one, two)",
+          "manager.truncate(sequence, 3)",
           "ast.dump(tree)", "json.dumps(found)"]  # fmt: skip
 
 
