@@ -187,8 +187,8 @@ def test_no_class_has_the_name_of_another():
 # Which file reads private names of what, and why.
 FRIENDS = {
     "manager/manager.py": {"sequence"},  # which stores in it what the manager knows of it
+    "manager/page_owners.py": {"sequence"},  # likewise
     "manager/windowed.py": {"sequence"},  # which hands in its row, likewise
-    "manager/audit.py": {"manager", "sequence"},  # `CacheManager.check`, in a file of its own
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
     "serving/packed.py": {"torch.ops.mkldnn", "tensor"},  # packed weights, and a count of the changes to a tensor
 }

@@ -21,22 +21,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Iterator
-from typing import Any
 
-import numpy as np
-
-from minikv.errors import OutOfPages, bounded, whole_number
-from minikv.interrupts import Exclusive, exclusive
-from minikv.manager.audit import check_manager, require_fit, require_slots
+from minikv.errors import bounded, whole_number
+from minikv.interrupts import exclusive
+from minikv.manager.page_owners import PageOwners, check_manager
 from minikv.manager.sequence import ABORTED, FINISHED, RUNNING, Sequence
-from minikv.pools import FreeListPool, Pages, SlotPool
-from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
-from minikv.tokens import PackedTokens, TokensLike, pack
-
-_NO_PAGES = np.empty(0, np.int32)
+from minikv.tokens import TokensLike, pack
 
 
-class CacheManager(Exclusive):
+class CacheManager(PageOwners):
     """A pool of pages, a prefix cache over their slots, and the sequences that run on both.
 
     Any thread may call it: one act is done at a time. `page_size` is in tokens; page p has the slots `p * page_size`
@@ -57,45 +50,6 @@ class CacheManager(Exclusive):
     >>> manager
     CacheManager(8 pages of 1, 3 free, 1 sequence running, 4 tokens available)
     """
-
-    def __init__(
-        self,
-        num_pages: int,
-        page_size: int = 1,
-        prefix_cache: PrefixCache | None = None,
-        pool: SlotPool | None = None,
-        store: Any = None,
-    ):
-        self.num_pages = whole_number("num_pages", num_pages, 1, "a manager has at least 1 page")
-        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
-        require_slots(self.num_pages, self.page_size)
-        self.cache: PrefixCache = prefix_cache if prefix_cache is not None else RadixCache(page_size)
-        self.pool: SlotPool = FreeListPool(num_pages) if pool is None else pool
-        self.store = store
-        self._running: dict[int, Sequence] = {}
-        self._started = 0
-        self._leaving: list[Any] = []  # pages and locks that are still to be given back: none, unless something failed
-        self._loose: list[Handle] = []
-        super().__init__()
-        require_fit(self)
-
-    @property
-    def available_size(self) -> int:
-        """Tokens that could be given slots now: whole free pages, and what the cache could evict."""
-        with self._lock:
-            leaving = sum(map(len, self._leaving))
-            return (self.pool.num_free + leaving) * self.page_size + self.cache.evictable_size
-
-    @property
-    def sequences(self) -> list[Sequence]:
-        """The running sequences, in the order in which they were started."""
-        with self._lock:
-            return list(self._running.values())
-
-    def owned(self) -> dict[int, Pages]:
-        """For each running sequence, by its number, the slots that are its own: what a `Ledger` asks for."""
-        with self._lock:
-            return {sequence.number: sequence.owned for sequence in self._running.values()}
 
     # -- the life of a request --------------------------------------------------------------------------------------
 
@@ -294,94 +248,6 @@ class CacheManager(Exclusive):
     def _open(self, opened: list[Sequence], tokens: TokensLike, namespace: Hashable) -> None:
         """`start`, and note it in `opened` before Ctrl-C or another thread can come in between."""
         opened.append(self.start(tokens, namespace=namespace))
-
-    # -- the steps --------------------------------------------------------------------------------------------------
-
-    def _require(self, sequence: Sequence, verb: str) -> None:
-        """`sequence` must run here."""
-        if not isinstance(sequence, Sequence):
-            raise TypeError(f"cannot {verb} {bounded(sequence)}: expected a sequence that start() returned")
-        if self._running.get(sequence.number) is sequence:
-            return
-        why = "another manager started it" if sequence.state == RUNNING else f"it is {sequence.state} already"
-        raise ValueError(f"cannot {verb} sequence {sequence.number}: {why}")
-
-    def _make_room(self, num_pages: int, spare: int = 0) -> None:
-        """Evict until `num_pages` are free, if they and `spare` more are available; else `OutOfPages`.
-
-        Lock first what you want to keep.
-        """
-        if self._leaving or self._loose:
-            self._give_back()
-        free = self.pool.num_free
-        if num_pages + spare > free:
-            evictable = self.cache.evictable_size // self.page_size
-            if num_pages + spare > free + evictable:
-                raise OutOfPages(num_pages + spare, free, evictable)
-            if num_pages > free:
-                self._give_back(self.cache.evict((num_pages - free) * self.page_size))
-
-    def _publish(self, sequence: Sequence) -> Insertion:
-        """Hand the computed whole pages to the cache, which keeps those that it does not have already.
-
-        row   [shared, prefix_length)   duplicates, still ours
-              [.., length)              the cache's from now on
-              [.., end of the row)      the rest, not offered or not kept: ours
-        """
-        end, row = sequence.publishable, sequence._row_of(0, sequence.publishable // self.page_size)
-        all_computed = sequence.computed == sequence.length  # then no copy: the cache leaves out the tail itself
-        tokens = sequence.tokens if all_computed else sequence.tokens[:end]
-        sequence._first_own = end // self.page_size  # what is on offer is not ours while it is
-        try:
-            return self._insert(sequence, tokens, row)
-        except BaseException:
-            sequence._first_own = sequence.shared // self.page_size
-            raise
-
-    def _insert(self, sequence: Sequence, tokens: PackedTokens, row: memoryview) -> Insertion:
-        return self.cache.insert(tokens, row, namespace=sequence.namespace, start=sequence._handle)
-
-    def _follow(self, sequence: Sequence, done: Insertion) -> None:
-        """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
-        size, before = self.page_size, sequence._handle
-        given, kept = done.prefix_length // size, done.length // size
-        duplicates = sequence._row[sequence.shared // size : given].copy()
-        if len(duplicates):  # another sequence was faster: the cache kept its pages
-            match = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)
-            match.copy_to(sequence._row_of(0, kept))
-            sequence._read(done.length, match)
-        else:
-            self.cache.lock(done.handle)
-            sequence._read(done.length, done.handle)
-        self._give_back(duplicates, before)
-
-    def _release(self, sequence: Sequence, state: str, done: Insertion | None = None) -> None:
-        """The one way out: the sequence is over, and its lock and all pages that are its own go back, each once.
-
-        Of what was just published the cache keeps [prefix_length, length), as `done` says.
-        """
-        size, handle, row = self.page_size, sequence._handle, sequence._row
-        shared, end = sequence.shared // size, sequence._num_pages
-        given = kept = shared
-        if done is not None and done.length > sequence.shared:
-            given, kept = done.prefix_length // size, done.length // size
-        own = row[kept:end] if given == shared else np.concatenate((row[shared:given], row[kept:end]))
-        self._running.pop(sequence.number, None)
-        sequence._end(state)
-        self._give_back(own, handle)
-
-    def _give_back(self, pages: Any = _NO_PAGES, handle: Handle | None = None) -> None:
-        """Unlock `handle` and free `pages`, and whatever else is still to be given back because something failed."""
-        if handle is not None:
-            self._loose.append(handle)
-        if len(pages):
-            self._leaving.append(pages)
-        while self._loose:
-            self.cache.unlock(self._loose[0])
-            del self._loose[0]
-        while self._leaving:
-            self.pool.free(self._leaving[0])
-            del self._leaving[0]
 
     def __repr__(self) -> str:
         many = f"{len(self._running)} sequence{'' if len(self._running) == 1 else 's'} running"

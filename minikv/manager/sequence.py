@@ -12,12 +12,13 @@ written in place, and grows by half of itself: a generated token costs the same 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from minikv.pools import Pages, page_slots
-from minikv.prefix.contract import Handle
-from minikv.tokens import TOKEN_BYTES, PackedTokens
+from minikv.prefix.contract import Handle, PrefixCache
+from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike
 
 RUNNING, FINISHED, ABORTED = "running", "finished", "aborted"
 _NO_PAGES = np.empty(0, np.int32)
@@ -161,3 +162,70 @@ class Sequence:
     def __repr__(self) -> str:
         progress = f"{self.length} tokens, cached={self.cached_length}, computed={self.computed}"
         return f"Sequence({self.number}, {self.state}, {progress})"
+
+
+# -- what an engine needs, so that anybody can serve with their own ---------------------------------------------------
+
+
+class RunningSequence(Protocol):
+    """One request while it runs: which tokens it has, how many of them are computed, and in which slots they lie."""
+
+    number: int
+    state: str
+    computed: int
+    cached_length: int
+
+    @property
+    def length(self) -> int:
+        """How many tokens it has."""
+        ...
+
+    @property
+    def tokens(self) -> PackedTokens:
+        """All tokens, the prompt's and those after it."""
+        ...
+
+    @property
+    def slots(self) -> Pages:
+        """The slot of each token, int32, in order."""
+        ...
+
+    def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
+        """The next `num_tokens` tokens to compute, and the slots of all tokens up to their end, to be read only."""
+        ...
+
+
+@runtime_checkable
+class Manager(Protocol):
+    """Six verbs for the life of a request, over a cache and pages; `CacheManager` says what each promises."""
+
+    page_size: int
+    num_pages: int
+    cache: PrefixCache
+    store: Any
+
+    def start(self, tokens: TokensLike, *, namespace: Hashable = None, spare: int = 0) -> Any:
+        """Begin a request; the sequence, or `OutOfPages`."""
+
+    def advance(self, sequence: Any, num_tokens: int | None = None) -> None:
+        """Say that the next tokens are computed."""
+
+    def extend(self, sequence: Any, tokens: TokensLike) -> None:
+        """Put generated tokens behind the sequence, or raise `OutOfPages`."""
+
+    def checkpoint(self, sequence: Any) -> None:
+        """Publish what is computed while the request runs on."""
+
+    def finish(self, sequence: Any) -> None:
+        """End the request well."""
+
+    def abort(self, sequence: Any) -> None:
+        """End the request badly."""
+
+
+@runtime_checkable
+class TruncatingManager(Manager, Protocol):
+    """A manager with a seventh verb, which takes tokens back: an engine that computes drafts needs it."""
+
+    def truncate(self, sequence: Any, length: int) -> None:
+        """Keep the first `length` tokens and give back the pages behind them."""
