@@ -17,18 +17,17 @@ one, like the original, shares prefixes alone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any
 
-from minikv.copy_on_write.known_pages import KnownPages
-from minikv.copy_on_write.page_values import PageValues, PlainValues, StoreValues
-from minikv.copy_on_write.references import PagedSequence, References
+from minikv.copy_on_write.known_pages import PagedSequence
+from minikv.copy_on_write.shared_sequences import SharedSequences
 from minikv.errors import OutOfPages, bounded, whole_number
-from minikv.interrupts import Exclusive, exclusive
+from minikv.interrupts import exclusive
 from minikv.tokens import TokensLike, pack
 
 
-class CopyOnWrite(Exclusive):
+class CopyOnWrite(SharedSequences):
     """Sequences over `num_pages` pages of `page_size` tokens, each page shared by all that have the same in it.
 
     `store` is a `KVStore` of as many pages, for values that are pairs (keys, values) a layer; without one a value is
@@ -43,28 +42,6 @@ class CopyOnWrite(Exclusive):
     >>> cache.get("a"), cache.get("b"), cache.pages("a"), cache.pages("b")
     (['A', 'B', 'C'], ['A', 'B', 'C', 'D'], [0, 1], [0, 2])
     """
-
-    def __init__(
-        self,
-        num_pages: int,
-        page_size: int = 16,
-        store: Any = None,
-        *,
-        declared: bool = True,
-        discovered: bool = True,
-    ):
-        self._references = References(num_pages)
-        self.pool = self._references.pool
-        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
-        if store is not None and (store.num_pages, store.page_size) != (num_pages, page_size):
-            has = f"{store.num_pages} pages of {store.page_size}"
-            raise ValueError(f"the store has {has} tokens: expected {num_pages} of {page_size}")
-        self.values: PageValues = PlainValues(num_pages, self.page_size) if store is None else StoreValues(store)
-        self.declared, self.discovered = declared, discovered
-        self._sequences: dict[Hashable, PagedSequence] = {}
-        self._known = KnownPages(self.page_size)
-        self._shares = 0
-        super().__init__()
 
     # -- coming and going -------------------------------------------------------------------------------------------
 
@@ -259,85 +236,11 @@ class CopyOnWrite(Exclusive):
         sequence.draft_from = None
         self._publish(sequence)
 
-    # -- looking at it ----------------------------------------------------------------------------------------------
-
-    @exclusive
-    def get(self, name: Hashable) -> Any:
-        """The values of a sequence, as copies: writing to them changes nothing here."""
-        sequence = self._sequence(name)
-        return self.values.read(sequence.pages, len(sequence.tokens))
-
-    def names(self) -> list[Hashable]:
-        """The names of all sequences, the one that was begun first in front."""
-        return list(self._sequences)
-
-    @exclusive
-    def draft_length(self, name: Hashable) -> int:
-        """How many of the last tokens of a sequence are a draft."""
-        sequence = self._sequence(name)
-        return 0 if sequence.draft_from is None else len(sequence.tokens) - sequence.draft_from
-
-    def tokens(self, name: Hashable) -> list[int]:
-        """The tokens of a sequence, those of a draft among them."""
-        return list(self._sequence(name).tokens)
-
-    def pages(self, name: Hashable) -> list[int]:
-        """The pages of a sequence, in order."""
-        return list(self._sequence(name).pages)
-
-    def references(self, page: int) -> int:
-        """How many sequences have `page`."""
-        return self._references.counts[page]
-
-    @exclusive
-    def stats(self) -> dict[str, int]:
-        """Eight figures: the sequences; all pages, those in use and those free; how often `attach` found something; by
-        how many pages' tokens something can be found; the pages that more than one sequence has; and all references.
-
-        >>> CopyOnWrite(num_pages=4).stats()["free_pages"]
-        4
-        """
-        return {
-            "total_sequences": len(self._sequences),
-            "total_pages": self.pool.size,
-            "allocated_pages": self.pool.size - self.pool.num_free,
-            "free_pages": self.pool.num_free,
-            "prefix_shares": self._shares,
-            "prefix_map_size": len(self._known),
-            "shared_pages_count": self._references.num_shared,
-            "total_page_refs": self._references.total,
-        }
-
-    @exclusive
-    def check(self) -> None:
-        """Recompute every reference from the sequences; `InvariantError` names the first page that differs."""
-        self._references.check(self._sequences, self.page_size)
-        self._known.check(self._sequences)
-
     def __repr__(self) -> str:
         pages = f"{self.pool.size} pages of {self.page_size}, {self.pool.num_free} free"
         return f"CopyOnWrite({pages}, {len(self._sequences)} sequences)"
 
-    # -- sharing ----------------------------------------------------------------------------------------------------
-
-    def _publish(self, sequence: PagedSequence) -> None:
-        """Let the whole pages of a sequence be found, as far as that is allowed."""
-        keys, size = sequence.keys, self.page_size
-        end, last = min(sequence.open_to, len(sequence.tokens)) // size, keys[-1] if keys else b""
-        if end > (begin := len(keys)):
-            keys += self._known.publish(sequence.tokens[begin * size : end * size], sequence.pages[begin:end], last)
-
-    def _let_go(self, pages: Sequence[int]) -> None:
-        """Take a reference from each of `pages`; nobody finds those that go back to the pool."""
-        for page in self._references.let_go(pages):
-            self._known.forget(page)
-
     # -- what is asked for ------------------------------------------------------------------------------------------
-
-    def _sequence(self, name: Hashable) -> PagedSequence:
-        if name not in self._sequences:
-            raise KeyError(f"there is no sequence {bounded(name)}")
-        return self._sequences[name]
 
     def _settled(self, name: Hashable, verb: str) -> PagedSequence:
         sequence = self._sequence(name)

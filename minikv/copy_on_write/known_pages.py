@@ -10,10 +10,10 @@ tokens, and the key in front of it. So the first page that two beginnings do not
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple
 
-from minikv.copy_on_write.references import PagedSequence
 from minikv.errors import InvariantError, bounded
 from minikv.tokens import TOKEN_BYTES, TokensLike, pack
 
@@ -28,6 +28,17 @@ class Link(NamedTuple):
     def key(self) -> bytes:
         """32 bytes that stand for it."""
         return sha256(self.before + self.tokens).digest()
+
+
+@dataclass(eq=False)
+class PagedSequence:
+    """A sequence: its tokens and pages, how many tokens others may find and by which keys, where a draft begins."""
+
+    tokens: list[int] = field(default_factory=list)
+    pages: list[int] = field(default_factory=list)
+    open_to: int = 0
+    keys: list[bytes] = field(default_factory=list)
+    draft_from: int | None = None
 
 
 class KnownPages:

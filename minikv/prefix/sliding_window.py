@@ -18,12 +18,13 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minikv.errors import bounded, whole_number
 from minikv.pools.contract import Pages
+from minikv.pools.windowed import WindowPool
 from minikv.prefix.contract import Handle, Insertion, PagesLike, page_bytes
 from minikv.prefix.eviction import EvictionOrder
 from minikv.prefix.page_hashes import HashedNode
@@ -42,19 +43,6 @@ class Evicted(NamedTuple):
     node: int
     layers: str
     num_tokens: int
-
-
-class WindowPool(Protocol):
-    """What the index asks of a pool of window pages; both take pages of the full layers, int32 arrays.
-
-    `evict` returns pages that have lost everything; the caller frees those, and their window pages with them.
-    """
-
-    def free_window(self, pages: Pages) -> None:
-        """The window pages that belong to `pages` are free; `pages` themselves stay in use."""
-
-    def move_window(self, pages: Pages, to_pages: Pages) -> None:
-        """The window pages of `pages` belong to `to_pages` from now on, which had none: nothing is copied."""
 
 
 class SlidingWindowCache(WindowedTree):

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 
 from minikv.errors import InvariantError, bounded, whole_number
-from minikv.sizing import KVShape, require_shape
+from minikv.sizing import KVShape
 from minikv.store.device import device_of, dtype_of, side_stream
 from minikv.store.host import HostCopy, fetch, layer_number, send
-from minikv.store.layout import LAYOUTS, Layout, cut, places, row_bytes
+from minikv.store.layout import Layout, cut, places, require_layout, row_bytes
 from minikv.store.moves import CopyView, move
 from minikv.store.slots import Slots
 
@@ -42,7 +42,7 @@ class KVStore:
         device: torch.device | str = "cpu",
         dtype: torch.dtype | str = "fp16",
     ):
-        _require(shape, layout)
+        require_layout(shape, layout)
         self.shape, self.layout, self.dtype = shape, layout, dtype_of(dtype)
         self.num_pages = whole_number("num_pages", num_pages, 1, "a store has at least 1 page")
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
@@ -150,13 +150,13 @@ class KVStore:
         source, target = (self._numbers(part, limit, name) for part, name in zip((src, dst), names))
         if len(source) != len(target):
             raise ValueError(f"{names[0]} are {len(source)} and {names[1]} are {len(target)}: expected as many")
-        return source, _once(target, names[1])
+        return source, target.once(names[1])
 
     # -- layer by layer, as a model does -------------------------------------------------------------------------------
 
     def write(self, layer: int, slots: Any, k: torch.Tensor, v: torch.Tensor) -> None:
         """Put the rows of `k` (n, num_kv_heads, head_dim) and `v` into n different `slots` of one layer."""
-        (all_keys, all_values), where = self._layer(layer), _once(self.slots(slots), "slots")
+        (all_keys, all_values), where = self._layer(layer), self.slots(slots).once("slots")
         keys = self._values("k", k, len(where), self._heads[0])
         values = self._values("v", v, len(where), self._heads[1])
         all_keys.index_copy_(0, where.index, keys)
@@ -237,7 +237,7 @@ class KVStore:
         ):
             if theirs != mine:
                 raise ValueError(f"copy has {what} {theirs}: this store has {mine}")
-        where = _once(self.slots(slots), "slots")
+        where = self.slots(slots).once("slots")
         if len(where) != len(copy):
             raise ValueError(f"slots are {len(where)} and the host copy has {len(copy)}: expected as many")
         send(self._views, where, copy, self._side)
@@ -254,7 +254,7 @@ class KVStore:
         [[(64, 64)], [(16, 16), (80, 16), (144, 16), (208, 16)]]
         """
         found: list[tuple[int, int]] = []
-        for first, size, _, _ in places(self._views, _once(self.slots(slots), "slots").numbers):
+        for first, size, _, _ in places(self._views, self.slots(slots).once("slots").numbers):
             if found and sum(found[-1]) == first:
                 first, before = found.pop()
                 size += before
@@ -295,24 +295,5 @@ class KVStore:
 
     def __repr__(self) -> str:
         shape = self.shape
-        return (
-            f"KVStore({self.num_pages} pages of {self.page_size}, {shape.num_layers} layers, "
-            f"{shape.num_kv_heads} KV heads, {self.dtype}, layout={self.layout!r}, {self.nbytes:,} bytes)"
-        )
-
-
-def _once(target: Slots, name: str) -> Slots:
-    """`target` itself, or the error that names the first number that is there twice."""
-    if not target.distinct:
-        at = target.repeated()
-        assert at is not None
-        raise ValueError(f"{name}[{at}] is {target.numbers[at]}: it is there twice, so one of the two would be lost")
-    return target
-
-
-def _require(shape: KVShape, layout: str) -> None:
-    require_shape(shape)
-    if shape.latent_dim is not None:
-        raise ValueError(f"latent_dim is {shape.latent_dim}: this store keeps K and V, not latent vectors")
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout is {bounded(layout)}: expected one of {', '.join(LAYOUTS)}")
+        sizes = f"{self.num_pages} pages of {self.page_size}, {shape.num_layers} layers, {shape.num_kv_heads} KV heads"
+        return f"KVStore({sizes}, {self.dtype}, layout={self.layout!r}, {self.nbytes:,} bytes)"

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from minikv.sizing import KVShape
+from minikv.errors import bounded
+from minikv.sizing import KVShape, require_shape
 from minikv.store.slots import SlotNumbers
 
 LAYOUTS = ("page", "layer")
@@ -100,3 +101,17 @@ def places(layout: Layout, slots: SlotNumbers) -> list[tuple[int, int, int, str]
         rows = zip(starts.ravel().tolist(), slots.tolist() * len(view), names)
         found += [(first, view.shape[2] * size, slot, name) for first, slot, name in rows]
     return sorted(found)
+
+
+def require_layout(shape: KVShape, layout: str) -> None:
+    """Raise `ValueError` unless a store can keep keys and values of `shape` in the order of `layout`.
+
+    >>> require_layout(KVShape(num_layers=1, num_kv_heads=1, head_dim=2), "rows")
+    Traceback (most recent call last):
+    ValueError: layout is 'rows': expected one of page, layer
+    """
+    require_shape(shape)
+    if shape.latent_dim is not None:
+        raise ValueError(f"latent_dim is {shape.latent_dim}: this store keeps K and V, not latent vectors")
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {bounded(layout)}: expected one of {', '.join(LAYOUTS)}")

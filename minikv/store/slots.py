@@ -84,6 +84,19 @@ class Slots:
             self._run = slice(int(numbers[0]), int(numbers[-1]) + 1) if runs else None
         return self._run  # type: ignore[return-value]
 
+    def once(self, name: str = "slots") -> Slots:
+        """These slots, or the `ValueError` that names the first number that is there twice.
+
+        >>> Slots([4, 2, 4], limit=8).once()
+        Traceback (most recent call last):
+        ValueError: slots[2] is 4: it is there twice, so one of the two would be lost
+        """
+        if not self.distinct:
+            at = self.repeated()
+            assert at is not None
+            raise ValueError(f"{name}[{at}] is {self.numbers[at]}: it is there twice, so one of the two would be lost")
+        return self
+
     def repeated(self) -> int | None:
         """The first place whose number has been there before, or `None`.
 
