@@ -24,7 +24,7 @@ def tab(lab, chromium):
     tab.context.close()
 
 
-class Room:
+class PlaygroundOnPage:
     """The playground on a page, by what a person sees of it."""
 
     def __init__(self, page):
@@ -51,7 +51,7 @@ class Room:
 def room(tab):
     """A new playground: the cell has just been run again, and in the end nothing has gone wrong in the browser."""
     assert tab.page.evaluate(RUN_ALL)
-    yield Room(tab.page)
+    yield PlaygroundOnPage(tab.page)
     assert not tab.leaks
     assert not tab.errors
 

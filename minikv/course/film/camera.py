@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from minikv.course.film.captions import caption, operation, returned
+from minikv.course.film.captions import caption, operation, returned, slot_lists
 from minikv.course.film.changes import Changes, NodeEvent, compare, lock_events
 from minikv.course.film.layout import picture_of
 from minikv.course.film.state import (
@@ -26,7 +26,7 @@ from minikv.course.film.state import (
 )
 from minikv.course.film.view import StateView
 from minikv.course.pictures.picture import Picture
-from minikv.testing.snapshot import legible, nodes_of, plain
+from minikv.testing.snapshot import legible, nodes_of
 from minikv.testing.watch import Call, moment, watch
 
 MOST_INNER = 12
@@ -185,11 +185,8 @@ def path_of(result: Any, state: State, number: Callable[[Any], int]) -> set[int]
         path = {number(node) for node in nodes_of(result)}
     except TypeError:
         path = set()
-    found = getattr(result, "slots", getattr(result, "pages", result))
-    if path or (found is result and not hasattr(result, "__iter__")):
+    if path:
         return path & set(state.nodes)
-    slots: set[int] = set()
-    for part in found if isinstance(found, tuple) else (found,):
-        values = plain(part) if hasattr(part, "__iter__") else []
-        slots.update(value for value in values if isinstance(value, int))
+    found = slot_lists(getattr(result, "slots", getattr(result, "pages", result)))
+    slots = {slot for numbers in found for slot in numbers}
     return {key for key, node in state.nodes.items() if node.slots and slots.issuperset(node.slots)}

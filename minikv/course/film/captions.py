@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from minikv.course.film.state import Label, thing_kind
@@ -115,7 +115,7 @@ def caption(said: str, came_out: str, is_error: bool) -> str:
 
 def _found(asked: int, match: Any) -> str:
     length = getattr(match, "length", None)
-    length = length if isinstance(length, int) else _slots_in(match)
+    length = length if isinstance(length, int) else next(map(len, slot_lists(match)), None)
     if length is None:
         return ""
     if not length:
@@ -125,13 +125,16 @@ def _found(asked: int, match: Any) -> str:
     return f"{length} of {asked} tokens {'is' if length == 1 else 'are'} cached"
 
 
-def _slots_in(found: Any) -> int | None:
-    """How many slots a learner's match returned, alone or beside something else; `None` where that cannot be told."""
+def slot_lists(found: Any) -> Iterator[list[int]]:
+    """The lists of numbers that a learner's verb returned, alone or beside something else.
+
+    >>> list(slot_lists(([7, 8], "node"))), list(slot_lists(3))
+    ([[7, 8]], [])
+    """
     for part in found if isinstance(found, tuple) else (found,):
-        values = plain(part) if hasattr(part, "tolist") or isinstance(part, list) else [None]
+        values: list[Any] = plain(part) if hasattr(part, "tolist") or isinstance(part, list) else [None]
         if all(isinstance(value, int) for value in values):
-            return len(values)
-    return None
+            yield values
 
 
 def _inserted(asked: int, done: Any) -> str:
