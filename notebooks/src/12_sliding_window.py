@@ -418,7 +418,7 @@ def windows_to_keep(ends, window):
 
 #### 12.6 Bug hunt: the unlock that looks again
 
-This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972}}. Your function is given a desk with one path of tokens in such a tree, and a window of two: `grow(count)`, `bury(at)` and `heal(at)` change the path and the window of one token, and requests `lock(name)` and `unlock(name)`. Write calls after which the pins are wrong. Can you make it take the pin of *another* request?
+This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972}}. Your function is given such a tree, with a window of two, and calls its verbs: `serve(tokens)`, `find(tokens)` and `leave(found, receipt)`, and `free_windows(slots)`, which kills tokens. The first prompt gets the slots 0, 1, 2, and so on. Write calls after which the pins are wrong. Can you make it take the pin of *another* request?
 """
 
 # %%
@@ -428,11 +428,11 @@ careless("12.6")
 
 
 # %%
-def calls_that_expose_it(desk):
+def calls_that_expose_it(tree):
     raise NotImplementedError  # delete this line, and add calls to the others
-    desk.grow(3)
-    desk.lock("Anna")
-    desk.unlock("Anna")
+    tree.serve([1, 2, 3])
+    anna = tree.find([1, 2, 3])
+    tree.leave(*anna)
 
 
 check("12.6 careless_leave", calls_that_expose_it)
@@ -448,13 +448,13 @@ A lock passes over what is dead. What if that comes back to life before the unlo
 <details><summary>Solution</summary>
 
 ```python
-def calls_that_expose_it(desk):
-    desk.grow(3)
-    desk.bury(2)
-    desk.lock("Anna")
-    desk.heal(2)
-    desk.lock("Ben")
-    desk.unlock("Anna")
+def calls_that_expose_it(tree):
+    tree.serve([1, 2, 3])
+    tree.free_windows([2])
+    anna = tree.find([1, 2, 3])
+    tree.serve([1, 2, 3])
+    ben = tree.find([1, 2, 3])
+    tree.leave(*anna)
 ```
 
 </details>

@@ -207,64 +207,19 @@ def windows_to_keep(ends: Sequence[int], window: int) -> int:
     return len(kept)
 
 
-class _Desk:
-    """One path of tokens in a tree with windows of two, where requests lock by name."""
-
-    def __init__(self, world: World):
-        self.tree, self.tokens, self.held = world["WindowTree"](16, 16, 2), list[int](), dict[str, Any]()
-
-    def _slots(self) -> list[int]:
-        slots: list[int] = self.tree.cache.match_prefix(self.tokens).slots.tolist()
-        return slots
-
-    def grow(self, count: int) -> None:
-        """`count` tokens are computed and cached behind the others."""
-        slots, own = self._slots(), self.tree.full.alloc(count)
-        self.tokens += range(len(slots), len(slots) + count)
-        self.tree.window_of.update(zip(own, self.tree.windows.alloc(count)))
-        self.tree.cache.insert(self.tokens, slots + own)
-
-    def bury(self, at: int) -> bool:
-        """Free the window of token `at`, if nobody has pinned it."""
-        slot = self._slots()[at]
-        if slot in self.tree.pins:
-            return False
-        self.tree.free_windows([slot])
-        return True
-
-    def heal(self, at: int) -> None:
-        """Token `at` was computed again: it has its window back."""
-        if (slot := self._slots()[at]) not in self.tree.window_of:
-            self.tree.window_of[slot] = self.tree.windows.alloc(1)[0]
-
-    def lock(self, name: str) -> None:
-        """Pin the windows of the last valid tokens, and keep a receipt."""
-        if name in self.held:
-            raise ValueError(f"{name} holds a lock already")
-        self.held[name] = self.tree.find(self.tokens)
-
-    def unlock(self, name: str) -> None:
-        """Give back what `name` pinned."""
-        self.tree.leave(*self.held.pop(name))
-
-    def pins(self) -> dict[int, int]:
-        """How many requests have pinned each token that is pinned."""
-        return {at: self.tree.pins[slot] for at, slot in enumerate(self._slots()) if slot in self.tree.pins}
-
-
 def _advice(right: Played) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     verbs = [call.verb for call in calls_of(right)]
-    if "unlock" not in verbs:
+    if "leave" not in verbs:
         return "locking is right in both: the careless line runs when somebody unlocks"
-    if "bury" not in verbs:
+    if "free_windows" not in verbs:
         return "every token is live, so the place looks the same again: let one lose its window before the lock"
     return "the tokens that are live have not changed between lock and unlock: what brings one back to life?"
 
 
 def _praise(careless: Played) -> str:
     """Whether a script that found the bug also took the pin of another request."""
-    if len({call.arguments["name"] for call in calls_of(careless) if call.verb == "lock"}) > 1:
+    if sum(call.verb == "find" for call in calls_of(careless)) > 1:
         return "And it took the pin of another request!"
     return "Can you make it take the pin of another request?"
 
@@ -278,8 +233,8 @@ EXERCISES = (
     ),
     engine_hunt(
         "12.6", "careless_leave", ("12.6", "looks for the tokens again"),
-        Calls(_Desk, ("grow", "bury", "heal", "lock", "unlock"),
-              seen=lambda desk: {"the pins": desk.pins()}),
+        Calls(lambda world: world["WindowTree"](16, 16, 2), ("serve", "find", "leave", "free_windows"),
+              seen=lambda tree: {"the pins": dict(tree.pins)}),
         hint="between lock and unlock, make the tree find more live tokens than it did before",
         advice=_advice, praise=_praise,
     ),

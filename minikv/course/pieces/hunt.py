@@ -180,6 +180,8 @@ def in_words(value: Any) -> Any:
         return f"request {value.number}, {value.cached_length} cached"
     if hasattr(value, "pages") and hasattr(value, "length"):
         return list(map(int, value.pages))
+    if isinstance(value, tuple):
+        return tuple(map(in_words, value))
     return f"row {value.row}" if hasattr(value, "row") else value
 
 
