@@ -10,8 +10,7 @@ import itertools
 import json
 import os
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from minikv.cli.console import complain, lacking, positive, say
 from minikv.errors import bounded, shown
@@ -19,15 +18,12 @@ from minikv.files import destination, locked, read_object, replace
 from minikv.measure.bench import SHARES, bench, designs
 from minikv.measure.lap import Contender
 from minikv.measure.race import ROUNDS
+from minikv.measure.results import Measured
 from minikv.measure.workloads import BLOCK
 from minikv.prefix.indexes import INDEXES
-from minikv.progress_bar import Progress, Tick
+from minikv.progress_bar import Progress
 from minikv.traffic.traces import TraceError, TraceRequest, open_traffic
 from minikv.untrusted import refusal
-
-if TYPE_CHECKING:
-    from minikv.measure.chatting import EngineFigures
-    from minikv.measure.copying import CopyFigures
 
 _EXAMPLES = """examples:
   minikv bench --quick                                a first look
@@ -66,30 +62,55 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
 
 def run_bench(options: argparse.Namespace) -> int:
     """Run the bench as `options` say and print what it found; the exit status."""
-    if options.copy and options.engine:
-        return complain("--copy and --engine are two benches: name one of them", 2)
-    if (options.device or options.save) and not (options.copy or options.engine):
-        return complain("--device and --save go with --copy or --engine", 2)
-    return (_run_copy if options.copy else _run_engine if options.engine else _run_races)(options)
-
-
-def _run_races(options: argparse.Namespace) -> int:
-    if options.only and ("W6" in options.only) != bool(options.trace):
-        return complain("W6 is the workload of --trace: name both of them, or neither", 2)
-    try:
-        trace = _trace_of(options.trace) if options.trace else None
-    except OSError as error:
-        return complain(f"cannot read {shown(options.trace)}: {error.strerror}", 2)
-    except TraceError as error:
-        return complain(str(error), 1)
-    guests = [*designs(options.index), *options.race]
+    if wrong := _wrong(options):
+        return complain(wrong, 2)
     try:
         with Progress() as tick:
-            figures = bench(trace, options.only, options.rounds, options.quick, guests, tick, tick.expect)
+            figures = _measured(options, tick)
     except ValueError as error:
         return complain(str(error), 1)
+    except OSError as error:
+        if not options.trace:
+            raise
+        return complain(f"cannot read {shown(options.trace)}: {error.strerror}", 2)
+    try:
+        if options.save:
+            save_figures(figures, options.save, _field(options))
+        status = 0
+    except OSError as error:
+        status = complain(f"cannot save the figures: {error}", 1)
     say(json.dumps(dataclasses.asdict(figures)) if options.json else figures.report())
-    return 0
+    return status
+
+
+def _wrong(options: argparse.Namespace) -> str | None:
+    """What does not go together, is not installed, or cannot be saved, before minutes of measuring."""
+    what = "--copy" if options.copy else "--engine" if options.engine else ""
+    if options.copy and options.engine:
+        return "--copy and --engine are two benches: name one of them"
+    if (options.device or options.save) and not what:
+        return "--device and --save go with --copy or --engine"
+    if what and (missing := lacking(what, "torch", *(["safetensors"] if options.engine else []))):
+        return missing
+    if what and (options.trace or options.only or options.race):
+        return f"--trace, --only and --race do not go with {what}"
+    if options.copy and options.index:
+        return "--index does not go with --copy"
+    if options.engine and len(options.index) > 1:
+        return "--engine serves with one --index: name one of them"
+    if options.only and ("W6" in options.only) != bool(options.trace):
+        return "W6 is the workload of --trace: name both of them, or neither"
+    try:
+        if options.save:
+            saved_figures(options.save, _field(options))
+    except (OSError, ValueError) as error:
+        return f"cannot save the figures: {error}"
+    return None
+
+
+def _field(options: argparse.Namespace) -> str:
+    """A field that the figures of every device have."""
+    return "memcpy" if options.copy else "first_token_ratio"
 
 
 def _trace_of(path: str) -> list[TraceRequest]:
@@ -100,59 +121,26 @@ def _trace_of(path: str) -> list[TraceRequest]:
         return list(itertools.islice(traffic.requests, 1000))
 
 
-def _run_copy(options: argparse.Namespace) -> int:
-    if refused := _refused(options, "--copy", "torch"):
-        return refused
-    if options.index:
-        return complain("--index does not go with --copy", 2)
-    from minikv.measure.copying import bench_copy
+def _measured(options: argparse.Namespace, tick: Progress) -> Measured:
+    """The figures of the bench that was chosen."""
+    if options.copy:
+        from minikv.measure.copying import bench_copy
 
-    def measure(tick: Tick) -> CopyFigures:
         return bench_copy(options.device, options.rounds, options.quick, tick=tick)
-
-    return _measured(options, "memcpy", measure)
-
-
-def _run_engine(options: argparse.Namespace) -> int:
-    if refused := _refused(options, "--engine", "torch", "safetensors"):
-        return refused
-    if len(options.index) > 1:
-        return complain("--engine serves with one --index: name one of them", 2)
+    if not options.engine:
+        trace = _trace_of(options.trace) if options.trace else None
+        guests = [*designs(options.index), *options.race]
+        return bench(trace, options.only, options.rounds, options.quick, guests, tick, tick.expect)
     from minikv.measure.chatting import bench_engine, small_model
 
-    def measure(tick: Tick) -> EngineFigures:
-        device = options.device or "cpu"
-        index = (options.index or ["radix"])[0]
-        figures = bench_engine(small_model(device), options.rounds, options.quick, tick, index)
-        if device == "cpu" and importlib.util.find_spec("transformers") is not None:
-            from minikv.measure.generating import race_transformers
+    device = options.device or "cpu"
+    index = (options.index or ["radix"])[0]
+    figures = bench_engine(small_model(device), options.rounds, options.quick, tick, index)
+    if device == "cpu" and importlib.util.find_spec("transformers") is not None:
+        from minikv.measure.generating import race_transformers
 
-            figures.duels = race_transformers(options.rounds, options.quick, tick)
-        return figures
-
-    return _measured(options, "first_token_ratio", measure)
-
-
-def _measured(options: argparse.Namespace, field: str, measure: Callable[[Tick], CopyFigures | EngineFigures]) -> int:
-    """Measure, save where that is asked for, and print; `field` is one that these figures have."""
-    try:
-        if options.save:
-            saved_figures(options.save, field)  # a problem is reported now, not after minutes of measuring
-    except (OSError, ValueError) as error:
-        return complain(f"cannot save the figures: {error}", 2)
-    try:
-        with Progress() as tick:
-            figures = measure(tick)
-    except ValueError as error:
-        return complain(str(error), 1)
-    status = 0
-    if options.save:
-        try:
-            save_figures(figures, options.save, field)
-        except OSError as error:
-            status = complain(f"cannot save the figures: {error}", 1)
-    say(json.dumps(dataclasses.asdict(figures)) if options.json else figures.report())
-    return status
+        figures.duels = race_transformers(options.rounds, options.quick, tick)
+    return figures
 
 
 def saved_figures(path: str, field: str) -> dict[str, Any]:
@@ -171,20 +159,11 @@ def saved_figures(path: str, field: str) -> dict[str, Any]:
     return known
 
 
-def save_figures(figures: CopyFigures | EngineFigures, path: str, field: str) -> None:
+def save_figures(figures: Any, path: str, field: str) -> None:
     """Put figures into a JSON file beside those of other devices, in place of older ones of the same device."""
     with locked(path):
         known = {**saved_figures(path, field), figures.device: dataclasses.asdict(figures)}
         replace(path, json.dumps(dict(sorted(known.items())), indent=1) + "\n")
-
-
-def _refused(options: argparse.Namespace, what: str, *packages: str) -> int:
-    """The exit status when `what`, a bench that needs `packages`, cannot run; 0 when it can."""
-    if missing := lacking(what, *packages):
-        return complain(missing, 2)
-    if options.trace or options.only or options.race:
-        return complain(f"--trace, --only and --race do not go with {what}", 2)
-    return 0
 
 
 def workloads(text: str) -> tuple[str, ...]:
