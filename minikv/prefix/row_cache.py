@@ -170,7 +170,6 @@ class RowCache:
         self._used[sequence.row] = self._clock
         del self._running[sequence.row]
         self.trie.unlock(sequence.held)
-        sequence.held = None
         self.pool.free([sequence.row])
 
     def _require(self, sequence: RowSequence) -> None:
