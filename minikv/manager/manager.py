@@ -72,7 +72,7 @@ class CacheManager(PageOwners):
         minikv.errors.OutOfPages: 3 pages needed, but only 2 free and 0 evictable
         """
         prompt = pack(tokens)
-        if type(spare) is not int or spare < 0:
+        if spare or type(spare) is not int:
             spare = whole_number("spare", spare, 0, "0 or more pages remain")
         if not len(prompt):
             raise ValueError("tokens are empty: a request has at least 1 token")
