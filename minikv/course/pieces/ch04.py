@@ -109,7 +109,7 @@ def play_admit(world: World, case: Any) -> Iterator[CaseFrame]:
                 caption = _leave(cache, pool, running.pop(step % len(running)))
                 yield CaseFrame(caption, _room(cache, pool), cache)
             continue
-        prompt, namespace = step
+        prompt, namespace = step if isinstance(step, tuple) else (step, None)
         where = "" if namespace is None else f" in namespace {namespace}"
         request, seen = _come(world, cache, pool, list(prompt), namespace)
         yield CaseFrame(
@@ -207,13 +207,13 @@ PIECES = (
     ),
     Piece(
         id="4.4", name="admit", play=play_admit,
-        cases=[(4, 1, [([1, 2, 3], None)]), (3, 1, [([1, 2, 3], None), ([1, 2, 3], None)]),
-               (6, 1, [([1, 3, 6, 7, 9, 77], None), 0, ([1, 3, 6, 7, 87, 66], None)]),
-               (6, 1, [([1, 3, 6, 7, 9, 77], None), 0, ([1, 3, 6, 7, 87, 66, 55], None), ([2, 2], None)]),
-               (5, 1, [([1, 2], None), ([1, 2, 3], "B")]), (2, 4, [([1, 2, 3, 4, 5], None)]),
-               (2, 2, [([1, 1], None), 0, ([0, 0], None), 0, ([2, 2, 2, 2], None)]),
-               (6, 1, [([1, 2, 3, 4], None), 0, ([5, 6, 7], None)]),
-               (5, 1, [([1, 2], None), 0, ([3, 4], None), 0, ([5, 6, 7], None)])],
+        cases=[(4, 1, [[1, 2, 3]]), (3, 1, [[1, 2, 3], [1, 2, 3]]),
+               (6, 1, [[1, 3, 6, 7, 9, 77], 0, [1, 3, 6, 7, 87, 66]]),
+               (6, 1, [[1, 3, 6, 7, 9, 77], 0, [1, 3, 6, 7, 87, 66, 55], [2, 2]]),
+               (5, 1, [[1, 2], ([1, 2, 3], "B")]), (2, 4, [[1, 2, 3, 4, 5]]),
+               (2, 2, [[1, 1], 0, [0, 0], 0, [2, 2, 2, 2]]),
+               (6, 1, [[1, 2, 3, 4], 0, [5, 6, 7]]),
+               (5, 1, [[1, 2], 0, [3, 4], 0, [5, 6, 7]])],
         strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
         hints=(
             "`cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. The last token is always "

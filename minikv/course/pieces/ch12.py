@@ -13,11 +13,11 @@ from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 
-_LIVE = st.lists(st.booleans(), max_size=9)
+_LIVE = st.text(".x", max_size=9)  # which slots of a path have a window: x has one, a dot has none
 _WINDOW = st.integers(1, 4)
 _EDGE = st.tuples(st.lists(st.sampled_from(["live", "live", "dead", "pinned"]), min_size=1, max_size=5), st.booleans())
 _HELD = st.lists(st.lists(st.integers(0, 7), unique=True, max_size=6), min_size=1, max_size=4)
-_PAIR = st.tuples(st.booleans(), st.booleans())
+_PAIR = st.sampled_from(["..", ".x", "x.", "xx"])
 # Slots in no order, with 0 among them: an answer that sorts them, counts on from the first, or takes 0 for none, fails.
 _PATH = (15, 0, 17, 12, 18, 13, 11, 16, 14)
 _TENS, _ONES = (20, 0, 30, 10), (1, 0, 4, 2, 3)
@@ -25,14 +25,9 @@ _TWICE = (51, 53, 50, 54, 52)
 _ELSEWHERE = {40: 60, 41: 61}  # slots of other paths have windows too
 
 
-def _mapped(slots: list[int], live: list[bool]) -> dict[int, int]:
-    """A map with a window slot for each slot that is live: 0 for the first, 1 for the next, and so on."""
-    return {slot: number for number, slot in enumerate(slot for slot, has in zip(slots, live) if has)}
-
-
-def _drawn(live: list[bool]) -> str:
-    """A path in a caption: x for a token with a window, a dot for one without."""
-    return "".join("x" if has else "." for has in live) or "nothing"
+def _mapped(slots: list[int], live: str) -> dict[int, int]:
+    """A map with a window slot for each slot that has an x in `live`: 0 for the first, 1 for the next, and so on."""
+    return {slot: number for number, slot in enumerate(slot for slot, has in zip(slots, live) if has == "x")}
 
 
 def _listed(result: Any) -> Any:
@@ -56,7 +51,7 @@ def _edge_in_words(slots: list[int], is_leaf: bool, states: list[str]) -> str:
 
 def play_valid_length(world: World, case: Any) -> Iterator[CaseFrame]:
     """A path of slots, some of which have a window."""
-    live, window = list(case[0]), case[1]
+    live, window = case
     slots = list(_PATH[: len(live)])
     window_of, given = _ELSEWHERE | _mapped(slots, live), list(slots)
     result = world["valid_length"](given, window_of, window)
@@ -64,7 +59,9 @@ def play_valid_length(world: World, case: Any) -> Iterator[CaseFrame]:
         "what is returned": result, "the caller's slots, which must not change": given,
         "the map, which must not change": dict(window_of),
     }  # fmt: skip
-    yield CaseFrame(f"the path {_drawn(live)} with a window of {window} (x: has a window slot, a dot: has none)", seen)
+    yield CaseFrame(
+        f"the path {live or 'nothing'} with a window of {window} (x: has a window slot, a dot: has none)", seen
+    )
 
 
 def play_hold(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -117,7 +114,7 @@ def play_heal(world: World, case: Any) -> Iterator[CaseFrame]:
     """Slots of the tree, and as many duplicates; for each pair, which of them have a window."""
     pairs = list(case)
     kept, twice = list(_PATH[: len(pairs)]), list(_TWICE[: len(pairs)])
-    window_of = _mapped(kept + twice, [a for a, _ in pairs] + [b for _, b in pairs]) | _ELSEWHERE
+    window_of = _mapped(kept + twice, "".join(a for a, _ in pairs) + "".join(b for _, b in pairs)) | _ELSEWHERE
     given = [list(kept), list(twice)]
     before = dict(window_of)
     result = world["heal"](window_of, *given)
@@ -140,12 +137,11 @@ def _looks_into_map(world: World) -> int:
     return tally[0]
 
 
-_T, _F = True, False
 PIECES = (
     Piece(
         id="12.1", name="valid_length", play=play_valid_length,
-        cases=[([_T, _T, _T, _T], 2), ([_F, _F, _T, _T], 2), ([_F, _F, _F, _T], 2), ([_T, _T, _F, _F], 2),
-               ([_T, _F, _T, _F], 2), ([_T], 3), ([_F, _T, _T, _T, _F, _T], 2), ([_T, _T, _T, _F, _T], 2), ([_F], 2)],
+        cases=[("xxxx", 2), ("..xx", 2), ("...x", 2), ("xx..", 2),
+               ("x.x.", 2), ("x", 3), (".xxx.x", 2), ("xxx.x", 2), (".", 2)],
         strategy=st.tuples(_LIVE, _WINDOW),
         hints=(
             "Go from the last slot to the first, and count how many slots in a row have a window.",
@@ -169,11 +165,11 @@ PIECES = (
     ),
     Piece(
         id="12.3", name="spare", play=play_spare,
-        cases=[([(["live"] * 3, _F)], 1), ([(["live"] * 4, _T)], 2), ([(["live"] * 2, _T)], 3),
-               ([(["live", "dead", "pinned", "live"], _F)], 1), ([(["live"] * 2, _F), (["live"] * 3, _T)], 1),
-               ([(["live"] * 3, _T), (["live"] * 2, _F)], 2), ([], 2),
-               ([(["pinned", "live", "dead", "pinned", "live"], _F)], 1), ([(["live"], _T), (["live"], _F)], 1),
-               ([(["live"] * 2, _F), (["live", "pinned"], _F)], 1)],
+        cases=[([(["live"] * 3, False)], 1), ([(["live"] * 4, True)], 2), ([(["live"] * 2, True)], 3),
+               ([(["live", "dead", "pinned", "live"], False)], 1), ([(["live"] * 2, False), (["live"] * 3, True)], 1),
+               ([(["live"] * 3, True), (["live"] * 2, False)], 2), ([], 2),
+               ([(["pinned", "live", "dead", "pinned", "live"], False)], 1), ([(["live"], True), (["live"], False)], 1),
+               ([(["live"] * 2, False), (["live", "pinned"], False)], 1)],
         strategy=st.tuples(st.lists(_EDGE, max_size=4), _WINDOW),
         hints=(
             "Go through the edges in their order, and through the slots of each edge in theirs.",
@@ -184,7 +180,7 @@ PIECES = (
     ),
     Piece(
         id="12.4", name="heal", play=play_heal,
-        cases=[[(_F, _T)], [(_T, _T)], [(_F, _F)], [], [(_F, _T), (_T, _T), (_F, _F), (_F, _T)], [(_F, _T), (_F, _T)]],
+        cases=[[".x"], ["xx"], [".."], [], [".x", "xx", "..", ".x"], [".x", ".x"]],
         strategy=st.lists(_PAIR, max_size=5),
         hints=(
             "Go through both lists side by side: `zip(kept, twice)`.",

@@ -7,6 +7,7 @@ it lies on a machine that is deleted, so it has to be saved and brought back.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import linecache
 import os
@@ -114,17 +115,13 @@ def _replaced(path: Path, beside: Path) -> str:
 def _with(piece: Piece, texts: dict[str, str], old: str) -> str:
     """The new text of the file: with what waits too if that fits, else without it."""
     _waiting.pop(piece.id, None)
-    kept = {id: text for id, text in kept_sections(old).items() if id != piece.id}
-    if _waiting:
-        try:
-            text = _fitted({**_as_texts(kept), **_waiting, piece.id: texts})
-        except NotKeptError:
-            pass
-        else:
+    try:
+        kept = _as_texts({id: text for id, text in kept_sections(old).items() if id != piece.id})
+        with contextlib.suppress(NotKeptError):
+            text = _fitted({**kept, **_waiting, piece.id: texts})
             _waiting.clear()
             return text
-    try:
-        return _fitted({**_as_texts(kept), piece.id: texts})
+        return _fitted({**kept, piece.id: texts})
     except NotKeptError:
         _waiting[piece.id] = texts
         raise
