@@ -90,14 +90,14 @@ def _scored(engine: Engine, talk: Talk) -> Score:
     learners = isinstance(cache, CacheShell)
     score = Score(str(len(own_pieces())) if learners else "-")
 
-    def hear(call: Call) -> None:
+    def count(call: Call) -> None:
         if call.depth == 0 and call.error is None:  # a look-up that another one makes is a part of it
             followed = getattr(call.result, "prefix_length", call.result.length)
             score.lookups += 1
             score.nodes += _depth(call.result.node) - (followed < call.result.length)  # not the leaf that was made
             score.compared += 0 if learners else followed
 
-    stop = watch(cache, ["match_prefix", "acquire", "insert"], hear)
+    stop = watch(cache, ["match_prefix", "acquire", "insert"], count)
     try:
         with _counting(cache, score) if learners else nullcontext():
             found = list(talk(engine))
