@@ -175,6 +175,31 @@ def test_every_function_fits_on_a_screen():
 LEARNERS = sorted((HOME / "engine").glob("ch*.py"))  # whose classes are in the place of ours
 
 
+def test_no_file_is_longer_than_a_sitting():
+    lines = {named(path): len(path.read_text("utf-8").splitlines()) for path in FILES}
+    assert [name for name, count in lines.items() if count > 300] == ["minikv/prefix/radix.py"]
+
+
+def functions_of(path):
+    """The public functions of a module."""
+    found = (node for node in TREES[path].body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [function.name for function in found if not function.name.startswith("_")]
+
+
+def test_a_public_function_has_one_meaning():
+    homes = {}
+    for path in (path for path in FILES if path not in LEARNERS):
+        for name in functions_of(path):
+            homes.setdefault(name, []).append(named(path))
+    assert "pack" in homes
+    assert not {name: found for name, found in homes.items() if len(found) > 1}
+
+
+def test_no_name_of_a_module_is_used_four_times():
+    stems = [path.stem for path in INNER if path.stem != "__init__"]
+    assert not {stem for stem in stems if stems.count(stem) > 3}
+
+
 def test_no_class_has_the_name_of_another():
     homes = {}
     for path in (path for path in FILES if path not in LEARNERS):
