@@ -27,18 +27,22 @@ def test_the_model_spells_out_every_policy():
     assert {name: set(READS[name]) for name in READS} == {name: set(POLICIES[name].reads) for name in POLICIES}
 
 
+def hunt(machine):
+    """Drive it with a policy's share of the examples, for as many steps as find the mutants below."""
+    share = max(40, -(-settings().max_examples // len(POLICIES)))
+    steps = 50 if NIGHTLY else 30
+    run_state_machine_as_test(machine, settings=settings(stateful_step_count=steps, max_examples=share))
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_radix(policy):
-    share = max(40, -(-settings().max_examples // len(POLICIES)))
-    steps = 50 if NIGHTLY else 30  # as many as find the mutants below
-    run_state_machine_as_test(under(policy), settings=settings(stateful_step_count=steps, max_examples=share))
+    hunt(under(policy))
 
 
 @pytest.mark.parametrize("name", [name for name in INDEXES if name != "radix"])
 def test_another_design(name):
     whole_nodes = {"evicts_by": ("node",)} if name == "window" else {}
-    machine = type(f"Over_{name}", (PagesAgainstModel,), {"design": name, **whole_nodes})
-    run_state_machine_as_test(machine, settings=settings(stateful_step_count=50 if NIGHTLY else 30))
+    hunt(type(f"Over_{name}", (PagesAgainstModel,), {"design": name, **whole_nodes}))
 
 
 def split_forgets_the_locks(patch):
@@ -316,9 +320,9 @@ def test_the_machine_catches(plant, monkeypatch):
     """By an assertion, an audit or a refusal; a mutant that merely does not run would prove nothing."""
     plant(monkeypatch)
     machine = under("lfu" if plant in BY_HITS else "lru")
-    hunt = settings(max_examples=600, stateful_step_count=30, phases=[Phase.generate])
+    long = settings(max_examples=600, stateful_step_count=30, phases=[Phase.generate])
     with pytest.raises((AssertionError, ValueError, LockError, KeyError)):
-        run_state_machine_as_test(machine, settings=hunt)
+        run_state_machine_as_test(machine, settings=long)
 
 
 def a_stale_handle_after_a_join():

@@ -210,10 +210,10 @@ def test_memory_is_limited(verify, monkeypatch):
 
 
 def test_time_counts_while_the_process_computes(verify, monkeypatch):
-    allow(monkeypatch, "MOST_COMPUTING", 4)
+    allow(monkeypatch, "MOST_COMPUTING", 2)
     status, out, _ = verify(RIGHT.replace("pass", "def evict(self, n):\n        10 ** 10 ** 9"))
     assert status == 1
-    assert "the process computes for 4 seconds without a word in these lines:" in out
+    assert "the process computes for 2 seconds without a word in these lines:" in out
 
 
 def test_the_help_says_that_the_file_is_executed(capsys):
