@@ -53,8 +53,8 @@ class InvariantError(AssertionError):
     """
 
 
-def whole_number(name: str, value: Any, at_least: int, rule: str) -> int:
-    """`value` as an int in [at_least, 2**63), or the error that names it and the rule; nothing here counts further.
+def whole_number(name: str, value: Any, at_least: int, rule: str, limit: int = 2**63) -> int:
+    """`value` as an int in [at_least, limit), or the error that names it and the rule; nothing counts beyond 2**63.
 
     >>> whole_number("page_size", 16, 1, "a page holds at least 1 token")
     16
@@ -68,10 +68,10 @@ def whole_number(name: str, value: Any, at_least: int, rule: str) -> int:
         number = None
     if number is None or isinstance(value, bool):
         raise TypeError(f"{name} is {bounded(value)} ({type(value).__name__}), not a whole number: {rule}")
-    if number < at_least:
-        raise ValueError(f"{name} is {bounded(number)}: {rule}")
     if number >= 2**63:
-        raise ValueError(f"{name} is {bounded(number)}: expected less than 2**63")
+        rule = "expected less than 2**63"
+    if not at_least <= number < limit:
+        raise ValueError(f"{name} is {bounded(number)}: {rule}")
     return number
 
 

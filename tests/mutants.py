@@ -56,7 +56,7 @@ JUDGES = {
     "prefix/indexes": "indexes",
     "prefix/page_hashes": "sliding_window",
     "prefix/radix": "radix eviction contract machine::test_radix",
-    "prefix/receipts": "contract",
+    "prefix/base_index": "contract",
     "prefix/row_cache": "row_cache rowed museum_astrai",
     "prefix/sliding_window": "sliding_window window_machine contract",
     "prefix/token_trie": "contract machine::test_another_design",

@@ -332,7 +332,7 @@ def forget_a_lock(cache, block):
 
 
 def forget_who_holds_a_lock(cache, block):
-    cache._receipts.give_back(cache.acquire([1, 2, 3]))
+    cache._give_back(cache.acquire([1, 2, 3]))
 
 
 def repeat_an_id(cache, block):

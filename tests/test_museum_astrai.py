@@ -53,8 +53,8 @@ def the_end_of_a_prompt_goes_before_its_beginning(make):
 
 class ParentFirst(RowCache):
     class Trie(VersionedTrie):
-        def _use(self, path):
-            super()._use(path[::-1])
+        def _touch(self, path):
+            super()._touch(path[::-1])
 
 
 def a_prompt_too_long_keeps_its_beginning(make):

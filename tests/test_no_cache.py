@@ -33,7 +33,7 @@ def test_locks_are_counted_all_the_same():
         cache.reset()
     cache.unlock(match)
     cache.unlock(match)
-    assert not cache._receipts.held, "what is unlocked is forgotten, or a server would remember every request"
+    assert not cache._held, "what is unlocked is forgotten, or a server would remember every request"
     cache.reset()
     gone = r"cannot lock the handle of length 0: another cache made it, or reset\(\) came after"
     with pytest.raises(LockError, match=gone):
@@ -64,7 +64,7 @@ def test_its_audit_finds_a_handle_that_cannot_be(field, value):
     match = cache.acquire([1])
     cache.check()
     if field == "locks":
-        cache._receipts.held[match] = value
+        cache._held[match] = value
     else:
         match.length = value
     with pytest.raises(InvariantError, match=r"^NoCache: the handle of length . is kept as holding . locks$"):

@@ -60,9 +60,8 @@ class CopyOnWrite(SharedSequences):
         ['A', 'B', 'D']
         """
         numbers = pack(tokens).tolist()
-        prefix_length = whole_number("prefix_length", prefix_length, 0, "0 or more tokens are declared a prefix")
-        if prefix_length > len(numbers):
-            raise ValueError(f"prefix_length is {prefix_length}: the sequence has {len(numbers)} tokens")
+        rule = f"the sequence has {len(numbers)} tokens, and 0 or more are declared a prefix"
+        prefix_length = whole_number("prefix_length", prefix_length, 0, rule, len(numbers) + 1)
         if values is not None:
             self._require_count(numbers, values)
         open_to = 2**63 if self.discovered else prefix_length if self.declared else 0
@@ -190,10 +189,8 @@ class CopyOnWrite(SharedSequences):
     def truncate(self, name: Hashable, length: int) -> None:
         """Keep the first `length` tokens of a sequence; pages behind them that nobody else has go back."""
         sequence = self._settled(name, "truncate")
-        length = whole_number("length", length, 0, "a sequence keeps 0 tokens or more")
-        if length > len(sequence.tokens):
-            raise ValueError(f"length is {length}: {bounded(name)} has {len(sequence.tokens)} tokens")
-        self._cut(sequence, length)
+        rule = f"{bounded(name)} has {len(sequence.tokens)} tokens, of which it keeps 0 or more"
+        self._cut(sequence, whole_number("length", length, 0, rule, len(sequence.tokens) + 1))
 
     def _cut(self, sequence: PagedSequence, length: int) -> None:
         keep = -(-length // self.page_size)
@@ -229,9 +226,8 @@ class CopyOnWrite(SharedSequences):
         if sequence.draft_from is None:
             raise ValueError(f"cannot settle {bounded(name)}: it has no draft")
         drafted = len(sequence.tokens) - sequence.draft_from
-        num_right = whole_number("num_right", num_right, 0, "0 or more drafted tokens are right")
-        if num_right > drafted:
-            raise ValueError(f"num_right is {num_right}: {drafted} tokens were drafted")
+        rule = f"{drafted} tokens were drafted, of which 0 or more are right"
+        num_right = whole_number("num_right", num_right, 0, rule, drafted + 1)
         self._cut(sequence, sequence.draft_from + num_right)
         sequence.draft_from = None
         self._publish(sequence)

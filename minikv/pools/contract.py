@@ -64,10 +64,7 @@ def request(num_pages: int, free: int) -> int:
 
 def page_id(page: int, size: int) -> int:
     """`page` as an int in [0, size), or the error that names it."""
-    number = whole_number("page", page, 0, f"this pool has pages 0 to {size - 1}")
-    if number >= size:
-        raise ValueError(f"page is {number}: this pool has pages 0 to {size - 1}")
-    return number
+    return whole_number("page", page, 0, f"this pool has pages 0 to {size - 1}", size)
 
 
 def page_ids(pages: Any, size: int) -> Pages:

@@ -104,10 +104,8 @@ class PageTable:
 
     def is_open(self, row: int) -> bool:
         """Whether `row` is taken."""
-        number = whole_number("row", row, 0, f"this table has rows 0 to {self.num_rows - 1}")
-        if number >= self.num_rows:
-            raise ValueError(f"row is {number}: this table has rows 0 to {self.num_rows - 1}")
-        return not self._rows.is_free(number)
+        rule = f"this table has rows 0 to {self.num_rows - 1}"
+        return not self._rows.is_free(whole_number("row", row, 0, rule, self.num_rows))
 
     def check(self) -> None:
         """Cells before a row's length are slots, cells after it are unused, and closed rows are empty."""

@@ -11,23 +11,22 @@ the node before it, `HashBlockCache` looks up a hash.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from itertools import islice, pairwise
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
 
 from minikv.errors import LockError, whole_number
 from minikv.pools.contract import Pages
+from minikv.prefix.base_index import BaseIndex, described
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
 from minikv.prefix.eviction import LeastRecentlyUsed
-from minikv.prefix.receipts import Receipts, described
 from minikv.prefix.tree_check import check_nodes, require
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 
-class PageNodeCache:
+class PageNodeCache(BaseIndex):
     """A prefix cache with a node for each page; keeps all rules of `PrefixCache` but 14, for it has nothing to join.
 
     `page_size` is in tokens. Eviction is least recently used, page by page, so it never frees one more than asked. Each
@@ -36,16 +35,10 @@ class PageNodeCache:
 
     claims: ClassVar[frozenset[int]] = frozenset(range(1, 16)) - {14}  # of the rules; `minikv verify` asks
 
-    def __init__(self, page_size: int = 1):
-        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
-        self._stride = TOKEN_BYTES * self.page_size  # the bytes of one page of tokens
-        self._clear()
-
     def _clear(self) -> None:
-        self._receipts, self._queue = Receipts(), LeastRecentlyUsed()
-        self._evictable = self._protected = self._clock = 0
-        self._next_id = 1
-        self._roots: dict[Hashable, Any] = {None: self._new_root(0, None)}
+        super()._clear()
+        self._queue = LeastRecentlyUsed()
+        self._roots[None] = self._new_root(0, None)
 
     def _new_root(self, number: int, namespace: Hashable) -> Any:
         """Where the prompts of a namespace begin: a node that `is_empty` while nothing follows it."""
@@ -67,67 +60,16 @@ class PageNodeCache:
         """An evicted node is found no more."""
         raise NotImplementedError
 
-    def nodes(self) -> Iterator[Any]:
-        """Every node but the roots, parents before children."""
-        raise NotImplementedError
-
-    @property
-    def evictable_size(self) -> int:
-        """Tokens that `evict` could free now."""
-        return self._evictable
-
-    @property
-    def protected_size(self) -> int:
-        """Tokens held by locks."""
-        return self._protected
-
-    @property
-    def total_size(self) -> int:
-        """Tokens cached: evictable + protected."""
-        return self._evictable + self._protected
-
-    @property
-    def roots(self) -> Mapping[Hashable, Any]:
-        """The root of every namespace that holds something, and the default one; read only."""
-        return MappingProxyType(self._roots)
-
-    def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
-        """The longest cached page-aligned prefix of `tokens`, of at most `limit` tokens; refreshes its recency.
-
-        >>> from minikv import HashBlockCache
-        >>> cache = HashBlockCache(page_size=2)
-        >>> _ = cache.insert([1, 2, 3, 4], [6, 7])
-        >>> cache.match_prefix([1, 2, 3, 4]), cache.match_prefix([1, 2, 3, 4], limit=3)
-        (Match(length=4, pages=[6, 7]), Match(length=2, pages=[6]))
-        """
-        match, path = self._find(tokens, limit, namespace)
-        self._use(path)
-        return match
-
-    def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
-        """`match_prefix` and `lock` in one act. (vLLM's `touch` of what it has found.)
-
-        >>> from minikv import HashBlockCache
-        >>> cache = HashBlockCache()
-        >>> _ = cache.insert([1, 2, 3, 4], [6, 7, 8, 9])
-        >>> cache.acquire([1, 2, 5]); cache.evict(4).tolist(), cache.protected_size
-        Match(length=2, pages=[6, 7])
-        ([9, 8], 2)
-        """
-        match, path = self._find(tokens, limit, namespace)
-        self._clock += 1
-        self._protect(match, path)
-        return match
-
     def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Any]]:
         """The match, and its nodes from the last to the first."""
+        self._clock += 1
         data = (tokens if type(tokens) is PackedTokens else pack(tokens)).data
         most = require_limit(limit, len(data) // TOKEN_BYTES) * TOKEN_BYTES
         end = self._root_of(namespace)
         path = self._follow(end, data[:most])
         end = path[-1] if path else end
         pages = array("i", [node.page for node in path]).tobytes()
-        return Match(self._receipts.epoch, end, end.end, namespace, data, [pages]), path[::-1]
+        return Match(self._epoch, end, end.end, namespace, data, [pages]), path[::-1]
 
     def _root_of(self, namespace: Hashable) -> Any:
         """The root of `namespace`; a new one, which is not kept, where it holds nothing."""
@@ -160,19 +102,10 @@ class PageNodeCache:
         found = self._follow(top, data)
         known = found[-1] if found else top
         new = self._append(known, data[len(found) * self._stride :], given[len(found) :])
-        self._use([*found, *new][::-1])
+        self._clock += 1
+        self._touch([*found, *new][::-1])
         last = new[-1] if new else known
-        return Insertion(self._receipts.epoch, last, end, namespace, packed.data, known.end)
-
-    def _require_start(self, start: Handle, packed: PackedTokens, namespace: Hashable) -> None:
-        """`start` must be locked, and a prefix of the tokens."""
-        self._receipts.require_start(start, namespace)
-        if start.source is not None and (start.source is packed.data or start.source is packed.head):
-            return  # it was compared before
-        for node in reversed(start.node.path):
-            begin = node.end - self.page_size
-            if node.key_bytes != packed.data[begin * TOKEN_BYTES : node.end * TOKEN_BYTES]:
-                raise ValueError(f"start is not a prefix of the tokens: they part in tokens[{begin}:{node.end}]")
+        return Insertion(self._epoch, last, end, namespace, packed.data, known.end)
 
     def _append(self, node: Any, data: bytes, pages: Sequence[int]) -> list[Any]:
         """Cache the tokens in `data`, which are new, after `node`."""
@@ -188,9 +121,8 @@ class PageNodeCache:
         self._evictable += len(made) * self.page_size
         return made
 
-    def _use(self, path: list[Any]) -> None:
+    def _touch(self, path: list[Any]) -> None:
         """The nodes of `path`, the last of the prompt first, are used now: the unlocked ones go to the queue's end."""
-        self._clock += 1
         for node in path:
             node.last_used = self._clock
         free = [node for node in path if not node.ref_count]
@@ -202,7 +134,7 @@ class PageNodeCache:
 
         Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
         """
-        self._receipts.require(handle, "lock")
+        self._require(handle, "lock")
         if handle.node.is_gone:
             raise LockError(f"cannot lock {described(handle)}: its end was evicted")
         self._protect(handle, handle.node.path)
@@ -215,22 +147,22 @@ class PageNodeCache:
             node.ref_count += 1
         self._evictable -= len(free) * self.page_size
         self._protected += len(free) * self.page_size
-        self._receipts.take(handle)
+        super()._protect(handle, path)
 
     def unlock(self, handle: Handle) -> None:
         """Give back one lock of this handle; what it frees goes to the end of the queue, the deepest node first.
 
         Raises `LockError` when this handle holds no lock here. (vLLM's `free_blocks` of the blocks, reversed.)
         """
-        self._receipts.require_lock(handle, "unlock")
-        self._receipts.give_back(handle)
+        self._give_back(handle)
         path, freed = handle.node.path, 0
         for node in path:
             node.ref_count -= 1
             freed += not node.ref_count
         self._evictable += freed * self.page_size
         self._protected -= freed * self.page_size
-        self._use(path)
+        self._clock += 1
+        self._touch(path)
 
     def evict(self, num_tokens: int) -> Pages:
         """Free nodes from the head of the queue until `num_tokens` tokens are free or none is left; their pages.
@@ -254,17 +186,9 @@ class PageNodeCache:
         self._evictable -= len(gone) * self.page_size
         return np.frombuffer(pages, np.int32)
 
-    def reset(self) -> None:
-        """Forget everything; ids and the clock start again, and all handles become stale.
-
-        Raises `LockError`, and forgets nothing, while any handle is locked.
-        """
-        self._receipts.forget(self._protected)
-        self._clear()
-
     def check(self) -> None:
         """Recompute every link, key, lock, size and the queue's order; `InvariantError` names the node."""
-        check_nodes(self, self._receipts.held)
+        check_nodes(self, self._held)
         for node in self.nodes():
             found = self._follow(node.parent, node.key_bytes) == [node]
             require(found, f"node {node.id}: its tokens do not lead to it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
+from minikv.prefix.base_index import way_to
 from minikv.prefix.contract import brief
 from minikv.tokens import TOKEN_BYTES, PackedTokens
 
@@ -59,11 +60,7 @@ class PageNode:
     @property
     def path(self) -> list[Any]:
         """This node and all nodes before it but the root, from the last to the first."""
-        path, node = [], self
-        while node.parent is not None:
-            path.append(node)
-            node = node.parent
-        return path
+        return way_to(self)
 
     def forget(self) -> None:
         """It is evicted: nothing is left but its number."""

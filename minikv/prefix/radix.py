@@ -17,8 +17,7 @@ After SGLang's RadixAttention (Zheng et al., 2023), mini-sglang and the notebook
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Hashable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -26,6 +25,7 @@ import numpy as np
 from minikv.errors import InvariantError, LockError, bounded, whole_number
 from minikv.pools.contract import Pages
 from minikv.pools.page_table import page_slots
+from minikv.prefix.base_index import BaseIndex, described, way_to
 from minikv.prefix.contract import (
     Handle,
     Insertion,
@@ -37,7 +37,6 @@ from minikv.prefix.contract import (
     require_limit,
 )
 from minikv.prefix.eviction import EvictionOrder, order_named
-from minikv.prefix.receipts import described, refuse, require_start, require_unlocked
 from minikv.prefix.tree_check import check_tree
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, common_bytes, pack
 
@@ -133,7 +132,7 @@ class RadixRoot(RadixNode):
 _NOTHING = RadixRoot(0, None)  # the root of every namespace that holds nothing; no child is ever added to it
 
 
-class RadixCache:
+class RadixCache(BaseIndex):
     """A prefix cache in a radix tree; keeps the fifteen rules of `PrefixCache`.
 
     `page_size` is in tokens: whole pages are stored and matched. `policy` says what is evicted first: a name ("lru"),
@@ -156,60 +155,28 @@ class RadixCache:
     """
 
     _make_node: type[RadixNode] = RadixNode  # a tree that keeps more on a node has its own
+    _roots: dict[Hashable, RadixRoot]
 
     def __init__(self, page_size: int = 1, policy: str | Callable[[], EvictionOrder] = "lru", evict_by: str = "node"):
-        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         if evict_by not in EVICT_BY:
             raise ValueError(f"evict_by is {bounded(evict_by)}: expected one of {', '.join(EVICT_BY)}")
         self.policy, self._make_order = order_named(policy)
         self.evict_by = evict_by
-        self._stride = TOKEN_BYTES * self.page_size  # the bytes of one page of tokens
-        self._clear()
+        super().__init__(page_size)
 
     def _clear(self) -> None:
-        self._epoch = object()  # handles carry it: a reset, or another cache, has another one
-        self._held: dict[Handle, int] = {}
-        self._evictable = self._protected = self._clock = 0
+        super()._clear()
         self._order = self._make_order()
         self._counts_hits = "hits" in self._order.reads
         self._also_reads = tuple(field for field in self._order.reads if field != "last_used")
-        self._next_id = 1
-        self._roots: dict[Hashable, RadixRoot] = {None: RadixRoot(0, None)}
+        self._roots[None] = RadixRoot(0, None)
 
     # -- looking at it ----------------------------------------------------------------------------------------------
-
-    @property
-    def evictable_size(self) -> int:
-        """Tokens that `evict` could free now."""
-        return self._evictable
-
-    @property
-    def protected_size(self) -> int:
-        """Tokens held by locks."""
-        return self._protected
-
-    @property
-    def total_size(self) -> int:
-        """Tokens cached: evictable + protected."""
-        return self._evictable + self._protected
 
     @property
     def root(self) -> RadixNode:
         """The root of the default namespace."""
         return self._roots[None]
-
-    @property
-    def roots(self) -> Mapping[Hashable, RadixNode]:
-        """The root of every namespace that holds something, and the default one; read only."""
-        return MappingProxyType(self._roots)
-
-    def nodes(self) -> Iterator[RadixNode]:
-        """Every node but the roots, parents before children, in the order in which they came below each parent."""
-        stack = [child for root in self._roots.values() for child in root.children.values()][::-1]
-        while stack:
-            node = stack.pop()
-            yield node
-            stack.extend(reversed(node.children.values()))
 
     # -- walk, split, join ------------------------------------------------------------------------------------------
 
@@ -298,32 +265,8 @@ class RadixCache:
 
     # -- match ------------------------------------------------------------------------------------------------------
 
-    def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
-        """The longest cached page-aligned prefix of `tokens`, of at most `limit` tokens: its length, pages and handle.
-
-        Refreshes the recency of what it matched. May split or join nodes, which changes no size and no handle.
-
-        >>> cache = RadixCache(page_size=2)
-        >>> _ = cache.insert([1, 2, 3, 4], [6, 7])
-        >>> cache.match_prefix([1, 2, 3, 4]), cache.match_prefix([1, 2, 3, 4], limit=3)
-        (Match(length=4, pages=[6, 7]), Match(length=2, pages=[6]))
-        """
-        match, path = self._find(tokens, limit, namespace)
+    def _touch(self, path: list[RadixNode]) -> None:
         self._order.touch(_unlocked(path))
-        return match
-
-    def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
-        """`match_prefix` and `lock` in one act: the path is walked once, and nothing can come in between.
-
-        >>> cache = RadixCache()
-        >>> _ = cache.insert([1, 2, 3, 4], [6, 7, 8, 9])
-        >>> cache.acquire([1, 2, 5]); cache.evict(4).tolist(), cache.protected_size
-        Match(length=2, pages=[6, 7])
-        ([8, 9], 2)
-        """
-        match, path = self._find(tokens, limit, namespace)
-        self._protect(match, path)
-        return match
 
     def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[RadixNode]]:
         """The match and its path, deepest first; the path is used now, and stands in the eviction order as before."""
@@ -399,23 +342,8 @@ class RadixCache:
         """Where an insert begins: the node, and how many bytes of the tokens lie before it."""
         if start is None:
             return self._root_of(namespace), 0
-        held = isinstance(start, Handle) and start in self._held and start.namespace is namespace
-        if not (held and _is_known_prefix(start, packed)):
-            self._check_start(start, packed, namespace)
+        self._require_start(start, packed, namespace)
         return (start.node, start.length * TOKEN_BYTES) if start.length else (self._root_of(namespace), 0)
-
-    def _check_start(self, start: Handle, tokens: PackedTokens, namespace: Hashable) -> None:
-        """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong pages would be cached."""
-        if not isinstance(start, Handle) or start.epoch is not self._epoch:
-            refuse(start, "start from")
-        require_start(start, self._held, namespace)
-        node, at_byte = start.node, start.length * TOKEN_BYTES
-        while node.parent is not None:
-            at_byte -= len(node.key_bytes)
-            if not tokens.data.startswith(node.key_bytes, at_byte):
-                where = f"tokens[{at_byte // TOKEN_BYTES}:{node.end}]"
-                raise ValueError(f"start is not a prefix of the tokens: they part in {where}")
-            node = node.parent
 
     def _extend(self, node: RadixNode, top: RadixNode, key_run: bytes, page_run: bytes, priority: int) -> RadixNode:
         """Use the path from `top` to `node` now, and add a leaf below it for what is new, if anything is.
@@ -475,11 +403,10 @@ class RadixCache:
 
         Raises `LockError` for a handle of another cache, from before a reset, or whose end has been evicted.
         """
-        if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
-            refuse(handle, "lock")
+        self._require(handle, "lock")
         if handle.node.ref_count == _GONE or handle.node.end != handle.length:
             handle.node = self._find_again(handle)
-        self._protect(handle, _path_of(handle.node))
+        self._protect(handle, way_to(handle.node))
 
     def _protect(self, handle: Handle, path: list[RadixNode]) -> None:
         """Lock every node of `path`, which leads to the end of `handle`, deepest first."""
@@ -518,13 +445,7 @@ class RadixCache:
 
         Raises `LockError` when this handle holds no lock here.
         """
-        if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
-            refuse(handle, "unlock")
-        held = self._held.pop(handle, 0)
-        if not held:
-            raise LockError(f"cannot unlock {described(handle)}: it holds no lock")
-        if held > 1:
-            self._held[handle] = held - 1
+        self._give_back(handle)
         self._clock = now = self._clock + 1
         freed, node = [], handle.node
         while (parent := node.parent) is not None:
@@ -622,14 +543,6 @@ class RadixCache:
 
     # -- the rest ---------------------------------------------------------------------------------------------------
 
-    def reset(self) -> None:
-        """Forget everything; node ids and the clock start again, and all handles become stale.
-
-        Raises `LockError`, and forgets nothing, while any handle is locked.
-        """
-        require_unlocked(self._held, self._protected)
-        self._clear()
-
     def check(self) -> None:
         """Recompute every size, link, order and lock from scratch; `InvariantError` names the node and the numbers."""
         check_tree(self, self._held, self._order, self._clock, self._next_id)
@@ -657,23 +570,6 @@ class RadixCache:
     def __repr__(self) -> str:
         how = f"page_size={self.page_size}, policy={self.policy!r}, evict_by={self.evict_by!r}"
         return f"RadixCache({how}, evictable={self._evictable}, protected={self._protected})"
-
-
-def _path_of(node: RadixNode) -> list[RadixNode]:
-    """`node` and all above it but the root, deepest first."""
-    path = []
-    while (parent := node.parent) is not None:
-        path.append(node)
-        node = parent
-    return path
-
-
-def _is_known_prefix(start: Handle, tokens: PackedTokens) -> bool:
-    """Whether `tokens` begin with those of `start` without a look: its very bytes, or made by putting more after them.
-
-    Bytes never change, so the same object is the same prefix. A long prompt is not compared again at each insert.
-    """
-    return start.source is not None and (start.source is tokens.data or start.source is tokens.head)
 
 
 def _unlocked(path: list[RadixNode]) -> list[RadixNode]:

@@ -12,7 +12,7 @@ a time; a `CacheManager` takes care of that.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any
 
 from minikv.prefix.page_cache import PageNodeCache
@@ -62,14 +62,6 @@ class TokenTrie(PageNodeCache):
     """
 
     node_class: type[TrieNode] = TrieNode
-
-    def nodes(self) -> Iterator[Any]:
-        """Every node but the roots, parents before children."""
-        stack = [child for root in self.roots.values() for child in root.children.values()][::-1]
-        while stack:
-            node = stack.pop()
-            yield node
-            stack.extend(reversed(node.children.values()))
 
     def _new_root(self, number: int, namespace: Hashable) -> TrieRoot:
         return TrieRoot(number, namespace)

@@ -186,4 +186,4 @@ class WindowedTree(RadixCache):
             if isinstance(node, HashedNode) and node.hashes is not None and len(node.hashes) != len(node.pages):
                 raise InvariantError(f"node {node.id}: {len(node.hashes)} hashes for {len(node.pages)} pages")
         if self.window is not None:
-            self.windows.check([*self.nodes()], self._held, self.page_size)  # type: ignore[list-item]
+            self.windows.check([*self.nodes()], self._held, self.page_size)

@@ -130,11 +130,7 @@ def token_id(token: int) -> int:
     Traceback (most recent call last):
     ValueError: token is -1: a token is an integer in [0, 2**32)
     """
-    rule = "a token is an integer in [0, 2**32)"
-    number = whole_number("token", token, 0, rule)
-    if number >= TOKEN_LIMIT:
-        raise ValueError(f"token is {bounded(number)}: {rule}")
-    return number
+    return whole_number("token", token, 0, "a token is an integer in [0, 2**32)", TOKEN_LIMIT)
 
 
 class Event(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import whole_number
 from minikv.sizing import KVShape
 from minikv.store.layout import Layout
 from minikv.store.slots import Slots
@@ -73,11 +73,7 @@ def layer_number(layer: int, num_layers: int, what: str) -> int:
     Traceback (most recent call last):
     ValueError: layer is 2: this store has layers 0 to 1
     """
-    rule = f"this {what} has layers 0 to {num_layers - 1}"
-    number = whole_number("layer", layer, 0, rule)
-    if number >= num_layers:
-        raise ValueError(f"layer is {bounded(number)}: {rule}")
-    return number
+    return whole_number("layer", layer, 0, f"this {what} has layers 0 to {num_layers - 1}", num_layers)
 
 
 def fetch(views: Layout, slots: Slots, shape: KVShape, dtype: torch.dtype, stream: Any = None) -> HostCopy:

@@ -105,10 +105,7 @@ class Ledger(AbstractContextManager["Ledger"]):
     def owner(self, slot: int) -> Entry:
         """The record of `slot`; `ValueError` if the pool does not have it."""
         rule = f"this pool has slots 0 to {self._num_slots - 1}"
-        number = whole_number("slot", slot, 0, rule)
-        if number >= self._num_slots:
-            raise ValueError(f"slot is {number}: {rule}")
-        return self._book[number]
+        return self._book[whole_number("slot", slot, 0, rule, self._num_slots)]
 
     @property
     def callers(self) -> list[int]:

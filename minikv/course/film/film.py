@@ -103,10 +103,7 @@ class Film:
     def at(self, step: int) -> Frame:
         """The frame of a step, or from the end with a negative one; `ValueError` if there is none."""
         rule = f"this film has steps 0 to {len(self.frames) - 1}"
-        number = whole_number("step", step, -len(self.frames), rule)
-        if number >= len(self.frames):
-            raise ValueError(f"step is {number}: {rule}")
-        return self.frames[number]
+        return self.frames[whole_number("step", step, -len(self.frames), rule, len(self.frames))]
 
     def why(self, slot: int) -> Story:
         """Who owned `slot`, when and why; `ValueError` for a slot that this film never saw."""

@@ -1,0 +1,189 @@
+"""What all indexes have in common: three sizes, the locks that are held, and how a match is asked for.
+
+A handle belongs to one index, and to its life since the last reset, whose `epoch` it carries. Which handles are stale
+for another reason, and which nodes a lock protects, each index knows itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+from minikv.errors import LockError, bounded, whole_number
+from minikv.prefix.contract import Handle, Match
+from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike
+
+
+class BaseIndex:
+    """The base of every index here; those below it find (`_find`), use (`_touch`) and protect (`_protect`) a path.
+
+    `page_size` is in tokens. A path is a list of nodes, the deepest first.
+
+    >>> from minikv import RadixCache
+    >>> cache = RadixCache()
+    >>> match = cache.insert([1, 2, 3], [0, 1, 2]); cache.lock(match); cache.evictable_size, cache.protected_size
+    (0, 3)
+    >>> cache.reset()
+    Traceback (most recent call last):
+    minikv.errors.LockError: cannot reset: 1 lock is held, protecting 3 tokens
+    """
+
+    def __init__(self, page_size: int = 1):
+        self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
+        self._stride = TOKEN_BYTES * self.page_size  # the bytes of one page of tokens
+        self._clear()
+
+    def _clear(self) -> None:
+        self._epoch = object()  # handles carry it: a reset, or another index, has another one
+        self._held: dict[Handle, int] = {}
+        self._evictable = self._protected = self._clock = 0
+        self._next_id = 1
+        self._roots: dict[Hashable, Any] = {}
+
+    def _find(self, tokens: TokensLike, limit: int | None, namespace: Hashable) -> tuple[Match, list[Any]]:
+        """The match, and its path."""
+        raise NotImplementedError
+
+    def _touch(self, path: list[Any]) -> None:
+        """The nodes of `path` are used now."""
+
+    def _protect(self, handle: Handle, path: list[Any]) -> None:
+        """Lock every node of `path`, which leads to the end of `handle`."""
+        self._held[handle] = self._held.get(handle, 0) + 1
+
+    # -- looking at it ----------------------------------------------------------------------------------------------
+
+    @property
+    def evictable_size(self) -> int:
+        """Tokens that `evict` could free now."""
+        return self._evictable
+
+    @property
+    def protected_size(self) -> int:
+        """Tokens held by locks."""
+        return self._protected
+
+    @property
+    def total_size(self) -> int:
+        """Tokens cached: evictable + protected."""
+        return self._evictable + self._protected
+
+    @property
+    def roots(self) -> Mapping[Hashable, Any]:
+        """The root of every namespace that holds something, and the default one; read only."""
+        return MappingProxyType(self._roots)
+
+    def nodes(self) -> Iterator[Any]:
+        """Every node but the roots, parents before children, in the order in which they came below each parent."""
+        stack = [child for root in self._roots.values() for child in root.children.values()][::-1]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children.values()))
+
+    # -- the verbs that are the same everywhere ---------------------------------------------------------------------
+
+    def match_prefix(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
+        """The longest cached page-aligned prefix of `tokens`, of at most `limit` tokens: its length, pages and handle.
+
+        Refreshes the recency of what it matched. May split or join nodes, which changes no size and no handle.
+
+        >>> from minikv import RadixCache
+        >>> cache = RadixCache(page_size=2)
+        >>> _ = cache.insert([1, 2, 3, 4], [6, 7])
+        >>> cache.match_prefix([1, 2, 3, 4]), cache.match_prefix([1, 2, 3, 4], limit=3)
+        (Match(length=4, pages=[6, 7]), Match(length=2, pages=[6]))
+        """
+        match, path = self._find(tokens, limit, namespace)
+        self._touch(path)
+        return match
+
+    def acquire(self, tokens: TokensLike, *, limit: int | None = None, namespace: Hashable = None) -> Match:
+        """`match_prefix` and `lock` in one act: the path is walked once, and nothing can come in between.
+
+        >>> from minikv import RadixCache
+        >>> cache = RadixCache()
+        >>> _ = cache.insert([1, 2, 3, 4], [6, 7, 8, 9])
+        >>> cache.acquire([1, 2, 5]); cache.evict(4).tolist(), cache.protected_size
+        Match(length=2, pages=[6, 7])
+        ([8, 9], 2)
+        """
+        match, path = self._find(tokens, limit, namespace)
+        self._protect(match, path)
+        return match
+
+    def reset(self) -> None:
+        """Forget everything; node ids and the clock start again, and all handles become stale.
+
+        Raises `LockError`, and forgets nothing, while any handle is locked.
+        """
+        if self._held:
+            locks = sum(self._held.values())
+            count = "1 lock is held" if locks == 1 else f"{locks} locks are held"
+            raise LockError(f"cannot reset: {count}, protecting {self.protected_size} tokens")
+        self._clear()
+
+    # -- whose handle it is -----------------------------------------------------------------------------------------
+
+    def _require(self, handle: Any, verb: str) -> None:
+        """`handle` must be one of this index: `TypeError` for another thing, `LockError` for another index's."""
+        if not isinstance(handle, Handle) or handle.epoch is not self._epoch:
+            self._refuse(handle, verb)
+
+    def _give_back(self, handle: Any) -> None:
+        """Note one lock fewer of `handle`, which must hold one here."""
+        held = self._held.pop(handle, 0) if isinstance(handle, Handle) else 0
+        if held > 1:
+            self._held[handle] = held - 1
+        elif not held:
+            self._refuse(handle, "unlock")
+
+    def _refuse(self, handle: Any, verb: str) -> NoReturn:
+        """Say why `handle` is none of this index's, or not locked."""
+        if not isinstance(handle, Handle):
+            raise TypeError(f"cannot {verb} a {type(handle).__name__}: expected the handle of a match or an insertion")
+        stale = handle.epoch is not self._epoch
+        why = "another cache made it, or reset() came after" if stale else "it holds no lock"
+        raise LockError(f"cannot {verb} {described(handle)}: {why}")
+
+    def _require_start(self, start: Any, tokens: PackedTokens, namespace: Hashable) -> None:
+        """`start` must be locked, in this namespace, and a prefix of `tokens`: else wrong pages would be cached.
+
+        Tokens that have its very bytes, or were made by putting more behind them, are not compared: bytes never change.
+        """
+        if not isinstance(start, Handle) or start not in self._held:
+            self._require(start, "start from")
+            raise LockError(f"cannot start from {described(start)}: it is not locked, so it may be evicted")
+        if start.namespace is not namespace and start.namespace != namespace:
+            raise ValueError(f"start is in namespace {bounded(start.namespace)}, the tokens in {bounded(namespace)}")
+        if start.source is not None and (start.source is tokens.data or start.source is tokens.head):
+            return
+        for node in reversed(way_to(start.node) if start.length else ()):
+            begin = node.parent.end
+            if not tokens.data.startswith(node.key_bytes, begin * TOKEN_BYTES):
+                raise ValueError(f"start is not a prefix of the tokens: they part in tokens[{begin}:{node.end}]")
+
+
+def described(handle: Handle) -> str:
+    """A handle as errors name it: its length, and the number of its node if it has one.
+
+    >>> described(Handle(None, node=None, length=3))
+    'the handle of length 3'
+    """
+    number = getattr(handle.node, "id", None)
+    return f"the handle of length {handle.length}" + (f" (node {number})" if number is not None else "")
+
+
+def way_to(node: Any) -> list[Any]:
+    """`node` and all nodes above it but the root, the deepest first.
+
+    >>> from minikv import TokenTrie
+    >>> [node.tokens for node in way_to(TokenTrie().insert([1, 2], [0, 1]).node)]
+    [[2], [1]]
+    """
+    path = []
+    while (parent := node.parent) is not None:
+        path.append(node)
+        node = parent
+    return path
