@@ -25,6 +25,7 @@ from minikv import CacheManager, Canary, CanaryError, CanaryModel, InvariantErro
 from minikv.prefix import INDEXES
 
 WORKLOADS = range(200) if NIGHTLY else range(100, 150)  # fifty that find every mistake planted here
+EVERY = {name: 1 if NIGHTLY or name == "radix" else 2 for name in INDEXES}  # half of them over each other design
 NARROW = 1e-3  # between the two likeliest tokens; rounding moves a logit by about a thousandth of that
 
 
@@ -43,9 +44,9 @@ def in_every_way(work: Workload, model_for, tally: Tally, audit_for=lambda manag
         assert_nothing_leaked(engine.manager)
 
 
-def assert_it_tried_what_it_says(tally: Tally):
+def assert_it_tried_what_it_says(index: str, tally: Tally):
     """Everything that the workloads are meant to make happen did happen, and often."""
-    number = len(WORKLOADS)
+    number = len(WORKLOADS[:: EVERY[index]])
     assert tally.evictions > number
     assert tally.namespaces > number / 4
     assert tally.preemptions > number / 4
@@ -64,9 +65,9 @@ def canary_model(manager):
 @pytest.mark.parametrize("index", INDEXES)
 def test_fingerprints_are_the_same_in_every_way(index):
     tally = Tally()
-    for seed in WORKLOADS:
+    for seed in WORKLOADS[:: EVERY[index]]:
         in_every_way(replace(workload(seed), index=index), canary_model, tally)
-    assert_it_tried_what_it_says(tally)
+    assert_it_tried_what_it_says(index, tally)
 
 
 def test_the_ledger_follows_every_operation():
@@ -204,15 +205,16 @@ def clear_workloads(llamas):
 def test_greedy_tokens_are_the_same_in_every_way_over_every_index(llamas, clear_workloads):
     """By day in the tight pool alone, where pages are evicted as well; the fingerprints above have both."""
     tallies = {index: Tally() for index in INDEXES}
-    for work, expected in clear_workloads:
-        for (index, tally), kind in itertools.product(tallies.items(), ("wide", "tight") if NIGHTLY else ("tight",)):
+    kinds = ("wide", "tight") if NIGHTLY else ("tight",)
+    for index, kind in itertools.product(INDEXES, kinds):
+        for work, expected in clear_workloads[:: EVERY[index]]:
             engine = engine_for(replace(work, index=index), kind, lambda m, w=work: llamas.model_for(m, w))
             for shuffle in (None, random.Random(work.seed)):
-                answers = serve(engine, work, tally, shuffle)
+                answers = serve(engine, work, tallies[index], shuffle)
                 assert answers == expected, f"{index}, workload {work.seed}, {kind}, {'warm' if shuffle else 'cold'}"
             assert_nothing_leaked(engine.manager)
-    for tally in tallies.values():
-        assert_it_tried_what_it_says(tally)
+    for index, tally in tallies.items():
+        assert_it_tried_what_it_says(index, tally)
 
 
 def test_a_draft_changes_no_greedy_token(llamas, clear_workloads):

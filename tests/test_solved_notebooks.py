@@ -10,7 +10,6 @@ import re
 
 import build
 import nbformat
-import pytest
 from chapters import NOTEBOOKS, ROOT, WRITTEN, load
 from nightly import NIGHTLY
 
@@ -21,17 +20,16 @@ from minikv.engine import sections
 OWN_WORDS = re.compile(r"\b(check|mine|progress|hint|solution|scoreboard)\(")
 STUB = re.compile(r'\A.*?(?=^\w+ = check\("([\d.]+) )', re.DOTALL | re.MULTILINE)
 OTHERS = {path.stem: sections(path.read_text("utf-8")) for path in sorted((ROOT / "tests" / "right").glob("*.txt"))}
-each_written = pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.stem)
 
 
-def answered(path, variants, folder):
-    """The chapter executed with each of `variants` in place of its stubs: the cells of each, by its name.
+def answered(tried, folder):
+    """The chapters of `tried`, executed with answers in place of their stubs: the cells of each, by its name.
 
     They run one after the other in one kernel, where `begin` and an empty namespace start each of them afresh: what a
     kernel imports and what a judge makes up is the same for all.
     """
-    cells = {name: with_answers(path, answers) for name, answers in variants.items()}
-    whole = build.assemble(ROOT / "notebooks" / "src" / f"{path.stem}.py")
+    cells = {name: with_answers(path, answers) for name, (path, answers) in tried.items()}
+    whole = build.assemble(ROOT / "notebooks" / "src" / f"{WRITTEN[0].stem}.py")
     whole.cells = [cell for name in cells for cell in [afresh(folder / f"{name}.py"), *cells[name]]]
     build.clean(build.execute(whole))
     return cells
@@ -92,15 +90,16 @@ def keep_environment(monkeypatch):
         monkeypatch.setenv(name, os.environ.get(name, os.devnull))
 
 
-@each_written
-def test_a_notebook_shows_the_same_with_any_right_pieces(path, tmp_path, monkeypatch):
+def test_a_notebook_shows_the_same_with_any_right_pieces(tmp_path, monkeypatch):
     keep_environment(monkeypatch)
-    stored, tried = shown(load(path).cells), dict(variants(int(path.stem[:2])))
-    for name, cells in answered(path, tried, tmp_path).items():
+    found = [(path, variant) for path in WRITTEN for variant in variants(int(path.stem[:2]))]
+    tried = {f"{path.stem} {name}": (path, answers) for path, (name, answers) in found}
+    for name, cells in answered(tried, tmp_path).items():
+        path, answers = tried[name]
         right = {piece for piece, said in verdicts(cells).items() if re.match(r"right in \d+ cases", said)}
-        assert right == {f"{id} {find_piece(id).name}" for id in tried[name]}, f"{name}: {verdicts(cells)}"
-        assert set(kept_sections((tmp_path / f"{name}.py").read_text("utf-8"))) == set(tried[name]), name
-        assert shown(cells) == stored, name
+        assert right == {f"{id} {find_piece(id).name}" for id in answers}, f"{name}: {verdicts(cells)}"
+        assert set(kept_sections((tmp_path / f"{name}.py").read_text("utf-8"))) == set(answers), name
+        assert shown(cells) == shown(load(path).cells), name
 
 
 FILES = {
@@ -118,7 +117,7 @@ def test_a_missing_or_broken_file_changes_nothing(tmp_path, monkeypatch):
         if text is not None:
             (tmp_path / f"{name}.py").write_text(text, "utf-8")
     stored = load(path).cells
-    for name, cells in answered(path, {name: {} for name in FILES}, tmp_path).items():
+    for name, cells in answered({name: (path, {}) for name in FILES}, tmp_path).items():
         setup = next(cell for cell in cells if "begin(" in cell.source)
         others = [[cell for cell in shown(run) if cell[0] != setup.source] for run in (cells, stored)]
         assert others[0] == others[1], name
