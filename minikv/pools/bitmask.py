@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, bounded
-from minikv.pools.contract import NO_PAGES, Pages, page_id, page_to_occupy, pages_to_free, pool_size, request
+from minikv.pools.contract import CountedPool, Pages, page_id, pages_to_free, request
 
 _BITS = 64  # pages in a word
 
 
-class BitmaskPool:
+class BitmaskPool(CountedPool):
     """A bit for each page, and a version that counts how often the page was handed out.
 
     A caller that remembers `(page, version(page))` can tell later whether the page still holds what it held. `occupy`
@@ -32,19 +32,13 @@ class BitmaskPool:
     """
 
     def __init__(self, size: int):
-        self.size = pool_size(size)
-        self._num_free = self.size
+        super().__init__(size)
         self._versions = array("q", bytes(8 * self.size))
         self._levels: list[list[int]] = []  # _levels[0] has the pages' bits, each level above a bit for each word
         bits = self.size
         for words in _level_sizes(self.size):
             self._levels.append([(1 << min(_BITS, bits - word * _BITS)) - 1 for word in range(words)])
             bits = words
-
-    @property
-    def num_free(self) -> int:
-        """Pages that `alloc` could give now."""
-        return self._num_free
 
     def alloc(self, num_pages: int) -> Pages:
         """Take the `num_pages` lowest free pages, or none (`OutOfPages`), and count their versions up."""
@@ -56,14 +50,9 @@ class BitmaskPool:
         self._num_free -= len(pages)
         return pages
 
-    def alloc_to(self, row: memoryview) -> None:
-        """Take as many pages as `row`, a memoryview of int32, is long, and write them there."""
-        row[:0] = NO_PAGES  # refuses a row of another kind before a page is taken
-        row[:] = self.alloc(len(row)).data
-
     def occupy(self, page: int, renew: bool = False) -> None:
         """Take this page, keeping its version, or counting it up with `renew`; `ValueError` if it is in use."""
-        self._clear_bit(page_to_occupy(page, self.size, self.is_free))
+        self._clear_bit(self._free_page(page))
         self._num_free -= 1
         self._versions[page] += bool(renew)
 
@@ -122,9 +111,6 @@ class BitmaskPool:
             words[page] &= ~(1 << bit)
             if words[page]:
                 break
-
-    def __repr__(self) -> str:
-        return f"BitmaskPool({self.num_free} of {self.size} free)"
 
 
 def _level_sizes(bits: int) -> list[int]:

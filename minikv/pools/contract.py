@@ -77,19 +77,6 @@ def page_ids(pages: Any, size: int) -> Pages:
     return integers(pages, "pages", f"this pool has pages 0 to {size - 1}", size).astype(np.int32, copy=False)
 
 
-def page_to_occupy(page: int, size: int, is_free: Callable[[int], bool]) -> int:
-    """`page` as an int, or the error that says why it cannot be occupied.
-
-    >>> page_to_occupy(3, 4, is_free=lambda page: page != 3)
-    Traceback (most recent call last):
-    ValueError: cannot occupy page 3: it is in use
-    """
-    number = page_id(page, size)
-    if not is_free(number):
-        raise ValueError(f"cannot occupy page {number}: it is in use")
-    return number
-
-
 def pages_to_free(pages: Any, size: int, is_free: Callable[[int], bool]) -> list[int]:
     """`pages` as ints, each in use and given once, or the error that names the first that is not.
 
@@ -114,3 +101,46 @@ def refuse_free(ids: Pages, is_free: Callable[[int], bool]) -> NoReturn:
             raise ValueError(f"cannot free pages[{i}]: page {page} is given twice")
         seen.add(page)
     raise InvariantError(f"pages {bounded(ids.tolist())} could not be freed, but each of them is in use")
+
+
+class CountedPool:
+    """What the pools have in common that go from page to page: they count their free pages, and give any of them.
+
+    >>> from minikv import QueuePool
+    >>> pool = QueuePool(4)
+    >>> pool.occupy(3); pool
+    QueuePool(3 of 4 free)
+    >>> pool.occupy(3)
+    Traceback (most recent call last):
+    ValueError: cannot occupy page 3: it is in use
+    """
+
+    def __init__(self, size: int):
+        self.size = self._num_free = pool_size(size)
+
+    @property
+    def num_free(self) -> int:
+        """Pages that `alloc` could give now."""
+        return self._num_free
+
+    def alloc(self, num_pages: int) -> Pages:
+        """Take `num_pages` free pages, or none: `OutOfPages` if there are fewer."""
+        raise NotImplementedError
+
+    def alloc_to(self, row: memoryview) -> None:
+        """Take as many pages as `row`, a memoryview of int32, is long, and write them there."""
+        row[:0] = NO_PAGES  # refuses a row of another kind before a page is taken
+        row[:] = self.alloc(len(row)).data
+
+    def is_free(self, page: int) -> bool:
+        """Whether `page` is free."""
+        raise NotImplementedError
+
+    def _free_page(self, page: int) -> int:
+        """`page` as an int, or the `ValueError` that says that it is in use."""
+        if not self.is_free(page):
+            raise ValueError(f"cannot occupy page {page}: it is in use")
+        return int(page)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.num_free} of {self.size} free)"

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError
-from minikv.pools.contract import IN_USE, NO_PAGES, Pages, page_id, page_to_occupy, pages_to_free, pool_size, request
+from minikv.pools.contract import IN_USE, CountedPool, Pages, page_id, pages_to_free, request
 
 
-class QueuePool:
+class QueuePool(CountedPool):
     """A queue of free pages, linked in place: freed pages wait at the end, and any page can leave from the middle.
 
     Why not a `deque`: a page in the queue may still hold a cached prefix, and when somebody asks for that prefix,
@@ -28,18 +28,12 @@ class QueuePool:
     """
 
     def __init__(self, size: int):
-        self.size = pool_size(size)
-        self._num_free = self.size
+        super().__init__(size)
         ring = self.size + 1  # the last entry is the queue's own mark: its next is the head, its previous the tail
         links = np.arange(-1, ring, dtype=np.int32)
         self._next, self._previous = array("i", links[2:].tobytes()), array("i", links[:-1].tobytes())
         self._next.append(0)
         self._previous[0] = self.size
-
-    @property
-    def num_free(self) -> int:
-        """Pages that `alloc` could give now."""
-        return self._num_free
 
     def alloc(self, num_pages: int) -> Pages:
         """Take `num_pages` pages from the head of the queue, or none (`OutOfPages`)."""
@@ -49,14 +43,9 @@ class QueuePool:
             self._unlink(head)
         return pages
 
-    def alloc_to(self, row: memoryview) -> None:
-        """Take as many pages as `row`, a memoryview of int32, is long, and write them there."""
-        row[:0] = NO_PAGES  # refuses a row of another kind before a page is taken
-        row[:] = self.alloc(len(row)).data
-
     def occupy(self, page: int) -> None:
         """Take this page out of the queue, in O(1); `ValueError` if it is in use."""
-        self._unlink(page_to_occupy(page, self.size, self.is_free))
+        self._unlink(self._free_page(page))
 
     def free(self, pages: Any) -> None:
         """Append pages to the end of the queue in the given order, all or none."""
@@ -102,6 +91,3 @@ class QueuePool:
         self._next[before], self._previous[after] = after, before
         self._next[page] = self._previous[page] = IN_USE
         self._num_free -= 1
-
-    def __repr__(self) -> str:
-        return f"QueuePool({self.num_free} of {self.size} free)"

@@ -27,7 +27,6 @@ from minikv.pools.contract import Pages
 from minikv.pools.windowed import WindowPool
 from minikv.prefix.contract import Handle, Insertion, PagesLike, page_bytes
 from minikv.prefix.eviction import EvictionOrder
-from minikv.prefix.page_hashes import HashedNode
 from minikv.prefix.radix import RadixNode
 from minikv.prefix.windowed_tree import WindowedTree
 from minikv.prefix.windows import WindowNode
@@ -136,16 +135,16 @@ class SlidingWindowCache(WindowedTree):
         if priority:
             self._raise_priority(node, priority)
         new = new[(at_byte - skip_byte) // stride * _PAGE_BYTES : (end_byte - skip_byte) // stride * _PAGE_BYTES]
-        node = self._extend(node, top, data[at_byte:end_byte], new, priority)
-        if at_byte < end_byte and isinstance(node, WindowNode):
-            self.windows.bury(node.window, max(0, live_from - node.start))
-        return Insertion(self._epoch, node, end_byte // TOKEN_BYTES, namespace, data, at_byte // TOKEN_BYTES)
+        end: Any = self._extend(node, top, data[at_byte:end_byte], new, priority)
+        if at_byte < end_byte:
+            self.windows.bury(end.window, max(0, live_from - end.start))
+        return Insertion(self._epoch, end, end_byte // TOKEN_BYTES, namespace, data, at_byte // TOKEN_BYTES)
 
-    def _heal(self, node: RadixNode, top: RadixNode, live_from: int, new: bytes, skip: int) -> None:
+    def _heal(self, node: Any, top: RadixNode, live_from: int, new: bytes, skip: int) -> None:
         """Tombstones between `top` and `node` come back to life where `new`, the pages behind `skip`, have a window."""
         healed: list[tuple[WindowNode, int]] = []
         given, taken = [], []
-        while node is not top and isinstance(node, WindowNode):
+        while node is not top:
             begin, end = max(live_from, node.start), node.window.live_from
             if begin < end:
                 theirs = self._between(new, skip, begin, end)
@@ -156,7 +155,7 @@ class SlidingWindowCache(WindowedTree):
                     healed.append((node, begin + first * self.page_size))
                     given.append(theirs[first:])
                     taken.append(mine[first:])
-            node = node.parent  # type: ignore[assignment]
+            node = node.parent
         if healed and self.pool is not None:
             self.pool.move_window(np.concatenate(given), np.concatenate(taken))
         for each, begin in healed:
@@ -249,28 +248,28 @@ class SlidingWindowCache(WindowedTree):
             freed += self._remove_leaf(leaf)
         return b"".join(freed)
 
-    def _remove_leaf(self, leaf: RadixNode) -> tuple[bytes, ...]:
+    def _remove_leaf(self, leaf: Any) -> tuple[bytes, ...]:
         """Take a leaf out, and every tombstone above it that has no other child."""
         freed: tuple[bytes, ...] = ()
         while True:
             parent = leaf.parent
-            self._note(leaf, FULL, leaf.end - parent.end)  # type: ignore[union-attr]
-            if isinstance(leaf, WindowNode):
+            self._note(leaf, FULL, leaf.end - parent.end)
+            if self.window is not None:
                 self.windows.drop(leaf)
             freed = super()._remove_leaf(leaf) + freed
             if not isinstance(parent, WindowNode) or parent.children or not parent.is_tombstone:
                 return freed
             leaf = parent
 
-    def _trim(self, leaf: RadixNode, num_bytes: int) -> bytes:
+    def _trim(self, leaf: Any, num_bytes: int) -> bytes:
         """Cut pages off the end of a leaf; if only a tombstone would be left of it, all of it goes."""
         count = num_bytes // _PAGE_BYTES * self.page_size
-        if isinstance(leaf, WindowNode) and leaf.end - count <= leaf.window.live_from:
+        if self.window is not None and leaf.end - count <= leaf.window.live_from:
             return b"".join(self._remove_leaf(leaf))
         freed = super()._trim(leaf, num_bytes)
-        if isinstance(leaf, HashedNode) and leaf.hashes is not None:
+        if leaf.hashes is not None:
             leaf.hashes = leaf.hashes[: -num_bytes // _PAGE_BYTES]
-        if isinstance(leaf, WindowNode):
+        if self.window is not None:
             self.windows.evictable -= count
         self._note(leaf, FULL, count)
         return freed

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import Any
 
 from minikv.errors import InvariantError, LockError, whole_number
+from minikv.prefix.base_index import way_to
 from minikv.prefix.contract import Handle, Match, require_limit
 from minikv.prefix.eviction import EvictionOrder
 from minikv.prefix.page_hashes import HashedNode, page_hashes
@@ -65,35 +67,31 @@ class WindowedTree(RadixCache):
 
     # -- split and join ---------------------------------------------------------------------------------------------
 
-    def _split(self, node: RadixNode, num_pages: int) -> RadixNode:
-        upper = super()._split(node, num_pages)
-        assert isinstance(upper, HashedNode)
-        assert isinstance(node, HashedNode)
+    def _split(self, node: Any, num_pages: int) -> RadixNode:
+        upper: Any = super()._split(node, num_pages)
         if node.hashes is not None:
             upper.hashes, node.hashes = node.hashes[:num_pages], node.hashes[num_pages:]
-        if isinstance(upper, WindowNode) and isinstance(node, WindowNode):
+        if self.window is not None:
             self.windows.split(upper, node)
-        return upper
+        return upper  # type: ignore[no-any-return]
 
-    def _joinable(self, node: RadixNode, top: RadixNode | None = None) -> list[RadixNode]:
-        found = super()._joinable(node, top)
-        if not isinstance(node, WindowNode):
+    def _joinable(self, node: Any, top: RadixNode | None = None) -> list[Any]:
+        found: list[Any] = super()._joinable(node, top)
+        if self.window is None:
             return found
         live_from = node.window.live_from
         for i, upper in enumerate(found):
-            assert isinstance(upper, WindowNode)
             if not self.windows.joins(upper, node, live_from, use=top is not None):
                 return found[:i]
             live_from = min(live_from, upper.window.live_from)
         return found
 
-    def _join(self, node: RadixNode, above: list[RadixNode]) -> None:
-        parts = [part for part in [*above[::-1], node] if isinstance(part, HashedNode)]
-        hashes = [part.hashes for part in parts if part.hashes is not None]
-        if isinstance(node, WindowNode):
-            self.windows.join(node, [part for part in above if isinstance(part, WindowNode)])
+    def _join(self, node: Any, above: list[Any]) -> None:
+        hashes = [part.hashes for part in (*above[::-1], node)]
+        if self.window is not None:
+            self.windows.join(node, above)
         super()._join(node, above)
-        parts[-1].hashes = sum(hashes, ()) if len(hashes) == len(parts) else None
+        node.hashes = None if None in hashes else sum(hashes, ())
 
     # -- match ------------------------------------------------------------------------------------------------------
 
@@ -104,7 +102,7 @@ class WindowedTree(RadixCache):
             limit = self._valid_length(self._root_of(namespace), tokens.data, most)
         return super()._find(tokens, limit, namespace)
 
-    def _valid_length(self, node: RadixNode, data: bytes, end_byte: int) -> int:
+    def _valid_length(self, node: Any, data: bytes, end_byte: int) -> int:
         """The longest cached prefix of `data[:end_byte]`, in tokens, at whose end no layer lacks anything.
 
         Only the end of the match and of live runs before a tombstone can be that. It looks, and splits nothing.
@@ -112,7 +110,7 @@ class WindowedTree(RadixCache):
         at_byte, longest, begin = 0, 0, None  # `begin`: where the live run began; None if that is the root
         while at_byte < end_byte:
             child = node.children.get(data[at_byte : at_byte + self._stride])
-            if not isinstance(child, WindowNode):
+            if child is None:
                 break
             same = self._same_bytes(child, data, at_byte, end_byte)
             at_byte += same
@@ -136,20 +134,20 @@ class WindowedTree(RadixCache):
             found += len(run)
         return found
 
-    def _use(self, node: RadixNode, top: RadixNode) -> list[RadixNode]:
-        path = super()._use(node, top)
+    def _use(self, node: RadixNode, top: RadixNode) -> list[Any]:
+        path: list[Any] = super()._use(node, top)
         if self.window is not None:
-            self.windows.touch(path, self._clock)  # type: ignore[arg-type]
+            self.windows.touch(path, self._clock)
         return path
 
-    def _link(self, leaf: RadixNode) -> RadixNode:
-        if isinstance(leaf, WindowNode):
+    def _link(self, leaf: Any) -> RadixNode:
+        if self.window is not None:
             self.windows.add(leaf, leaf.start)
         return super()._link(leaf)
 
     # -- lock -------------------------------------------------------------------------------------------------------
 
-    def _protect(self, handle: Handle, path: list[RadixNode]) -> None:
+    def _protect(self, handle: Handle, path: list[Any]) -> None:
         """Lock the path for the full layers, and the window before its end for the others."""
         if self.has_tombstones:
             self._require_window(handle, path)
@@ -157,11 +155,11 @@ class WindowedTree(RadixCache):
         if self.window is not None:
             self.windows.lock(handle.node, handle.length)
 
-    def _require_window(self, handle: Handle, path: list[RadixNode]) -> None:
+    def _require_window(self, handle: Handle, path: list[Any]) -> None:
         """The end of `handle` must be valid: keys and values would be missing behind it."""
         begin = handle.length - self.windows.span
         for node in path:
-            if isinstance(node, WindowNode) and node.end > begin and node.window.live_from > max(node.start, begin):
+            if node.end > begin and node.window.live_from > max(node.start, begin):
                 raise LockError(f"cannot lock the handle of length {handle.length}: the window before its end is gone")
 
     def unlock(self, handle: Handle) -> None:
@@ -171,11 +169,7 @@ class WindowedTree(RadixCache):
             self.windows.unlock(handle.node, handle.length)
         super().unlock(handle)
         if held:
-            path, node = [], handle.node
-            while isinstance(node, WindowNode):
-                path.append(node)
-                node = node.parent
-            self.windows.touch(path, self._clock)
+            self.windows.touch(way_to(handle.node), self._clock)
 
     # -- the rest ---------------------------------------------------------------------------------------------------
 
@@ -183,7 +177,7 @@ class WindowedTree(RadixCache):
         """Recompute every size, link, order, lock and window from scratch; `InvariantError` names what disagrees."""
         super().check()
         for node in self.nodes():
-            if isinstance(node, HashedNode) and node.hashes is not None and len(node.hashes) != len(node.pages):
+            if node.hashes is not None and len(node.hashes) != len(node.pages):
                 raise InvariantError(f"node {node.id}: {len(node.hashes)} hashes for {len(node.pages)} pages")
         if self.window is not None:
             self.windows.check([*self.nodes()], self._held, self.page_size)

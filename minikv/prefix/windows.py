@@ -125,15 +125,12 @@ class Windows:
         self.dead += live_from - leaf.start
         self.ring.add((state,))
 
-    def drop(self, leaf: WindowNode) -> int:
-        """A leaf that no lock holds goes; how many live tokens go with it."""
+    def drop(self, leaf: WindowNode) -> None:
+        """A leaf that no lock holds goes."""
         state = leaf.window
-        count = leaf.end - state.live_from
-        if state.older is not None:
-            self.ring.remove((state,))
-        self.evictable -= count
+        self._enter(state, False)
+        self.evictable -= leaf.end - state.live_from
         self.dead -= state.live_from - leaf.start
-        return count
 
     def split(self, upper: WindowNode, node: WindowNode) -> None:
         """`node` was cut: `upper` takes what lies before the cut, and the locks whose windows reach it."""
@@ -181,41 +178,36 @@ class Windows:
                 states.append(state)
         self.ring.touch(states)
 
-    def lock(self, node: RadixNode, end: int) -> None:
+    def lock(self, node: Any, end: int) -> None:
         """A lock that ends at depth `end`, in `node`, holds the window before it, and nothing above that."""
         begin = end - self.span
         while (parent := node.parent) is not None and node.end > begin:
-            state: WindowState = node.window  # type: ignore[attr-defined]
-            pins = state.pins
-            before = max(parent.end, min(pins)) if pins else node.end
-            state.pins = [*pins, begin]
-            now = max(parent.end, begin)
-            if now < before:
-                self._move(before - now)
-                if state.live_from >= now and state.older is not None:
-                    self.ring.remove((state,))
+            self._pin(node.window, [*node.window.pins, begin], parent.end, node.end)
             node = parent
 
-    def unlock(self, node: RadixNode, end: int) -> None:
+    def unlock(self, node: Any, end: int) -> None:
         """Give back what `lock` took for the same `end`; it asks for no more than where the lock ended."""
         begin = end - self.span
         while (parent := node.parent) is not None and node.end > begin:
-            state: WindowState = node.window  # type: ignore[attr-defined]
-            pins = [*state.pins]
-            before = max(parent.end, min(pins))
+            pins = [*node.window.pins]
             pins.remove(begin)
-            state.pins = pins or ()
-            now = max(parent.end, min(pins)) if pins else node.end
-            if now > before:
-                self._move(before - now)
-                if state.older is None and state.live_from < now:
-                    self.ring.add((state,))
+            self._pin(node.window, pins, parent.end, node.end)
             node = parent
 
-    def _move(self, count: int) -> None:
-        """So many more tokens are pinned now."""
-        self.evictable -= count
-        self.protected += count
+    def _pin(self, state: WindowState, pins: Sequence[int], start: int, end: int) -> None:
+        """The locks on the edge [start, end) begin at `pins` from now on."""
+        before = max(start, min(state.pins)) if state.pins else end
+        now = max(start, min(pins)) if pins else end
+        state.pins = pins or ()
+        if now != before:
+            self.evictable -= before - now
+            self.protected += before - now
+            self._enter(state, state.live_from < now)
+
+    def _enter(self, state: WindowState, free: bool) -> None:
+        """An edge is in the ring as long as some of its window is `free` to go."""
+        if free != (state.older is not None):
+            (self.ring.add if free else self.ring.remove)((state,))
 
     # -- its windows go and come back -------------------------------------------------------------------------------
 
@@ -224,8 +216,7 @@ class Windows:
         state.live_from += num_tokens
         self.evictable -= num_tokens
         self.dead += num_tokens
-        if not state.num_free:
-            self.ring.remove((state,))
+        self._enter(state, state.num_free > 0)
 
     def heal(self, state: WindowState, live_from: int) -> None:
         """The edge is live from `live_from` on again, where that is earlier than before."""
@@ -233,8 +224,7 @@ class Windows:
         self.evictable += count
         self.dead -= count
         state.live_from = live_from
-        if state.older is None and state.num_free:
-            self.ring.add((state,))
+        self._enter(state, state.num_free > 0)
 
     # -- its audit --------------------------------------------------------------------------------------------------
 
