@@ -6,6 +6,7 @@ import ast
 import sys
 from collections import OrderedDict
 from functools import cache
+from itertools import count
 
 import pytest
 from chapters import NOTEBOOKS, code_cells, code_under, load, run_cells, solutions
@@ -134,7 +135,7 @@ def test_a_call_that_both_refuse_gets_no_hint_about_the_bug(asked, case, capsys)
     check(asked, lambda: case)
     said = capsys.readouterr().out
     assert "is not a valid call, TypeError" in said
-    assert said.endswith("Hint: what both refuse does nothing: fix it first\n")
+    assert said.endswith("Hint: both versions raise an error here, so this shows no difference\n")
 
 
 def test_the_form_of_a_call_with_a_single_argument_is_shown(capsys):
@@ -268,21 +269,21 @@ def said_of(asked, script, capsys):
 @pytest.mark.parametrize(
     ("asked", "script", "said"),
     [
-        (CARELESS[0], "it.insert([1, 2], [0])", "insert([1, 2], [0]): ValueError ("),
-        (CARELESS[0], "it.acquire(3)", "acquire(3): TypeError ("),
-        (CARELESS[1], "it.insert([1], [0]); a = it.acquire([1]); it.unlock(a); it.unlock(a)", "LockError ("),
+        (CARELESS[0], "it.insert([1, 2], [0])", "insert([1, 2], [0]) raises ValueError ("),
+        (CARELESS[0], "it.acquire(3)", "acquire(3) raises TypeError ("),
+        (CARELESS[1], "it.insert([1], [0]); a = it.acquire([1]); it.unlock(a); it.unlock(a)", "raises LockError ("),
     ],
 )
 def test_an_operation_that_both_refuse_is_named(asked, script, said, capsys):
     line = said_of(asked, script, capsys)
     assert line.startswith(f"❌ {asked}: ")
     assert said in line
-    assert line.endswith("on both. Hint: what both refuse does nothing: fix it first\n")
+    assert line.endswith("Hint: both versions raise an error here, so this shows no difference\n")
 
 
 def test_a_mistake_of_the_scripts_own_is_named(capsys):
     line = said_of(CARELESS[0], "it.insert([1], [0]); it.nothing()", capsys)
-    assert line.startswith(f"❌ {CARELESS[0]}: your code ended in AttributeError (")
+    assert line.startswith(f"❌ {CARELESS[0]}: your function raises AttributeError (")
     assert said_of(CARELESS[0], "raise NotImplementedError", capsys) == f"⬜ {CARELESS[0]}: not attempted yet\n"
 
 
@@ -316,6 +317,42 @@ def test_a_script_that_does_no_harm_gets_a_hint_that_fits_it(asked, script, hint
     line = said_of(asked, script, capsys)
     assert line.startswith(f"❌ {asked.split()[0]} on ")
     assert f"Hint: {hint}" in line or hint in line.split("Hint: ")[1]
+
+
+LOCKED = "a = it.acquire([1]); "
+
+
+@pytest.mark.parametrize(
+    ("asked", "script", "said"),
+    [
+        ("2.5", "it.alloc(next(COUNTER))", "on alloc("),
+        ("2.5", "next(COUNTER) % 2 and it.occupy(0); it.alloc(1)", "does no harm"),
+        ("3.6", "len(type(it).__mro__) > 3 and it.insert([1], [0])", "your function makes no call that counts"),
+        (CARELESS[0], "it.unlock(None)", "both versions raise an error"),
+        (CARELESS[0], f"{LOCKED}it.unlock(a); it.unlock(a)", "both versions raise an error"),
+        (CARELESS[0], f"it.prompts = {{}}; {LOCKED}it.prompts = {{}}; it.unlock(a)", "does no harm"),
+        (CARELESS[0], "a = it.insert([1], [0]); it.lock(a); it.unlock(a)", "only calls of insert, acquire, unlock"),
+        ("7.5", "it.abort('Anna')", "both versions raise an error"),
+        ("7.5", "a = it.start([1, 2]); a.cached_length = 2; it.abort(a)", "does no harm"),
+        ("7.5", "a = it.start([1, 2]); a.shared = 2; it.abort(a)", "only calls of start, advance"),
+        ("11.6", "it.attach('a', [next(COUNTER)])", "does no harm"),
+        ("12.6", "it.serve([1, 2]); a, b = it.find([1, 2]); it.pins.clear(); it.leave(a, b)", "only calls of serve"),
+    ],
+)  # fmt: skip
+def test_what_is_no_bug_is_not_taken_for_one(asked, script, said, capsys, monkeypatch):
+    """Whatever else a function does, reads or changes: what its calls come to counts, on fresh structures."""
+    monkeypatch.setattr("builtins.COUNTER", count(), raising=False)
+    line = said_of(asked, script, capsys)
+    assert line.startswith("❌")
+    assert said in line
+
+
+def test_calls_that_do_not_end_are_not_played_again_and_many_are_shortened(capsys, impatience):
+    assert "your function does not end within" in said_of("10.6", "while True: it.serve([1])", capsys)
+    line = said_of("10.6", "for n in range(99): it.serve([n])", capsys)
+    assert line.startswith("❌ 10.6 on …, serve([87]), serve([88]), ")
+    check("10.6")
+    assert capsys.readouterr().out == "❌ 10.6 careless_take: you passed None: pass the function itself\n"
 
 
 def test_a_hunt_says_whether_another_was_robbed(capsys):

@@ -218,9 +218,7 @@ class _Desk:
         self.pages.detach(name)
 
 
-_STILL_THERE = (
-    "the page still holds what it held: let others write to every free page in between, or have one page only"
-)
+_STILL_THERE = "the page still holds what it held: let others write to every free page in between"
 
 
 def _advice(right: Played) -> str:

@@ -1,27 +1,30 @@
 """A bug hunt: a stored wrong answer, which the learner has to expose.
 
 The learner's function returns the arguments of a call on which the careless code is wrong, or it is given a structure
-of the engine and calls its verbs. It is played twice, with our code and with the careless one, and the frames of both
-are compared. The careless code is a section of `wrong_NN.txt`, run in the engine's own world. The sections with the
-hunt's id are answers that do no harm, each with its hint.
+of the engine and calls its verbs. These calls are written down, and played with our code and with the careless one;
+the frames of both are compared. Nothing else that the function does counts, so no clock, no look into the structure and
+no change to it is a bug. The careless code is a section of `wrong_NN.txt`, run in the engine's own world. The sections
+with the hunt's id are answers that do no harm, each with its hint.
 """
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from minikv.course.pieces.piece import GAVE, CaseFrame, WrongAnswer, find_exercise, one_call, wrong_answers_to
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.trial import Parting, Played, parted, play_case
 from minikv.engine import World, engine_world, run_section
-from minikv.testing.attempt import Outcome, arguments, attempt
+from minikv.testing.attempt import Outcome, arguments, attempt, short_repr
 from minikv.testing.watch import Call, watch
 
-FIX_FIRST = "what both refuse does nothing: fix it first"
+FIX_FIRST = "both versions raise an error here, so this shows no difference"
+MOST_CALLS = 12  # in a caption: of a script with more, the last ones
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,9 @@ class Hunt:
         """Where the careless code parts from ours on a case, if it does, and how it was played."""
         world = self.careless_world()
         careless = play_case(self, world, case)
+        for at, (ours, theirs) in enumerate(zip(right.frames, careless.frames)):
+            if ours.seen[GAVE].error and theirs.seen[GAVE].error:  # what both refuse is no difference
+                careless.frames[at] = theirs._replace(seen={**theirs.seen, GAVE: ours.seen[GAVE]})
         return parted(self, world, case, careless, right), careless
 
     def stored_hint(self, right: Played) -> str | None:
@@ -112,7 +118,7 @@ def _arguments_from(is_one: bool, answer: Any) -> tuple[Any, ...]:
     if isinstance(given.error, NotImplementedError):
         raise given.error
     if given.error is not None:
-        raise Malformed(f"your code ended in {given}")
+        raise Malformed(f"your function {given.in_words}")
     if not isinstance(given.value, tuple):
         forgot = "" if given.value is not None else f": {'you printed; ' if given.printed else ''}return it"
         form = ", here of one: (argument,)" if is_one else ""
@@ -120,9 +126,19 @@ def _arguments_from(is_one: bool, answer: Any) -> tuple[Any, ...]:
     return given.value
 
 
+class Earlier(NamedTuple):
+    """An argument that an earlier call gave: by its number, and where that was a tuple, by the place in it."""
+
+    call: int
+    place: int | None = None
+
+
+Script = Sequence[tuple[str, Mapping[str, Any]]]  # the verbs and the arguments of calls, those of earlier calls as such
+
+
 @dataclass(frozen=True)
 class Calls:
-    """A play with a frame for each call of one of `verbs` of what `make(world)` makes, by a function that is given it.
+    """A play of a script: a frame for each call of one of `verbs` of what `make(world)` makes.
 
     What is `seen` of it and the `result` are compared. A frame has for its thing the call and a `note` of then.
     """
@@ -133,27 +149,63 @@ class Calls:
     result: Callable[[Any, Any], Any] = lambda thing, value: in_words(value)
     note: Callable[[Any], Any] = lambda thing: None
 
-    def __call__(self, world: World, script: Callable[[Any], Any]) -> Iterator[CaseFrame]:
-        """The frames of a script."""
-        thing, shots = self.make(world), list[CaseFrame]()
+    def script_of(self, world: World, answer: Callable[[Any], Any]) -> Script:
+        """The calls that a function makes; `Malformed` if it does anything else that matters, or ends in an error."""
+        thing, script, shots = self.make(world), list[tuple[str, Mapping[str, Any]]](), list[CaseFrame]()
 
         def listen(call: Call) -> None:
             if call.depth == 0:
-                done = f"{shots[-1].caption}, " if shots else ""
-                given = arguments(map(in_words, call.arguments.values()))
-                seen = {GAVE: Outcome(self.result(thing, call.result), call.error), **self.seen(thing)}
-                shots.append(CaseFrame(f"{done}{call.verb}{given}", seen, (call, self.note(thing))))
+                script.append((call.verb, {name: _placed(value, shots) for name, value in call.arguments.items()}))
+                shots.append(self._frame(call, shots))
 
-        stop, error = watch(thing, self.verbs, listen), None
-        try:
-            script(thing)
-        except Exception as raised:
-            error = raised
-        finally:
-            stop()
-        yield from shots
-        if error is not None:
-            raise error
+        watch(thing, self.verbs, listen)
+        ended = attempt(lambda: answer(thing))
+        if isinstance(ended.error, NotImplementedError):
+            raise ended.error
+        if ended.error is not None and not (shots and ended.error is shots[-1].thing[0].error):
+            raise Malformed(f"your function {ended.in_words}")
+        if not Played(shots, Outcome()).is_like(Played(list(self(world, script)), Outcome())):
+            raise Malformed(f"only calls of {', '.join(self.verbs)} count, and yours also changes something by itself")
+        return script
+
+    def __call__(self, world: World, script: Script) -> Iterator[CaseFrame]:
+        """The frames of a script."""
+        thing, shots = self.make(world), list[CaseFrame]()
+        for verb, placed in script:
+            call = Call(thing, verb, {name: _taken(value, shots) for name, value in placed.items()})
+            try:
+                call.result = getattr(thing, verb)(**call.arguments)
+            except Exception as error:
+                call.error = error
+            shots.append(self._frame(call, shots))
+            yield shots[-1]
+
+    def _frame(self, call: Call, before: Sequence[CaseFrame]) -> CaseFrame:
+        done = [_call_in_words(shot.thing[0]) for shot in before[-MOST_CALLS + 1 :]]
+        more = "…, " if len(before) >= MOST_CALLS else ""
+        seen = {GAVE: Outcome(self.result(call.thing, call.result), call.error), **self.seen(call.thing)}
+        return CaseFrame(more + ", ".join([*done, _call_in_words(call)]), seen, (call, self.note(call.thing)))
+
+
+def _placed(value: Any, shots: Sequence[CaseFrame]) -> Any:
+    """An argument as it is written down: what an earlier call gave by its place, anything else as a copy."""
+    for number, shot in enumerate([] if isinstance(value, int | str | None) else shots):
+        result = shot.thing[0].result
+        for place, part in [(None, result), *(enumerate(result) if isinstance(result, tuple) else ())]:
+            if part is value:
+                return Earlier(number, place)
+    return copy.deepcopy(value)
+
+
+def _taken(value: Any, shots: Sequence[CaseFrame]) -> Any:
+    if not isinstance(value, Earlier):
+        return copy.deepcopy(value)
+    result = shots[value.call].thing[0].result
+    return result if value.place is None else result[value.place]
+
+
+def _call_in_words(call: Call) -> str:
+    return call.verb + arguments(map(_as_argument, call.arguments.values()))
 
 
 def engine_hunt(
@@ -164,25 +216,41 @@ def engine_hunt(
     def world() -> World:
         return engine_world(2, 3, 4, 5, 7, int(id.split(".")[0]))
 
-    return Hunt(id, name, careless, world, calls, lambda answer: answer, hint, False, **more)
+    return Hunt(id, name, careless, world, calls, lambda answer: calls.script_of(world(), answer), hint, False, **more)
+
+
+class Words(str):
+    """What stands for an object in a message: not in quotation marks."""
+
+    __repr__ = str.__str__
 
 
 def in_words(value: Any) -> Any:
-    """What a call of the engine is given or gives, without what is different each time.
+    """What a call of the engine gives, without what is different each time.
 
     >>> from minikv import RadixCache
     >>> in_words(RadixCache().insert([1, 2], [5, 6])), in_words([3])
-    ('0 cached', [3])
+    (0 cached, [3])
     """
     if hasattr(value, "prefix_length"):
-        return f"{value.prefix_length} cached"
+        return Words(f"{value.prefix_length} cached")
     if hasattr(value, "cached_length"):
-        return f"request {value.number}, {value.cached_length} cached"
+        return Words(f"request {value.number} with {value.cached_length} cached")
     if hasattr(value, "pages") and hasattr(value, "length"):
         return list(map(int, value.pages))
     if isinstance(value, tuple):
         return tuple(map(in_words, value))
-    return f"row {value.row}" if hasattr(value, "row") else value
+    return Words(f"row {value.row}") if hasattr(value, "row") else value
+
+
+def _as_argument(value: Any) -> Any:
+    """What a call of the engine is given: a request by its number, and what was found by its slots."""
+    if hasattr(value, "prefix_length"):
+        return Words("the insertion")
+    if hasattr(value, "cached_length"):
+        return Words(f"request {value.number}")
+    words = in_words(value)
+    return Words(f"match {words}") if isinstance(words, list) and hasattr(value, "length") else words
 
 
 def calls_of(played: Played) -> list[Call]:
@@ -190,40 +258,43 @@ def calls_of(played: Played) -> list[Call]:
     return [frame.thing[0] for frame in played.frames]
 
 
-def _told(look: Callable[[Any], str | None], what: Any) -> str | None:
-    """What `advice` or `praise` says; nothing where it does not understand what the learner gave."""
-    said: str | None = attempt(lambda: look(what)).value
+def _told(look: Callable[[Any], str | None] | None, what: Any) -> str | None:
+    """What `advice` or `praise` says, if there is one; nothing where it does not understand what the learner gave."""
+    said: str | None = attempt(lambda: look(what)).value if look else None
     return said
 
 
 def judge_hunt(hunt: Hunt, answer: Any) -> tuple[bool | None, str]:
     """Whether an answer exposes the bug, `None` if it is not written yet; and what to say about it."""
+    if not callable(answer):
+        return False, f"{hunt.name}: you passed {short_repr(answer)}: pass the function itself"
     try:
         case = hunt.read(answer)
     except NotImplementedError:
         return None, "not attempted yet"
     except Malformed as error:
         return False, f"{hunt.name}: {error}"
-    right = play_case(hunt, hunt.world(), case)
-    return _compared(hunt, case, right) if right.outcome.attempted else (None, "not attempted yet")
+    return _compared(hunt, case, play_case(hunt, hunt.world(), case))
 
 
 def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
     """Whether a case exposes the bug, which was played with our code; and what to say about it."""
-    last = right.frames[-1] if right.frames else CaseFrame("nothing", {GAVE: Outcome()})
-    outcome, is_call = last.seen[GAVE], hunt.is_call
+    is_call, name = hunt.is_call, hunt.name
+    if right.outcome.error is not None:
+        return False, f"{name}: the call {right.outcome.in_words}"
+    if not right.frames:
+        return False, f"{name}: your function makes no call that counts. Hint: {_told(hunt.advice, right) or hunt.hint}"
+    last = right.frames[-1]
+    outcome = last.seen[GAVE]
     if not (is_call and outcome.error):
         found, careless = hunt.found(case, right)
         if found is not None:
-            more = f". {_told(hunt.praise, case if is_call else careless)}" if hunt.praise else ""
-            return True, f"bug found: {found.words}{more}"
+            praise = _told(hunt.praise, case if is_call else careless)
+            return True, f"bug found: {found.words}" + (f". {praise}" if praise else "")
     hint = hunt.stored_hint(right)
     if hint is None and outcome.error and not is_call:
-        return False, f"{last.caption}: {outcome}, on both. Hint: {FIX_FIRST}"
-    if hint is None and hunt.advice is not None:
-        hint = _told(hunt.advice, case if is_call else right)
+        return False, f"{name}: {last.caption} {outcome.in_words}. Hint: {FIX_FIRST}"
+    hint = hint or _told(hunt.advice, case if is_call else right)
     if is_call and outcome.error:
         return False, f"{last.caption} is not a valid call, {outcome}. Hint: {hint or FIX_FIRST}"
-    if right.outcome.error is not None:
-        return False, f"{hunt.name}: your code ended in {right.outcome}"
     return False, f"on {last.caption} the careless one does no harm. Hint: {hint or hunt.hint}"
