@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,19 @@ SPAN_HOURS, MOST_HOURS = 8.0, 1e6
 MOST_REQUESTS = 10**7  # of all sessions, which are held at once
 MOST_TRACE_BLOCKS = 2**34  # of all requests: a short line can name very many
 _HOUR = 3_600_000.0  # ms
+
+
+class _Call(NamedTuple):
+    """A request of a session: its time in seconds, its lengths, the blocks that it shares, and its new blocks.
+
+    `runs` has the first id and the count of each run of new blocks, one after the other.
+    """
+
+    seconds: float
+    length: int
+    output: int
+    shared: int
+    runs: array[int]
 
 
 class AgentSessions:
@@ -47,19 +60,21 @@ class AgentSessions:
         self, lines: Iterable[bytes | str], name: str = "trace", span_hours: float = SPAN_HOURS, start: int = 1
     ):
         self.span_hours = float_field("span_hours", span_hours, least=0, most=MOST_HOURS)
-        self.block_size = self.num_sessions = self._read = self._num_blocks = 0
+        self.block_size = self._num_requests = self._read = self._num_blocks = 0
         self._bases = [0]  # of each session: what is added to its ids; and of the next one
-        self._times, self._runs = array("d"), array("I")  # first, count, first, count, ...
-        self._sizes, self._sessions = array("q"), array("I")  # input, output, shared, and the end of its runs
+        self._sessions: list[list[_Call]] = []
         for _ in located(name, lines, self._add, start):
             pass
-        if not self.num_sessions:
+        if not self._sessions:
             raise TraceError(f"{name} is empty: a trace has one session a line")
-        starts = np.array(self._sessions, np.float64) / self.num_sessions * (self.span_hours * _HOUR)
-        self._stamps = starts + 1000 * np.array(self._times)
+
+    @property
+    def num_sessions(self) -> int:
+        """How many sessions there are."""
+        return len(self._sessions)
 
     def __len__(self) -> int:
-        return len(self._times)
+        return self._num_requests
 
     def fraction(self) -> float:
         """The part of the requests that has been read, from 0 to 1."""
@@ -71,80 +86,74 @@ class AgentSessions:
         size = int_field("block_size", entry.get("block_size"), "a block has at least 1 token", most=LARGEST_BLOCK)
         if size != (self.block_size or size):
             raise ValueError(f"block_size is {size}: the first session has {self.block_size}")
-        requests = entry.get("requests")
+        self.block_size, requests = size, entry.get("requests")
         if not isinstance(requests, list):
             raise ValueError(f"requests is {bounded(requests)}: expected a list of requests")
-        if len(self) + len(requests) > MOST_REQUESTS:
+        self._num_requests += len(requests)
+        if self._num_requests > MOST_REQUESTS:
             raise ValueError(f"the trace has over {MOST_REQUESTS} requests: expected fewer")
-        self._bases.append(self._bases[-1] + self._add_requests(requests))
-        if self._bases[-1] > TOKEN_LIMIT or self._num_blocks > MOST_TRACE_BLOCKS:
-            raise ValueError("the sessions have over 2**32 block ids, or 2**34 blocks: expected fewer")
-        self.block_size, self.num_sessions = size, self.num_sessions + 1
-
-    def _add_requests(self, requests: list[Any]) -> int:
-        """Store the requests of one session; returns one more than its largest block id."""
-        num_blocks, time, end = 0, 0.0, 0
+        calls, num_blocks, seconds = list[_Call](), 0, 0.0
         for at, request in enumerate(requests):
             try:
-                if not isinstance(request, list) or len(request) < 5:
-                    raise ValueError(f"{bounded(request)} is not a list [t, input, output, shared, new, ...]")
-                seconds, *sizes, new = request[:5]
-                if float_field("t", seconds, least=0, most=1e9) < time:
-                    raise ValueError(f"t is {seconds}: the request before it has {time}")
-                shared = self._add_sizes(num_blocks, *sizes)
-                count, highest = self._add_runs(new, most=MOST_BLOCKS - shared)
+                calls.append(_call(request, seconds, num_blocks))
             except ValueError as error:
                 raise ValueError(f"requests[{at}]: {error}") from None
-            num_blocks, time, end = shared + count, seconds, max(end, highest)
+            seconds, num_blocks = calls[-1].seconds, calls[-1].shared + sum(calls[-1].runs[1::2])
             self._num_blocks += num_blocks
-            self._times.append(time)
-            self._sizes.append(len(self._runs))
-            self._sessions.append(self.num_sessions)
-        return end
-
-    def _add_sizes(self, before: int, length: Any, output: Any, shared: Any) -> int:
-        """Store the three sizes of a request; returns the blocks that it shares with the one before it."""
-        for name, value in (("input", length), ("output", output)):
-            self._sizes.append(int_field(name, value, "a length is at least 0", 0, LARGEST))
-        rule = f"the request before has blocks 0 to {before}"
-        found = int_field("shared", shared, rule, 0, before)
-        self._sizes.append(found)
-        return found
-
-    def _add_runs(self, runs: Any, most: int) -> tuple[int, int]:
-        """Store the new blocks of a request, `most` at most; returns how many, and one more than the largest id."""
-        if not isinstance(runs, list):
-            raise ValueError(f"new is {bounded(runs)}: expected a list of runs [first, count]")
-        total = highest = 0
-        for run in runs:
-            if not isinstance(run, list) or len(run) != 2:
-                raise ValueError(f"{bounded(run)} is not a run [first, count]")
-            first = int_field("first", run[0], "a block id is an integer in [0, 2**32)", 0, TOKEN_LIMIT - 1)
-            count = int_field("count", run[1], "a run has at least 1 block", 1, TOKEN_LIMIT - first)
-            total, highest = total + count, max(highest, first + count)
-            if total > most:
-                raise ValueError(f"it has over {MOST_BLOCKS} blocks: expected fewer")
-            self._runs.extend((first, count))
-        return total, highest
+        self._sessions.append(calls)
+        ends = (sum(run) for call in calls for run in zip(call.runs[::2], call.runs[1::2]))
+        self._bases.append(self._bases[-1] + max(ends, default=0))
+        if self._bases[-1] > TOKEN_LIMIT or self._num_blocks > MOST_TRACE_BLOCKS:
+            raise ValueError("the sessions have over 2**32 block ids, or 2**34 blocks: expected fewer")
 
     def __iter__(self) -> Iterator[TraceRequest]:
         """The requests, merged; those of one session keep their order."""
-        before: dict[int, bytes] = {}  # of each session: the blocks of its latest request
-        for at in np.argsort(self._stamps, kind="stable").tolist():
-            session = self._sessions[at]
-            length, output, shared, end = self._sizes[4 * at : 4 * at + 4]
-            begin = self._sizes[4 * at - 1] if at else 0
-            data = before.get(session, b"")[: TOKEN_BYTES * shared] + self._new_ids(begin, end, self._bases[session])
-            last = at + 1 == len(self) or self._sessions[at + 1] != session
-            if last:
-                before.pop(session, None)
-            else:
-                before[session] = data
-            self._read += 1
-            yield TraceRequest(float(self._stamps[at]), length, output, PackedTokens(data), session)
-
-    def _new_ids(self, begin: int, end: int, base: int) -> bytes:
-        runs = zip(self._runs[begin:end:2], self._runs[begin + 1 : end : 2])
-        return b"".join(
-            (np.arange(count, dtype=np.uint32) + np.uint32(base + first)).tobytes() for first, count in runs
+        latest: dict[int, bytes] = {}  # of each session that goes on: the blocks of its latest request
+        apart = self.span_hours * _HOUR
+        calls = (
+            (number / self.num_sessions * apart + 1000 * call.seconds, number, at)
+            for number, session in enumerate(self._sessions)
+            for at, call in enumerate(session)
         )
+        for time, number, at in sorted(calls):
+            session = self._sessions[number]
+            _, length, output, shared, runs = session[at]
+            data = latest.pop(number, b"")[: TOKEN_BYTES * shared] + _new_ids(runs, self._bases[number])
+            if at + 1 < len(session):
+                latest[number] = data
+            self._read += 1
+            yield TraceRequest(time, length, output, PackedTokens(data), number)
+
+
+def _call(request: Any, earliest: float, before: int) -> _Call:
+    """A request of a session, which comes not before `earliest`, after one of `before` blocks."""
+    if not isinstance(request, list) or len(request) < 5:
+        raise ValueError(f"{bounded(request)} is not a list [t, input, output, shared, new, ...]")
+    seconds, length, output, shared, new = request[:5]
+    if float_field("t", seconds, least=0, most=1e9) < earliest:
+        raise ValueError(f"t is {seconds}: the request before it has {earliest}")
+    for name, value in (("input", length), ("output", output)):
+        int_field(name, value, "a length is at least 0", 0, LARGEST)
+    int_field("shared", shared, f"the request before has blocks 0 to {before}", 0, before)
+    return _Call(seconds, length, output, shared, _runs(new, most=MOST_BLOCKS - shared))
+
+
+def _runs(runs: Any, most: int) -> array[int]:
+    """The runs of a request's new blocks, which are `most` at most."""
+    if not isinstance(runs, list):
+        raise ValueError(f"new is {bounded(runs)}: expected a list of runs [first, count]")
+    found, total = array("I"), 0
+    for run in runs:
+        if not isinstance(run, list) or len(run) != 2:
+            raise ValueError(f"{bounded(run)} is not a run [first, count]")
+        first = int_field("first", run[0], "a block id is an integer in [0, 2**32)", 0, TOKEN_LIMIT - 1)
+        count = int_field("count", run[1], "a run has at least 1 block", 1, TOKEN_LIMIT - first)
+        if (total := total + count) > most:
+            raise ValueError(f"it has over {MOST_BLOCKS} blocks: expected fewer")
+        found.extend((first, count))
+    return found
+
+
+def _new_ids(runs: array[int], base: int) -> bytes:
+    pairs = zip(runs[::2], runs[1::2])
+    return b"".join((np.arange(count, dtype=np.uint32) + np.uint32(base + first)).tobytes() for first, count in pairs)

@@ -16,7 +16,7 @@ without the salt nobody can test whether a guessed prompt was among those that w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import blake2b
 from typing import Any
@@ -28,7 +28,6 @@ from minikv.traffic.units import Units
 from minikv.untrusted import json_object
 
 _ANSWERS = ("completion_tokens", "output_tokens")
-_DEEPEST = 3
 
 
 def read_log(
@@ -62,20 +61,14 @@ def read_log(
     return located(name, lines, request, start)
 
 
-def answer_tokens(entry: Mapping[str, Any], depth: int = _DEEPEST) -> int:
+def answer_tokens(entry: Mapping[str, Any]) -> int:
     """The tokens of the answer, where a log says them (`usage`, itself or in a `response`), else 0.
 
     >>> answer_tokens({"prompt": "Hi", "response": {"usage": {"completion_tokens": 7}}})
     7
     """
-    for key in _ANSWERS:
-        value = entry.get(key)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST:
-            return value
-    inner = (
-        [entry[key] for key in ("usage", "response", "body") if isinstance(entry.get(key), Mapping)] if depth else []
-    )
-    return next(filter(None, (answer_tokens(value, depth - 1) for value in inner)), 0)
+    said = (part.get(key) for part in _objects(entry, ("usage", "response", "body"), 3) for key in _ANSWERS)
+    return next((value for value in said if type(value) is int and 0 < value <= LARGEST), 0)
 
 
 _CONVERSATIONS = ("conversation_id", "session_id", "thread_id", "chat_id", "conversation", "session")
@@ -85,11 +78,12 @@ _EPOCH = ((1e17, 1e-6), (1e14, 1e-3), (1e11, 1.0))  # from where on a number cou
 _LATEST = 1e19
 
 
-def _objects(entry: Mapping[str, Any], depth: int = 2) -> Iterator[Mapping[str, Any]]:
+def _objects(entry: Mapping[str, Any], keys: Sequence[str] = _INNER, depth: int = 2) -> Iterator[Mapping[str, Any]]:
+    """`entry`, and what lies in it under one of `keys`, so many levels deep."""
     yield entry
-    for key in _INNER if depth else ():
+    for key in keys if depth else ():
         if isinstance(entry.get(key), Mapping):
-            yield from _objects(entry[key], depth - 1)
+            yield from _objects(entry[key], keys, depth - 1)
 
 
 def conversation_of(entry: Mapping[str, Any]) -> str | None:

@@ -115,26 +115,15 @@ def overlapping(author: Author, begin: Callable[[], Iterator[NextRequest]], ever
     >>> [next(requests).conversation for _ in range(6)]
     [0, 1, 2, 3, 4, 0]
     """
-    waiting: list[
-        tuple[float, int, NextRequest, Iterator[NextRequest]]
-    ] = []  # a conversation is in it once, so steps never compare
-    start = 0.0
-    for number in itertools.count():
-        while waiting and waiting[0][0] <= start:
-            time, conversation, step, rest = heapq.heappop(waiting)
-            _push(waiting, time, conversation, rest)
-            yield TraceRequest(
-                float(round(1000 * time)), step.prompt.length, step.answer, PackedTokens(step.prompt.ids), conversation
-            )
-        _push(waiting, start, number, begin())
-        start += author.wait(every)
-
-
-def _push(
-    waiting: list[tuple[float, int, NextRequest, Iterator[NextRequest]]],
-    time: float,
-    number: int,
-    rest: Iterator[NextRequest],
-) -> None:
-    if (step := next(rest, None)) is not None:
-        heapq.heappush(waiting, (time + step.delay, number, step, rest))
+    waiting: list[tuple[float, int, NextRequest, Iterator[NextRequest]]] = []  # each conversation is in it once
+    start, begun = 0.0, itertools.count()
+    while True:
+        if begins := not waiting or waiting[0][0] > start:
+            time, number, rest = start, next(begun), begin()
+        else:
+            time, number, (_, (length, ids), answer), rest = heapq.heappop(waiting)
+            yield TraceRequest(float(round(1000 * time)), length, answer, PackedTokens(ids), number)
+        if (step := next(rest, None)) is not None:
+            heapq.heappush(waiting, (time + step.delay, number, step, rest))
+        if begins:
+            start += author.wait(every)

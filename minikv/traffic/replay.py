@@ -8,7 +8,6 @@ all of them cached.
 from __future__ import annotations
 
 import dataclasses
-from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,6 @@ from minikv.errors import InvariantError, whole_number
 from minikv.manager import CacheManager
 from minikv.pools.contract import NO_PAGES, PAGE_LIMIT, Pages, page_id, pages_to_free, request
 from minikv.prefix import PrefixCache
-from minikv.tokens import PackedTokens
 from minikv.traffic.traces import TraceRequest
 
 
@@ -103,46 +101,35 @@ class Replayer:
     def __init__(self, cache: PrefixCache, capacity: int | None = None):
         if cache.total_size:
             raise ValueError(f"the cache holds {cache.total_size} tokens already: a replay starts with an empty one")
-        self._manager = _manager(cache, capacity)
+        rule = f"a cache holds at least 1 page of {cache.page_size}"
+        size = whole_number("capacity", PAGE_LIMIT if capacity is None else capacity, cache.page_size, rule)
+        num_pages = min(size, PAGE_LIMIT) // cache.page_size
+        self._manager = CacheManager(num_pages, cache.page_size, cache, GrowingPool(num_pages))
         self._room = self._manager.available_size
         self.result = Replay()
 
     def serve(self, request: TraceRequest) -> None:
         """Serve one request, from start to finish."""
-        result, num_blocks = self.result, len(request.blocks)
+        result, blocks, manager = self.result, request.blocks, self._manager
         result.requests += 1
-        result.blocks += num_blocks
-        if num_blocks > self._room:
+        result.blocks += len(blocks)
+        if len(blocks) > self._room:
             result.uncached_requests += 1
-        elif num_blocks:
-            _serve(request.blocks, self._manager, result)
-
-
-def _manager(cache: PrefixCache, capacity: int | None) -> CacheManager:
-    """A manager of as many whole pages as `capacity` blocks have room for."""
-    if capacity is None:
-        capacity = PAGE_LIMIT
-    size = cache.page_size
-    capacity = whole_number("capacity", capacity, size, f"a cache holds at least 1 page of {size}")
-    num_pages = min(capacity, PAGE_LIMIT) // size
-    return CacheManager(num_pages, size, cache, GrowingPool(num_pages))
-
-
-def _serve(blocks: PackedTokens, manager: CacheManager, result: Replay) -> None:
-    before = manager.cache.total_size
-    sequence = manager.start(blocks, limit=len(blocks))
-    result.hits += sequence.cached_length
-    result.evicted += before - manager.cache.total_size  # a start stores nothing, so what is missing made room
-    manager.advance(sequence)
-    manager.finish(sequence)
-    result.peak_size = max(result.peak_size, manager.cache.total_size)
+        elif len(blocks):
+            before = manager.cache.total_size
+            sequence = manager.start(blocks, limit=len(blocks))
+            result.hits += sequence.cached_length
+            result.evicted += before - manager.cache.total_size  # a start stores nothing, so what is missing made room
+            manager.advance(sequence)
+            manager.finish(sequence)
+            result.peak_size = max(result.peak_size, manager.cache.total_size)
 
 
 class GrowingPool:
     """A stack of returned pages, and below it pages that are made when the stack is empty, lowest number first.
 
     `size` is the number of pages, at most 2**31. It keeps the promises of `SlotPool`; its memory follows the largest
-    number of pages that were in use at once.
+    number of pages that were free again at once.
 
     >>> pool = GrowingPool(2**31)
     >>> pages = pool.alloc(3); pool.free(pages[1:]); pool.alloc(3).tolist(), pool
@@ -153,26 +140,20 @@ class GrowingPool:
         self.size = whole_number("size", size, 1, "a pool holds at least 1 page")
         if self.size > PAGE_LIMIT:
             raise ValueError(f"size is {self.size}: a page is an integer in [0, 2**31)")
-        self._returned = array("i")  # the next page to hand out is the last
-        self._in_use = bytearray()  # one byte for each page that was made: 1 or 0
+        self._made, self._returned = 0, dict[int, None]()  # the next page to hand out is the last that was returned
 
     @property
     def num_free(self) -> int:
         """Pages that `alloc` could give now."""
-        return self.size - len(self._in_use) + len(self._returned)
+        return self.size - self._made + len(self._returned)
 
     def alloc(self, num_pages: int) -> Pages:
         """Take `num_pages` pages, or none: `OutOfPages` if there are fewer."""
         count = request(num_pages, self.num_free)
-        keep, made = max(0, len(self._returned) - count), len(self._in_use)
-        pages = self._returned[keep:][::-1]
-        del self._returned[keep:]
-        for page in pages:
-            self._in_use[page] = 1
-        fresh = count - len(pages)
-        pages.extend(range(made, made + fresh))
-        self._in_use.extend(b"\1" * fresh)
-        return np.array(pages, np.int32)
+        again = [self._returned.popitem()[0] for _ in range(min(count, len(self._returned)))]
+        fresh = range(self._made, self._made + count - len(again))
+        self._made = fresh.stop
+        return np.array([*again, *fresh], np.int32)
 
     def alloc_to(self, row: memoryview) -> None:
         """Take as many pages as `row`, a memoryview of int32, is long, and write them there, or none: `OutOfPages`."""
@@ -181,22 +162,17 @@ class GrowingPool:
 
     def free(self, pages: Any) -> None:
         """Give pages back, so that the same `alloc` would give them again in the same order; all or none."""
-        numbers = pages_to_free(pages, self.size, self.is_free)
-        for page in numbers:
-            self._in_use[page] = 0
-        self._returned.extend(reversed(numbers))
+        self._returned.update(dict.fromkeys(reversed(pages_to_free(pages, self.size, self.is_free))))
 
     def is_free(self, page: int) -> bool:
         """Whether `page` is free."""
         number = page_id(page, self.size)
-        return number >= len(self._in_use) or not self._in_use[number]
+        return number >= self._made or number in self._returned
 
     def check(self) -> None:
-        """The stack holds every page that was made and is not in use, once."""
-        on_stack = sorted(self._returned)
-        free = [page for page, used in enumerate(self._in_use) if not used]
-        if on_stack != free or len(self._in_use) > self.size:
-            raise InvariantError(f"GrowingPool: {len(on_stack)} pages are on the stack, {len(free)} are marked free")
+        """Every page that was returned had been made, and no more pages were made than there are."""
+        if not max(self._returned, default=-1) < self._made <= self.size:
+            raise InvariantError(f"GrowingPool: {self._made} of {self.size} pages were made, not all that are free")
 
     def __repr__(self) -> str:
         return f"GrowingPool({self.num_free} of {self.size} free)"

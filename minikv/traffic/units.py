@@ -7,7 +7,7 @@ see to. A very long piece is cut every 131,072 characters first. So prompts with
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from minikv.tokens import TOKEN_BYTES, pack
@@ -33,20 +33,20 @@ class Units:
     """
 
     def __init__(self, tokenizer: Tokenizer | None = None):
-        self._tokenizer = tokenizer
+        self._tokens: Callable[[str], bytes] | None = None
         self.unit, self.width, self.scale = "bytes", 1, BYTES_OF_A_TOKEN
         if tokenizer is not None:
+            encode = tokenizer.encode
             self.unit, self.width, self.scale = "tokens", TOKEN_BYTES, 1
-            self._tokens = functools.lru_cache(_KEPT)(self._tokens)  # type: ignore[method-assign]
+            self._tokens = functools.lru_cache(_KEPT)(lambda text: pack(encode(_well_formed(text).decode())).data)
         self.block_size = TOKEN_BLOCK * self.scale
 
     def packed(self, texts: Iterable[str]) -> bytes:
         """The units of a prompt that is made of `texts`, each in `width` bytes."""
-        if self._tokenizer is None:
-            return "".join(texts).encode(errors="replace")
-        return b"".join(
-            self._tokens(text[at : at + _LONGEST]) for text in texts for at in range(0, len(text), _LONGEST)
-        )
+        if self._tokens is None:
+            return _well_formed("".join(texts))
+        parts = (text[at : at + _LONGEST] for text in texts for at in range(0, len(text), _LONGEST))
+        return b"".join(map(self._tokens, parts))
 
     def count(self, text: str) -> int:
         """How many units a text has.
@@ -56,6 +56,7 @@ class Units:
         """
         return len(self.packed([text])) // self.width
 
-    def _tokens(self, text: str) -> bytes:
-        assert self._tokenizer is not None
-        return pack(self._tokenizer.encode(text.encode(errors="replace").decode())).data
+
+def _well_formed(text: str) -> bytes:
+    """`text` in UTF-8, with a question mark for each half of a pair of surrogates."""
+    return text.encode(errors="replace")

@@ -9,7 +9,11 @@ from dataclasses import dataclass, field
 from minikv.palette import BOTH, LINES
 from minikv.traffic.report import escape
 
-DASHES = ("", "7 4", "2 4", "9 3 2 3", "1 3", "12 4", "5 2")
+_DASHES = ("", "7 4", "2 4", "9 3 2 3", "1 3", "12 4", "5 2")
+_STROKES = [
+    f'stroke="{color}" stroke-width="2.5"' + (f' stroke-dasharray="{dash}"' if dash else "")
+    for color, dash in zip(LINES, _DASHES)
+]
 _WIDE, _HIGH = 640, 400
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 40, 52
 _LEGEND = 8.2  # the width of a letter
@@ -109,11 +113,10 @@ class _Frame:
 
     def lines(self) -> Iterator[str]:
         """Each line in its own color and dash, with a point at each size."""
-        for (name, shares), color, dash in zip(self.curves.lines.items(), LINES, DASHES):
+        for (name, shares), color, stroke in zip(self.curves.lines.items(), LINES, _STROKES):
             places = [(size, share, self.x(size), self.y(share)) for size, share in zip(self.curves.xs, shares)]
             way = " ".join(f"{x},{y}" for _, _, x, y in places)
-            dashed = f' stroke-dasharray="{dash}"' if dash else ""
-            yield f'<polyline points="{way}" fill="none" stroke="{color}" stroke-width="2.5"{dashed}/>'
+            yield f'<polyline points="{way}" fill="none" {stroke}/>'
             for size, share, x, y in places:
                 said = f"{size:,.6g} {self.curves.axis}, {name}: {100 * share:.1f} %"
                 yield f'<circle cx="{x}" cy="{y}" r="3" fill="{color}"><title>{escape(said)}</title></circle>'
@@ -121,8 +124,7 @@ class _Frame:
     def legend(self) -> Iterator[str]:
         """The name of each line, above."""
         at = float(_LEFT)
-        for name, color, dash in zip(self.curves.lines, LINES, DASHES):
-            dashed = f' stroke-dasharray="{dash}"' if dash else ""
-            yield f'<path d="M{at} 16h28" stroke="{color}" stroke-width="2.5"{dashed}/>'
+        for name, stroke in zip(self.curves.lines, _STROKES):
+            yield f'<path d="M{at} 16h28" {stroke}/>'
             yield f'<text x="{at + 34}" y="20.5">{escape(name)}</text>'
             at += 34 + _LEGEND * len(name) + 18

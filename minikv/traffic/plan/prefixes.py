@@ -8,6 +8,7 @@ requests.
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -42,56 +43,36 @@ def prefixes_worth_most(tree: TraceTree, most: int = 10) -> list[PrefixWorth]:
     >>> [(prefix.blocks, prefix.requests, prefix.saved) for prefix in prefixes_worth_most(tree)]
     [(2, 5, 8), (3, 3, 2)]
     """
-    choice, found = _Choice(tree), []
-    for _ in range(most):
-        prefix = choice.best()
-        if not prefix.saved:
+    counts, order = tree.requests_through(), tree.top_down()
+    found, chosen = list[PrefixWorth](), set[int]()
+    left, behind = list(counts), [0] * len(counts)  # of each node: the requests to explain, the depth explained above
+    while len(found) < most:
+        sides = zip(left, tree.depths, behind)
+        gains = [(max(0, count - 1) * (depth - above), depth) for count, depth, above in sides]
+        saved, blocks = max(gains)
+        if not saved:
             break
-        found.append(prefix)
+        node = gains.index((saved, blocks))
+        first, conversations = _senders(tree, order, node)
+        found.append(PrefixWorth(blocks, counts[node], first, left[node], behind[node], saved, conversations))
+        explained = left[node]
+        for above in itertools.takewhile(lambda node: node not in chosen, tree.path(node)):
+            left[above] -= explained
+        chosen.add(node)
+        for below in order:
+            parent = tree.parents[below]
+            behind[below] = tree.depths[parent] if parent in chosen else behind[parent]
     return found
 
 
-class _Choice:
-    """Which prefixes were chosen, and for each node the requests `left` to explain and the depth explained above it."""
-
-    def __init__(self, tree: TraceTree):
-        self._tree, self._order, self._chosen = tree, tree.top_down(), set[int]()
-        self._counts = tree.requests_through()
-        self._left, self._behind = list(self._counts), [0] * len(self._counts)
-
-    def best(self) -> PrefixWorth:
-        """Choose the prefix that adds the most."""
-        sides = zip(self._left, self._tree.depths, self._behind)
-        gains = [(max(0, count - 1) * (depth - above), depth) for count, depth, above in sides]
-        saved, blocks = max(gains)
-        node = gains.index((saved, blocks))
-        first, conversations = self._senders(node)
-        prefix = PrefixWorth(
-            blocks, self._counts[node], first, self._left[node], self._behind[node], saved, conversations
-        )
-        self._explain(node)
-        return prefix
-
-    def _explain(self, node: int) -> None:
-        """Count out the requests through `node`: for it, for what is above it up to a chosen one, and below it."""
-        explained = self._left[node]
-        for above in self._tree.path(node):
-            if above in self._chosen:
-                break
-            self._left[above] -= explained
-        self._chosen.add(node)
-        for below in self._order:
-            above = self._tree.parents[below]
-            self._behind[below] = self._tree.depths[above] if above in self._chosen else self._behind[above]
-
-    def _senders(self, node: int) -> tuple[int, int]:
-        """The first request through `node`, and how many conversations have requests through it."""
-        below = {node}
-        for other in self._order:
-            if self._tree.parents[other] in below:
-                below.add(other)
-        through = [request for request, end in enumerate(self._tree.ends) if end in below]
-        return min(through, default=0), len({self._tree.conversations[request] for request in through} - {None})
+def _senders(tree: TraceTree, order: list[int], node: int) -> tuple[int, int]:
+    """The first request through `node`, and how many conversations have requests through it."""
+    below = {node}
+    for other in order:
+        if tree.parents[other] in below:
+            below.add(other)
+    through = [request for request, end in enumerate(tree.ends) if end in below]
+    return min(through), len({tree.conversations[request] for request in through} - {None})
 
 
 def own_depths(tree: TraceTree) -> Column | None:
@@ -103,18 +84,15 @@ def own_depths(tree: TraceTree) -> Column | None:
     >>> own_depths(TraceTree(TraceRequest(0, 1000, 10, pack(ids), talk) for ids, talk in sent)).tolist()
     [0, 0, 2]
     """
-    if all(conversation is None for conversation in tree.conversations):
+    if not set(tree.conversations) - {None}:
         return None
-    seen: dict[int, set[int]] = {}
+    seen: dict[int | None, set[int]] = {}
     found = np.zeros(len(tree.ends), np.int64)
     for request, (end, conversation) in enumerate(zip(tree.ends, tree.conversations)):
-        if conversation is not None:
-            known = seen.setdefault(conversation, set())
-            for node in tree.path(end):
-                if node in known:  # and so are all above it
-                    found[request] = tree.depths[node]
-                    break
-                known.add(node)
+        known = set[int]() if conversation is None else seen.setdefault(conversation, set())
+        path = list(tree.path(end))
+        found[request] = next((tree.depths[node] for node in path if node in known), 0)  # known: so are all above it
+        known.update(path)
     return found
 
 

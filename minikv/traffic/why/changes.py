@@ -99,7 +99,7 @@ def _of_part(part: str, left: Sequence[PromptItem], right: Sequence[PromptItem])
     pairs = zip(one.pieces, two.pieces)
     before, after = next((pair for pair in pairs if pair[0].text != pair[1].text), (one, two))
     found = text_change(before.text, after.text)
-    return found.change if found else PromptChange("system edited" if part == "system" else "schema edited")
+    return found or PromptChange("system edited" if part == "system" else "schema edited")
 
 
 def tools_change(one: Sequence[PromptItem], two: Sequence[PromptItem]) -> PromptChange:

@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from minikv.traffic.bodies import PromptPiece, bounded_name
-from minikv.traffic.why.texts import PromptChange, TextChange, shared_length, text_change
+from minikv.traffic.why.texts import PromptChange, shared_length, text_change
 
 _ALIKE = 0.3  # of a message's text that must be shared for it to be an edit and not another message
 _REASONING = ("reasoning_content", "reasoning", "thinking")
@@ -89,7 +89,7 @@ def _message_change(one: PromptItem, two: PromptItem, last: bool) -> PromptChang
         return PromptChange(kind)
     found = text_change(left.text, right.text) if field == other else None
     if found and (_decides_last(found) if last else found.whole or similar(left.text, right.text)):
-        return found.change
+        return found
     kind = _edited(one.name, field)
     return PromptChange(_ends(left.text, right.text, kind) if kind == "message edited" and field == other else kind)
 
@@ -129,7 +129,7 @@ def _edited(role: str, field: str) -> str:
     return "answer edited" if role == "assistant" else "message edited"
 
 
-def _decides_last(found: TextChange) -> bool:
+def _decides_last(found: PromptChange) -> bool:
     """Whether two last messages differ by this change and are one message: a number may well be another question."""
     return found.whole and found.kind not in ("number", "order")
 
@@ -162,7 +162,7 @@ def prompt_change(one: str, two: str) -> PromptChange:
     """
     found, at = text_change(one, two), shared_length(one, two)
     if found and (found.whole or similar(one, two)):
-        return found.change
+        return found
     for kind, whole, part in (("text removed", one, two), ("text inserted", two, one)):
         probe = part[at : at + _PROBE]
         ends = len(whole) > len(part) and whole.endswith(part[at:])

@@ -19,6 +19,7 @@ _AROUND = 2**16
 _INVISIBLE = dict.fromkeys(
     [0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, *range(0x200E, 0x2010), *range(0x202A, 0x202F)]
 )
+_PARTLY = "and more than that"
 _QUOTES = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "...", "\u00a0": " "})
 
 
@@ -28,17 +29,10 @@ class PromptChange(NamedTuple):
     kind: str
     detail: str = ""
 
-
-class TextChange(NamedTuple):
-    """The kind of change between two texts, and whether it explains all that differs or only where they part."""
-
-    kind: str
-    whole: bool = True
-
     @property
-    def change(self) -> PromptChange:
-        """The same as a change between two prompts."""
-        return PromptChange(self.kind, "" if self.whole else "and more than that")
+    def whole(self) -> bool:
+        """Whether it explains all that differs between two texts, or only where they part."""
+        return self.detail != _PARTLY
 
 
 def shared_length(one: AnyStr, two: AnyStr) -> int:
@@ -56,11 +50,11 @@ def shared_length(one: AnyStr, two: AnyStr) -> int:
     return next((at for at in range(low, high) if one[at] != two[at]), high)
 
 
-def text_change(one: str, two: str) -> TextChange | None:
+def text_change(one: str, two: str) -> PromptChange | None:
     """What kind of change made `two` of `one`; `None` where it is an edit of the text like any other.
 
     >>> text_change("Today is 2026-11-22.", "Today is 2026-11-23.")
-    TextChange(kind='clock', whole=True)
+    PromptChange(kind='clock', detail='')
     >>> text_change("a b", "a  b").kind, text_change('{"a": 1, "b": 2}', '{"b": 2, "a": 1}').kind
     ('white space', 'keys reordered')
     """
@@ -71,11 +65,11 @@ def text_change(one: str, two: str) -> TextChange | None:
     found = _json_change(one, two)
     for kind, normal in _NORMAL.items():
         if normal(one) == normal(two):
-            return found if found and kind == "white space" else TextChange(kind)
+            return found if found and kind == "white space" else PromptChange(kind)
     if (found := found or _volatile(one, two, at)) and found.whole:
         return found
     words = [sorted(re.findall(r"\w+", text)) for text in (one[at:], two[at:])]
-    return TextChange("order") if words[0] == words[1] and len(words[0]) > 1 else found
+    return PromptChange("order") if words[0] == words[1] and len(words[0]) > 1 else found
 
 
 def _trailing(text: str) -> str:
@@ -101,16 +95,16 @@ _NORMAL: dict[str, Callable[[str], str]] = {
 }
 
 
-def _volatile(one: str, two: str, at: int) -> TextChange | None:
+def _volatile(one: str, two: str, at: int) -> PromptChange | None:
     """A clock, an id or a number: of all that differs, or where the two part."""
     here = volatile_at(one, two, at)
     if here is None:
         return None
     whole = masked(one, "clock", "random id", "number") == masked(two, "clock", "random id", "number")
-    return TextChange(here, whole)
+    return PromptChange(here, "" if whole else _PARTLY)
 
 
-def _json_change(one: str, two: str) -> TextChange | None:
+def _json_change(one: str, two: str) -> PromptChange | None:
     """How two texts differ that are JSON, or nearly the same lines of it."""
     if not (one.lstrip()[:1] in ("{", "[") and two.lstrip()[:1] in ("{", "[")):
         return _escapes(one, two)
@@ -119,11 +113,11 @@ def _json_change(one: str, two: str) -> TextChange | None:
     except ValueError:
         return _escapes(one, two)
     if _spelled(left, False) == _spelled(right, False):
-        return TextChange("JSON rewritten")
+        return PromptChange("JSON rewritten")
     if _spelled(left, True) == _spelled(right, True):
-        return TextChange("keys reordered")
+        return PromptChange("keys reordered")
     if left == right:  # Python compares 1 and 1.0 by value
-        return TextChange("number format")
+        return PromptChange("number format")
     return None
 
 
@@ -141,11 +135,11 @@ def _unfolded(value: Any) -> Any:
     return value
 
 
-def _escapes(one: str, two: str) -> TextChange | None:
+def _escapes(one: str, two: str) -> PromptChange | None:
     r"""Whether two texts are equal once `\u00e9` is read as é."""
     if "\\" in one or "\\" in two:
         plain = [re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text) for text in (one, two)]
-        return TextChange("JSON rewritten") if plain[0] == plain[1] else None
+        return PromptChange("JSON rewritten") if plain[0] == plain[1] else None
     return None
 
 
