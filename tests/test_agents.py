@@ -28,11 +28,6 @@ def test_sessions_begin_evenly_over_the_span_and_are_merged_by_time_session_and_
     assert found == [(0, 0, 1), (half, 0, 2), (half, 0, 3), (half, 1, 4), (half + 500, 1, 5)]
 
 
-def test_with_a_span_of_zero_all_begin_at_once():
-    line = session([3, 64, 1, 0, [[0, 1]]])
-    assert [r.timestamp for r in AgentSessions([line] * 3, span_hours=0)] == [3000] * 3
-
-
 def test_of_many_at_once_the_earlier_session_and_position_comes_first():
     """320 requests at two times: more than a sort that is not stable would leave in order."""
     lines = [session(*[[at // 4, 64, at, 0, [[0, 1]]] for at in range(8)]) for _ in range(40)]

@@ -52,14 +52,6 @@ def test_it_keeps_what_is_used_sooner():
     assert clairvoyant([[1, 2], [3], [4], [3], [1, 2]], 4) == 1 + 2
 
 
-def test_of_the_same_next_use_the_deepest_block_goes_first():
-    assert clairvoyant([[1, 2, 3], [9], [1, 2, 3]], 3) == 2
-
-
-def test_what_is_never_used_again_goes_before_anything_else():
-    assert clairvoyant([[1, 2], [7, 8], [5], [1, 2]], 4) == 2
-
-
 def test_with_room_for_everything_it_finds_the_ceiling():
     prompts = random_prompts(3)
     tree = TraceTree(trace(*prompts))

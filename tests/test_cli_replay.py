@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import functools
-import gzip
 import io
 import json
 import re
@@ -80,13 +79,6 @@ def test_what_is_said_of_the_format_goes_to_standard_error(trace, capsys):
     assert err == f"{trace}: format mooncake, blocks of 512 tokens (as the trace says)\n"
     assert out.splitlines()[0].startswith("capacity,requests,blocks,hits,hit_rate,")
     assert out.splitlines()[1].startswith("unlimited,7,18,")
-
-
-def test_a_packed_trace_is_the_same(trace, tmp_path, capsys):
-    (tmp_path / "packed").write_bytes(gzip.compress((tmp_path / "day.jsonl").read_bytes(), mtime=0))
-    command = ["--capacity", "4,5", "--csv"]
-    plain = said(capsys, "replay", trace, *command).out
-    assert said(capsys, "replay", tmp_path / "packed", *command).out == plain
 
 
 def test_a_span_a_block_size_and_a_tokenizer_reach_the_reader(tmp_path, capsys):

@@ -36,12 +36,6 @@ def test_two_prompts_share_as_many_blocks_as_whole_ones_of_their_common_beginnin
             assert shared == common // block_size
 
 
-def test_a_conversation_goes_on_where_the_turn_before_it_ended():
-    first, second = requests(chat("What is a prefix?"), chat("What is a prefix?", "A beginning.", "Why?"))
-    assert first.blocks.tolist() == second.blocks.tolist()[: len(first.blocks)]
-    assert len(second.blocks) > len(first.blocks)
-
-
 def test_tools_and_system_come_before_the_messages():
     """Another tool changes every block; another question none of the blocks before it."""
     system, tool = "s" * 40, {"name": "t" * 40}
@@ -139,13 +133,6 @@ def test_two_blocks_have_one_id_exactly_where_namespace_and_beginning_agree(prom
             assert seen.setdefault(beginning, block) == block
     assert len(set(seen.values())) == len(seen)
     assert list(seen.values()) == list(range(len(seen))), "numbered as they first appear"
-
-
-@given(prompts, st.binary(max_size=3), st.binary(max_size=3))
-def test_the_ids_are_the_same_with_any_salt(prompts, salt, other):
-    one, two = BlockIds(salt), BlockIds(other)
-    for units, namespace in prompts:
-        assert one.of(units, 2, namespace) == two.of(units, 2, namespace)
 
 
 def test_a_namespace_is_told_apart_however_it_is_spelled():

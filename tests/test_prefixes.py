@@ -60,12 +60,6 @@ def test_no_hit_is_counted_twice():
         assert sum(prefix.saved for prefix in prefixes) <= reuse_in(tree).found().sum(), seed
 
 
-def test_a_block_counts_for_the_conversation_that_sent_it():
-    """Conversation 1 finds [1 2] as well, but only because conversation 0 sent it."""
-    tree = TraceTree(trace([1, 2], [1, 2, 3], [1, 2, 4], [1, 2, 3], conversations=[0, 1, 1, 0]))
-    assert own_depths(tree).tolist() == [0, 0, 2, 2]
-
-
 def test_a_request_of_no_conversation_has_sent_nothing_before():
     tree = TraceTree(trace([1], [1], [1], conversations=[None, 0, None]))
     assert own_depths(tree).tolist() == [0, 0, 0]
@@ -73,12 +67,6 @@ def test_a_request_of_no_conversation_has_sent_nothing_before():
 
 def test_a_trace_may_name_no_conversations():
     assert own_depths(TraceTree(trace([1], [1]))) is None
-
-
-def test_a_prompt_goes_on_from_the_longest_whole_earlier_one():
-    """[1 2 3 4] goes on from [1 2 3], not from [1 2]; a repeated prompt goes on from what is shorter."""
-    tree = TraceTree(trace([1, 2], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4], [1, 5]))
-    assert continued_depths(tree).tolist() == [0, 2, 3, 3, 0]
 
 
 def test_both_are_what_a_comparison_with_every_earlier_prompt_finds():

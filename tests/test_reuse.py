@@ -28,12 +28,6 @@ def test_the_segments_of_a_prompt_are_what_is_left_of_earlier_ones():
     ]
 
 
-def test_a_block_is_a_hit_when_the_cache_reaches_its_place():
-    """[1 2] has the places 3 and 4 when it comes again: 2 blocks were used since."""
-    tree = TraceTree(trace([1, 2], [8, 9], [1, 2]))
-    assert [replay_sizes(tree, [size])[0].hits for size in (1, 2, 3, 4, 9)] == [0, 0, 1, 2, 2]
-
-
 def test_a_request_larger_than_the_cache_uses_nothing():
     prompts = [1, 2], [1, 2, 3], [1]
     assert segments(*prompts, largest=2) == [(2, 0, 0, 1, 0)]

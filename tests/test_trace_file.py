@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace, trace_lines
+from minikv.traffic.trace_file import LONGEST_LINE, TraceError, open_trace
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])
@@ -90,7 +90,3 @@ def test_a_name_is_shown_as_a_line(tmp_path):
     with open_trace(str(path)) as file:
         assert file.name.isprintable()
         assert list(file) == []
-
-
-def test_lines_may_come_from_memory():
-    assert list(trace_lines(io.BytesIO(b"a\n\nb"))) == [b"a\n", b"\n", b"b"]

@@ -23,23 +23,6 @@ def blocks_at(prompts, tree):
     return found
 
 
-def test_two_prompts_part_at_a_node_and_keep_their_ends():
-    """[1 2 3] is node 1; [1 2 4] cuts it after 2 blocks, so the shared part becomes node 2 and its own rest node 3."""
-    tree = TraceTree(trace([1, 2, 3], [1, 2, 4], [1, 2]))
-    assert (tree.ends, tree.depths, tree.parents) == ([1, 3, 2], [0, 3, 2, 3], [0, 2, 0, 2])
-    assert tree.num_distinct == 4
-
-
-def test_a_prompt_may_be_empty_or_the_beginning_of_an_earlier_one():
-    tree = TraceTree(trace([5, 6, 7], [], [5]))
-    assert tree.lengths == [3, 0, 1]
-    assert list(tree.path(tree.ends[0])) == [1, 2]
-
-
-def test_the_same_id_at_two_places_is_two_blocks():
-    assert TraceTree(trace([1, 1, 1], [2, 1])).num_distinct == 5
-
-
 @pytest.mark.parametrize("seed", range(50))
 def test_a_node_is_one_prefix_and_every_request_ends_at_its_own(seed):
     prompts = random_prompts(seed)

@@ -15,11 +15,6 @@ texts = st.lists(st.text(st.characters(), max_size=20), max_size=5)
 
 
 @given(texts)
-def test_without_a_tokenizer_a_unit_is_a_byte(texts):
-    assert Units().packed(texts) == "".join(texts).encode(errors="replace")
-
-
-@given(texts)
 def test_with_one_each_piece_is_cut_by_itself(texts):
     tokenizer, units = load_tokenizer(asset("model")), Units(load_tokenizer(asset("model")))
     expected = [token for text in texts for token in tokenizer.encode(text)]
@@ -52,11 +47,3 @@ def test_a_piece_of_any_length_is_cut_though_the_tokenizer_takes_no_longer_one_a
         load_tokenizer(folder).encode(long)
     found = Units(load_tokenizer(folder)).packed([long])
     assert len(found) // 4 == pytest.approx(100_000, abs=9)
-
-
-@pytest.mark.parametrize("content", [None, "{", "{}"])
-def test_a_folder_without_a_tokenizer_is_refused(content, tmp_path):
-    if content is not None:
-        (tmp_path / "config.json").write_text(content, "utf-8")
-    with pytest.raises((ValueError, OSError), match=r"config.json|tokenizer"):
-        Units(load_tokenizer(tmp_path))

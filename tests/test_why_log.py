@@ -161,11 +161,6 @@ def test_what_is_wrong_with_a_log_is_one_line(tmp_path, capsys, content, why):
     assert len(said.err) < 500
 
 
-def test_a_bad_body_names_its_line():
-    with pytest.raises(TraceError, match=r"day, line 2: messages\[0\] is 'x': expected a message"):
-        survey([b'{"prompt": "a"}\n', b'{"messages": ["x"]}\n'], "day")
-
-
 def test_the_report_is_printed_as_text_as_json_and_as_a_page(tmp_path, capsys):
     log, page = tmp_path / "log.jsonl.gz", tmp_path / "why.html"
     secret = "<b>secret</b> " * 500

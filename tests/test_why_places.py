@@ -25,12 +25,6 @@ def test_a_place_counts_the_characters_of_its_field():
     assert spot.after.startswith("day")
 
 
-def test_the_end_of_a_prompt_has_no_place():
-    body = messages("Hi")
-    assert spot_at(body, len(body.text)) is None
-    assert spot_at(read_body({"messages": []}), 0) is None
-
-
 VALUE = {"name": "f", "parameters": {"props": [{"a": "x, y: {z}"}, {"b": [1, 22]}], "end": True}}
 
 
