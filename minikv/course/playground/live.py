@@ -21,8 +21,8 @@ from typing import Any
 from minikv.course.film import Film, Frame, record
 from minikv.course.playground.steps import Settings, Step, label_text
 from minikv.errors import LockError
-from minikv.manager import CacheManager
-from minikv.pools import page_slots, slot_pages
+from minikv.manager.manager import CacheManager
+from minikv.pools.page_table import page_slots, slot_pages
 from minikv.testing.snapshot import ranges, shorten
 
 _BEGINNINGS = ("reset", "scene")
