@@ -179,20 +179,13 @@ def let_in(cached: Sequence[int], max_overtakes: int) -> list[int]:
     >>> let_in([0, 2, 3], max_overtakes=1)
     [2, 0, 1]
     """
-    return _chosen(cached, lambda often: often >= max_overtakes, lambda tired: tired[0])
-
-
-def _chosen(
-    cached: Sequence[int], is_tired: Callable[[int], bool], pick: Callable[[_Queue], int], everybody: bool = False
-) -> list[int]:
-    """The rule with parts to exchange: who is tired, who of the tired is picked, and who counts as overtaken."""
     waiting, overtaken, order = list(range(len(cached))), [0] * len(cached), []
     while waiting:
-        tired = [i for i in waiting if is_tired(overtaken[i])]
-        order.append(pick(tired) if tired else max(waiting, key=lambda i: cached[i]))
+        tired = [i for i in waiting if overtaken[i] >= max_overtakes]
+        order.append(tired[0] if tired else max(waiting, key=lambda i: cached[i]))
         waiting.remove(order[-1])
         for i in waiting:
-            overtaken[i] += everybody or i < order[-1]
+            overtaken[i] += i < order[-1]
     return order
 
 
