@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -25,10 +26,23 @@ _WORDS = {"none": 0, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.,])|(?<![\w.])-?\d+(?:\.\d+)?(?!\w*\d)")
 MOST_ASKED, MOST_SAID, MOST_BACK = 200, 60, 3  # letters of a question and of a guess; misses that come back at once
 _FORM = re.compile(r"\s*(\[[^\[\]]*\])$")  # behind a question: how its answer is written, as in [., .]
-_guesses: dict[str, Any] = {}
-_questions: dict[str, str] = {}  # of this session
-_missed: dict[str, dict[str, str]] = {}  # in this session: the question, and what was said
-_met: set[str] = set()  # predictions that were right in this session
+
+
+@dataclass
+class _Prediction:
+    """What was asked, what was said, and whether it was right, once it has met its answer."""
+
+    question: str
+    said: Any = None
+    is_right: bool | None = None
+
+    @property
+    def miss(self) -> dict[str, str]:
+        """What the record keeps of one that was wrong."""
+        return {"question": self.question, "said": short_repr(self.said)[:MOST_SAID]}
+
+
+_predictions: dict[str, _Prediction] = {}  # of this session, by label
 
 
 def guess(label: str, question: object = "", *answer: Any) -> None:
@@ -46,10 +60,7 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     🔮 3.9 noted: [3, 1]. Run the next cell.
     """
     name = _name(label)
-    _missed.pop(name, None)
-    _met.discard(name)
-    _questions[name] = str(question)[:MOST_ASKED]
-    _guesses.pop(name, None)
+    prediction = _predictions[name] = _Prediction(str(question)[:MOST_ASKED])
     value = list(answer) if len(answer) > 1 else answer[0] if answer else None
     if value is None or value is ... or (isinstance(value, str) and not value.strip()):
         where = "in place of None" if answer else 'after the question, as in guess("3.a", "how many?", 4)'
@@ -59,7 +70,7 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
         instead = 'Write a number, a list as in [1, 2], or words in "quotes".'
         print(f"🔮 {name} not noted: a {type(value).__name__} is no prediction. {instead}")
     else:
-        _guesses[name] = value
+        prediction.said = value
         print(f"🔮 {name} noted: {short_repr(value)}. Run the next cell.")
 
 
@@ -85,14 +96,14 @@ def _is_plain(value: Any) -> bool:
 
 def forget_guesses() -> None:
     """Begin anew, as a notebook does."""
-    for notes in (_guesses, _questions, _missed, _met):
-        notes.clear()
+    _predictions.clear()
 
 
 def missed() -> dict[str, dict[str, str]]:
     """The question and what was said, of each prediction that was missed, in this session or before it, by label."""
-    known = {label: miss for label, miss in recall_missed(aloud=False).items() if label not in _questions}
-    return dict(sorted({**known, **_missed}.items()))
+    known = {label: miss for label, miss in recall_missed(aloud=False).items() if label not in _predictions}
+    here = {label: prediction.miss for label, prediction in _predictions.items() if prediction.is_right is False}
+    return dict(sorted({**known, **here}.items()))
 
 
 def predictions() -> tuple[int, int]:
@@ -102,8 +113,8 @@ def predictions() -> tuple[int, int]:
     True
     """
     marks = {label for label, mark in recall(aloud=False).items() if mark == RIGHT and label[-1:].isalpha()}
-    right = _met | {label for label in marks if label not in _questions}
-    return len(right) + len(missed()), len(right)
+    right = sum(prediction.is_right is True for prediction in _predictions.values()) + len(marks - set(_predictions))
+    return right + len(missed()), right
 
 
 def come_back(chapter: int) -> list[str]:
@@ -147,20 +158,18 @@ class Folded:
 
     def __init__(self, label: str, answer: Any, things: tuple[Any, ...]):
         self.label, self.answer, self.things = label, answer, things
-        guessed = _one_number(_guesses.get(self.label), answer)
-        self.verdict = "" if guessed is None else self._compared(guessed)
+        prediction = _predictions.get(label)
+        self.verdict = "" if prediction is None or prediction.said is None else self._compared(prediction)
 
-    def _compared(self, guessed: Any) -> str:
+    def _compared(self, prediction: _Prediction) -> str:
+        guessed = _one_number(prediction.said, self.answer)
         said = [_whole(each) for each in (guessed, _as_value(guessed), _numbers_in(guessed, self.answer))]
         answer = _whole(self.answer)
-        if any(agree(value, answer) for value in said) or _as_text(guessed) == _as_text(self.answer):
-            _missed.pop(self.label, None)
-            _met.add(self.label)
-            remember(self.label, RIGHT)
+        right = any(agree(value, answer) for value in said) or _as_text(guessed) == _as_text(self.answer)
+        prediction.said, prediction.is_right = guessed, right
+        remember(self.label, RIGHT if right else prediction.miss)
+        if right:
             return f"You said {short_repr(guessed)}, and that is right."
-        _met.discard(self.label)
-        _missed[self.label] = {"question": _questions.get(self.label, ""), "said": short_repr(guessed)[:MOST_SAID]}
-        remember(self.label, _missed[self.label])
         return f"You said {short_repr(guessed)}. Look at what follows: what happened that you did not expect?"
 
     def __repr__(self) -> str:
