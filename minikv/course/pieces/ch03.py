@@ -12,12 +12,12 @@ from minikv.course.pieces.observe import (
     bracketed,
     counting,
     edge,
+    edge_to_cut,
     kinds,
-    links,
     outline,
     path_tokens,
     planted,
-    preorder,
+    state_of_tree,
     two,
 )
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
@@ -34,18 +34,13 @@ def play_split(world: World, case: Any) -> Iterator[CaseFrame]:
     """A tree with `prompts`; one of its edges, the `which`-th that is long enough, is cut."""
     prompts, which, at = case
     root = planted(world, prompts)
-    long = [node for node in preorder(root) if len(node.tokens) > 1]
-    if not long:
+    if (cut := edge_to_cut(root, which, at)) is None:
         return
-    node = long[which % len(long)]
-    at = 1 + at % (len(node.tokens) - 1)
+    node, at = cut
     caption = f"cut {edge(node)} after {at}"
     yield CaseFrame("before", {"the tree": outline(root)}, root)
     upper = world["split"](node, at)
-    seen = {
-        "what is returned": edge(upper), "the old node": edge(node), "the tree": outline(root),
-        "the links": links(root),
-    }  # fmt: skip
+    seen = {"what is returned": edge(upper), "the old node": edge(node), **state_of_tree(root)}
     yield CaseFrame(caption, seen, root)
 
 
@@ -61,7 +56,7 @@ def play_walk(world: World, case: Any) -> Iterator[CaseFrame]:
         seen = {
             "what is returned": kinds(result), "the length": length,
             "the path to the node": path_tokens(node), "the node": edge(node),
-            "the tree": outline(root), "the links": links(root), "the caller's prompt, which must not change": given,
+            **state_of_tree(root), "the caller's prompt, which must not change": given,
         }  # fmt: skip
         yield CaseFrame(f"walk {bracketed(query)}", seen, root)
 
@@ -75,9 +70,8 @@ def play_insert(world: World, case: Any) -> Iterator[CaseFrame]:
         node, there = two(result)
         seen = {
             "what is returned": kinds(result), "what was cached already": there,
-            "the tree": outline(root), "the links": links(root),
-            "the path to the node": path_tokens(node), "the caller's prompt, which must not change": tokens,
-            "the caller's slots, which must not change": slots,
+            **state_of_tree(root), "the path to the node": path_tokens(node),
+            "the caller's prompt, which must not change": tokens, "the caller's slots, which must not change": slots,
         }  # fmt: skip
         yield CaseFrame(f"insert {bracketed(prompt)} in slots from {slot} on", seen, root)
         slot += len(prompt)
@@ -92,9 +86,8 @@ def play_match(world: World, case: Any) -> Iterator[CaseFrame]:
         result = world["match"](root, list(query))
         node, slots = two(result)
         seen = {
-            "what is returned": kinds(result), "the slots": slots,
-            "the path to the node": path_tokens(node), "the tree": outline(root),
-            "the links": links(root),
+            "what is returned": kinds(result), "the slots": slots, "the path to the node": path_tokens(node),
+            **state_of_tree(root),
         }  # fmt: skip
         yield CaseFrame(f"match {bracketed(query)}", seen, root)
 

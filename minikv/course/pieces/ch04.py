@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import bracketed, edge, kinds, links, outline, path_tokens, preorder, two
+from minikv.course.pieces.observe import bracketed, edge, edge_to_cut, kinds, links, outline, path_tokens, preorder, two
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
@@ -83,11 +83,9 @@ def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
     prompts, asked, which, at = case
     cache = _filled_cache(world, prompts)
     held = [cache.acquire(prompt) for prompt in asked]
-    long = [node for node in preorder(cache.roots[None]) if len(node.tokens) > 1]
-    if not long:
+    if (cut := edge_to_cut(cache.roots[None], which, at)) is None:
         return
-    node = long[which % len(long)]
-    at = 1 + at % (len(node.tokens) - 1)
+    node, at = cut
     yield _frame("before", cache)
     caption, upper = f"cut {edge(node)} after {at}", world["split"](node, at)
     seen = {"what is returned": edge(upper), "the old node": edge(node), "the links": links(cache.roots[None])}

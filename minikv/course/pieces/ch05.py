@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import bracketed, edge, links, outline, planted, preorder
+from minikv.course.pieces.observe import bracketed, edge, outline, planted, preorder, state_of_tree
 from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
 from minikv.course.pieces.showing import around, picture_of_ring
 from minikv.course.pieces.trial import ALL_RIGHT, Played
@@ -79,7 +79,7 @@ def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
         if number % 2:  # as a node is that was made just now
             ours("5.2", world)(node)
         world["touch"](ring, node)
-        seen = {**_seen_of_ring(ring), "the tree": outline(root), "the links": links(root)}
+        seen = {**_seen_of_ring(ring), **state_of_tree(root)}
         yield CaseFrame(f"touch {edge(node)}", seen, picture_of_ring(ring))
 
 
@@ -99,7 +99,7 @@ def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
     for count in counts:
         freed = world["evict"](cache, count)
         seen = {
-            "what is returned": freed, "the tree": outline(root), "the links": links(root), **_seen_of_ring(cache.ring),
+            "what is returned": freed, **state_of_tree(root), **_seen_of_ring(cache.ring),
             "evictable pages": cache.evictable, "protected pages": cache.protected,
         }  # fmt: skip
         yield CaseFrame(f"evict {count}", seen, cache)

@@ -83,6 +83,20 @@ def outline(root: Any, name: Callable[[Any], Any] = edge) -> str:
     return below(root) if root.children else "empty"
 
 
+def state_of_tree(root: Any) -> dict[str, str]:
+    """What can be seen of a tree: all of it, and whether its links are right."""
+    return {"the tree": outline(root), "the links": links(root)}
+
+
+def edge_to_cut(root: Any, which: int, at: int) -> tuple[Any, int] | None:
+    """The `which`-th node below `root` that has two tokens or more, and where to cut its edge, both counted around."""
+    long = [node for node in preorder(root) if len(node.tokens) > 1]
+    if not long:
+        return None
+    node = long[which % len(long)]
+    return node, 1 + at % (len(node.tokens) - 1)
+
+
 def links(root: Any) -> str:
     """Whether every child knows its parent, and stands under its first token; if not, the first that does not.
 
