@@ -164,7 +164,8 @@ PIECES = (
     Piece(
         id="11.3", name="own_pages", play=play_own_pages,
         cases=[(_FORKED, 1, 1), (_THREE, 0, 1), ((2, []), 0, 3), (_FORKED, 0, 2), (_FULL, 1, 1), (_FULL, 1, 2),
-               (_FORKED, 1, 0), (_FORKED, 1, 12), (_FORKED, 1, 11), ((2, [("append", 0, 13)]), 0, 1)],
+               (_FORKED, 1, 0), (_FORKED, 1, 12), (_FORKED, 1, 11), ((2, [("append", 0, 13)]), 0, 1), (_PARTED, 1, 1),
+               (_THREE_HAVE_IT, 2, 4)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 9)),
         hints=(
             "Two questions: how many pages are missing behind the last one, and must the last one be copied?",
