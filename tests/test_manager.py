@@ -333,6 +333,19 @@ def test_what_is_over_grows_no_more(end):
     manager.check()
 
 
+@pytest.mark.parametrize("page_size", [1, 2])
+@pytest.mark.parametrize("end", ["finish", "abort"])
+def test_a_sequence_that_is_over_has_no_slots_to_compute_into(page_size, end):
+    """They may be another's by now, and an engine would write into that one's keys and values."""
+    manager = CacheManager(8, page_size)
+    sequence = manager.start([1, 2, 3, 4])
+    manager.advance(sequence, 2)
+    assert sequence.next_chunk(2)[1].tolist() == [0, 1, 2, 3]
+    getattr(manager, end)(sequence)
+    assert sequence.next_chunk(1)[1].tolist() == []
+    assert sequence.slots.tolist() == []
+
+
 def test_a_sequence_of_another_manager_is_refused():
     mine, other = CacheManager(8), CacheManager(8)
     mine.start([1])

@@ -283,12 +283,18 @@ def test_nodes_that_somebody_holds_are_not_evicted_and_the_search_for_others_end
         (lambda: RowCache(2, arrays=[np.zeros((3, 4, 1))]), r"arrays\[0\] has the shape \(3, 4, 1\)"),
         (lambda: RowCache(2, arrays=[np.zeros((2, 4, 1)), np.zeros((2, 5, 1))]), r"arrays\[1\] has the shape"),
         (lambda: RowCache(2, arrays=[np.zeros((2, 4, 1))], num_layers=2), r"num_layers is 2: arrays\[0\] has 1"),
-        (lambda: RowCache(2, arrays=[np.zeros((2, 4, 1))], num_layers=0), r"num_layers is 0: arrays\[0\] has 1"),
+        (lambda: RowCache(2, arrays=[np.zeros((2, 4, 1))], num_layers=0), "num_layers is 0: at least 1"),
+        (lambda: RowCache(2, num_layers=0), "num_layers is 0: at least 1"),
     ],
 )
 def test_what_cannot_be_is_refused(make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+def test_part_of_a_layer_is_refused_before_anything_is_copied():
+    with pytest.raises(TypeError, match=r"num_layers is 1\.5"):
+        RowCache(2, arrays=[np.zeros((2, 4, 2))], num_layers=1.5)
 
 
 def test_a_sequence_ends_once_and_where_it_began():

@@ -159,6 +159,7 @@ class Sequence:
     def _end(self, state: str) -> None:
         """Hold nothing from now on."""
         self._handle, self._row, self._num_pages, self.state = None, _NO_PAGES, 0, state
+        self._slots, self._num_expanded = _NO_PAGES.reshape(0, self.page_size), 0
 
     def __repr__(self) -> str:
         progress = f"{self.length} tokens, cached={self.cached_length}, computed={self.computed}"

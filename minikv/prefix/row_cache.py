@@ -86,11 +86,13 @@ class RowCache:
         self.pool = BitmaskPool(whole_number("num_rows", num_rows, 1, "there is at least 1 row"))
         self.max_nodes = whole_number("max_nodes", max_nodes, 1, "the trie has room for at least 1 node")
         self.arrays, self.num_layers = tuple(arrays), num_layers
+        if num_layers is not None:
+            self.num_layers = whole_number("num_layers", num_layers, 1, "at least 1 layer is copied")
         for i, array in enumerate(self.arrays):
             if len(array.shape) < 3 or array.shape[0] != num_rows or array.shape[1] != self.arrays[0].shape[1]:
                 rule = f"expected [{num_rows} rows, position, layer, ...], all of one length"
                 raise ValueError(f"arrays[{i}] has the shape {tuple(array.shape)}: {rule}")
-            if num_layers is not None and not 1 <= num_layers <= array.shape[2]:
+            if self.num_layers is not None and self.num_layers > array.shape[2]:
                 raise ValueError(f"num_layers is {num_layers}: arrays[{i}] has {array.shape[2]}")
         self.max_length = self.arrays[0].shape[1] if self.arrays else None
         self.trie, self._num_inserted = VersionedTrie(), 0
