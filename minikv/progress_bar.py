@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TextIO, TypeVar
+from collections.abc import Callable
+from typing import Any, TextIO
 
 Tick = Callable[[str], Any]
-_Item = TypeVar("_Item")
 
 
 def quiet(what: str) -> None:
@@ -69,21 +68,3 @@ class Progress:
             self._told_at = self._clock()
             of = f"{done} of {self._total}" if self._total else str(done)
             print(f"minikv {self._command}: {of} steps done, now {what}", file=self._stream, flush=True)
-
-
-def behind_bar(items: Iterable[_Item], fraction: Callable[[], float | None]) -> Iterator[_Item]:
-    """The items, behind a bar on a terminal: of the `fraction` that was read, or without an end where it is `None`.
-
-    >>> list(behind_bar([1, 2], lambda: None))
-    [1, 2]
-    """
-    from tqdm import tqdm
-
-    known = fraction() is not None
-    form = "{percentage:3.0f}%|{bar}| {elapsed}<{remaining}" if known else None
-    bar: Any = tqdm(total=1.0 if known else None, unit=" requests", bar_format=form, disable=None, leave=False)
-    with bar:
-        for number, item in enumerate(items):
-            yield item
-            if not bar.disable and number % 64 == 0:
-                bar.update((fraction() or 0.0) - bar.n if known else 64)

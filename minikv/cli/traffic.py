@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from minikv.cli.console import complain, positive
 from minikv.errors import one_line, shown
-from minikv.progress_bar import behind_bar
 from minikv.traffic.traces import SPAN_HOURS, TraceError, Traffic, open_traffic
+
+_Item = TypeVar("_Item")
 
 
 def hours(text: str) -> float:
@@ -77,3 +79,21 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
             return use(replace(traffic, requests=behind_bar(traffic.requests, traffic.fraction)))
         except TraceError as error:
             return complain(str(error), 1)
+
+
+def behind_bar(items: Iterable[_Item], fraction: Callable[[], float | None]) -> Iterator[_Item]:
+    """The items, behind a bar on a terminal: of the `fraction` that was read, or without an end where it is `None`.
+
+    >>> list(behind_bar([1, 2], lambda: None))
+    [1, 2]
+    """
+    from tqdm import tqdm
+
+    known = fraction() is not None
+    form = "{percentage:3.0f}%|{bar}| {elapsed}<{remaining}" if known else None
+    bar: Any = tqdm(total=1.0 if known else None, unit=" requests", bar_format=form, disable=None, leave=False)
+    with bar:
+        for number, item in enumerate(items):
+            yield item
+            if not bar.disable and number % 64 == 0:
+                bar.update((fraction() or 0.0) - bar.n if known else 64)

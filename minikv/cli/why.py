@@ -6,10 +6,9 @@ import argparse
 import json
 
 from minikv.cli.console import complain, lacking, positive, say
-from minikv.cli.traffic import cannot_read
+from minikv.cli.traffic import behind_bar, cannot_read
 from minikv.errors import shown
 from minikv.files import destination, replace
-from minikv.progress_bar import behind_bar
 from minikv.traffic.trace_file import open_trace
 from minikv.traffic.units import Units
 from minikv.traffic.why import explain, explanation_text

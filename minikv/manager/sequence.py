@@ -76,14 +76,6 @@ class Sequence:
         """Every slot of its own pages, those behind the last token too: what no other may have."""
         return page_slots(self.pages[self._first_own :], self.page_size)
 
-    @property
-    def to_compute(self) -> PackedTokens:
-        """The tokens that have no keys and values yet."""
-        behind = self.computed - len(self._prompt)
-        return (
-            PackedTokens(bytes(self._behind[behind * TOKEN_BYTES :])) if behind >= 0 else self.tokens[self.computed :]
-        )
-
     def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
         """The next `num_tokens` tokens to compute, and the slots of all tokens up to their end.
 
@@ -180,21 +172,17 @@ class RunningSequence(Protocol):
     @property
     def length(self) -> int:
         """How many tokens it has."""
-        ...
 
     @property
     def tokens(self) -> PackedTokens:
         """All tokens, the prompt's and those after it."""
-        ...
 
     @property
     def slots(self) -> Pages:
         """The slot of each token, int32, in order."""
-        ...
 
     def next_chunk(self, num_tokens: int) -> tuple[PackedTokens, Pages]:
         """The next `num_tokens` tokens to compute, and the slots of all tokens up to their end, to be read only."""
-        ...
 
 
 @runtime_checkable

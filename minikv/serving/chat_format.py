@@ -43,7 +43,6 @@ class ChatFormat(Protocol):
 
     def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
         """The ids of all `turns`, of `question`, and of what comes before an answer."""
-        ...
 
 
 class PlainFormat:

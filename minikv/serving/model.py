@@ -45,17 +45,14 @@ class Model(Protocol):
     @property
     def shape(self) -> KVShape:
         """What a store must hold for it."""
-        ...
 
     @property
     def vocab_size(self) -> int:
         """Token ids are below it."""
-        ...
 
     @property
     def eos(self) -> Collection[int]:
         """The ids that end a sequence; none, if it never ends."""
-        ...
 
     def forward(self, chunks: Sequence[Chunk], store: Any) -> Any:
         """Compute all chunks; the logits, (rows, vocab_size), for the token that follows each of them.
@@ -65,4 +62,3 @@ class Model(Protocol):
         before them are read from their slots. `store` is a `KVStore`, or has its `dtype`, `slots`, `write`, `rows` and
         `view`. No slot that one chunk writes may be in another chunk's row.
         """
-        ...

@@ -26,11 +26,9 @@ class Tokenizer(Protocol):
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, and none besides."""
-        ...
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of `ids`; bytes that are not UTF-8 become U+FFFD."""
-        ...
 
 
 class ByteTokenizer:
