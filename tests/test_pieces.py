@@ -395,34 +395,31 @@ def test_the_film_of_a_manager_shows_the_rows_where_they_part():
     assert re.findall(r"row 1 +(.+)", "\n".join(lines)) == ["6  7  8  9 10", "0l 1l 2l 3l 10"]
 
 
-def test_the_film_of_a_ring_shows_both_ways_around_and_the_links_of_what_was_taken_out():
-    caption, lines = last_of_film("5.2", "keeps its neighbors")
-    assert caption == "unlink [1]"
-    assert lines == [
-        "yours:", "newer      ring → ring", "older      ring → ring",
-        "[1] newer  [1] → ring", "[1] older  [1] → ring",
-        "expected:", "newer      ring → ring", "older      ring → ring",
-        "[1] newer  [1] → [1]", "[1] older  [1] → [1]",
-    ]  # fmt: skip
-
-
-def test_the_film_of_runs_shows_each_run_below_the_slots():
-    caption, lines = last_of_film("6.1", "sorted in the end")
-    assert caption == "runs([4, 5, 6, 1])"
-    assert lines == [
-        "yours:", "slots  4  5  6  1", "run 1  1", "run 2  4  5  6",
-        "expected:", "slots  4  5  6  1", "run 1  4  5  6", "run 2  1",
-    ]  # fmt: skip
-
-
-def test_the_film_of_moves_shows_the_slots_after_each_move():
-    caption, lines = last_of_film("6.2", "one of two directions")
-    assert caption == "moves([0, 1], [1, 0]), made on the letters ab"
-    assert lines == [
-        "yours:", "          0  1", "at first  a  b", "1 to 0    b  b", "0 to 1    b  b",
-        "expected:", "            0      1      spare", "at first    a      b      -",
-        "1 to spare  a      b      b", "0 to 1      a      a      b", "spare to 0  b      a      b",
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("number", "mistake", "caption", "lines"),
+    [
+        (
+            "5.2", "keeps its neighbors", "unlink [1]",
+            ["yours:", "newer      ring → ring", "older      ring → ring",
+             "[1] newer  [1] → ring", "[1] older  [1] → ring",
+             "expected:", "newer      ring → ring", "older      ring → ring",
+             "[1] newer  [1] → [1]", "[1] older  [1] → [1]"],
+        ),
+        (
+            "6.1", "sorted in the end", "runs([4, 5, 6, 1])",
+            ["yours:", "slots  4  5  6  1", "run 1  1", "run 2  4  5  6",
+             "expected:", "slots  4  5  6  1", "run 1  4  5  6", "run 2  1"],
+        ),
+        (
+            "6.2", "one of two directions", "moves([0, 1], [1, 0]), made on the letters ab",
+            ["yours:", "          0  1", "at first  a  b", "1 to 0    b  b", "0 to 1    b  b",
+             "expected:", "            0      1      spare", "at first    a      b      -",
+             "1 to spare  a      b      b", "0 to 1      a      a      b", "spare to 0  b      a      b"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_film_of_links_runs_and_moves_shows_all_of_both_sides(number, mistake, caption, lines):
+    assert last_of_film(number, mistake) == (caption, lines)
 
 
 @pytest.mark.parametrize(
@@ -433,12 +430,7 @@ def test_the_film_of_moves_shows_the_slots_after_each_move():
     ],
 )
 def test_the_film_of_a_step_shows_yours_beside_the_expected(number, mistake, yours, expected):
-    piece = find_piece(number)
-    world = reference_world(piece)
-    (wrong,) = (wrong for wrong in piece.wrong if wrong.mistake == mistake)
-    world.update(run_section(wrong.section, world, "<wrong>"))
-    ((_, picture),) = both_films(piece, world, judge(piece, world).parting)
-    lines = picture.text.splitlines()
+    _, lines = last_of_film(number, mistake)
     assert lines.index("yours:") < lines.index(yours) < lines.index("expected:") < lines.index(expected)
 
 
