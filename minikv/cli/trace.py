@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import zlib
+from array import array
 from collections.abc import Iterable, Iterator
 
 from minikv import files
@@ -52,8 +53,8 @@ def run_trace(options: argparse.Namespace) -> int:
         return complain(f"cannot write {shown(output)}: {getattr(error, 'strerror', None) or error}", 2)
 
     def use(traffic: Traffic) -> int:
-        count = _Count(anonymous(traffic.requests))
-        lines = write_trace(count, traffic.block_size, traffic.unit, traffic.timed)
+        sizes = array("q")  # the blocks of each request
+        lines = write_trace(_counted(traffic.requests, sizes), traffic.block_size, traffic.unit, traffic.timed)
         if output is None:
             for line in lines:
                 say(line.decode().rstrip("\n"))
@@ -62,24 +63,19 @@ def run_trace(options: argparse.Namespace) -> int:
             files.replace(output, _packed(lines) if output.endswith(".gz") else lines)
         except OSError as error:
             return complain(f"cannot write {shown(output)}: {error.strerror}", 1)
-        blocks = f"{count.blocks:,} blocks of {traffic.block_size} {traffic.unit}"
-        say(f"{shown(output)}: {count.requests:,} requests, {blocks}")
+        blocks = f"{sum(sizes):,} blocks of {traffic.block_size} {traffic.unit}"
+        say(f"{shown(output)}: {len(sizes):,} requests, {blocks}")
         return 0
 
     salt = None if options.salt is None else options.salt.encode(errors="surrogateescape")
     return with_traffic(options, use, salt)
 
 
-class _Count:
-    """Requests that are counted while they are iterated."""
-
-    def __init__(self, requests: Iterable[TraceRequest]):
-        self._requests, self.requests, self.blocks = requests, 0, 0
-
-    def __iter__(self) -> Iterator[TraceRequest]:
-        for request in self._requests:
-            self.requests, self.blocks = self.requests + 1, self.blocks + len(request.blocks)
-            yield request
+def _counted(requests: Iterable[TraceRequest], sizes: array[int]) -> Iterator[TraceRequest]:
+    """The anonymous requests; `sizes` gets the blocks of each when it comes."""
+    for request in anonymous(requests):
+        sizes.append(len(request.blocks))
+        yield request
 
 
 def _packed(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -121,19 +121,17 @@ def _refuse_units(name: str, units: Units | None) -> None:
 
 def _synthetic(name: str, size: int) -> Traffic:
     parameters, requests = synthetic(name, size)
-    read = [0]
+    read = 0
 
     def counted() -> Iterator[TraceRequest]:
+        nonlocal read
         for request in requests:
-            read[0] += 1
+            read += 1
             yield request
-
-    def fraction() -> float:
-        return read[0] / parameters["requests"]
 
     note = ", ".join(f"{key}={value:g}" for key, value in parameters.items())
     title = shown(name.partition("?")[0])
-    return Traffic(title, "synthetic", size, "tokens", counted(), note, fraction=fraction)
+    return Traffic(title, "synthetic", size, "tokens", counted(), note, fraction=lambda: read / parameters["requests"])
 
 
 def _units(folder: str | PathLike[str]) -> Units:

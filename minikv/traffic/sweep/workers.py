@@ -59,26 +59,20 @@ def spread(
         return
     from joblib import Parallel, delayed, parallel_config
 
-    with _failures(), _configured(backend, jobs, address) as settings, parallel_config(**settings):
-        parallel = Parallel(batch_size=1, return_as="generator_unordered")
-        done: Any = parallel(delayed(function)(task) for task in tasks)
-        with contextlib.closing(done):
-            yield from done
+    try:
+        with _configured(backend, jobs, address) as settings, parallel_config(**settings):
+            parallel = Parallel(batch_size=1, return_as="generator_unordered")
+            done: Any = parallel(delayed(function)(task) for task in tasks)
+            with contextlib.closing(done):
+                yield from done
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in _PACKAGES:  # that of a task
+            raise
+        raise WorkerError(str(refusal("a worker was lost, perhaps for lack of memory", error))) from error
 
 
 class WorkerError(RuntimeError):
     """The workers failed, not what they worked on: one was killed, or a cluster was lost."""
-
-
-@contextlib.contextmanager
-def _failures() -> Iterator[None]:
-    """While it is open, an error of joblib, Dask or Ray itself becomes a `WorkerError` of one line."""
-    try:
-        yield
-    except Exception as error:
-        if type(error).__module__.split(".")[0] not in _PACKAGES:
-            raise
-        raise WorkerError(str(refusal("a worker was lost, perhaps for lack of memory", error))) from error
 
 
 @contextlib.contextmanager

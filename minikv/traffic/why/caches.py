@@ -37,9 +37,11 @@ def reused_by_each(
     """
     common = math.lcm(*(whole_number("blocks", size, 1, "a block holds at least 1 token") for size in blocks))
     known = min(shared, max(0, length - scale))  # the last token is computed again: it gives the next one
-    kinds = [(_pages(size), shared, size, 0) for size in PAGES]
+    kinds = [("pages of 1 token (a radix tree)" if size == 1 else f"pages of {size} tokens", shared, size, 0)
+             for size in PAGES]  # fmt: skip
     kinds.append((f"full blocks of {BLOCK}, less the last token (vLLM)", known, BLOCK, 0))
-    kinds.append((_hybrid(blocks, common), known, common, 0))
+    several = f" (the least common multiple of {' and '.join(map(str, blocks))})" if len(blocks) > 1 else ""
+    kinds.append((f"hybrid model, blocks of {common:,}{several}", known, common, 0))
     kinds.append((f"steps of {API_STEP} from {API_LEAST:,} on (OpenAI's API)", known, API_STEP, API_LEAST))
     return [_reuse(*kind, length, scale, apart) for kind in kinds]
 
@@ -56,12 +58,3 @@ def _reuse(cache: str, shared: int, size: int, least: int, length: int, scale: i
     if not found and shared:
         return Reused(cache, 0, "what is shared does not fill a block")
     return Reused(cache, found)
-
-
-def _pages(size: int) -> str:
-    return "pages of 1 token (a radix tree)" if size == 1 else f"pages of {size} tokens"
-
-
-def _hybrid(blocks: Sequence[int], common: int) -> str:
-    several = f" (the least common multiple of {' and '.join(map(str, blocks))})" if len(blocks) > 1 else ""
-    return f"hybrid model, blocks of {common:,}{several}"

@@ -76,21 +76,13 @@ def _trailing(text: str) -> str:
     return "\n".join(line.rstrip(" \t") for line in text.split("\n")).rstrip()
 
 
-def _no_space(text: str) -> str:
-    return "".join(text.split())
-
-
-def _one_form(text: str) -> str:
-    return unicodedata.normalize("NFKC", text.translate(_QUOTES))
-
-
 _NORMAL: dict[str, Callable[[str], str]] = {
     "byte order mark": lambda text: text.replace("\ufeff", ""),
     "line ends": lambda text: text.replace("\r\n", "\n").replace("\r", "\n"),
     "trailing white space": _trailing,
-    "white space": _no_space,
+    "white space": lambda text: "".join(text.split()),
     "invisible characters": lambda text: text.translate(_INVISIBLE),
-    "unicode form": _one_form,
+    "unicode form": lambda text: unicodedata.normalize("NFKC", text.translate(_QUOTES)),
     "letter case": str.casefold,
 }
 
@@ -100,7 +92,7 @@ def _volatile(one: str, two: str, at: int) -> PromptChange | None:
     here = volatile_at(one, two, at)
     if here is None:
         return None
-    whole = masked(one, "clock", "random id", "number") == masked(two, "clock", "random id", "number")
+    whole = masked(one, *_PATTERNS) == masked(two, *_PATTERNS)
     return PromptChange(here, "" if whole else _PARTLY)
 
 
@@ -112,10 +104,9 @@ def _json_change(one: str, two: str) -> PromptChange | None:
         left, right = _unfolded(parse_json(one, "it")), _unfolded(parse_json(two, "it"))
     except ValueError:
         return _escapes(one, two)
-    if _spelled(left, False) == _spelled(right, False):
-        return PromptChange("JSON rewritten")
-    if _spelled(left, True) == _spelled(right, True):
-        return PromptChange("keys reordered")
+    for kind, sort in (("JSON rewritten", False), ("keys reordered", True)):
+        if json.dumps(left, sort_keys=sort) == json.dumps(right, sort_keys=sort):
+            return PromptChange(kind)
     if left == right:  # Python compares 1 and 1.0 by value
         return PromptChange("number format")
     return None
@@ -141,10 +132,6 @@ def _escapes(one: str, two: str) -> PromptChange | None:
         plain = [re.sub(r"\\u([0-9a-fA-F]{4})", lambda found: chr(int(found[1], 16)), text) for text in (one, two)]
         return PromptChange("JSON rewritten") if plain[0] == plain[1] else None
     return None
-
-
-def _spelled(value: Any, sort: bool) -> str:
-    return json.dumps(value, sort_keys=sort)
 
 
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
