@@ -21,7 +21,6 @@ from test_manager_mutants import (
 
 from minikv import CacheManager
 from minikv.testing.conformance.examine import verify
-from minikv.testing.conformance.manager_cases import interleavings
 from minikv.testing.conformance.rules import BROKEN, HOLDS, MANAGER_RULES
 
 FEW = 40  # scenarios of Hypothesis
@@ -115,10 +114,6 @@ def test_the_explorer_finds_what_only_taking_turns_shows():
 
     found = verify(OneAtATime, "manager", examples=1).broken
     assert [each.rule for each in found] == [7]
-
-
-def test_the_orders_of_the_explorer_are_the_same_every_time():
-    assert list(interleavings(1, 1)) == list(interleavings(1, 1))
 
 
 def test_what_is_missing_is_named():

@@ -14,7 +14,7 @@ import pytest
 from indexes import SUBJECTS, every_index, every_shipped_index
 
 from minikv import InvariantError, LockError, RadixCache, pack
-from minikv.testing.conformance.examine import examine_cache
+from minikv.testing.conformance.examine import examine_class
 
 
 def cached(cache, tokens, namespace=None):
@@ -34,7 +34,7 @@ def sizes(cache):
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_every_index_keeps_every_rule_that_it_claims(name):
-    broken = examine_cache(SUBJECTS[name], examples=0).broken
+    broken = examine_class(SUBJECTS[name], examples=0).broken
     assert not {rule: found.script for rule, found in broken.items()}
 
 

@@ -53,18 +53,25 @@ class CanaryModel:
         """The logits behind each chunk, a row for each of its `num_logits`; `store` is not looked at."""
         rows = [self._compute(chunk) for chunk in chunks]
         for chunk, tokens in zip(chunks, rows):  # as attention does: all has been written when somebody reads
-            self.canary.read(tokens, chunk.slots, chunk.namespace)
+            self._read(chunk, tokens)
         found = [self._logits(tokens, chunk.num_logits) for chunk, tokens in zip(chunks, rows)]
         return np.concatenate(found)
 
     def _compute(self, chunk: Any) -> list[int]:
         """Read what is before the chunk, write the chunk; the tokens of it all."""
-        slots = plain(chunk.slots)
-        before = [self._token(slot, place) for place, slot in enumerate(slots[: chunk.start])]
-        self.canary.read(before, slots[: chunk.start], chunk.namespace)
+        before = [self._token(slot, place) for place, slot in enumerate(plain(chunk.slots)[: chunk.start])]
+        self._read(chunk, before)
         tokens = before + pack(chunk.tokens).tolist()
-        self.canary.write(tokens, slots, chunk.start, chunk.namespace)
+        self._write(chunk, tokens)
         return tokens
+
+    def _read(self, chunk: Any, tokens: list[int]) -> None:
+        """Read what attention sees of the row's first `tokens`."""
+        self.canary.read(tokens, plain(chunk.slots)[: len(tokens)], chunk.namespace)
+
+    def _write(self, chunk: Any, tokens: list[int]) -> None:
+        """Write the new ones of `tokens`."""
+        self.canary.write(tokens, plain(chunk.slots), chunk.start, chunk.namespace)
 
     def _token(self, slot: int, place: int) -> int:
         mark = self.canary.mark(slot)
@@ -110,25 +117,16 @@ class WindowCanaryModel(CanaryModel):
         self.pool, self.page_size = pool, whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         self.windows, self.owners = Canary(), 0
 
-    def forward(self, chunks: Sequence[Any], store: Any) -> npt.NDArray[np.float32]:
-        """The logits behind each chunk, as `CanaryModel` gives them; both kinds of slots are written and read."""
-        logits = super().forward(chunks, store)
-        rows = [(chunk, self._tokens(chunk), self._window_slots(chunk)) for chunk in chunks]
-        for chunk, tokens, slots in rows:
-            self._see(chunk, tokens[: chunk.start], slots[: chunk.start])
-            self.windows.write(tokens, slots, chunk.start, chunk.namespace)
-            self.owners += len(tokens) - chunk.start
-        for chunk, tokens, slots in rows:  # as attention does: all has been written when somebody reads
-            self._see(chunk, tokens, slots)
-        return logits
+    def _read(self, chunk: Any, tokens: list[int]) -> None:
+        """The windowed layer sees what is in the window of the first new token, and what comes after it."""
+        super()._read(chunk, tokens)
+        first = max(0, chunk.start - self.window + 1)
+        self.windows.read(tokens, self._window_slots(chunk)[: len(tokens)], chunk.namespace, first)
 
-    def _see(self, chunk: Any, tokens: list[int], slots: list[int]) -> None:
-        """Read what the windowed layer sees of `tokens`, from the first new one on."""
-        self.windows.read(tokens, slots, chunk.namespace, start=max(0, chunk.start - self.window + 1))
-
-    def _tokens(self, chunk: Any) -> list[int]:
-        marks = [self.canary.mark(int(slot)) for slot in chunk.slots]
-        return [mark.token for mark in marks if mark is not None]
+    def _write(self, chunk: Any, tokens: list[int]) -> None:
+        super()._write(chunk, tokens)
+        self.windows.write(tokens, self._window_slots(chunk), chunk.start, chunk.namespace)
+        self.owners += len(tokens) - chunk.start
 
     def _window_slots(self, chunk: Any) -> list[int]:
         """The window slots of a row; before what is seen, 0, which nobody reads."""

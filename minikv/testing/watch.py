@@ -100,12 +100,11 @@ def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], 
     >>> _ = pool.alloc(1)
     """
     shadows = [_shadow(thing, verb) for verb in verbs if callable(getattr(thing, verb, None))]
-    ear = _Ear(listener)
+    ear = functools.partial(listener)  # a listener may be registered twice, and each of them ended
     for shadow in shadows:
         shadow.listeners.append(ear)
 
     def stop() -> None:
-        ear.listens = False
         for shadow in shadows:
             if ear in shadow.listeners:
                 shadow.listeners.remove(ear)
@@ -115,13 +114,6 @@ def watch(thing: Any, verbs: Iterable[str], listener: Listener) -> Callable[[], 
     return stop
 
 
-class _Ear:
-    """One registration of a listener, which may be registered twice; it hears nothing more once it has been stopped."""
-
-    def __init__(self, listener: Listener):
-        self.listener, self.listens = listener, True
-
-
 class _Shadow:
     """Stands in for one method of one object, and keeps the list of who listens."""
 
@@ -129,7 +121,7 @@ class _Shadow:
         self.thing, self.verb, self.original = thing, verb, getattr(thing, verb)
         self.own = verb in getattr(thing, "__dict__", {})  # not its class's: the object's own attribute
         self.signature = inspect.signature(self.original)
-        self.listeners: list[_Ear] = []
+        self.listeners: list[Listener] = []
         functools.update_wrapper(self, self.original)
 
     def step_aside(self) -> None:
@@ -163,8 +155,8 @@ class _Shadow:
         complaints = []
         for ear in list(self.listeners):
             try:
-                if ear.listens:
-                    ear.listener(call)
+                if ear in self.listeners:  # or it was stopped by one before it
+                    ear(call)
             except Exception as complaint:
                 complaints.append(complaint)
         if complaints:

@@ -19,8 +19,8 @@ from contextlib import suppress
 from typing import Any
 
 from minikv.testing.attempt import error_text
-from minikv.testing.conformance.examine import RULES, verify
-from minikv.testing.conformance.rules import NOT_CLAIMED, NOT_JUDGED, Conformance, RuleVerdict
+from minikv.testing.conformance.examine import verify
+from minikv.testing.conformance.rules import NOT_CLAIMED, NOT_JUDGED, RULES, Conformance, RuleVerdict
 from minikv.testing.conformance.subject import claimed, classes_in, load_module
 
 MOST_COMPUTING = 60  # seconds of CPU time without a message, where the system can limit that

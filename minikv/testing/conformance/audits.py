@@ -9,10 +9,9 @@ from types import FrameType
 from typing import Any
 
 from minikv.testing.attempt import attempt
+from minikv.testing.conformance.caches import SIZES, CacheRun
 from minikv.testing.conformance.cases import CASES
-from minikv.testing.conformance.judging import SIZES
-from minikv.testing.conformance.playing import SideBySide
-from minikv.testing.conformance.script import Before, Breach, Mismatch, Scenario, is_named, scenario_of
+from minikv.testing.conformance.script import Before, Breach, Scenario, is_named, scenario_of
 from minikv.testing.conformance.subject import Subject
 from minikv.testing.smallest import fewest_lines
 from minikv.testing.time_limit import TooLong
@@ -46,7 +45,7 @@ def missed_by_check(subject: Subject) -> Breach | None:
 def _missed_pages(subject: Subject, settings: Mapping[str, Any]) -> Iterator[Breach]:
     """Each time that `check` overlooks a page that is cached twice."""
     for scenario in _TWICE:
-        run = SideBySide(subject, 1, settings)
+        run = CacheRun(subject, 1, settings)
         replies = [run.stage.step(line) for line in scenario.lines]
         done = [reply.value for reply in replies if reply and not reply.error]
         kept = sum(value["length"] - value["prefix_length"] for value in done)
@@ -58,9 +57,9 @@ def _missed_pages(subject: Subject, settings: Mapping[str, Any]) -> Iterator[Bre
 def _missed_sizes(subject: Subject, settings: Mapping[str, Any]) -> Iterator[Breach]:
     """Each counter that `check` does not add up again: one on which a size hangs, and which is one too high now."""
     scenario = scenario_of("cache.insert([1, 2], [4, 5])")
-    empty = getattr(SideBySide(subject, 1, settings).index, "__dict__", {}).items()
+    empty = getattr(CacheRun(subject, 1, settings).index, "__dict__", {}).items()
     for name in sorted(name for name, value in empty if type(value) is int):
-        run = SideBySide(subject, 1, settings)
+        run = CacheRun(subject, 1, settings)
         run.stage.step(scenario.lines[0])
         before, value = _sizes(run), getattr(run.index, name)
         if value == dict(empty)[name]:  # it does not count anything
@@ -71,17 +70,17 @@ def _missed_sizes(subject: Subject, settings: Mapping[str, Any]) -> Iterator[Bre
             yield from _silence(run, "a size is wrong now")
 
 
-def _sizes(run: SideBySide) -> Any:
+def _sizes(run: CacheRun) -> Any:
     return attempt(lambda: [getattr(run.index, name) for name in SIZES]).value
 
 
-def _silence(run: SideBySide, wrong: str) -> Iterator[Breach]:
+def _silence(run: CacheRun, wrong: str) -> Iterator[Breach]:
     """What is to be said when `check` does not complain in the right way."""
     reply = attempt(lambda: run.index.check())
     if not any(is_named(reply.error, name) for name in ("InvariantError", "AssertionError")):
         run.lines.append("cache.check()")
         said = "says nothing" if reply.error is None else reply.in_words
-        yield run.end(Mismatch(12, f"{said}, although {wrong}"))
+        yield run.end(12, f"{said}, although {wrong}")
 
 
 def false_alarm(subject: Subject, before: Before = lambda scenario: None) -> Breach | None:
@@ -98,13 +97,13 @@ def false_alarm(subject: Subject, before: Before = lambda scenario: None) -> Bre
     for scenario in (each for cases in CASES.values() for each in cases):
         for settings in subject.settings if scenario.page_size in subject.page_sizes else ():
             before(scenario)
-            run = SideBySide(subject, scenario.page_size, settings)
+            run = CacheRun(subject, scenario.page_size, settings)
             for line in scenario.lines:
                 if run.step(line) is not None:
                     break
                 if (error := attempt(lambda run=run: run.index.check()).error) is not None:
                     run.lines.append("cache.check()")
-                    return run.end(Mismatch(12, f"raises {type(error).__name__}, although nothing is wrong"))
+                    return run.end(12, f"raises {type(error).__name__}, although nothing is wrong")
     return None
 
 
@@ -120,17 +119,17 @@ def slow_sizes(subject: Subject) -> Breach | None:
     >>> "lines of Python with 4 prompts cached, and" in slow_sizes(subject_of(Counting, range(1, 16))).words
     True
     """
-    run = SideBySide(subject, subject.page_sizes[0], subject.settings[0])
+    run = CacheRun(subject, subject.page_sizes[0], subject.settings[0])
     counts = [_steps(run, prompts) for prompts in (range(_FEW), range(_FEW, _MANY))]
     if None in counts or counts[1] <= 2 * counts[0] + 20:  # type: ignore[operator]
         return None
     tokens = "[i]" if run.page_size == 1 else f"[i] * {run.page_size}"
     run.lines = [f"for i in range({_MANY}): cache.insert({tokens}, [i])", f"[cache.{', cache.'.join(SIZES)}]"]
     words = f"takes {counts[0]} lines of Python with {_FEW} prompts cached, and {counts[1]} with {_MANY}"
-    return run.end(Mismatch(7, words))
+    return run.end(7, words)
 
 
-def _steps(run: SideBySide, prompts: range) -> int | None:
+def _steps(run: CacheRun, prompts: range) -> int | None:
     """How many lines of Python run while the sizes are read, once these prompts are cached as well."""
     count = 0
 
@@ -155,24 +154,13 @@ def _steps(run: SideBySide, prompts: range) -> int | None:
 _ROUNDS = 30
 
 
-class Named:
-    """A namespace with a name, and with a hash that can be chosen; it is shown as its name.
+class Named(str):
+    """A namespace whose hash can be chosen: the `number` that it is given."""
 
-    >>> Named("a", 7), Named("a", 7) == Named("a", 8)
-    ('a', True)
-    """
-
-    def __init__(self, name: str, number: int):
-        self.name, self.number = name, number
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Named) and other.name == self.name
+    number = 0
 
     def __hash__(self) -> int:
         return self.number
-
-    def __repr__(self) -> str:
-        return repr(self.name)
 
 
 def repeats(subject: Subject, before: Before = lambda scenario: None) -> Breach | None:
@@ -190,10 +178,10 @@ def repeats(subject: Subject, before: Before = lambda scenario: None) -> Breach 
             return None if end is None else lines[: end + 1]
 
         if (lines := shown_by(_lines(subject))) is not None:
-            run = SideBySide(subject, 1, settings)
+            run = CacheRun(subject, 1, settings)
             run.lines = fewest_lines(lines, shown_by)
             words = "gives something else when the lines run again, with other random numbers and hashes"
-            return run.end(Mismatch(13, words))
+            return run.end(13, words)
     return None
 
 
@@ -211,9 +199,9 @@ def _lines(subject: Subject) -> list[str]:
 
 def _differs(subject: Subject, settings: Mapping[str, Any], lines: list[str]) -> int | None:
     """The first line that answers differently in one of three runs, the last of them after a reset."""
-    run = SideBySide(subject, 1, settings)
+    run = CacheRun(subject, 1, settings)
     first = _answers(run, lines, 1)
-    runs = [_answers(SideBySide(subject, 1, settings), lines, 2)]
+    runs = [_answers(CacheRun(subject, 1, settings), lines, 2)]
     if 11 in subject.claims and run.stage.step("cache.evict(1000)") and run.stage.step("cache.reset()"):
         runs.append(_answers(run, lines, 3))
     for again in runs:
@@ -223,16 +211,16 @@ def _differs(subject: Subject, settings: Mapping[str, Any], lines: list[str]) ->
     return None
 
 
-def _answers(run: SideBySide, lines: list[str], seed: int) -> list[str]:
+def _answers(run: CacheRun, lines: list[str], seed: int) -> list[str]:
     """What each line answers; `seed` decides about random numbers, and about the hashes of the namespaces."""
     random.seed(seed)
-    hashes = [(1, 2, 3), (3, 1, 2), (2, 3, 1)][seed - 1]
-    names = {repr(name): Named(name, number) for name, number in zip("abc", hashes)}
-    run.stage.names["names"] = names
+    names = run.stage.names["names"] = {name: Named(name) for name in "abc"}
+    for name, number in zip(names, [(1, 2, 3), (3, 1, 2), (2, 3, 1)][seed - 1]):
+        names[name].number = number
     answers = []
     for line in lines:
         before, _, name = line.partition("namespace=")
-        reply = run.stage.step(f'{before}namespace=names["{name[:-1]}"])' if name else line)
+        reply = run.stage.step(f"{before}namespace=names[{name[:-1]}])" if name else line)
         answers.append(repr(reply and (reply.value, type(reply.error))))
         if reply is not None and isinstance(reply.error, TooLong):
             break

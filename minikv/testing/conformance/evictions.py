@@ -10,26 +10,22 @@ import copy
 from typing import TYPE_CHECKING
 
 from minikv.testing.attempt import attempt
-from minikv.testing.conformance.script import Reply
+from minikv.testing.conformance.script import Breach, Reply
 from minikv.testing.model import NaiveCache, PageKey
 
 if TYPE_CHECKING:
-    from minikv.testing.conformance.playing import SideBySide
-
-Fault = tuple[int, str]
+    from minikv.testing.conformance.caches import CacheRun
 
 
-def wrong_eviction(run: SideBySide, reply: Reply) -> Fault | None:
+def wrong_eviction(run: CacheRun, reply: Reply) -> Breach | None:
     """The rule that an eviction broke and how, or `None`; the model then forgets the same pages."""
     model, numbers, wanted = run.model, reply.value, int(reply.args[0])
     keys = {page.number: key for key, page in model.pages.items()}
-    if (fault := _unknown(run, numbers, keys, wanted)) is not None:
-        return fault
+    if (unknown := _unknown(run, numbers, keys, wanted)) is not None:
+        return unknown
     gone = [keys[number] for number in numbers]
-    checks = {6: _locked(run, gone), 8: _recency(run, gone)}
-    checks[9] = _orphans(run, gone) or _amount(run, gone, wanted)
-    faults = [checks[rule] for rule in (6, 9, 8) if rule in run.subject.claims]
-    found = next((fault for fault in faults if fault is not None), None)
+    faults = [_locked(run, gone), _orphans(run, gone) or _amount(run, gone, wanted), _recency(run, gone)]
+    found = next((each for each in faults if each is not None and each.rule in run.subject.claims), None)
     if found is None:
         _scars(run, numbers, wanted)
         model.drop(gone)
@@ -37,56 +33,56 @@ def wrong_eviction(run: SideBySide, reply: Reply) -> Fault | None:
     return found
 
 
-def _unknown(run: SideBySide, numbers: list[int], keys: dict[int, PageKey], wanted: int) -> Fault | None:
+def _unknown(run: CacheRun, numbers: list[int], keys: dict[int, PageKey], wanted: int) -> Breach | None:
     """A page that is not cached, or is given twice."""
     for place, number in enumerate(numbers):
         if number in numbers[:place]:
-            return 9, f"gives page {number} twice"
+            return run.end(9, f"gives page {number} twice")
         if number not in keys:
             why = "was evicted before" if number in run.evicted else "is not cached"
             rule = 4 if number in run.offered else 15 if _are_slots(run, numbers, keys) else 9
-            return rule, f"gives {numbers}: page {number} {why}"
+            return run.end(rule, f"gives {numbers}: page {number} {why}")
     return None
 
 
-def _are_slots(run: SideBySide, numbers: list[int], keys: dict[int, PageKey]) -> bool:
+def _are_slots(run: CacheRun, numbers: list[int], keys: dict[int, PageKey]) -> bool:
     """Whether these are not pages, but the slots of pages that are cached."""
     pages, size = {number // run.page_size for number in numbers}, run.page_size
     slots = {page * size + place for page in pages for place in range(size)}
     return size > 1 and pages <= keys.keys() and slots == set(numbers)
 
 
-def _locked(run: SideBySide, gone: list[PageKey]) -> Fault | None:
+def _locked(run: CacheRun, gone: list[PageKey]) -> Breach | None:
     for key in gone:
         if run.model.locked(key):
-            return 6, f"evicts page {run.model.pages[key].number}, which is locked"
+            return run.end(6, f"evicts page {run.model.pages[key].number}, which is locked")
     return None
 
 
-def _orphans(run: SideBySide, gone: list[PageKey]) -> Fault | None:
+def _orphans(run: CacheRun, gone: list[PageKey]) -> Breach | None:
     """A page that goes while a page behind it stays."""
     for key in gone:
         for below in run.model.below(key):
             if below not in gone:
                 first, then = run.model.pages[key].number, run.model.pages[below].number
-                return 9, f"evicts page {first}, and keeps page {then}, which comes behind it"
+                return run.end(9, f"evicts page {first}, and keeps page {then}, which comes behind it")
     return None
 
 
-def _amount(run: SideBySide, gone: list[PageKey], wanted: int) -> Fault | None:
+def _amount(run: CacheRun, gone: list[PageKey], wanted: int) -> Breach | None:
     """Enough, and of the last leaf at most too much."""
     size, freed = run.page_size, len(gone) * run.page_size
     least = min(-(-wanted // size) * size, run.model.evictable_size)
     if freed < least:
-        return 9, f"frees {freed} tokens, expected {least}"
+        return run.end(9, f"frees {freed} tokens, expected {least}")
     if not wanted and gone:
-        return 9, f"frees {freed} tokens, expected none"
+        return run.end(9, f"frees {freed} tokens, expected none")
     if gone and freed - max(_run_of(run, key, gone) for key in gone) * size >= wanted:
-        return 9, f"frees {freed} tokens, more leaves than it takes to free {wanted}"
+        return run.end(9, f"frees {freed} tokens, more leaves than it takes to free {wanted}")
     return None
 
 
-def _run_of(run: SideBySide, key: PageKey, gone: list[PageKey]) -> int:
+def _run_of(run: CacheRun, key: PageKey, gone: list[PageKey]) -> int:
     """How many of the pages that went end at `key` in one unbroken run that was used together: at most one node."""
     model, count = run.model, 1
     above = (key[0], key[1][: -run.page_size])
@@ -95,7 +91,7 @@ def _run_of(run: SideBySide, key: PageKey, gone: list[PageKey]) -> int:
     return count
 
 
-def _recency(run: SideBySide, gone: list[PageKey]) -> Fault | None:
+def _recency(run: CacheRun, gone: list[PageKey]) -> Breach | None:
     """Of what went, nothing was used later than a leaf that stays."""
     if not gone:
         return None
@@ -105,10 +101,10 @@ def _recency(run: SideBySide, gone: list[PageKey]) -> Fault | None:
     latest = max(gone, key=lambda key: pages[key].last_used)
     if stays is None or pages[latest].last_used <= pages[stays].last_used:
         return None
-    return 8, f"evicts page {pages[latest].number}, although page {pages[stays].number} was used less recently"
+    return run.end(8, f"evicts page {pages[latest].number}, although page {pages[stays].number} was used less recently")
 
 
-def _scars(run: SideBySide, numbers: list[int], wanted: int) -> None:
+def _scars(run: CacheRun, numbers: list[int], wanted: int) -> None:
     """By whole nodes, as much goes as if what is used together had been joined; else the run has a scar."""
     if 14 in run.subject.claims and evicts_whole_nodes(run):
         expected = NaiveCache.evict(copy.deepcopy(run.model), wanted).tolist()
@@ -116,14 +112,14 @@ def _scars(run: SideBySide, numbers: list[int], wanted: int) -> None:
             run.scarred(f"evicts pages {sorted(numbers)}, expected {sorted(expected)}: one node, if it was joined")
 
 
-def evicts_whole_nodes(run: SideBySide) -> bool:
+def evicts_whole_nodes(run: CacheRun) -> bool:
     """Whether this index evicts the whole of a leaf when one token is wanted; found out once for each way to make it.
 
     >>> from minikv import RadixCache
-    >>> from minikv.testing.conformance.playing import SideBySide
+    >>> from minikv.testing.conformance.caches import CacheRun
     >>> from minikv.testing.conformance.subject import subject_of
     >>> subject = subject_of(RadixCache, range(1, 16))
-    >>> [evicts_whole_nodes(SideBySide(subject, 2, settings)) for settings in subject.settings]
+    >>> [evicts_whole_nodes(CacheRun(subject, 2, settings)) for settings in subject.settings]
     [True, False]
     """
     known, way = run.subject.whole_nodes, (run.page_size, str(run.settings))
@@ -134,7 +130,7 @@ def evicts_whole_nodes(run: SideBySide) -> bool:
     return known[way]
 
 
-def look_for_scars(run: SideBySide) -> None:
+def look_for_scars(run: CacheRun) -> None:
     """Tell the run when the index has more nodes than there are where all that is used together is joined."""
     if 14 in run.subject.claims and callable(getattr(run.index, "nodes", None)):
         model = run.model

@@ -1,71 +1,67 @@
-"""Everything that a prefix cache is put through, and what comes of it: for each broken rule the smallest script."""
+"""Everything that a class is put through, and what comes of it: for each broken rule the smallest script."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from minikv.testing.attempt import attempt
+from hypothesis.strategies import SearchStrategy
+
 from minikv.testing.conformance.audits import false_alarm, missed_by_check, repeats, slow_sizes
+from minikv.testing.conformance.blame import find_breach
+from minikv.testing.conformance.caches import CacheRun
 from minikv.testing.conformance.cases import CASES
 from minikv.testing.conformance.generate import Search, scenarios
-from minikv.testing.conformance.judging import RULE_OF, SIZES
-from minikv.testing.conformance.managers import MANAGER_EXAMPLES, examine_manager, manager_subject
-from minikv.testing.conformance.playing import SideBySide, find_breach
-from minikv.testing.conformance.rules import CACHE_RULES, MANAGER_RULES, Conformance, conformance_of
-from minikv.testing.conformance.script import Before, Breach, Findings, Mismatch
+from minikv.testing.conformance.manager_cases import MANAGER_CASES, interleavings, manager_scenarios
+from minikv.testing.conformance.managers import NUM_PAGES, ManagerRun
+from minikv.testing.conformance.playing import SideBySide
+from minikv.testing.conformance.rules import RULES, Conformance, conformance_of
+from minikv.testing.conformance.script import Before, Breach, Findings, Scenario
 from minikv.testing.conformance.subject import Subject, subject_of
 
-EXAMPLES = 1000  # that Hypothesis makes for a cache in which nothing is wrong
-# What a scenario of a rule has in it; at the end of each, all is evicted.
-_SHOWS = {
-    3: "match_prefix|acquire", 4: "insert", 5: "insert.*lock", 6: "insert.*lock", 7: "insert", 8: "insert.*insert",
-    9: "insert", 10: "insert.*namespace", 11: "insert.*reset", 14: "insert.*insert",
-}  # fmt: skip
-_WORDS = {10: "namespace", 6: "lock(", 11: "reset(", 3: "limit="}  # what a scenario of that rule is known by
 
+def examine_class(
+    subject: Subject, kind: str = "cache", examples: int | None = None, before: Before = lambda scenario: None
+) -> Findings:
+    """The rules that a class claims and breaks, each with the smallest script that shows it; and those reached.
 
-def examine_cache(subject: Subject, examples: int = EXAMPLES, before: Before = lambda scenario: None) -> Findings:
-    """The rules that a prefix cache claims and breaks, each with the smallest script that shows it; and those reached.
-
-    `examples` is how many scenarios Hypothesis makes; 0 leaves it at the picked ones. Never raises, whatever the class
-    does. `before` is called with each scenario before it is tried.
+    `kind` is "cache" or "manager". `examples` is how many scenarios Hypothesis makes; 0 leaves it at the picked ones.
+    Never raises, whatever the class does. `before` is called with each scenario before it is tried.
 
     >>> from minikv import RadixCache
-    >>> from minikv.testing.conformance.subject import subject_of
-    >>> found = examine_cache(subject_of(RadixCache, range(1, 16)), examples=0)
+    >>> found = examine_class(subject_of(RadixCache, RULES["cache"]), examples=0)
     >>> found.broken, len(found.reached)
     ({}, 15)
     """
-    run = SideBySide(subject, subject.page_sizes[0], subject.settings[0])
+    how = KINDS[kind]
+    run = how.run(subject, subject.page_sizes[0], subject.settings[0])
     if run.made.error is not None:
         return run.unmade()
-    subject = _as_made(subject, run.index)
-    missing = {**run.missing(RULE_OF), **_missing_sizes(run)}
-    search = Search(lambda scenario: find_breach(subject, scenario), subject, _SHOWS, before)
-    unknown = [word for rule, word in _WORDS.items() if rule not in subject.claims]
-    for rule, cases in CASES.items():
-        search.through(cases if rule in subject.claims else (), unknown, rule)
-    if examples and not {"insert", "match_prefix"} & subject.lacks:
-        search.beyond(scenarios(subject), examples)
-    for finding in list(search.best.values()):
-        search.shorten(finding)
-    audited = _audited(subject, before, sound=not search.best) if not search.endless else {}
-    every = {**_causes(search.best), **audited, **missing}
-    found = {rule: breach for rule, breach in every.items() if breach and rule in subject.claims}
-    reached = search.reached | audited.keys() | ({15} if 4 in search.reached and subject.page_sizes != (1,) else set())
-    if not (callable(getattr(run.index, "nodes", None)) or any(subject.whole_nodes.values())):
-        reached.discard(14)  # what cannot be seen is not judged
-    return Findings(dict(sorted(found.items())), frozenset(reached))
+    subject = _as_made(subject, run)
+    missing, unknown = run.missing(), run.unknown()
+    search = Search(lambda scenario: find_breach(how.run, subject, scenario), subject, how.shows, before)
+    for rule, cases in how.cases.items():
+        search.through(cases if rule in {0, *subject.claims} else (), unknown, rule)
+    most = how.examples if examples is None else examples
+    if most and not how.needs & subject.lacks:
+        for size in subject.page_sizes[:2]:
+            search.through(how.orders(size), unknown)
+        search.beyond(how.scenarios(subject), most)
+    for breach in list(search.best.values()):
+        search.shorten(breach)
+    found = how.conclude(subject, search, run)
+    broken = {rule: breach for rule, breach in sorted({**found.broken, **missing}.items()) if rule in subject.claims}
+    return Findings(broken, found.reached)
 
 
-def _as_made(subject: Subject, index: Any) -> Subject:
+def _as_made(subject: Subject, run: SideBySide) -> Subject:
     """The subject with what an object of it shows: the size of its pages, and the verbs that it lacks."""
-    size = getattr(index, "page_size", 1)
+    size = getattr(run.index, "page_size", 1)
     if not subject.takes_page_size and type(size) is int and size > 1:
         subject = dataclasses.replace(subject, page_sizes=(size,))
-    lacks = frozenset(verb for verb in RULE_OF if not callable(getattr(index, verb, None)))
-    return dataclasses.replace(subject, lacks=lacks)
+    return dataclasses.replace(subject, lacks=run.lacking())
 
 
 def _causes(found: dict[int, Breach]) -> dict[int, Breach]:
@@ -79,29 +75,68 @@ def _causes(found: dict[int, Breach]) -> dict[int, Breach]:
     return {rule: each for rule, each in found.items() if rule not in later}
 
 
-def _missing_sizes(run: SideBySide) -> dict[int, Breach]:
-    for name in reversed(SIZES):
-        if attempt(lambda name=name: getattr(run.index, name)).error is not None:
-            run.lines = [f"cache.{name}"]
-            return {7: run.end(Mismatch(7, f"it has no {name}"))}
-    return {}
+def _conclude_cache(subject: Subject, search: Search, run: SideBySide) -> Findings:
+    """What the scenarios and the audits have found; a join that cannot be seen is not judged."""
+    audited = _audited(subject, search) if not search.endless else {}
+    broken = {**_causes(search.best), **audited}
+    reached = search.reached | audited.keys()
+    if 4 in search.reached and subject.page_sizes != (1,):
+        reached.add(15)
+    if not (callable(getattr(run.index, "nodes", None)) or any(subject.whole_nodes.values())):
+        reached.discard(14)
+    return Findings({rule: breach for rule, breach in broken.items() if breach is not None}, frozenset(reached))
 
 
-def _audited(subject: Subject, before: Before, sound: bool) -> dict[int, Breach | None]:
-    """What the audits say that no scenario shows; where the cache is `sound`, its `check` must agree."""
+def _audited(subject: Subject, search: Search) -> dict[int, Breach | None]:
+    """What the audits say that no scenario shows; where nothing was found, the cache's `check` must agree."""
     if {"insert", "match_prefix", "evict"} & subject.lacks:
         return {}
     found: dict[int, Breach | None] = {}
     if 12 in subject.claims and "check" not in subject.lacks:
-        found[12] = (false_alarm(subject, before) if sound else None) or missed_by_check(subject)
+        alarm = false_alarm(subject, search.before) if not search.best else None
+        found[12] = alarm or missed_by_check(subject)
     if 13 in subject.claims:
-        found[13] = repeats(subject, before)
+        found[13] = repeats(subject, search.before)
     if 7 in subject.claims and (slow := slow_sizes(subject)) is not None:
         found[7] = slow
     return found
 
 
-RULES = {"cache": CACHE_RULES, "manager": MANAGER_RULES}
+@dataclass(frozen=True)
+class Kind:
+    """How classes of one kind are judged: `run` plays a scenario on one, `cases` are those picked for each rule.
+
+    `shows` is what a scenario has in it that could break a rule, and `needs` are the verbs of all scenarios that
+    Hypothesis makes, of which `examples` are tried. `fixed` are arguments that an object is always made from.
+    """
+
+    run: type[SideBySide]
+    cases: Mapping[int, list[Scenario]]
+    shows: Mapping[int, str]
+    needs: frozenset[str]
+    scenarios: Callable[[Subject], SearchStrategy[Scenario]]
+    examples: int
+    orders: Callable[[int], Iterable[Scenario]] = lambda page_size: ()
+    conclude: Callable[[Subject, Search, SideBySide], Findings] = lambda subject, search, run: Findings(
+        search.best, frozenset(search.reached)
+    )
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+KINDS = {
+    "cache": Kind(
+        CacheRun, CASES, {  # at the end of each scenario, all is evicted
+            3: "match_prefix|acquire", 4: "insert", 5: "insert.*lock", 6: "insert.*lock", 7: "insert",
+            8: "insert.*insert", 9: "insert", 10: "insert.*namespace", 11: "insert.*reset", 14: "insert.*insert",
+        }, frozenset(["insert", "match_prefix"]), scenarios, 1000, conclude=_conclude_cache,
+    ),
+    "manager": Kind(
+        ManagerRun, MANAGER_CASES, {  # what a request finds and reads is looked at after every line
+            **dict.fromkeys((1, 2, 3, 4, 5), "start"), 6: "finish", 7: "finish|abort", 8: "abort", 9: "checkpoint",
+            10: "extend", 11: "namespace", 12: r"start\((\[\]|\[-1\]|'text'|5|\[1, (None|2\.5)\])",
+        }, frozenset(["start"]), manager_scenarios, 600, interleavings, fixed={"num_pages": NUM_PAGES},
+    ),
+}  # fmt: skip
 
 
 def verify(
@@ -121,10 +156,7 @@ def verify(
     >>> print(str(verify(NoCache, examples=0)).splitlines()[-1])
     14 rules hold, 0 are broken, 1 is not claimed
     """
-    rules = RULES[kind]
-    subject = subject_of(made, rules, fixed) if kind == "cache" else manager_subject(made, fixed)
+    subject = subject_of(made, RULES[kind], {**KINDS[kind].fixed, **fixed})
     if home is not None:
         subject = dataclasses.replace(subject, home=home)
-    examine, most = (examine_cache, EXAMPLES) if kind == "cache" else (examine_manager, MANAGER_EXAMPLES)
-    found = examine(subject, most if examples is None else examples, before)
-    return conformance_of(subject.name, rules, subject.claims, found)
+    return conformance_of(subject.name, RULES[kind], subject.claims, examine_class(subject, kind, examples, before))

@@ -20,6 +20,8 @@ PrefixKey = tuple[Any, tuple[int, ...]]
 class NaiveRequest:
     """A request: `row` is in pages, all else in tokens; `least` and `most` bound what it may find in the cache."""
 
+    slots = ()  # which they are is the manager's business
+
     def __init__(self, tokens: list[int], namespace: Hashable, row: int, least: int, most: int):
         self.tokens, self.namespace, self.row, self.least, self.most = tokens, namespace, row, least, most
         self.cached_length = self.shared = self.computed = 0

@@ -1,52 +1,59 @@
-"""Everything that a cache manager is put through, with the canary looking on, and what comes of it."""
+"""Scenarios on a cache manager, beside the naive one: what each request finds and reads, and how much room is left.
+
+Between the lines an engine is played: what a manager is told that is computed is written into the request's slots.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
-import itertools
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
+from minikv.errors import OutOfPages
 from minikv.testing.attempt import attempt
-from minikv.testing.canary import Canary
-from minikv.testing.conformance.generate import Search
-from minikv.testing.conformance.manager_cases import MANAGER_CASES, interleavings, manager_scenarios
-from minikv.testing.conformance.manager_judging import (
-    MANAGER_RULE_OF,
-    OPTIONAL_RULE_OF,
-    judge_manager,
-    look_around,
-    read_sequence,
-)
+from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.conformance.manager_model import NaiveManager, NaiveRequest
-from minikv.testing.conformance.rules import MANAGER_RULES
-from minikv.testing.conformance.script import (
-    Before,
-    Breach,
-    Findings,
-    Mismatch,
-    Recorder,
-    Scenario,
-    Stage,
-    Transcript,
-)
-from minikv.testing.conformance.subject import Subject, subject_of
+from minikv.testing.conformance.playing import SideBySide, read_number, read_pages, reader
+from minikv.testing.conformance.script import Breach, Change, Readers, Reply, is_named
+from minikv.testing.conformance.subject import Subject
 
 NUM_PAGES = 6
-_READERS = {"start": read_sequence}
+Rows = list[tuple[NaiveRequest, list[int]]]
 
 
-class ManagerRun(Transcript):
-    """One scenario on a new manager and on a new model; `requests` are all that were started, the model's."""
+class ManagerRun(SideBySide):
+    """One scenario on a new manager, at whose end all requests are; `requests` are all that were started, the model's.
 
-    def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any]):
-        super().__init__(subject, page_size, settings, "manager")
-        self.model = NaiveManager(NUM_PAGES, page_size)
-        self.stage = Stage("manager", Recorder(self.index, _READERS))
-        self.expected = Stage("manager", Recorder(self.model, {}, is_ours=True))
+    >>> from minikv import CacheManager
+    >>> from minikv.testing.conformance.subject import subject_of
+    >>> subject = subject_of(CacheManager, range(1, 13), {"num_pages": NUM_PAGES})
+    >>> ManagerRun(subject, 1, {}).play(["a = manager.start([1, 2])", "manager.finish(a)"])
+    """
+
+    name = "manager"
+    readers: ClassVar[Readers] = {"start": reader(cached_length=read_number, slots=read_pages)}
+    rule_of: ClassVar[Mapping[str, int]] = {
+        "start": 5, "advance": 12, "extend": 10, "checkpoint": 9, "abort": 7, "finish": 7, "truncate": 10,
+    }  # fmt: skip
+    optional = frozenset(["truncate"])
+    words: ClassVar[Mapping[int, str]] = {11: "namespace="}
+    rule_of_making = 12
+
+    def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
+        super().__init__(subject, page_size, settings, change)
         self.requests: list[NaiveRequest] = []
         self.canary = Canary()
+        self.computed: dict[NaiveRequest, int] = {}  # tokens, before the last line
+
+    def new_model(self) -> NaiveManager:
+        """A naive manager of as many pages."""
+        return NaiveManager(NUM_PAGES, self.page_size)
+
+    def unknown(self) -> list[str]:
+        """Also a limit, where `start` takes none."""
+        start = getattr(self.index, "start", None)
+        takes = inspect.signature(start).parameters if callable(start) else {}
+        return [*super().unknown(), *["limit="] * ("limit" not in takes)]
 
     def pairs(self) -> Iterator[tuple[NaiveRequest, Any]]:
         """The running requests, each as the model has it and as the manager has it."""
@@ -54,107 +61,135 @@ class ManagerRun(Transcript):
             if isinstance(request, NaiveRequest) and request in self.model.running and name in self.stage.names:
                 yield request, self.stage.names[name]
 
-    def step(self, line: str) -> Mismatch | None:
-        """Run one line on both; where they part, if they do."""
-        before = {id(request): request.computed for request in self.requests}
-        reply, expected = self.stage.step(line), self.expected.step(line)
-        self.note(line, self.stage.line, reply)
-        if expected is None or reply is None:
-            return None
-        found = judge_manager(self, reply, expected)
-        if found is None and expected.verb == "advance" and expected.error is None:
-            self.compute(expected.args[0], before[id(expected.args[0])])
-        return found or look_around(self, expected.verb, expected.error is not None)
+    def last_lines(self) -> Iterator[str]:
+        """End what still runs, and begin a request that needs every page."""
+        yield from [
+            f"manager.abort({name})" for name, each in self.expected.names.items() if each in self.model.running
+        ]
+        yield f"z = manager.start({[9] * (NUM_PAGES * self.page_size)})"
 
-    def compute(self, request: NaiveRequest, start: int) -> None:
+    def at_the_end(self) -> Breach | None:
+        """What the manager's own `check` finds."""
+        if callable(getattr(self.index, "check", None)) and (error := attempt(self.index.check).error) is not None:
+            self.lines.append("manager.check()")
+            return self.end(1, f"raises {type(error).__name__}, although nothing is wrong that can be seen")
+        return None
+
+    def rule_of_error(self, reply: Reply) -> int:
+        """That of the verb, unless the pages of a request that is over are missing."""
+        over = {"finished", "aborted"} & {each.state for each in self.requests}
+        return 7 if over and is_named(reply.error, "OutOfPages") else self.rule_of[reply.verb]
+
+    def refusal(self, reply: Reply, expected: Reply) -> Breach | None:
+        """A call that must be refused: there is no room, the request is over, or the input is bad."""
+        if isinstance(expected.error, OutOfPages):
+            return self.require_refused(reply, expected, 5, ["OutOfPages"])
+        request = expected.args[0] if expected.args else None
+        over = isinstance(request, NaiveRequest) and request.state != "running"
+        return self.require_refused(reply, expected, 7 if over else 12, ["ValueError", "TypeError"])
+
+    def compare(self, reply: Reply, expected: Reply) -> Breach | None:
+        """Whether a request has found what is cached; then the model follows."""
+        if reply.verb != "start":
+            return None
+        model, request, found = self.model, expected.result, reply.value["cached_length"]
+        words = f"finds {found} tokens in the cache, expected "
+        if found % model.page_size or found < 0:
+            return self.end(3, f"{words}whole pages")
+        if found < request.least:
+            key = model.path(request.tokens, request.namespace, request.least)[found // model.page_size]
+            rule = 3 if "limit=" in self.lines[-1] else model.published.get(key, 3)
+            return self.end(rule, f"{words}{request.least}")
+        if found > request.most:
+            return self.end(self._too_much(request, found), f"{words}{request.most} at most")
+        model.follow(request, found)
+        self.requests.append(request)
+        return None
+
+    def _too_much(self, request: NaiveRequest, found: int) -> int:
+        """The rule that is broken when a request finds what cannot be there."""
+        if found >= len(request.tokens):
+            return 3
+        name, tokens = self.model.path(request.tokens, request.namespace, found)[request.most // self.page_size]
+        if any(other[1] == tokens for other in self.model.published if other[0] != name):
+            return 11
+        return 8 if (name, tokens) in self.model.aborted else 3 if (name, tokens) in self.model.published else 6
+
+    def look_around(self, expected: Reply) -> Breach | None:
+        """After each call: the slots of all requests, what they hold, and how much room is left."""
+        if expected.verb == "advance" and expected.error is None:
+            self._compute(expected.args[0])
+        self.computed = {request: request.computed for request in self.requests}
+        rows = []
+        for request, sequence in self.pairs():
+            reply = attempt(lambda sequence=sequence: read_pages(sequence.slots, "slots"))
+            if reply.error is not None or len(reply.value) != len(request.tokens):
+                words = reply.in_words if reply.error is not None else f"has {len(reply.value)} slots"
+                return self.end(10, f"then a request of {len(request.tokens)} tokens {words}")
+            rows.append((request, reply.value))
+        return self._owners(rows, expected.verb) or self._contents(rows, expected.verb) or self._room(expected)
+
+    def _compute(self, request: NaiveRequest) -> None:
         """What an engine does before it says `advance`: write the keys and values of these tokens into their slots."""
         for other, sequence in self.pairs():
             if other is request:
-                tokens = request.tokens[: request.computed]
+                tokens, start = request.tokens[: request.computed], self.computed[request]
                 attempt(lambda: self.canary.write(tokens, sequence.slots, start, request.namespace))  # noqa: B023
 
+    def _owners(self, rows: Rows, verb: str) -> Breach | None:
+        """No slot is in two places, unless both read it in the cache behind the same tokens; and then both do."""
+        holders: dict[int, tuple[int, NaiveRequest]] = {}
+        read: dict[Any, int] = {}
+        for request, slots in rows:
+            for place, slot in enumerate(slots):
+                here = _in_words(request, place)
+                if not 0 <= slot < self.model.num_pages * self.page_size:
+                    return self.end(1, f"then a request has slot {slot}, which does not exist")
+                at, other = holders.setdefault(slot, (place, request))
+                if (rule := _shared_by((other, at), (request, place), verb)) is not None:
+                    return self.end(rule, f"then slot {slot} is {_in_words(other, at)}, and {here}")
+                key = request.namespace, tuple(request.tokens[: place + 1])
+                if place < request.shared and read.setdefault(key, slot) != slot:
+                    return self.end(9, f"then slots {read[key]} and {slot} are both {here} in the cache")
+        return None
 
-def play_manager(subject: Subject, scenario: Scenario) -> Breach | None:
-    """Run a scenario, end all requests, and see whether every page is there; the first thing that is wrong.
+    def _contents(self, rows: Rows, verb: str) -> Breach | None:
+        """What each request reads was computed for it: its tokens, at their positions, behind these tokens."""
+        for request, slots in rows:
+            try:
+                self.canary.read(request.tokens[: request.computed], slots[: request.computed], request.namespace)
+            except CanaryError as error:
+                rule = 9 if verb == "checkpoint" else 2 if request is self.requests[-1] and verb == "start" else 4
+                return self.end(rule, f"then {' '.join(str(error).split())}")
+        return None
 
-    A breach that is gone when the refused lines are left out is one of the rule that refuses them.
-
-    >>> from minikv import CacheManager
-    >>> from minikv.testing.conformance.managers import manager_subject
-    >>> from minikv.testing.conformance.script import scenario_of
-    >>> play_manager(manager_subject(CacheManager), scenario_of("a = manager.start([1, 2])", "manager.finish(a)"))
-    """
-    run = ManagerRun(subject, scenario.page_size, subject.settings[0])
-    found = _play(run, scenario.lines)
-    if found is None or found.endless or not run.refused:
-        return found
-    refused = dict(run.refused)
-    kept = tuple(line for number, line in enumerate(scenario.lines) if number not in refused)
-    if _play(ManagerRun(subject, scenario.page_size, subject.settings[0]), kept) is None:
-        return dataclasses.replace(found, rule=run.refused[0][1])
-    return found
-
-
-def _play(run: ManagerRun, lines: tuple[str, ...]) -> Breach | None:
-    """Run the lines, end what still runs, and begin a request that needs every page."""
-    if run.made.error is not None:
-        return run.end(Mismatch(12, run.made.in_words))
-    if (found := run.play(itertools.chain(lines, _ending(run)))) is not None:
-        return found
-    if callable(getattr(run.index, "check", None)) and (error := attempt(run.index.check).error) is not None:
-        run.lines.append("manager.check()")
-        return run.end(Mismatch(1, f"raises {type(error).__name__}, although nothing is wrong that can be seen"))
-    return None
-
-
-def _ending(run: ManagerRun) -> Iterator[str]:
-    yield from [f"manager.abort({name})" for name, each in run.expected.names.items() if each in run.model.running]
-    yield f"z = manager.start({[9] * (NUM_PAGES * run.page_size)})"
-
-
-# What a scenario of each rule does; what a request finds and reads is looked at after every line.
-_SHOWS = {
-    **dict.fromkeys((1, 2, 3, 4, 5), "start"), 6: "finish", 7: "finish|abort", 8: "abort", 9: "checkpoint",
-    10: "extend", 11: "namespace", 12: r"start\((\[\]|\[-1\]|'text'|5|\[1, (None|2\.5)\])",
-}  # fmt: skip
-MANAGER_EXAMPLES = 600  # that Hypothesis makes for a manager in which nothing is wrong
+    def _room(self, expected: Reply) -> Breach | None:
+        """Every page that no request has or reads is available."""
+        if not hasattr(self.index, "available_size"):
+            return None
+        found = attempt(lambda: read_number(self.index.available_size, "available_size"))
+        right = self.model.available * self.page_size
+        if found.error is not None:
+            return self.end(5, f"then available_size {found.in_words}")
+        if found.value == right:
+            return None
+        is_bare = expected.verb == "start" and found.value > right  # what it reads is not protected
+        rule = 5 if expected.error is not None else 4 if is_bare else self.rule_of[expected.verb]
+        return self.end(rule, f"then available_size is {found.value}, expected {right}")
 
 
-def manager_subject(made: Any, fixed: dict[str, Any] | None = None) -> Subject:
-    """The class of a cache manager as something to be judged, with `NUM_PAGES` pages.
+def _shared_by(one: tuple[NaiveRequest, int], two: tuple[NaiveRequest, int], verb: str) -> int | None:
+    """The rule that is broken when these two places have the same slot; `None` if it is the cache's for both."""
+    (first, at), (second, place) = one, two
+    if first is second and at == place:
+        return None
+    alike = first.tokens[: at + 1] == second.tokens[: place + 1] and first.namespace == second.namespace
+    if first is not second and alike and at < min(first.shared, second.shared):
+        return None
+    if first is not second and (at < first.shared or place < second.shared):
+        return 9 if verb == "checkpoint" else 4
+    return 1
 
-    >>> from minikv import CacheManager
-    >>> subject = manager_subject(CacheManager)
-    >>> subject.spelled(2, {}), sorted(subject.claims) == sorted(MANAGER_RULES)
-    ('CacheManager(page_size=2, num_pages=6)', True)
-    """
-    subject = subject_of(made, MANAGER_RULES, {"num_pages": NUM_PAGES, **(fixed or {})})
-    lacks = frozenset(verb for verb in (*MANAGER_RULE_OF, *OPTIONAL_RULE_OF) if not callable(getattr(made, verb, None)))
-    return dataclasses.replace(subject, lacks=lacks)
 
-
-def examine_manager(
-    subject: Subject, examples: int = MANAGER_EXAMPLES, before: Before = lambda scenario: None
-) -> Findings:
-    """The rules that a cache manager claims and breaks, each with the smallest script, and those reached; never raises.
-
-    >>> from minikv import CacheManager
-    >>> found = examine_manager(manager_subject(CacheManager), examples=0)
-    >>> found.broken, len(found.reached)
-    ({}, 12)
-    """
-    run = ManagerRun(subject, 1, {})
-    if run.made.error is not None:
-        return run.unmade()
-    missing = run.missing({verb: rule for verb, rule in sorted(MANAGER_RULE_OF.items()) if rule in subject.claims})
-    search = Search(lambda scenario: play_manager(subject, scenario), subject, _SHOWS, before)
-    takes = inspect.signature(run.index.start).parameters if "start" not in subject.lacks else {}
-    unknown = ["limit="] * ("limit" not in takes) + ["namespace="] * (11 not in subject.claims)
-    search.through(MANAGER_CASES, unknown)
-    if examples and "start" not in subject.lacks:
-        for size in subject.page_sizes[:2]:
-            search.through(interleavings(size, interruptions=1), unknown)
-        search.beyond(manager_scenarios(subject), examples)
-    for found in list(search.best.values()):
-        search.shorten(found)
-    return Findings(dict(sorted({**search.best, **missing}.items())), frozenset(search.reached))
+def _in_words(request: NaiveRequest, place: int) -> str:
+    return f"at position {place} of {request.tokens}"

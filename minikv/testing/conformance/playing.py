@@ -1,194 +1,207 @@
-"""Playing a scenario on an index and on the naive model: the first place where they part, and which rule is to blame.
-
-A match that comes out wrong may be the fault of the match, of a buffer that was kept, or of a namespace that was
-ignored. So the scenario is run again with copies of the buffers, with the namespaces spelled as tokens, and so on;
-the change after which nothing is wrong any more names the rule.
-"""
+"""Playing a scenario on an object and on the naive model, side by side: the first place where they part."""
 
 from __future__ import annotations
 
-import copy
-import dataclasses
+import builtins
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, ClassVar
 
-from minikv.errors import whole_number
-from minikv.pools.contract import Pages
-from minikv.testing.conformance.evictions import look_for_scars
-from minikv.testing.conformance.judging import READERS, judge_call, wrong_sizes
-from minikv.testing.conformance.script import Breach, Change, Mismatch, Recorder, Scenario, Stage, Transcript
+from minikv.errors import bounded
+from minikv.testing.attempt import attempt
+from minikv.testing.conformance.script import Breach, Change, Findings, Readers, Recorder, Reply, Stage, is_named
 from minikv.testing.conformance.subject import Subject
-from minikv.testing.model import NaiveCache
-from minikv.tokens import pack
+from minikv.testing.time_limit import TooLong
 
 
-class FollowingModel(NaiveCache):
-    """The naive model, which evicts what the index has evicted: the contract leaves open how much a leaf is.
+class SideBySide:
+    """One scenario on a new object of a class and on a new model: the lines that ran, and how they ended.
 
-    >>> model = FollowingModel()
-    >>> _ = model.insert([1, 2], [5, 6])
-    >>> len(model.evict(1)), model.total_size
-    (0, 2)
+    Each kind of class has its own `name` in the lines, `readers` of what its verbs return, and `rule_of` each verb the
+    number of the rule that needs it most; `optional` are the verbs that it may lack. `words` are those by which a
+    scenario is known of a rule that need not be claimed, and `rule_of_making` is broken where no object can be made.
     """
 
-    def evict(self, num_tokens: int) -> Pages:
-        """Nothing yet: `drop` follows as soon as the index has said what goes."""
-        whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
-        return super().evict(0)
-
-
-class SideBySide(Transcript):
-    """One scenario on a new object and on a new model; `offered` and `evicted` are pages that must not be seen."""
+    name: ClassVar[str]
+    readers: ClassVar[Readers]
+    rule_of: ClassVar[Mapping[str, int]]
+    optional: frozenset[str] = frozenset()
+    words: ClassVar[Mapping[int, str]]
+    rule_of_making = 1
 
     def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
-        super().__init__(subject, page_size, settings, "cache")
-        self.model = FollowingModel(page_size, evict_by=settings.get("evict_by", "node"))
-        self.stage = Stage("cache", Recorder(self.index, READERS, change), self.make)
-        self.expected = Stage(
-            "cache", Recorder(self.model, READERS, change, is_ours=True), lambda: FollowingModel(page_size)
-        )
-        self.offered: set[int] = set()
-        self.evicted: set[int] = set()
-        self.locked = False
-        self.scar: Breach | None = None
+        self.subject, self.page_size, self.settings = subject, page_size, settings
+        self.made = attempt(self.make)
+        self.index, self.model = self.made.value, self.new_model()
+        self.stage = Stage(self.name, Recorder(self.index, self.readers, change), self.make)
+        self.expected = Stage(self.name, Recorder(self.model, self.readers, change, is_ours=True), self.new_model)
+        self.lines: list[str] = []  # as they are for the model
+        self.spelled: list[str] = []  # and for an object whose results are handles themselves
+        self.raised: dict[int, str] = {}
+        self.refused: dict[int, int] = {}  # the lines that must be refused, with the rule that says so
+        self.verbs: set[str] = set()  # that were called
 
-    def step(self, line: str) -> Mismatch | None:
+    def make(self) -> Any:
+        """A new object of the class."""
+        return self.subject.make(**self.subject.arguments(self.page_size, self.settings))
+
+    # -- what each kind has of its own --------------------------------------------------------------------------------
+
+    def new_model(self) -> Any:
+        """A new model, empty as the object is."""
+        raise NotImplementedError
+
+    def compare(self, reply: Reply, expected: Reply) -> Breach | None:
+        """What is wrong with the result of a call that ended well, if anything is."""
+        raise NotImplementedError
+
+    def refusal(self, reply: Reply, expected: Reply) -> Breach | None:
+        """What is wrong with the answer to a call that must be refused, if anything is."""
+        raise NotImplementedError
+
+    def look_around(self, expected: Reply) -> Breach | None:
+        """What is wrong with the object after a call of which the model says what was `expected`."""
+        raise NotImplementedError
+
+    def last_lines(self) -> Iterator[str]:
+        """Lines that end every scenario, and show what is left."""
+        raise NotImplementedError
+
+    def at_the_end(self) -> Breach | None:
+        """What is wrong although no line has shown it."""
+        raise NotImplementedError
+
+    # -- what all have ------------------------------------------------------------------------------------------------
+
+    def play(self, lines: Iterable[str]) -> Breach | None:
+        """Run these lines and the last ones, up to the first after which something is wrong."""
+        if self.made.error is not None:
+            return self.end(self.rule_of_making, self.made.in_words)
+        for line in itertools.chain(lines, self.last_lines()):
+            if (found := self.step(line)) is not None:
+                return found
+        return self.at_the_end()
+
+    def step(self, line: str) -> Breach | None:
         """Run one line in both worlds; where they part, if they do."""
         reply, expected = self.stage.step(line), self.expected.step(line)
-        self.note(line, self.stage.line, reply)
+        self.lines.append(line)
+        self.spelled.append(self.stage.line)
+        if reply is not None and reply.error is not None:
+            self.raised[len(self.lines) - 1] = _suppressed(reply.error)
         if expected is None:
             return None
+        self.verbs.add(expected.verb)
         if reply is None:
-            return Mismatch(4, "the handle of a result cannot be read")
-        found = judge_call(self, reply, expected)
-        if found is None and 7 in self.subject.claims:
-            found = wrong_sizes(self, expected)
-        if found is None:
-            look_for_scars(self)
-        if expected.verb in ("lock", "unlock", "acquire"):
-            self.locked = True
+            return self.end(4, "the handle of a result cannot be read")
+        return self.judge(reply, expected) or self.look_around(expected)
+
+    def judge(self, reply: Reply, expected: Reply) -> Breach | None:
+        """The rule that a reply breaks, or `None` if it is as `expected`."""
+        if isinstance(reply.error, TooLong):
+            return self.end(self.rule_of[reply.verb], reply.in_words, endless=True)
+        if expected.error is not None:
+            return self.refusal(reply, expected)
+        if reply.error is not None:
+            return self.end(self.rule_of_error(reply), reply.in_words)
+        return self.compare(reply, expected)
+
+    def rule_of_error(self, reply: Reply) -> int:
+        """The rule that an error breaks that nobody expects."""
+        return self.rule_of[reply.verb]
+
+    def require_refused(self, reply: Reply, expected: Reply, rule: int, kinds: list[str]) -> Breach | None:
+        """Whether the last line was refused with an error of one of these `kinds`, as `rule` says."""
+        if any(is_named(reply.error, kind) for kind in kinds):
+            self.refused[len(self.lines) - 1] = rule
+            return None
+        return self.end(rule, f"{reply.in_words}, expected a {' or a '.join(kinds)}: {expected.error}")
+
+    def unmade(self) -> Findings:
+        """Of a class that cannot be made, all that it claims is broken."""
+        broken = {rule: self.end(rule, self.made.in_words) for rule in sorted(self.subject.claims)}
+        return Findings(broken, frozenset())
+
+    def lacking(self) -> frozenset[str]:
+        """The verbs that the object does not have."""
+        return frozenset(verb for verb in self.rule_of if not callable(getattr(self.index, verb, None)))
+
+    def unknown(self) -> list[str]:
+        """Words of which the class does not claim to know anything."""
+        return [word for rule, word in self.words.items() if rule not in self.subject.claims]
+
+    def missing(self) -> dict[int, Breach]:
+        """The verbs that the object lacks and needs, each under the rule that needs it most."""
+        found = {}
+        for verb in [each for each in self.rule_of if each in self.lacking() - self.optional]:
+            self.lines = [f"{self.name}.{verb}"]
+            found[self.rule_of[verb]] = self.end(self.rule_of[verb], f"it has no method {verb}")
         return found
 
-    def scarred(self, words: str) -> None:
-        """A node is not joined. That counts if nothing else is wrong, so the run goes on."""
-        self.scar = self.scar or self.end(Mismatch(14, words))
+    def end(self, rule: int, words: str, endless: bool = False) -> Breach:
+        """The breach of a `rule` that the lines so far show, and in `words` what happened."""
+        new = self.subject.spelled(self.page_size, self.settings)
+        home = (f"from {self.subject.home} import {self.subject.name}",) if self.subject.home else ()
+        lines = [line.replace("new()", new) for line in self.spelled + self.lines[len(self.spelled) :]]
+        return Breach(
+            rule, tuple(self.lines), words, self.page_size, self.settings, (*home, f"{self.name} = {new}"),
+            tuple(lines), self.raised, endless,
+        )  # fmt: skip
 
 
-def play_cache(run: SideBySide, lines: Iterable[str]) -> Breach | None:
-    """Run the lines, then evict all that is left, bit by bit; where the index parts from the model, if it does.
+def _suppressed(error: BaseException) -> str:
+    """The class of an error by which a script can name it."""
+    named = [each.__name__ for each in type(error).__mro__ if hasattr(builtins, each.__name__)]
+    return named[0]
 
-    >>> from minikv import RadixCache
-    >>> from minikv.testing.conformance.subject import subject_of
-    >>> play_cache(SideBySide(subject_of(RadixCache, range(1, 16)), 1, {}), ["cache.insert([1, 2], [5, 6])"])
+
+# -- reading what a verb returns --------------------------------------------------------------------------------------
+
+
+class UnreadableError(TypeError):
+    """An answer does not have the form that the contract promises; the message says what is there instead."""
+
+
+def read_number(value: Any, what: str) -> int:
+    """A whole number, of any type that is one.
+
+    >>> read_number(True, "length")
+    Traceback (most recent call last):
+    minikv.testing.conformance.playing.UnreadableError: length is True: expected a whole number
     """
-    if run.made.error is not None:
-        return run.end(Mismatch(15 if run.page_size > 1 else 1, run.made.in_words))
-    return run.play(itertools.chain(lines, _draining(run))) or run.scar
-
-
-def _draining(run: SideBySide) -> Iterator[str]:
-    while run.model.unlocked_leaves() and "evict" not in run.subject.lacks:
-        yield f"cache.evict({run.page_size})"
-
-
-Args = tuple[tuple[Any, ...], dict[str, Any]]
-_BRANCH = 900  # a token that no scenario has
-_APART = 1000  # what is added to the tokens of each further namespace
-
-
-def find_breach(subject: Subject, scenario: Scenario) -> Breach | None:
-    """What is wrong with a class in this scenario, under the rule that is to blame; the first of its settings counts.
-
-    >>> from minikv import RadixCache
-    >>> from minikv.testing.conformance.script import scenario_of
-    >>> from minikv.testing.conformance.subject import subject_of
-    >>> class Deaf(RadixCache):
-    ...     def match_prefix(self, tokens, *, limit=None, namespace=None):
-    ...         return super().match_prefix(tokens, limit=limit)
-    >>> lines = "cache.insert([1], [5], namespace='a')", "cache.match_prefix([1], namespace='a')"
-    >>> found = find_breach(subject_of(Deaf, range(1, 16)), scenario_of(*lines))
-    >>> found.rule, found.words
-    (10, 'gives length 0 and pages [], expected length 1 and pages [5]')
-    """
-    for settings in subject.settings:
-        run = SideBySide(subject, scenario.page_size, settings)
-        found = play_cache(run, scenario.lines)
-        if found is not None:
-            is_clear = found.endless or found.rule == 14
-            return found if is_clear else dataclasses.replace(found, rule=_rule(found, run))
-    return None
-
-
-def _rule(found: Breach, run: SideBySide) -> int:
-    """The rule that is to blame for what was `found`."""
-    for rule, scenario, change in _alterations(found, run):
-        again = SideBySide(run.subject, scenario.page_size, found.settings, change)
-        if rule != found.rule and play_cache(again, scenario.lines) is None:
-            return rule
-    return found.rule
-
-
-def _alterations(found: Breach, run: SideBySide) -> Iterator[tuple[int, Scenario, Change | None]]:
-    """A rule, and the scenario and the change of arguments with which that rule is not touched."""
-    scenario, text = found.scenario, "\n".join(found.scenario.lines)
-    refused = dict(run.refused)
-    if refused:
-        kept = tuple(line for number, line in enumerate(scenario.lines) if number not in refused)
-        yield next(iter(refused.values())), dataclasses.replace(scenario, lines=kept), None
-    if "tokens" in text or "pages[" in text:
-        yield 2, scenario, _copied
-    if any(form in text for form in ("array", "pack", "deque", "range", "(1,", "b'")):
-        yield 1, scenario, _plain
-    if "namespace" in text and not found.words.endswith("start is not a prefix of the tokens"):
-        yield 10, scenario, _apart()
-    if run.model.cuts and run.locked and (found.rule in (6, 7) or found.is_crash):
-        yield 5, _cut_before(scenario, run), None
-
-
-def _cut_before(scenario: Scenario, run: SideBySide) -> Scenario:
-    """The scenario in a cache that branches where it would split: so it splits nothing, and joins nothing there."""
-    cuts = sorted({(tokens, str(name)): name for name, tokens in run.model.cuts}.items())
-    lines, page = [], 10**6
-    for (tokens, _), name in cuts:
-        branch = [*tokens, *[_BRANCH] * scenario.page_size]
-        pages = list(range(page, page + len(branch) // scenario.page_size))
-        options = f", namespace={name!r}" if name is not None else ""
-        lines.append(f"cache.insert({branch}, {pages}{options})")
-        page += len(pages)
-    return dataclasses.replace(scenario, lines=(*lines, *scenario.lines))
-
-
-def _copied(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Args:
-    """Buffers of the cache's own."""
-    return tuple(copy.copy(arg) if verb == "insert" else arg for arg in args), options
-
-
-def _plain(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Args:
-    """Lists in place of any other sequence."""
-    return tuple(map(_list_of, args)) if verb in ("insert", "match_prefix", "acquire") else args, options
-
-
-def _list_of(values: Any) -> Any:
     try:
-        return pack(values).tolist()
-    except (TypeError, ValueError):
-        return values
+        if not isinstance(value, bool):
+            return operator.index(value)
+    except TypeError:
+        pass
+    raise UnreadableError(f"{what} is {bounded(value)}: expected a whole number")
 
 
-def _apart() -> Change:
-    """Tokens that are different in each namespace, and no namespaces."""
-    known: dict[Any, int] = {None: 0}
+def read_pages(values: Any, what: str) -> list[int]:
+    """Pages as a list of whole numbers: from a list, a tuple, an array, a tensor.
 
-    def change(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Args:
-        if "namespace" not in options:
-            return args, options
-        name = options["namespace"]
-        try:
-            shift = _APART * known.setdefault(name, len(known))
-            moved = [token + shift for token in pack(args[0]).tolist()]
-        except (TypeError, ValueError):
-            return args, options
-        return (moved, *args[1:]), {key: value for key, value in options.items() if key != "namespace"}
+    >>> import numpy as np
+    >>> read_pages(np.array([3, 4]), "pages"), read_pages((), "pages")
+    ([3, 4], [])
+    """
+    listed = values.tolist() if hasattr(values, "tolist") else values
+    if not isinstance(listed, Iterable) or isinstance(listed, (str, bytes, dict)):
+        raise UnreadableError(f"{what} is {bounded(values)}: expected a sequence of pages")
+    return [read_number(value, f"{what}[{i}]") for i, value in enumerate(listed)]
 
-    return change
+
+def reader(**fields: Callable[[Any, str], Any]) -> Callable[[Any], dict[str, Any]]:
+    """What reads these `fields` off a result.
+
+    >>> from minikv import RadixCache
+    >>> reader(length=read_number, pages=read_pages)(RadixCache().match_prefix([1]))
+    {'length': 0, 'pages': []}
+    """
+
+    def read(result: Any) -> dict[str, Any]:
+        if not all(hasattr(result, name) for name in fields):
+            raise UnreadableError(f"the result is {bounded(result)}: expected an object with {' and '.join(fields)}")
+        return {name: read_field(getattr(result, name), name) for name, read_field in fields.items()}
+
+    return read

@@ -41,7 +41,7 @@ MANAGER_RULES = {
     12: "bad input is refused, and changes nothing",
 }
 
-
+RULES = {"cache": CACHE_RULES, "manager": MANAGER_RULES}
 HOLDS, BROKEN, NOT_CLAIMED, NOT_JUDGED = "holds", "broken", "not claimed", "not judged"
 NOT_REACHED = "not reached"  # claimed, but something else went wrong before anything could show it
 

@@ -6,13 +6,12 @@ what came of it is compared. So a scenario needs no expectations, and what is pr
 
 from __future__ import annotations
 
-import builtins
 import functools
 import math
 import re
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minikv.testing.attempt import Outcome, attempt
-from minikv.testing.conformance.subject import Subject
 from minikv.tokens import pack
 
 _NAMES = {"array": array, "deque": deque, "np": np, "pack": pack}
@@ -107,13 +105,9 @@ class Recorder:
 class Stage:
     """The names that the lines of a scenario know, with one object at the center, called `name`."""
 
-    def __init__(self, name: str, recorder: Recorder, make: Callable[[], Any] | None = None):
+    def __init__(self, name: str, recorder: Recorder, make: Callable[[], Any]):
         self.recorder, self.line = recorder, ""
-        self.names: dict[str, Any] = {
-            **_NAMES,
-            name: recorder,
-            "new": lambda: Recorder(make() if make else None, recorder.readers),
-        }
+        self.names: dict[str, Any] = {**_NAMES, name: recorder, "new": lambda: Recorder(make(), recorder.readers)}
 
     def step(self, line: str) -> Reply | None:
         """Run one line; what the last call in it came to, or `None` if it calls nothing. `line` is how it was run."""
@@ -142,15 +136,6 @@ def imports_for(lines: list[str]) -> list[str]:
     """
     text = "\n".join(lines)
     return [_IMPORTS[name] for name in _IMPORTS if re.search(rf"(?<![\w.]){name}[.(]", text)]
-
-
-@dataclass(frozen=True)
-class Mismatch:
-    """Where an index and the model part: the `rule` that this breaks, and in `words` what happened."""
-
-    rule: int
-    words: str
-    endless: bool = False
 
 
 @dataclass(frozen=True)
@@ -218,75 +203,3 @@ def is_named(error: BaseException | None, name: str) -> bool:
     (True, False)
     """
     return any(each.__name__ == name for each in type(error).__mro__)
-
-
-class Transcript:
-    """The lines that ran on an object of the class that is judged, called `name` in them, and how they ended."""
-
-    def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], name: str):
-        self.subject, self.page_size, self.settings, self.name = subject, page_size, settings, name
-        self.made = attempt(self.make)
-        self.index = self.made.value
-        self.lines: list[str] = []  # as they are for the model
-        self.spelled: list[str] = []  # and for an object whose results are handles themselves
-        self.raised: dict[int, str] = {}
-        self.refused: list[tuple[int, int]] = []  # the lines that must be refused, with the rule that says so
-
-    def make(self) -> Any:
-        """A new object of the class."""
-        return self.subject.make(**self.subject.arguments(self.page_size, self.settings))
-
-    def note(self, line: str, spelled: str, reply: Reply | None) -> None:
-        """One more line has run, and came to `reply`."""
-        self.lines.append(line)
-        self.spelled.append(spelled)
-        if reply is not None and reply.error is not None:
-            self.raised[len(self.lines) - 1] = _suppressed(reply.error)
-
-    def step(self, line: str) -> Mismatch | None:
-        """Run one line; what is wrong then, if anything is."""
-        raise NotImplementedError
-
-    def play(self, lines: Iterable[str]) -> Breach | None:
-        """Run these lines, up to the first after which something is wrong."""
-        for line in lines:
-            if (found := self.step(line)) is not None:
-                return self.end(found)
-        return None
-
-    def refuses(self, reply: Reply, expected: Reply, rule: int, kinds: list[str]) -> Mismatch | None:
-        """Whether the last line was refused with an error of one of these `kinds`, as `rule` says."""
-        if any(is_named(reply.error, kind) for kind in kinds):
-            self.refused.append((len(self.lines) - 1, rule))
-            return None
-        return Mismatch(rule, f"{reply.in_words}, expected a {' or a '.join(kinds)}: {expected.error}")
-
-    def unmade(self) -> Findings:
-        """Of a class that cannot be made, all that it claims is broken."""
-        broken = {rule: self.end(Mismatch(rule, self.made.in_words)) for rule in sorted(self.subject.claims)}
-        return Findings(broken, frozenset())
-
-    def missing(self, rule_of: Mapping[str, int]) -> dict[int, Breach]:
-        """The verbs that the object lacks, each under the rule that needs it most."""
-        found = {}
-        for verb, rule in rule_of.items():
-            if not callable(getattr(self.index, verb, None)):
-                self.lines = [f"{self.name}.{verb}"]
-                found[rule] = self.end(Mismatch(rule, f"it has no method {verb}"))
-        return found
-
-    def end(self, found: Mismatch) -> Breach:
-        """What was found, with the lines so far."""
-        new = self.subject.spelled(self.page_size, self.settings)
-        home = (f"from {self.subject.home} import {self.subject.name}",) if self.subject.home else ()
-        lines = [line.replace("new()", new) for line in self.spelled + self.lines[len(self.spelled) :]]
-        return Breach(
-            found.rule, tuple(self.lines), found.words, self.page_size, self.settings, (*home, f"{self.name} = {new}"),
-            tuple(lines), self.raised, found.endless,
-        )  # fmt: skip
-
-
-def _suppressed(error: BaseException) -> str:
-    """The class of an error by which a script can name it."""
-    named = [each.__name__ for each in type(error).__mro__ if hasattr(builtins, each.__name__)]
-    return named[0]

@@ -1,0 +1,196 @@
+"""Scenarios on a prefix cache, beside the naive one: whether each answer and each size is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, ClassVar
+
+from minikv.errors import LockError, whole_number
+from minikv.pools.contract import Pages
+from minikv.testing.attempt import attempt
+from minikv.testing.conformance.evictions import look_for_scars, wrong_eviction
+from minikv.testing.conformance.playing import SideBySide, read_number, read_pages, reader
+from minikv.testing.conformance.script import Breach, Change, Readers, Reply
+from minikv.testing.conformance.subject import Subject
+from minikv.testing.model import NaiveCache
+from minikv.tokens import pack
+
+SIZES = ("evictable_size", "protected_size", "total_size")
+ALL = 10**6  # more tokens than any scenario caches
+_BAD_INPUT = {"tokens": 1, "pages": 1, "namespace": 10, "limit": 3, "start": 4, "num_tokens": 9}
+_read_match = reader(length=read_number, pages=read_pages)
+
+
+class FollowingModel(NaiveCache):
+    """The naive model, which evicts what the index has evicted: the contract leaves open how much a leaf is.
+
+    >>> model = FollowingModel()
+    >>> _ = model.insert([1, 2], [5, 6])
+    >>> len(model.evict(1)), model.total_size
+    (0, 2)
+    """
+
+    def evict(self, num_tokens: int) -> Pages:
+        """Nothing yet: `drop` follows as soon as the index has said what goes."""
+        whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
+        return super().evict(0)
+
+
+class CacheRun(SideBySide):
+    """One scenario on a new cache, at whose end all is evicted; `offered` and `evicted` are pages not to be seen.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.conformance.subject import subject_of
+    >>> CacheRun(subject_of(RadixCache, range(1, 16)), 1, {}).play(["cache.insert([1, 2], [5, 6])"])
+    """
+
+    name = "cache"
+    readers: ClassVar[Readers] = {
+        "match_prefix": _read_match,
+        "acquire": _read_match,
+        "insert": reader(prefix_length=read_number, length=read_number),
+        "evict": lambda result: read_pages(result, "the result"),
+    }
+    rule_of: ClassVar[Mapping[str, int]] = {
+        "match_prefix": 3, "acquire": 6, "insert": 4, "lock": 6, "unlock": 6, "evict": 9, "reset": 11, "check": 12,
+    }  # fmt: skip
+    words: ClassVar[Mapping[int, str]] = {10: "namespace", 6: "lock(", 11: "reset(", 3: "limit="}
+    scar: Breach | None = None  # a node that is not joined; it counts if nothing else is wrong, so the run goes on
+
+    def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
+        super().__init__(subject, page_size, settings, change)
+        self.rule_of_making = 15 if page_size > 1 else 1
+        self.offered: set[int] = set()
+        self.evicted: set[int] = set()
+
+    def new_model(self) -> FollowingModel:
+        """A naive cache, which evicts as this one does."""
+        return FollowingModel(self.page_size, evict_by=self.settings.get("evict_by", "node"))
+
+    def missing(self) -> dict[int, Breach]:
+        """The verbs that the cache lacks, and the sizes."""
+        found = super().missing()
+        for name in SIZES:
+            if attempt(lambda name=name: getattr(self.index, name)).error is not None:
+                self.lines = [f"cache.{name}"]
+                found[7] = self.end(7, f"it has no {name}")
+        return found
+
+    @property
+    def has_locked(self) -> bool:
+        """Whether anything was locked at any time."""
+        return bool(self.verbs & {"lock", "unlock", "acquire"})
+
+    def last_lines(self) -> Iterator[str]:
+        """Evict all that is left, bit by bit."""
+        while self.model.unlocked_leaves() and "evict" not in self.subject.lacks:
+            yield f"cache.evict({self.page_size})"
+
+    def at_the_end(self) -> Breach | None:
+        """A node that was not joined."""
+        return self.scar
+
+    def scarred(self, words: str) -> None:
+        """A node is not joined; the first such counts."""
+        self.scar = self.scar or self.end(14, words)
+
+    def refusal(self, reply: Reply, expected: Reply) -> Breach | None:
+        """A call that must be refused: with a `LockError`, or as bad input."""
+        rule = self.refused_by(expected)
+        if expected.verb == "reset" and reply.error is None and not self.model.protected_size:
+            self.model.held.clear()  # whether a lock on nothing is a lock is left open
+            self.model.reset()
+            return None
+        kinds = ["LockError"] * (rule == 4 or isinstance(expected.error, LockError))
+        kinds += ["ValueError", "TypeError"] * (rule == 4 or not kinds)
+        return self.require_refused(reply, expected, rule, kinds)
+
+    def refused_by(self, expected: Reply) -> int:
+        """The rule by which the model refuses a call."""
+        if isinstance(expected.error, LockError):
+            stale = [arg for arg in expected.args if getattr(arg, "epoch", self.model.epoch) is not self.model.epoch]
+            if expected.verb in ("lock", "unlock"):
+                return 11 if stale and expected.verb == "lock" and "cache.reset()" in self.lines else 6
+            return 11 if expected.verb == "reset" else 4
+        return _BAD_INPUT.get(str(expected.error).split()[0].partition("[")[0], 1)
+
+    def compare(self, reply: Reply, expected: Reply) -> Breach | None:
+        """What is found, stored or evicted, beside what the model says."""
+        if reply.verb in ("match_prefix", "acquire"):
+            return self._match(reply.value, expected.value) if 3 in self.subject.claims else None
+        if reply.verb == "insert":
+            return self._insertion(reply.value, expected)
+        return wrong_eviction(self, reply) if reply.verb == "evict" else None
+
+    def _match(self, got: dict[str, Any], want: dict[str, Any]) -> Breach | None:
+        if got == want:
+            return None
+        if set(got["pages"]) & self.evicted:
+            rule = 9
+        elif set(got["pages"]) & self.offered:
+            rule = 4
+        elif len(got["pages"]) == got["length"] == want["length"] != len(want["pages"]):
+            rule = 15
+        else:
+            rule = 3
+        return self.end(rule, f"gives {_in_words(got)}, expected {_in_words(want)}")
+
+    def _insertion(self, got: dict[str, Any], expected: Reply) -> Breach | None:
+        """An index that does not claim rule 4 may store less, and the model then stores as much."""
+        want, size = expected.value, self.page_size
+        tokens, pages = pack(expected.args[0]).tolist(), [int(page) for page in _listed(expected.args[1])]
+        if got != want and (4 in self.subject.claims or got["length"] > want["length"]):
+            return self.end(4, f"gives {_in_words(got)}, expected {_in_words(want)}")
+        there = want["prefix_length"] // size
+        cached = self.model.path(expected.options.get("namespace"), tuple(tokens))
+        self.offered |= {page for page, key in zip(pages, cached[:there]) if self.model.pages[key].number != page}
+        self.model.drop(cached[max(there, got["length"] // size) :])
+        if got["length"] < want["length"]:
+            last = cached[got["length"] // size - 1] if got["length"] else None
+            expected.result.length = got["length"]
+            expected.result.node = (last[1], self.model.pages[last].birth) if last else ((), 0)
+        return None
+
+    def look_around(self, expected: Reply) -> Breach | None:
+        """The sizes, and whether all is joined."""
+        found = self._sizes(expected) if 7 in self.subject.claims else None
+        if found is None:
+            look_for_scars(self)
+        return found
+
+    def _sizes(self, expected: Reply) -> Breach | None:
+        found = attempt(lambda: [read_number(getattr(self.index, name), name) for name in SIZES])
+        if found.error is not None:
+            return self.end(7, f"reading the sizes {found.in_words}")
+        right = [getattr(self.model, name) for name in SIZES]
+        if found.value == right:
+            return None
+        words = "; ".join(f"{name} is {a}, expected {b}" for name, a, b in zip(SIZES, found.value, right) if a != b)
+        return self.end(self._rule_of_sizes(expected, found.value), f"then {words}")
+
+    def _rule_of_sizes(self, expected: Reply, sizes: list[int]) -> int:
+        """What is wrong, the counting or the locking: what can really be evicted tells."""
+        if expected.error is not None:
+            return self.refused_by(expected)
+        if expected.verb == "reset":
+            return 11
+        if not self.has_locked:
+            return 7
+        with suppress(BaseException):
+            self.stage.recorder.evict(ALL)
+        freed = self.stage.recorder.reply
+        if freed is None or freed.error is not None:
+            return 7
+        evictable = [page.number for key, page in self.model.pages.items() if not self.model.locked(key)]
+        counts_right = sorted(freed.value) != sorted(evictable) and len(freed.value) * self.page_size == sizes[0]
+        return 6 if counts_right else 7
+
+
+def _listed(pages: Any) -> list[Any]:
+    """Pages as a list; those in front of a start may be anything."""
+    return [page if isinstance(page, int) else -1 for page in (pages.tolist() if hasattr(pages, "tolist") else pages)]
+
+
+def _in_words(seen: dict[str, Any]) -> str:
+    return " and ".join(f"{name} {value}" for name, value in seen.items())
