@@ -360,7 +360,7 @@ def audit(size, free, rows):
 
 #### 2.5 Bug hunt: take this one
 
-The package's `BitmaskPool` has one bit for each page, and a set bit means free. Its `occupy` takes one particular free page. Below is a careless one, as it stood in AstrAI: {{engines astrai-occupy}} flips the bit, whatever it is. Your function is given a pool of two pages, and calls its `alloc`, `free` and `occupy`. Write calls on which the careless pool lets something pass that it must refuse. Then think one step further: who gets that page from the next `alloc`?
+The package's `BitmaskPool` has one bit for each page, and a set bit means free. Its `occupy` takes one particular free page. Below is a careless one, as it stood in AstrAI: {{engines astrai-occupy}} flips the bit, whatever it is. Your function is given a pool of two pages. Write calls of its `alloc(count)`, `free(pages)` and `occupy(page)` on which the careless pool lets something pass that it must refuse. Then think one step further: who gets that page from the next `alloc`?
 """
 
 # %%

@@ -412,9 +412,9 @@ def radix_nodes(prompts):
 
 #### 3.6 Bug hunt: where does the branch hang?
 
-Here is a careless `walk`: after a split it goes on from the wrong node, so a new branch hangs in the wrong place. {{engines pymllm}} Its sliding-window tree has this bug; see {{engines pymllm-swa-split}}.
+Here is a careless `walk`: after a split it continues from the wrong node, so a new branch hangs in the wrong place. {{engines pymllm}} Its sliding-window tree has this bug; see {{engines pymllm-swa-split}}.
 
-Your function is given a cache that is made of our pieces, but for this `walk`. Write calls of its `insert(tokens, slots)` and `match_prefix(tokens)` on which it goes wrong. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
+Your function is given a cache made of our pieces, except for this `walk`. Write calls of its `insert(tokens, slots)` and `match_prefix(tokens)` on which it goes wrong: `check` makes the same calls on a right cache, and compares what they return. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
 """
 
 # %%

@@ -449,7 +449,7 @@ class TwoRings:
 
 #### 5.6 Bug hunt: the way back
 
-In this cache an `unlock` walks down from the root, and not up to it. Your function is given such a cache. Write calls of its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` on which a prefix goes before a longer one that needs it.
+In this cache an `unlock` walks down from the root, and not up to it. Your function is given such a cache. Write calls of its `insert`, `match_prefix`, `acquire`, `unlock` and `evict` on which a prefix is evicted before a longer one that needs it: `check` compares the slots that each `evict` returns with those of a right cache.
 """
 
 # %%

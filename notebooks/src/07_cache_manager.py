@@ -459,7 +459,7 @@ def orders(a, b):
 
 #### 7.5 Bug hunt: one word
 
-This manager has one word wrong, and on most days nobody notices. Your function is given such a manager, with 8 pages. Write calls of its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
+Here `abort` takes one word for another, and on most days nobody notices. Your function is given such a manager, with 8 pages. Write calls of its `start`, `advance`, `checkpoint`, `finish` and `abort` after which too many pages are free. Can you make it give somebody a slot that the cache still holds?
 """
 
 # %%

@@ -338,7 +338,7 @@ print(f"equal in 1000 rounds, with {trie.total_size} tokens in both")
 
 # %% [markdown]
 """
-`RowCache` is your `RowTrie`, for arrays of numpy or torch. Where the deepest node is stale, it looks for a current node *below* it, because that one's row begins with the same tokens. Of the free rows it takes one that no node names, or else the one that was given back first; yours takes the lowest. And `publish` puts a prompt into the trie right after its prefill, while the request still runs; yours waits for the end. What is that worth?
+`RowCache` is your `RowTrie`, for arrays of numpy or torch. Where the deepest node is stale, it looks for a current node *below* it, because that one's row begins with the same tokens. Of the free rows it takes one that no node names, or else the one that was given back first; yours takes the lowest. And `publish` puts a prompt into the trie after its prefill, while the request still runs; yours waits for the end. What is that worth?
 """
 
 # %%
@@ -348,7 +348,7 @@ for _ in range(1000):
     tokens = chance.choices([1, 2], weights=[3, 1], k=chance.randint(2, 8))
     pair = yours.start(tokens), ours.start(tokens)
     assert yours.rows[pair[0].row] == tokens
-    found = [found[0] + len(pair[0].path), found[1] + pair[1].found]
+    found = [found[0] + pair[0].found, found[1] + pair[1].found]
     ours.publish(pair[1]), running.append(pair)
     if len(running) > 2:
         one, other = running.pop(0)
@@ -357,18 +357,15 @@ print(f"found in 1000 requests: yours {found[0]}, minikv {found[1]}; {ours.state
 
 # %% [markdown]
 """
-The `assert` is a canary: each row in your `RowTrie` holds its request's tokens. AstrAI publishes after the prefill, too. It is worth most in a burst, such as four readers with one new question.
+The `assert` is a canary: each row in your `RowTrie` holds its request's tokens. AstrAI publishes after the prefill, too. That is worth most in a burst: four readers ask one new question.
 """
 
 # %%
-for early in (False, True):
-    ours, question = minikv.RowCache(4), list(b"Why is my invoice late?")
-    burst = []
-    for _ in range(4):
-        burst.append(ours.start(question))
-        if early:
-            ours.publish(burst[-1])
-    print(f"published early: {early}; found {[request.found for request in burst]}")
+yours, ours, question = RowTrie(4), minikv.RowCache(4), list(b"Why is my invoice late?")
+for _ in range(4):
+    late, early = yours.start(question), ours.start(question)
+    ours.publish(early)
+    print(f"found of {len(question)} tokens: yours {late.found}, minikv {early.found}")
 
 # %% [markdown]
 """
@@ -413,8 +410,7 @@ for number in range(50):
     ordered.release(prompt)
     yours.finish(yours.start(prompt))
 for name, root in (("OrderedTrie", ordered.root), ("yours", yours.root)):
-    nodes = preorder(root)
-    print(f"{name:12} {len(nodes)} nodes can be reached, and it may have 10")
+    print(f"{name:12} {len(preorder(root))} nodes can be reached, and it may have 10")
 
 # %% [markdown]
 """
@@ -477,7 +473,7 @@ def pick_row(used, named):
 
 #### 9.6 Bug hunt: a row that keeps its version
 
-This `take_row` forgets one thing. Your function is given a `RowTrie` with two rows that is made of our pieces, but for this one. Write calls of its `start` and `finish` on which a request reads what another one wrote: `check` compares what the row holds of the prefix that each start finds.
+This `take_row` forgets one thing. Your function is given a `RowTrie` with it and two rows. Write calls of its `start` and `finish` on which a request reads what another one wrote: `check` compares what the row holds of the prefix that each start finds.
 """
 
 # %%

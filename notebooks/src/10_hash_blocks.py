@@ -439,7 +439,7 @@ def hit_tokens(prompts, size):
 
 #### 10.6 Bug hunt: a page with an old name
 
-This `BlockPool` forgets one line of `take`. nano-vllm had a bug of this kind, {{engines nano-vllm-163}}. Your function is given a desk with such a pool of three pages of two tokens: `serve(tokens)` opens a request and gives its blocks back. Write calls in which the careless pool reports a hit on a page that holds something else by now.
+This `BlockPool` forgets one line of `take`. nano-vllm had a bug of this kind, {{engines nano-vllm-163}}. Your function is given a desk with such a pool of three pages of two tokens: `serve(tokens)` opens a request, gives its blocks back, and returns their pages and how many were hits. Write calls in which the careless pool reports a hit on a page that holds something else by now.
 """
 
 # %%

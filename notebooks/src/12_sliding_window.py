@@ -418,7 +418,7 @@ def windows_to_keep(ends, window):
 
 #### 12.6 Bug hunt: the unlock that looks again
 
-This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972}}. Your function is given such a tree, with a window of two, and calls its verbs: `serve(tokens)`, `find(tokens)` and `leave(found, receipt)`, and `free_windows(slots)`, which kills tokens. The first prompt gets the slots 0, 1, 2, and so on. Write calls after which the pins are wrong. Can you make it take the pin of *another* request?
+This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972}}. Your function is given such a tree, with a window of two. Write calls of its `serve(tokens)`, `find(tokens)`, `leave(found, receipt)` and `free_windows(slots)`, which kills tokens, after which the pins are wrong. The first prompt gets the slots 0, 1, 2, and so on. Can you make it take the pin of *another* request?
 """
 
 # %%
@@ -465,7 +465,7 @@ Each node has one more small object, and a lock walks once more over the nodes o
 
 ### All designs side by side
 
-The indexes of chapters 03 to 12 answer the same question. What does each answer cost? Made-up traffic was sent through all of them, with room for half of it: W1 is chat, W2 is questions about long documents, and W4 is reasoning that branches. The figures come with the course, and `python assets/designs.py` measures them on your machine. Here are pages of 16 tokens: the share of hits, the number of nodes or blocks, bytes for each cached token, and requests a second.
+The indexes of chapters 03 to 12 answer the same question. What does each answer cost? Made-up traffic was sent through all of them, with room for half of it: W1 is chat, W2 is questions about long documents, and W4 is reasoning that branches. The figures come with the course, and `python assets/designs.py` measures them on your machine. Here are pages of 16 tokens: the share of hits, the number of nodes or blocks, bytes per cached token, and requests per second.
 """
 
 # %%
@@ -506,7 +506,7 @@ plot("speed", pages, speed, "requests a second", log="xy")
 
 # %% [markdown]
 """
-A radix tree stores little more than the numbers themselves: four bytes for each token and four for each page. It has few nodes, so they hardly count. The trie has an object for each page. The dictionary has an object too, and an entry and a key of 32 bytes. With small pages the trie and the dictionary are far behind the tree. Larger pages bring them closer, because there are fewer objects and entries. Windows take hardly any memory, and they take time at every page size.
+A radix tree stores little more than the numbers themselves: four bytes per token and four per page. It has few nodes, so they hardly count. The trie has an object for each page. The dictionary has an object too, and an entry and a key of 32 bytes. With small pages the trie and the dictionary are far behind the tree. Larger pages bring them closer, because there are fewer objects and entries. Windows take hardly any memory, and they take time at every page size.
 
 And what can each of them do? The next cells ask the classes themselves: does a class have a certain verb, and does the verb take a certain argument? *Rows* and *pages* are two designs that are not indexes, the `RowCache` of chapter 09 and the `CopyOnWrite` of chapter 11. The last line counts the rules of the contract that an index claims.
 """

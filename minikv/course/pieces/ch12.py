@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -215,8 +216,16 @@ def _advice(right: Played) -> str:
 
 def _praise(careless: Played) -> str:
     """Whether a script that found the bug also took the pin of another request."""
-    if sum(call.verb == "find" for call in calls_of(careless)) > 1:
-        return "And it took the pin of another request!"
+    held = list[list[int]]()
+    for frame in careless.frames:
+        call = frame.thing[0]
+        if call.verb == "find" and call.result:
+            held.append(call.result[1])
+        elif call.verb == "leave":
+            held = [receipt for receipt in held if receipt is not call.arguments["receipt"]]
+        needed = Counter(slot for receipt in held for slot in receipt)
+        if any(frame.seen["the pins"].get(slot, 0) < count for slot, count in needed.items()):
+            return "And it took the pin of another request!"
     return "Can you make it take the pin of another request?"
 
 
