@@ -26,7 +26,7 @@ from minikv import (
 )
 from minikv.course.film.layout import BROAD, FilmLayout, breadth
 from minikv.course.pictures import render
-from minikv.course.pictures.cells import pool_parts
+from minikv.course.pictures.cells import Pool
 from minikv.course.pictures.looks import SIZES
 from minikv.course.pictures.svg import Paper, svg_size
 from minikv.testing.model import NaiveCache
@@ -660,7 +660,7 @@ def test_marks_of_cells_differ_without_colour():
     looks = {}
     for frame in frames:
         for cell in frame.pools[0][1]:
-            svg = re.sub(r"#[0-9a-f]{6}", "", Paper(9, 9).svg(pool_parts("", [cell])))
+            svg = re.sub(r"#[0-9a-f]{6}", "", Paper(9, 9).svg(Pool("", [cell]).parts(1, 8)))
             key = (cell.state, cell.event)
             looks.setdefault(svg.replace(cell.name or " ", ""), key)
             assert looks[svg.replace(cell.name or " ", "")] == key

@@ -6,12 +6,12 @@ All frames of a film share one layout, so that nothing jumps from one to the nex
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from minikv.course.film.view import StateView
-from minikv.course.pictures.cells import TOP, Grid, pool_paper, pool_parts
+from minikv.course.pictures.cells import Pool
 from minikv.course.pictures.looks import SIZES, legend_svg, size_words, sorted_words, style
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
@@ -52,7 +52,7 @@ class FilmLayout:
     def __init__(self, views: Sequence[StateView]):
         self._sideways = max(map(breadth, views)) > BROAD  # such a tree could not be read on a slide
         self._trees = {id(view): self._tree(view) for view in views}
-        self.panels = [*self._tree_panel(views), *_pool_panels(views[0]), *_row_panels(views)]
+        self.panels = [*self._tree_panel(views), *_panels(views)]
         trees = [panel.paper.width for panel in self.panels if panel.kind == "tree"]
         beside = [panel.paper.width for panel in self.panels if panel.kind != "tree"]
         self.width = max(sum(trees) + max(beside, default=0) + GAP * bool(trees and beside), 600)
@@ -113,32 +113,19 @@ def _words(view: StateView) -> str:
     return words_svg(tree_text(view.nodes))
 
 
-def _pool_panels(view: StateView) -> list[Panel]:
-    panels = []
-    for i, (_, cells) in enumerate(view.pools):
-        grid = Grid(len(cells))
-        about = {"cell": grid.cell, "columns": grid.columns, "top": TOP, "count": grid.count}
-        panels.append(Panel("other" if i else "pool", pool_paper(len(cells)), partial(_pool_parts, i), about))
-    return panels
+def _panels(views: Sequence[StateView]) -> Iterator[Panel]:
+    """The pools and the rows of the views, each with room for the most rows and the longest of them."""
+    for i in range(max(len(view.panels) for view in views)):
+        found = [view.panels[i] for view in views if i < len(view.panels)]
+        extent = tuple(max(numbers) for numbers in zip(*(panel.extent for panel in found)))
+        paper = max((panel.paper(*extent) for panel in found), key=lambda paper: paper.width)
+        grid = found[0].grid if isinstance(found[0], Pool) else {}
+        kind = "rows" if not grid else "other" if i else "pool"
+        yield Panel(kind, paper, partial(_parts, i, extent), grid)
 
 
-def _row_panels(views: Sequence[StateView]) -> list[Panel]:
-    """Each with room for the most rows and the longest of them."""
-    panels = []
-    for i in range(max(len(view.rows) for view in views)):
-        rows = [view.rows[i] for view in views if i < len(view.rows)]
-        extent = tuple(max(numbers) for numbers in zip(*(row.extent for row in rows)))
-        paper = max((row.paper(*extent) for row in rows), key=lambda paper: paper.width)
-        panels.append(Panel("rows", paper, partial(_row_parts, i, extent), {}))
-    return panels
-
-
-def _row_parts(which: int, extent: tuple[int, int], view: StateView) -> list[Part]:
-    return view.rows[which].parts(*extent) if which < len(view.rows) else []
-
-
-def _pool_parts(which: int, view: StateView) -> list[Part]:
-    return pool_parts(*view.pools[which])
+def _parts(which: int, extent: tuple[int, int], view: StateView) -> list[Part]:
+    return view.panels[which].parts(*extent) if which < len(view.panels) else []
 
 
 def _caption(lines: list[str]) -> str:

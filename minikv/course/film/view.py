@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from minikv.course.film.changes import Changes, marked_views
 from minikv.course.film.requests import Requests
 from minikv.course.film.state import Label, Row, State
-from minikv.course.pictures.cells import MOST_CELLS, Cell, Table, cells_text, words_of
+from minikv.course.pictures.cells import MOST_CELLS, Cell, Pool, Table, pool_heading
 from minikv.course.pictures.looks import size_words
 from minikv.testing.snapshot import NodeView, tree_text
 
@@ -47,14 +47,12 @@ class StateView:
         return marked_views(self.state, self.changes, self.path, self.label)
 
     @cached_property
-    def pools(self) -> list[tuple[str, list[Cell]]]:
+    def pools(self) -> list[Pool]:
         """The heading and the cells of each pool; the slots of the tree are those of the first one."""
         found = []
         for i, ((title, free), (_, was_free)) in enumerate(zip(self.state.pools, self.before.pools)):
-            more = f" (the first {MOST_CELLS} shown)" if len(free) > MOST_CELLS else ""
             cells = [_handed(*page) for page in zip(free[:MOST_CELLS], was_free)]
-            cells = self._with_owners(cells) if i == 0 else cells
-            found.append((f"{title}: {sum(free)} of {len(free)} free{more}", cells))
+            found.append(Pool(pool_heading(title, free), cells if i else self._with_owners(cells)))
         return found
 
     def _with_owners(self, cells: list[Cell]) -> list[Cell]:
@@ -90,6 +88,11 @@ class StateView:
         return found
 
     @property
+    def panels(self) -> list[Pool | Table | Requests]:
+        """What is beside the tree."""
+        return [*self.pools, *self.rows]
+
+    @property
     def without_idle_requests(self) -> StateView:
         """The same, but where no request runs or waits, nothing is said of requests."""
         return replace(self, state=replace(self.state, requests=self.state.requests or None))
@@ -107,13 +110,13 @@ class StateView:
         nodes = [view for view in self.nodes if view.parent is not None]
         found = {mark for view in nodes for mark in view.marks if mark != "locked"}
         found |= {"locked" if view.ref_count else "cached" for view in nodes if "evicted" not in view.marks}
-        return found.union(*(words_of(cells) for _, cells in self.pools), *(rows.words for rows in self.rows))
+        return found.union(*(panel.words for panel in self.panels))
 
     @property
     def texts(self) -> list[str]:
         """The text twin of each panel of the picture: the tree, the pools, and the rows."""
         tree = [tree_text(self.nodes)] * bool(self.nodes)
-        return [*tree, *(cells_text(*pool) for pool in self.pools), *(rows.text for rows in self.rows)]
+        return [*tree, *(panel.text for panel in self.panels)]
 
     @property
     def contents(self) -> str:

@@ -6,10 +6,10 @@ one when it is in hand. What just happened to it is a border and a letter in its
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from minikv.course.pictures.looks import LETTERS, box_path, text_legend, with_legend
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup, words_drawing
@@ -24,8 +24,7 @@ _ORDER = ("locked", "matched", "new", "evicted")
 _BOLD = 'font-weight="bold"'
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """One id of a pool: its `state`, the `name` of its owner, and the `event` that just happened to it."""
 
     state: str
@@ -33,82 +32,71 @@ class Cell:
     event: str = ""
 
 
-@dataclass(frozen=True)
-class Grid:
-    """Where `count` cells stand in the picture of a pool; where there are many, they are smaller.
+class Pool(NamedTuple):
+    """The cells of a pool below its `heading`: 8 in a row of the picture or, of many, 16 smaller ones.
 
-    >>> Grid(12).columns, Grid(100).columns, Grid(16).size
-    (8, 16, (360, 122))
-    """
-
-    count: int
-
-    @property
-    def columns(self) -> int:
-        """Cells in a row."""
-        return 8 if self.count <= 64 else 16
-
-    @property
-    def cell(self) -> int:
-        """The side of a cell, with the gap to the next one."""
-        return 44 if self.count <= 64 else 32
-
-    @property
-    def foot(self) -> int:
-        """Where the last row ends."""
-        return TOP + -(-self.count // self.columns) * self.cell + 4
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height of the picture."""
-        return max(self.columns * self.cell + 8, 352), self.foot + 4
-
-    def corner(self, i: int) -> tuple[int, int]:
-        """The top left corner of cell `i`."""
-        return i % self.columns * self.cell + 6, i // self.columns * self.cell + TOP + 2
-
-
-def cells_text(heading: str, cells: list[Cell]) -> str:
-    """The text twin: the letter of each cell's state or of what just happened to it; 16 a line.
-
-    >>> print(cells_text("pool: 1 of 3 free", [Cell("free"), Cell("cached", "n1"), Cell("in hand", "r1", "taken")]))
+    >>> pool = Pool("pool: 1 of 3 free", [Cell("free"), Cell("cached", "n1"), Cell("in hand", "r1", "taken")])
+    >>> print(pool.text)
     pool: 1 of 3 free
      0  .c+    . free  c cached  + taken
+    >>> pool.grid, sorted(pool.words)
+    ({'cell': 44, 'columns': 8, 'top': 26, 'count': 3}, ['cached', 'free', 'in hand', 'taken'])
     """
-    width, lines = len(str(len(cells) - 1)), []
-    for start in range(0, len(cells), TEXT_COLUMNS):
-        row = cells[start : start + TEXT_COLUMNS]
-        letters = "".join(LETTERS[cell.event or cell.state] for cell in row)
-        lines.append(f"{start:>{width + 1}}  {letters}")
-    lines[-1] += "    " + text_legend(cell.event or cell.state for cell in cells)
-    return "\n".join([heading, *lines])
+
+    heading: str
+    cells: Sequence[Cell]
+
+    @property
+    def grid(self) -> dict[str, int]:
+        """Where the cells are: the side of one with the gap to the next, cells in a row, the top, and how many."""
+        cell, columns = (44, 8) if len(self.cells) <= 64 else (32, 16)
+        return {"cell": cell, "columns": columns, "top": TOP, "count": len(self.cells)}
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """How many rows of cells there are, and how many cells are in one."""
+        columns = self.grid["columns"]
+        return -(-len(self.cells) // columns), columns
+
+    @property
+    def words(self) -> set[str]:
+        """The states and events that the cells show."""
+        return {word for cell in self.cells for word in (cell.state, cell.event) if word}
+
+    @property
+    def text(self) -> str:
+        """The text twin: the letter of each cell's state or of what just happened to it; 16 per line."""
+        shown = [cell.event or cell.state for cell in self.cells]
+        letters, width = "".join(LETTERS[word] for word in shown), len(str(len(shown) - 1)) + 1
+        starts = range(0, len(shown), TEXT_COLUMNS)
+        lines = [f"{start:>{width}}  {letters[start : start + TEXT_COLUMNS]}" for start in starts]
+        return "\n".join([self.heading, *lines]) + f"    {text_legend(shown)}"
+
+    def paper(self, lines: int, columns: int) -> Paper:
+        """The paper for so many rows of so many cells."""
+        side = self.grid["cell"]
+        return Paper(max(columns * side + 8, 352), TOP + lines * side + 8)
+
+    def parts(self, lines: int, columns: int) -> list[Part]:
+        """The heading, and each cell as a box, a number and a name: few boxes differ, and few names."""
+        step, parts = self.grid["cell"], [Part(-1, words_drawing(self.heading, "14", bold=True), 4, 17)]
+        for i, (state, name, event) in enumerate(self.cells):
+            side, corner = step - 6, (i % columns * step + 6, i // columns * step + TOP + 2)
+            parts.append(Part(3 * i, cell_box(state, event, side), *corner))
+            parts.append(Part(3 * i + 1, _number(i, state == "free", side), *corner))
+            if name:
+                parts.append(Part(3 * i + 2, _name(name, side, state == "free"), *corner))
+        return parts
 
 
-def words_of(cells: Iterable[Cell]) -> set[str]:
-    """The states and events that some cells show.
+def pool_heading(name: str, free: Sequence[int]) -> str:
+    """The line above the cells of a pool, by what is 1 for each free page.
 
-    >>> sorted(words_of([Cell("free"), Cell("cached", "n1", "new")]))
-    ['cached', 'free', 'new']
+    >>> pool_heading("pool", [1, 0, 1])
+    'pool: 2 of 3 free'
     """
-    return {word for cell in cells for word in (cell.state, cell.event) if word}
-
-
-def pool_paper(count: int) -> Paper:
-    """The paper of a pool of so many cells."""
-    return Paper(*Grid(count).size)
-
-
-def pool_parts(heading: str, cells: list[Cell]) -> list[Part]:
-    """The heading, and each cell as a box, a number and a name: few boxes differ, and few names."""
-    grid = Grid(len(cells))
-    side, parts = grid.cell - 6, [Part(-1, words_drawing(heading, "14", bold=True), 4, 17)]
-    for i, cell in enumerate(cells):
-        corner = grid.corner(i)
-        parts.append(Part(3 * i, cell_box(cell.state, cell.event, side), *corner))
-        parts.append(Part(3 * i + 1, _number(i, cell.state == "free", side), *corner))
-        if cell.name:
-            parts.append(Part(3 * i + 2, _name(cell.name, side, cell.state == "free"), *corner))
-    return parts
+    more = f" (the first {MOST_CELLS} shown)" if len(free) > MOST_CELLS else ""
+    return f"{name}: {sum(free)} of {len(free)} free{more}"
 
 
 @cache

@@ -21,12 +21,10 @@ from minikv.course.pictures.cells import (
     MOST_CELLS,
     MOST_COLUMNS,
     Cell,
+    Pool,
     Table,
-    cells_text,
     marks_of,
-    pool_paper,
-    pool_parts,
-    words_of,
+    pool_heading,
 )  # fmt: skip
 from minikv.course.pictures.looks import with_legend
 from minikv.course.pictures.picture import Picture, beside
@@ -125,17 +123,15 @@ def _draw_tree(views: list[NodeView], depth: int | None, top: int | None) -> Pic
 def _draw_pool(pool: Any, marked: Mapping[str, Any], cached: Any, owners: Mapping[str, Any]) -> Picture:
     marks, tree = marks_of(marked), set(marks_of({"matched": cached}))
     names = {page: legible(str(name)) for name, pages in owners.items() for page in marks_of({"matched": pages})}
-    cells = []
-    for page in range(min(pool.size, MOST_CELLS)):
-        mark, free = marks.get(page, ""), bool(pool.is_free(page))
+    all_free, cells = [bool(pool.is_free(page)) for page in range(pool.size)], []
+    for page, free in enumerate(all_free[:MOST_CELLS]):
+        mark = marks.get(page, "")
         state = "free" if free else mark if mark in STATES else "cached" if page in tree else "in hand"
         cells.append(Cell(state, names.get(page, ""), mark if mark not in STATES else ""))
-    free_pages = sum(bool(pool.is_free(page)) for page in range(pool.size))
-    more = f" (the first {MOST_CELLS} shown)" if pool.size > MOST_CELLS else ""
-    title = f"{type(pool).__name__}: {free_pages} of {pool.size} free{more}"
+    shown = Pool(pool_heading(type(pool).__name__, all_free), cells)
     whose = [f"{name}: {' '.join(map(str, plain(pages))) or 'nothing'}" for name, pages in owners.items()]
-    paper, parts = pool_paper(len(cells)), pool_parts(title, cells)
-    return Picture("\n".join([cells_text(title, cells), *whose]), lambda: with_legend(paper, words_of(cells), parts))
+    text, extent = "\n".join([shown.text, *whose]), shown.extent
+    return Picture(text, lambda: with_legend(shown.paper(*extent), shown.words, shown.parts(*extent)))
 
 
 def _draw_table(table: Any, marked: Mapping[str, Any]) -> Picture:
