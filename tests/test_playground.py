@@ -624,7 +624,7 @@ def test_a_goal_is_not_reached_by_something_like_it():
 
 
 def test_a_goal_of_ones_own():
-    goal = Goal("be empty", next(iter(SCENES.values())), lambda history, own, refused: "" if not own else "too late")
+    goal = Goal("be empty", next(iter(SCENES.values())), lambda history, own: "" if not own else "too late")
     room = playground(goal=goal)
     assert room.text.startswith("goal: be empty (done, in 0 steps)")
     press(room, "match", "x")

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from minikv.course.film.captions import caption, operation, returned, slot_lists
-from minikv.course.film.changes import Changes, NodeEvent, compare, lock_events
-from minikv.course.film.layout import picture_of
+from minikv.course.film.changes import Changes, compare
 from minikv.course.film.state import (
     VERBS,
     Label,
@@ -24,91 +22,38 @@ from minikv.course.film.state import (
     watched_verbs,
     with_parts,
 )
-from minikv.course.film.view import StateView
+from minikv.course.film.view import Frame
 from minikv.course.pictures.picture import Picture
+from minikv.errors import bounded
 from minikv.testing.snapshot import legible, nodes_of
 from minikv.testing.watch import Call, moment, watch
 
-MOST_INNER = 12
-
-
-@dataclass(frozen=True)
-class Frame(StateView):
-    """What a film shows at one step, as plain data; it draws itself in a notebook.
-
-    `op` is the operation in short, `words` with its outcome, `inner` the watched operations that it called itself,
-    `error` the name of what it raised. `began` is the moment at which it was called.
-    """
-
-    step: int = 0
-    op: str = ""
-    words: str = ""
-    inner: tuple[str, ...] = ()
-    error: str | None = None
-    began: int = 0
-
-    @property
-    def caption(self) -> str:
-        """The step and its words."""
-        return f"{self.step}. {self.words}"
-
-    @property
-    def inner_words(self) -> list[str]:
-        """What it called itself; of many operations, the first and the last ones."""
-        over = len(self.inner) - MOST_INNER
-        if over <= 0:
-            return list(self.inner)
-        return [*self.inner[: MOST_INNER // 2], f"… {over} more …", *self.inner[-MOST_INNER // 2 :]]
-
-    @property
-    def node_events(self) -> list[NodeEvent]:
-        """(node, what happened to it), in words that name this step."""
-        locks = lock_events(self.before, self.state, self.changes)
-        return [(key, words.format(step=self.step, op=self.op)) for key, words in (*self.changes.nodes, *locks)]
-
-    @property
-    def slot_events(self) -> list[tuple[int, str]]:
-        """(slot, what happened to it), in words that name this step."""
-        return [(slot, words.format(step=self.step, op=self.op)) for slot, _, words in self.changes.slots]
-
-    @property
-    def text(self) -> str:
-        """The text twin of the picture, with what the operation called."""
-        changes = "; ".join(self.changes.words)
-        lines = [self.caption, *(f"   {words}" for words in self.inner_words), *[f"   ({changes})"] * bool(changes)]
-        return "\n".join([*lines, self.contents])
-
-    @property
-    def picture(self) -> Picture:
-        """The frame as a picture on a canvas of its own size."""
-        return picture_of(self)
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
-        return self.picture._repr_mimebundle_()
+_Self = TypeVar("_Self", bound="Recording")
 
 
 def picture_now(things: tuple[Any, ...], label: Label | None) -> Picture:
     """Things as they are now, as one picture."""
     state = StateReader(with_parts(things), label, None).read()
-    return picture_of(StateView(state, state, label=label).without_idle_requests)
+    return Frame(state, state, label=label).without_idle_requests.picture
 
 
-class Camera:
-    """Takes the `frames` of a film of `things`, from `start` to `finish`."""
+class Recording:
+    """The `frames` of `things`, taken from `start` to `finish`; made by `record`."""
 
-    def __init__(self, things: tuple[Any, ...], label: Label | None, page_size: int | None):
+    def __init__(self, things: tuple[Any, ...], label: Label | None = None, page_size: int | None = None):
+        if not isinstance(things, tuple):
+            raise TypeError(f"things is {bounded(things)}: expected a tuple; record(cache, pool) makes it")
+        if not things:
+            raise TypeError("nothing to record: give a prefix cache, a pool, a page table or a sequence")
         self.things = with_parts(things)
         self._label = label
         self._reader = StateReader(self.things, label, page_size)
         self._stops: list[Callable[[], None]] = []
-        self._is_busy = False  # looking at a thing calls its methods too
+        self._is_busy = False
         self.frames: list[Frame] = []
 
-    def start(self) -> None:
-        """Take the first frame and begin to watch; `RuntimeError` if it began before."""
+    def start(self: _Self) -> _Self:
+        """Take the first frame and begin to watch; `RuntimeError` if it began before. `with` does this for you."""
         if self.frames:
             raise RuntimeError("this film has been started already: record a new one")
         state = self._reader.read()
@@ -119,32 +64,52 @@ class Camera:
         except TypeError:
             self.finish()
             raise
+        return self
 
     def finish(self) -> None:
         """Watch no more: the objects are as they were, the frames stay."""
         while self._stops:
             self._stops.pop()()
 
+    def __enter__(self: _Self) -> _Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.finish()
+
     @contextmanager
     def step(self, words: str) -> Iterator[None]:
-        """Take one frame, called `words`, of everything that happens inside; also where that raises."""
+        """Take one frame, called `words`, of everything that happens in a `with` of it; also where that raises.
+
+        >>> from minikv import FreeListPool, record
+        >>> pool = FreeListPool(4)
+        >>> with record(pool) as film, film.step("Anna asks"):
+        ...     slots = [pool.alloc(1), pool.alloc(2)]
+        >>> [frame.words for frame in film], film.at(1).inner
+        (['start', 'Anna asks'], ('alloc 1: slot 0', 'alloc 2: slots 1-2'))
+        """
         if not self.frames:
             raise RuntimeError("this film has not been started yet")
         began = moment()
         try:
             yield
         finally:
-            self._is_busy = True
-            try:
+            with self._looking():
                 self._take(began, legible(words), legible(words), self._reader.read())
-            finally:
-                self._is_busy = False
+
+    @contextmanager
+    def _looking(self) -> Iterator[None]:
+        """No frame is taken meanwhile: looking at a thing calls its methods too."""
+        self._is_busy = True
+        try:
+            yield
+        finally:
+            self._is_busy = False
 
     def _report(self, call: Call) -> None:
         if self._is_busy:
             return
-        self._is_busy = True
-        try:
+        with self._looking():
             state = self._reader.read()
             known = call.verb in VERBS[thing_kind(call.thing)] or call.error is not None
             if known or self.frames[-1].began > call.began or state != self.frames[-1].state:
@@ -154,8 +119,6 @@ class Camera:
                 op += f" in {name}" if name else ""
                 words = caption(op, returned(call, state.sizes, unit), call.error is not None)
                 self._take(call.began, op, words, state, call)
-        finally:
-            self._is_busy = False
 
     def _take(self, began: int, op: str, words: str, state: State, call: Call | None = None) -> None:
         """One frame, with what changed: in the calls that this one made, one after the other, and then in itself."""

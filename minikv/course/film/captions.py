@@ -39,31 +39,26 @@ def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any
             return f"{verb} {_tokens(tokens, label)}"
         case ("cache", "lock" | "unlock", prefix, *_):
             length = getattr(getattr(prefix, "handle", prefix), "length", None)
-            return verb if length is None else f"{verb} a prefix of {_count(length)}"
+            return verb if length is None else f"{verb} a prefix of {token_count(length)}"
         case ("cache", "evict", tokens, windows):
-            return f"evict {_count(tokens)} and {windows} window{'' if windows == 1 else 's'}"
+            return f"evict {token_count(tokens)} and {windows} window{'' if windows == 1 else 's'}"
         case ("pool", "free" | "occupy" | "take", ids):
-            return f"{verb} {_many(ids, unit)}"
+            return f"{verb} {numbered(ids, unit)}"
         case ("pool", "alloc_to", row):
             return f"alloc {len(row)}"
-        case ("table", *_):
-            return _operation_on_a_table(call)
+        case ("table", "append", row, slots):
+            return f"append {numbered(slots)} to row {row}"
+        case ("table", "write", row, position, slots):
+            return f"write {numbered(slots)} to row {row} from token {position} on"
+        case ("table", "open", *_):
+            return "open a row"
+        case ("table", "close", row):
+            return f"close row {row}"
         case ("manager", _, sequence, *more) if hasattr(sequence, "number") and not isinstance([*more, 0][0], str):
             return " ".join([verb, name_of(sequence), *(_amount(verb, value, label) for value in more[:1])])
         case ("engine", "abort", request):
             return f"abort {request_name(request)}"
     return " ".join([verb.replace("_", " "), *(_argument(value) for value in call.arguments.values())]).strip()
-
-
-def _operation_on_a_table(call: Call) -> str:
-    match (call.verb, *call.arguments.values()):
-        case ("append", row, slots):
-            return f"append {_many(slots, 'slot')} to row {row}"
-        case ("write", row, position, slots):
-            return f"write {_many(slots, 'slot')} to row {row} from token {position} on"
-        case ("close", row):
-            return f"close row {row}"
-    return f"{call.verb} a row"
 
 
 def _amount(verb: str, value: Any, label: Label | None) -> str:
@@ -94,13 +89,13 @@ def _returned(call: Call, sizes: dict[str, int], unit: str) -> str:
         case ("cache", "reset", *_):
             return "everything is forgotten"
         case ("pool", "alloc", *_):
-            return "nothing" if call.result is None else _many(call.result, unit)
+            return "nothing" if call.result is None else numbered(call.result, unit)
         case ("pool", "alloc_to", row):
-            return _many(row, unit)
+            return numbered(row, unit)
         case ("table", "open", *_):
             return f"row {call.result}"
         case ("table", "close", *_):
-            return f"{_many(call.result, 'slot')} came out of it"
+            return f"{numbered(call.result)} came out of it"
         case ("engine", "submit", *_):
             return request_name(call.result)
         case ("engine", "step", *_):
@@ -148,13 +143,13 @@ def _inserted(asked: int, done: Any) -> str:
 def _evicted(call: Call, wanted: int) -> str:
     where = "the cache" if isinstance(call.thing, HashBlockCache) else "the tree"
     if isinstance(call.result, int):  # a learner's evict may count
-        return f"{_count(call.result)} left {where}"
+        return f"{token_count(call.result)} left {where}"
     pages, size = plain(call.result), getattr(call.thing, "page_size", 1)
     if not pages and call.arguments.get("window_tokens"):
         return f"no token left {where}"
     if not pages:
         return f"nothing can leave {where}" if wanted else "nothing was asked for"
-    left = f"{_count(len(pages) * size)} left {where}, {_many(pages, 'page' if size > 1 else 'slot')}"
+    left = f"{token_count(len(pages) * size)} left {where}, {numbered(pages, 'page' if size > 1 else 'slot')}"
     return left if len(pages) * size >= wanted else f"{left}; no more can"
 
 
@@ -166,16 +161,25 @@ def _stepped(events: Any) -> str:
     return "; ".join([f"a token for {names}" if names else "no token yet", *over])
 
 
-def _count(tokens: int) -> str:
+def token_count(tokens: int) -> str:
+    """How many tokens, in words.
+
+    >>> token_count(1), token_count(2)
+    ('1 token', '2 tokens')
+    """
     return f"{tokens} token{'' if tokens == 1 else 's'}"
 
 
 def _tokens_are(count: int) -> str:
-    return f"{_count(count)} {'is' if count == 1 else 'are'}"
+    return f"{token_count(count)} {'is' if count == 1 else 'are'}"
 
 
-def _many(numbers: Any, unit: str) -> str:
-    """Numbers with their unit: `slot 3`, `slots 0-2 7`, `no slots`."""
+def numbered(numbers: Any, unit: str = "slot") -> str:
+    """Numbers with their unit.
+
+    >>> numbered([3]), numbered([0, 1, 2, 7]), numbered([], "page")
+    ('slot 3', 'slots 0-2 7', 'no pages')
+    """
     found = plain(numbers)
     return f"{unit}{'' if len(found) == 1 else 's'} {ranges(found)}" if found else f"no {unit}s"
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minikv.course.film.camera import Frame
 from minikv.course.film.layout import FilmLayout
+from minikv.course.film.view import Frame
 from minikv.course.pictures.cells import MOST_CELLS
 from minikv.course.pictures.looks import SIZES, legend_html
 from minikv.course.pictures.render import HOW_TO_GET_PICTURES, svg_to_png
@@ -79,7 +80,7 @@ def _stories(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> dic
 
 def _nodes(frames: Sequence[Frame], sentence: Callable[[str], int]) -> dict[str, dict[str, list[Any]]]:
     """For every node, the facts about it that changed, with the step, and the events of its story."""
-    nodes: dict[str, dict[str, list[Any]]] = {}
+    nodes: dict[str, dict[str, list[Any]]] = defaultdict(lambda: {"was": [], "events": []})
     known: dict[int, dict[str, Any]] = {}
     for frame in frames:
         for key, view in frame.state.nodes.items():
@@ -87,13 +88,13 @@ def _nodes(frames: Sequence[Frame], sentence: Callable[[str], int]) -> dict[str,
             touched = key in frame.path or not old or old["touched"] != view.last_used
             facts = _facts(view, frame.step if touched else old["used"])
             if changed := {name: fact for name, fact in facts.items() if not old or old[name] != fact}:
-                _about(nodes, key)["was"].append([frame.step, changed])
+                nodes[str(key)]["was"].append([frame.step, changed])
             known[key] = {**facts, "touched": view.last_used}
         for gone in [key for key in known if key not in frame.state.nodes]:
-            _about(nodes, gone)["was"].append([frame.step, None])
+            nodes[str(gone)]["was"].append([frame.step, None])
             del known[gone]
         for key, words in frame.node_events:
-            _about(nodes, key)["events"].append([frame.step, sentence(words)])
+            nodes[str(key)]["events"].append([frame.step, sentence(words)])
     return nodes
 
 
@@ -108,10 +109,6 @@ def _facts(view: NodeView, used: int) -> dict[str, Any]:
         "locks": view.ref_count,
         "used": used,
     }
-
-
-def _about(nodes: dict[str, dict[str, list[Any]]], key: int) -> dict[str, list[Any]]:
-    return nodes.setdefault(str(key), {"was": [], "events": []})
 
 
 def page_of(title: str, reel: Reel) -> str:

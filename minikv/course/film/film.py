@@ -8,16 +8,16 @@ cache is filmed as ours are, as long as it has the verbs.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from minikv.course.film.camera import Camera, Frame
+from minikv.course.film.camera import Recording
 from minikv.course.film.export import gif_of, page_of, reel_of
 from minikv.course.film.state import Label
+from minikv.course.film.view import Frame
 from minikv.course.pictures.picture import Picture
 from minikv.course.player import Player, Reel
-from minikv.errors import bounded, whole_number
+from minikv.errors import whole_number
 from minikv.files import replace
 
 _MOST_LINES = 30
@@ -33,7 +33,7 @@ class Story:
         return f"slot {self.slot}: {' · '.join(self.events)}"
 
 
-class Film:
+class Film(Recording):
     """The frames of a recording: `at`, `why`, `player`, `save` and `gif`; made by `record`.
 
     Frame 0 is the state at the start. An operation inside another that is watched too is part of that one's frame
@@ -50,49 +50,7 @@ class Film:
     (2, 'alloc 2: slots 0-1', {'free': 2, 'in hand': 2})
     """
 
-    def __init__(self, things: tuple[Any, ...], label: Label | None = None, page_size: int | None = None):
-        if not isinstance(things, tuple):
-            raise TypeError(f"things is {bounded(things)}: expected a tuple; record(cache, pool) makes it")
-        if not things:
-            raise TypeError("nothing to record: give a prefix cache, a pool, a page table or a sequence")
-        self._camera = Camera(things, label, page_size)
-        self._reel: Reel | None = None
-
-    # -- recording ----------------------------------------------------------------------------------------------
-
-    @property
-    def frames(self) -> list[Frame]:
-        """The frames so far."""
-        return self._camera.frames
-
-    def start(self) -> Film:
-        """Begin to record; `RuntimeError` if it began before. `with` does this for you."""
-        self._camera.start()
-        return self
-
-    def finish(self) -> None:
-        """End the recording: the objects are as they were, the frames stay."""
-        self._camera.finish()
-
-    def __enter__(self) -> Film:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.finish()
-
-    def step(self, words: str) -> AbstractContextManager[None]:
-        """One frame, called `words`, of everything that happens in a `with` of it.
-
-        >>> from minikv import FreeListPool
-        >>> pool = FreeListPool(4)
-        >>> with record(pool) as film, film.step("Anna asks"):
-        ...     slots = [pool.alloc(1), pool.alloc(2)]
-        >>> [frame.words for frame in film], film.at(1).inner
-        (['start', 'Anna asks'], ('alloc 1: slot 0', 'alloc 2: slots 1-2'))
-        """
-        return self._camera.step(words)
-
-    # -- looking at it ------------------------------------------------------------------------------------------
+    _reel: Reel | None = None
 
     def __len__(self) -> int:
         return len(self.frames)
@@ -183,7 +141,7 @@ class Film:
 
     @property
     def _title(self) -> str:
-        names = " and ".join(type(thing).__name__ for thing in self._camera.things)
+        names = " and ".join(type(thing).__name__ for thing in self.things)
         return f"Film of {names}: {len(self.frames)} frames"
 
     def __repr__(self) -> str:

@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from minikv.course.film.view import StateView
+from minikv.course.film.view import Frame
 from minikv.course.pictures.cells import Pool
 from minikv.course.pictures.looks import SIZES, legend_svg, size_words, sorted_words, style
-from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
 from minikv.course.pictures.tree import tree_parts
 from minikv.palette import STATES
@@ -30,26 +29,21 @@ class Panel(NamedTuple):
 
     kind: str
     paper: Paper
-    parts: Callable[[StateView], list[Part]]
+    parts: Callable[[Frame], list[Part]]
     grid: dict[str, int]
 
 
-def breadth(view: StateView) -> float:
+def breadth(view: Frame) -> float:
     """About how wide the tree would be if it grew downwards: what its leaves need side by side."""
     above = {node.parent for node in view.nodes}
     leaves = [node for i, node in enumerate(view.nodes) if i not in above]
     return sum(8 * max(map(len, [node.label, *node.notes]), default=0) + 42 for node in leaves)
 
 
-def picture_of(view: StateView) -> Picture:
-    """One view as a picture on a canvas of its own size."""
-    return Picture(view.text, lambda: FilmLayout([view]).svg(view))
-
-
 class FilmLayout:
     """The `panels` of some views, the tree first, and the `legend` of all of them."""
 
-    def __init__(self, views: Sequence[StateView]):
+    def __init__(self, views: Sequence[Frame]):
         self._sideways = max(map(breadth, views)) > BROAD  # such a tree could not be read on a slide
         self._trees = {id(view): self._tree(view) for view in views}
         self.panels = [*self._tree_panel(views), *_panels(views)]
@@ -60,14 +54,14 @@ class FilmLayout:
         self.legend = sorted_words({word for view in views for word in view.legend}.difference(states))
         self._lines = max(len(self._caption_lines(view)) for view in views)
 
-    def _tree(self, view: StateView) -> PlacedTree | None:
+    def _tree(self, view: Frame) -> PlacedTree | None:
         """The tree alone; `None` where there is none, where it is too large, or without Graphviz."""
         if not view.nodes or len(view.nodes) > MOST_NODES:
             return None
         keys = [i if node.id is None else node.id for i, node in enumerate(view.nodes)]
         return tree_parts(view.nodes, self._sideways, keys)
 
-    def _tree_panel(self, views: Sequence[StateView]) -> list[Panel]:
+    def _tree_panel(self, views: Sequence[Frame]) -> list[Panel]:
         sizes = [found[1][:2] for found in self._trees.values() if found]
         sizes += [svg_size(_words(view)) for view in views if view.nodes and not self._trees[id(view)]]
         if not sizes:
@@ -75,7 +69,7 @@ class FilmLayout:
         wide, high = (max(numbers) for numbers in zip(*sizes))
         return [Panel("tree", Paper(wide, high, sideways=self._sideways), partial(self._tree_parts, wide), {})]
 
-    def _tree_parts(self, width: float, view: StateView) -> list[Part]:
+    def _tree_parts(self, width: float, view: Frame) -> list[Part]:
         """The tree at the top in the middle, or on the left; in words where it cannot be drawn."""
         found = self._trees[id(view)]
         if found is None:
@@ -84,12 +78,12 @@ class FilmLayout:
         aside = 0 if self._sideways else round((width - paper.width) / 2)
         return [part._replace(x=part.x + aside) for part in parts]
 
-    def _caption_lines(self, view: StateView) -> list[str]:
+    def _caption_lines(self, view: Frame) -> list[str]:
         """The caption and the changes, wrapped."""
         most = max(20, int((self.width - 8) / 9.1))
         return textwrap.wrap(view.caption, most) + textwrap.wrap("; ".join(view.changes.words), most)
 
-    def svg(self, view: StateView) -> str | None:
+    def svg(self, view: Frame) -> str | None:
         """A whole view: caption, tree and pool side by side, sizes, legend. `None` without Graphviz."""
         if view.nodes and self._trees[id(view)] is None:
             return None
@@ -109,11 +103,11 @@ class FilmLayout:
         return canvas(content, self.width, bottom + high)
 
 
-def _words(view: StateView) -> str:
+def _words(view: Frame) -> str:
     return words_svg(tree_text(view.nodes))
 
 
-def _panels(views: Sequence[StateView]) -> Iterator[Panel]:
+def _panels(views: Sequence[Frame]) -> Iterator[Panel]:
     """The pools and the rows of the views, each with room for the most rows and the longest of them."""
     for i in range(max(len(view.panels) for view in views)):
         found = [view.panels[i] for view in views if i < len(view.panels)]
@@ -124,7 +118,7 @@ def _panels(views: Sequence[StateView]) -> Iterator[Panel]:
         yield Panel(kind, paper, partial(_parts, i, extent), grid)
 
 
-def _parts(which: int, extent: tuple[int, int], view: StateView) -> list[Part]:
+def _parts(which: int, extent: tuple[int, int], view: Frame) -> list[Part]:
     return view.panels[which].parts(*extent) if which < len(view.panels) else []
 
 

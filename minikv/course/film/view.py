@@ -5,24 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from typing import Any
 
-from minikv.course.film.changes import Changes, marked_views
+from minikv.course.film.changes import Changes, NodeEvent, lock_events, marked_views
 from minikv.course.film.requests import Requests
 from minikv.course.film.state import Label, Row, State
 from minikv.course.pictures.cells import MOST_CELLS, Cell, Pool, Table, pool_heading
 from minikv.course.pictures.looks import size_words
+from minikv.course.pictures.picture import Picture
 from minikv.testing.snapshot import NodeView, tree_text
 
-MOST_COLUMNS = 16
+MOST_COLUMNS, MOST_INNER = 16, 12
 _IN_THE_TREE = ("new", "taken", "freed", "joined", "matched", "split")  # of several events, a cell shows the first
 _cell = cache(Cell)  # a long film has a few cells, over and over
 
 
 @dataclass(frozen=True)
-class StateView:
-    """A state as it is drawn, with what changed since the one `before`.
+class Frame:
+    """A state as it is drawn, with what changed since the one `before`, as plain data; it draws itself in a notebook.
 
     `path` has the nodes that matches and insertions went along, and `label` turns tokens into what is written on them.
+    In a film, `op` is the operation in short, `words` with its outcome, `inner` the watched operations that it called
+    itself, `error` the name of what it raised. `began` is the moment at which it was called.
     """
 
     before: State = field(repr=False)
@@ -30,11 +34,36 @@ class StateView:
     changes: Changes = field(repr=False, default_factory=Changes)
     path: frozenset[int] = frozenset()
     label: Label | None = None
+    step: int = 0
+    op: str = ""
+    words: str = ""
+    inner: tuple[str, ...] = ()
+    error: str | None = None
+    began: int = 0
 
     @property
     def caption(self) -> str:
-        """The line above it: none, for it is no step of a film."""
-        return ""
+        """The step and its words; nothing outside a film."""
+        return f"{self.step}. {self.words}" if self.words else ""
+
+    @property
+    def inner_words(self) -> list[str]:
+        """What it called itself; of many operations, the first and the last ones."""
+        over = len(self.inner) - MOST_INNER
+        if over <= 0:
+            return list(self.inner)
+        return [*self.inner[: MOST_INNER // 2], f"… {over} more …", *self.inner[-MOST_INNER // 2 :]]
+
+    @property
+    def node_events(self) -> list[NodeEvent]:
+        """(node, what happened to it), in words that name this step."""
+        locks = lock_events(self.before, self.state, self.changes)
+        return [(key, words.format(step=self.step, op=self.op)) for key, words in (*self.changes.nodes, *locks)]
+
+    @property
+    def slot_events(self) -> list[tuple[int, str]]:
+        """(slot, what happened to it), in words that name this step."""
+        return [(slot, words.format(step=self.step, op=self.op)) for slot, _, words in self.changes.slots]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -93,7 +122,7 @@ class StateView:
         return [*self.pools, *self.rows]
 
     @property
-    def without_idle_requests(self) -> StateView:
+    def without_idle_requests(self) -> Frame:
         """The same, but where no request runs or waits, nothing is said of requests."""
         return replace(self, state=replace(self.state, requests=self.state.requests or None))
 
@@ -126,8 +155,23 @@ class StateView:
 
     @property
     def text(self) -> str:
-        """The text twin of the picture."""
-        return self.contents
+        """The text twin of the picture, with what the operation called."""
+        lines, changes = [self.caption] * bool(self.words), "; ".join(self.changes.words)
+        lines += [*(f"   {words}" for words in self.inner_words), *[f"   ({changes})"] * bool(changes)]
+        return "\n".join([*lines, self.contents])
+
+    @property
+    def picture(self) -> Picture:
+        """The frame as a picture on a canvas of its own size."""
+        from minikv.course.film.layout import FilmLayout
+
+        return Picture(self.text, lambda: FilmLayout([self]).svg(self))
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
+        return self.picture._repr_mimebundle_()
 
 
 def _handed(is_free: int, was_free: int) -> Cell:

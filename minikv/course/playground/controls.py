@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as widgets
@@ -47,6 +46,7 @@ class Controls:
         self.runs = widgets.Dropdown(description="running", layout=_place("220px"), **_LABEL)
         options = ["(none)", *SCENES]
         self.scene = widgets.Dropdown(options=options, description="scene", layout=_place("260px"), **_LABEL)
+        self._fields = self.prompt, self.namespace, self.amount, self.held, self.runs
         self.more = widgets.ToggleButton(description="settings", tooltip="pages, policy", layout=_place("84px"))
         self.buttons = {name: _button(name, tip) for name, tip in _TIPS.items()}
         choices = {"policy": list(POLICIES), "evict_by": list(EVICT_BY), "index": list(INDEXES)}
@@ -54,18 +54,6 @@ class Controls:
         self.aim, self.message, self.view = (
             widgets.HTML(layout=widgets.Layout(width="auto", margin="3px 0")) for _ in range(3)
         )
-
-    def _listen(
-        self, press: Callable[[str], None], choose: Callable[[str], None], choose_scene: Callable[[], None]
-    ) -> None:
-        """Say which button was pressed, which setting was chosen, and that a scene was."""
-        for name, button in self.buttons.items():
-            button.on_click(lambda _, name=name: press(name))
-        for name, control in self.settings.items():
-            control.observe(lambda _, name=name: choose(name), "value")
-        self.scene.observe(lambda _: choose_scene(), "value")
-        for field in (self.prompt, self.namespace, self.amount, self.held, self.runs):
-            field.observe(lambda _: self._refresh(), "value")
 
     def _rows(self, has_goal: bool, has_requests: bool) -> Any:
         """All of them in a box, row by row."""
@@ -103,8 +91,7 @@ class Controls:
         ipykernel 7.4 hears each widget in the thread in which something was last sent to it. Left alone, a field is
         heard in one thread and a button in another, and a click overtakes what was typed before it.
         """
-        fields = [self.prompt, self.namespace, self.amount, self.held, self.runs, self.scene, self.more]
-        for control in [*fields, *self.settings.values(), *self.buttons.values()]:
+        for control in [*self._fields, self.scene, self.more, *self.settings.values(), *self.buttons.values()]:
             control.send_state("description")
 
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from minikv.course.film import Frame
 from minikv.course.playground.live import History, StepOutcome
 from minikv.course.playground.steps import Settings, Step, prompt_step
-from minikv.errors import OutOfPages, bounded
+from minikv.errors import bounded
 
 _USUAL = Settings()
-Refusal = tuple[Step, Exception]
 StepsPlayed = list[tuple[Step, StepOutcome, Frame]]
 
 
@@ -94,14 +93,14 @@ SCENES = {scene.name: scene for scene in _SCENES}
 class Goal:
     """What to reach from a scene; `missing` says what is still missing, and nothing once it is reached.
 
-    It looks at the history, at the player's own steps (those after the scene's), and at what was refused last.
+    It looks at the history, which knows what was refused last, and at the player's own steps, those after the scene's.
     """
 
     name: str
     scene: Scene
-    missing: Callable[[History, StepsPlayed, Refusal | None], str]
+    missing: Callable[[History, StepsPlayed], str]
 
-    def state(self, history: History, refused: Refusal | None = None) -> tuple[bool, str]:
+    def state(self, history: History) -> tuple[bool, str]:
         """Whether it is reached, and in words how far one is.
 
         >>> goal, history = GOALS["cut an edge in one step"], History()
@@ -110,21 +109,21 @@ class Goal:
         (False, 'not yet: no edge was cut')
         """
         own = history.since[len(self.scene.script) :]
-        missing = self.missing(history, own, refused)
+        missing = self.missing(history, own)
         steps = f"{len(own)} step{'' if len(own) == 1 else 's'}"
         return not missing, f"not yet: {missing}" if missing else f"done, in {steps}"
 
 
-def _cut(history: History, own: StepsPlayed, refused: Refusal | None) -> str:
+def _cut(history: History, own: StepsPlayed) -> str:
     return "" if any(frame.changes.splits for _, _, frame in own) else "no edge was cut"
 
 
-def _hit(history: History, own: StepsPlayed, refused: Refusal | None) -> str:
+def _hit(history: History, own: StepsPlayed) -> str:
     hits = [outcome.cached for _, outcome, _ in own]
     return "" if 8 in hits else f"the last hit was {hits[-1]} tokens long" if hits else "no prompt was tried"
 
 
-def _protect(history: History, own: StepsPlayed, refused: Refusal | None) -> str:
+def _protect(history: History, own: StepsPlayed) -> str:
     live = history.live
     have, capacity, locks = live.cache.protected_size, live.settings.capacity * live.settings.page_size, len(live.locks)
     if 2 * have > capacity and locks == 2:
@@ -132,15 +131,15 @@ def _protect(history: History, own: StepsPlayed, refused: Refusal | None) -> str
     return f"{'1 lock protects' if locks == 1 else f'{locks} locks protect'} {have} of {capacity} slots"
 
 
-def _refuse(history: History, own: StepsPlayed, refused: Refusal | None) -> str:
-    if refused is None or not isinstance(refused[1], OutOfPages):
+def _refuse(history: History, own: StepsPlayed) -> str:
+    if history.refused is None:
         return "nothing was refused for want of room"
     settings = history.settings
-    fits = len(refused[0].tokens) <= settings.capacity * settings.page_size
+    fits = len(history.refused.tokens) <= settings.capacity * settings.page_size
     return "" if fits else "this prompt would not fit even an empty pool"
 
 
-def _newest(history: History, own: StepsPlayed, refused: Refusal | None) -> str:
+def _newest(history: History, own: StepsPlayed) -> str:
     if not own or own[-1][0].verb != "evict":
         return "evict something"
     prompts = list(dict.fromkeys(step.tokens for step, _, _ in history.since if step.verb == "insert"))
@@ -160,7 +159,7 @@ def _is_whole(prompt: tuple[int, ...], frame: Frame) -> bool:
     return any(tuple(path[: len(prompt)]) == prompt for path in paths.values())
 
 
-def _publish(history: History, own: StepsPlayed, refused: Refusal | None) -> str:
+def _publish(history: History, own: StepsPlayed) -> str:
     published = [at for at, (step, _, _) in enumerate(own) if step.verb == "publish"]
     if not published:
         return "no request has published anything while it ran"

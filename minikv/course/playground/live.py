@@ -19,11 +19,12 @@ from itertools import takewhile
 from typing import Any
 
 from minikv.course.film import Film, Frame, record
+from minikv.course.film.captions import numbered, token_count
 from minikv.course.playground.steps import Settings, Step, label_text
-from minikv.errors import LockError
+from minikv.errors import LockError, OutOfPages
 from minikv.manager.manager import CacheManager
 from minikv.pools.page_table import page_slots, slot_pages
-from minikv.testing.snapshot import ranges, shorten
+from minikv.testing.snapshot import shorten
 
 _BEGINNINGS = ("reset", "scene")
 
@@ -63,15 +64,10 @@ class LiveCache:
 
     def do(self, step: Step) -> StepOutcome:
         """Do what `step` says as one step of the film; after an error, which is raised, throw this live cache away."""
-        verbs: dict[str, Callable[[Step], StepOutcome]] = {
-            "match": self._match, "insert": self._insert, "lock": self._lock, "unlock": self._unlock,
-            "evict": self._evict, "reset": self._reset, "start": self._start, "publish": self._publish,
-            "finish": self._end, "abort": self._end,
-        }  # fmt: skip
         if step.text:
             self._letters.update(step.tokens)
         with self.film.step(str(step)):
-            outcome = verbs[step.verb](step)
+            outcome: StepOutcome = getattr(self, f"_{step.verb}")(step)
         changes, words = self.film.at(-1).changes, outcome.words
         if step.verb in ("match", "insert", "lock"):
             words += "; split a node" * bool(changes.splits) + "; joined nodes" * bool(changes.joined)
@@ -81,7 +77,7 @@ class LiveCache:
 
     def _match(self, step: Step) -> StepOutcome:
         match = self.cache.match_prefix(step.tokens, namespace=step.namespace)
-        where = f" in {_slots(match.slots.tolist())}" if match.length else ""
+        where = f" in {numbered(match.slots.tolist())}" if match.length else ""
         return StepOutcome(f"{match.length} of {len(step.tokens)} cached{where}", match.length)
 
     def _insert(self, step: Step) -> StepOutcome:
@@ -92,7 +88,7 @@ class LiveCache:
         self.manager.advance(sequence)
         self.manager.finish(sequence)
         words = f"{cached} of {len(slots)} cached"
-        words += f", {stored - cached} new in {_slots(slots[cached:stored])}" if stored > cached else ""
+        words += f", {stored - cached} new in {numbered(slots[cached:stored])}" if stored > cached else ""
         tail = f", tail of {len(slots) - stored} not kept" if len(slots) > stored else ""
         return StepOutcome(words + evicted + tail, cached)
 
@@ -111,8 +107,8 @@ class LiveCache:
             raise ValueError(f"there is nothing to lock: no page of {step.said} is cached in this namespace")
         self.cache.lock(match.handle)
         self._locks_taken += 1
-        self.locks[self._locks_taken] = match.handle, f"{_tokens(match.length)} of {step.said}{step.where}"
-        return StepOutcome(f"lock {self._locks_taken} holds {_tokens(match.length)}", match.length)
+        self.locks[self._locks_taken] = match.handle, f"{token_count(match.length)} of {step.said}{step.where}"
+        return StepOutcome(f"lock {self._locks_taken} holds {token_count(match.length)}", match.length)
 
     def _unlock(self, step: Step) -> StepOutcome:
         if step.number not in self.locks:
@@ -126,7 +122,7 @@ class LiveCache:
         evicted = self.cache.evict(step.number)
         self.pool.free(evicted)
         slots = page_slots(evicted, self.cache.page_size).tolist()
-        words = f"{step.number} asked for, {len(slots)} freed{f': {_slots(slots)}' if slots else ''}"
+        words = f"{step.number} asked for, {len(slots)} freed{f': {numbered(slots)}' if slots else ''}"
         if len(slots) < step.number:
             locked = self.cache.protected_size
             words += f", {locked} protected by locks" if locked else ", nothing is left"
@@ -138,7 +134,7 @@ class LiveCache:
         size, slots = self.cache.total_size, [int(slot) for node in self.cache.nodes() for slot in node.slots]
         self.cache.reset()  # refused while anything is locked
         self.pool.free(slot_pages(slots, self.settings.page_size))
-        return StepOutcome(f"{_tokens(size)} forgotten")
+        return StepOutcome(f"{token_count(size)} forgotten")
 
     # -- requests that keep running -------------------------------------------------------------------------------
 
@@ -154,19 +150,21 @@ class LiveCache:
         sequence, before = self._running(step), self.cache.total_size
         self.manager.advance(sequence)
         self.manager.checkpoint(sequence)
-        return StepOutcome(f"all computed, {_tokens(self.cache.total_size - before)} more can be found by others")
+        return StepOutcome(f"all computed, {token_count(self.cache.total_size - before)} more can be found by others")
 
-    def _end(self, step: Step) -> StepOutcome:
+    def _finish(self, step: Step) -> StepOutcome:
+        self.manager.advance(self._running(step))
+        return self._end(step, self.manager.finish, "what it computed is cached")
+
+    def _abort(self, step: Step) -> StepOutcome:
+        return self._end(step, self.manager.abort, "what it had published stays")
+
+    def _end(self, step: Step, end: Callable[[Any], None], kept: str) -> StepOutcome:
         sequence, free = self._running(step), self.pool.num_free
-        if step.verb == "finish":
-            self.manager.advance(sequence)
-            self.manager.finish(sequence)
-        else:
-            self.manager.abort(sequence)
+        end(sequence)
         del self.running[step.number]
         freed = (self.pool.num_free - free) * self.settings.page_size
-        kept = "what it computed is cached" if step.verb == "finish" else "what it had published stays"
-        return StepOutcome(f"r{step.number} is over, {_tokens(freed)} freed, {kept}")
+        return StepOutcome(f"r{step.number} is over, {token_count(freed)} freed, {kept}")
 
     def _running(self, step: Step) -> Any:
         if step.number not in self.running:
@@ -174,16 +172,10 @@ class LiveCache:
         return self.running[step.number][0]
 
 
-def _tokens(count: int) -> str:
-    return f"{count} token{'' if count == 1 else 's'}"
-
-
-def _slots(slots: list[int]) -> str:
-    return f"slot{'' if len(slots) == 1 else 's'} {ranges(slots)}"
-
-
 class History:
     """Steps that were done, up to `at`, and undone ones after it; `live` is the cache after them.
+
+    `refused` is the last step since the scene for which there was no room.
 
     >>> from minikv.course.playground.steps import prompt_step
     >>> history = History(Settings())
@@ -196,6 +188,7 @@ class History:
     def __init__(self, settings: Settings | None = None):
         self._first = settings or Settings()
         self.steps: tuple[Step, ...] = ()
+        self.refused: Step | None = None
         self._replay(())
 
     @property
@@ -218,8 +211,14 @@ class History:
     def do(self, *steps: Step) -> None:
         """Do one step or more, all or none; undone ones are forgotten. Raises the package's error for a bad step."""
         done = (*self.steps[: self.at], *steps)
-        self._replay(done)
+        try:
+            self._replay(done)
+        except OutOfPages:
+            self.refused = steps[-1]
+            raise
         self.steps = done
+        if steps[0].verb == "scene":
+            self.refused = None
 
     def set(self, settings: Settings) -> None:
         """Continue with other settings, as if they had been so since the last reset: its steps are replayed in them.

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from html import escape
 
+from minikv.course.film import Frame
 from minikv.course.film.layout import FilmLayout, Panel
-from minikv.course.film.view import StateView
 from minikv.course.pictures.looks import SIZES, legend_html
 from minikv.course.playground.live import History
 
@@ -40,7 +40,7 @@ def message_html(tone: str, words: str, role: str = "") -> str:
     return f'<div role="{role or usual}" style="{box}"><b>{sign}</b> {escape(words)}</div>'
 
 
-def view_of(history: History) -> StateView:
+def view_of(history: History) -> Frame:
     """What there is now, with what the last step did to it, and requests only while one runs."""
     return history.live.film.at(-1).without_idle_requests
 
@@ -84,7 +84,7 @@ def _drawn(panel: Panel, svg: str, text: str) -> str:
     return f'<div role="img" aria-label="{said}" tabindex="0" style="overflow-x:auto">{drawn}</div>'
 
 
-def _tiles(history: History, view: StateView) -> str:
+def _tiles(history: History, view: Frame) -> str:
     """The sizes, each with the name of the state that it counts."""
     tiles = [f'<span style="{_TILE}">{_tile(name, n)}</span>' for name, n in view.sizes.items()]
     size, pages = history.settings.page_size, history.settings.capacity

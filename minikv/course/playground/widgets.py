@@ -14,14 +14,13 @@ from threading import RLock
 from typing import Any
 
 from minikv.course.film import Film
-from minikv.course.film.layout import picture_of
 from minikv.course.pictures.picture import Picture
 from minikv.course.playground.controls import NONE, Controls
-from minikv.course.playground.lessons import GOALS, SCENES, Goal, Refusal, Scene, goal_of
+from minikv.course.playground.lessons import GOALS, SCENES, Goal, Scene, goal_of
 from minikv.course.playground.live import History
 from minikv.course.playground.page import message_html, page_html, playground_text, view_of
 from minikv.course.playground.steps import NAMES, Settings, Step, prompt_step
-from minikv.errors import LockError, OutOfPages
+from minikv.errors import LockError
 
 _WELCOME = "Type a prompt, text or token ids, and press insert; or choose a scene."
 _OF_A_PROMPT, _OF_A_REQUEST = ("match", "insert", "lock", "start"), ("publish", "finish", "abort")
@@ -45,9 +44,8 @@ class Playground(Controls):
     ):  # fmt: skip
         self.history, self.said, self._turn, self._is_loading = History(settings), _WELCOME, RLock(), False
         self.goal = None if goal is None else goal_of(goal)
-        self.refused: Refusal | None = None
         super().__init__(self.history.settings)
-        self._listen(self._press, self._choose, self._choose_scene)
+        self._listen()
         self.box = self._rows(self.goal is not None, requests or self.goal is GOALS["publish, hit, and abort"])
         if self.goal is not None:
             self._begin(self.goal.scene)
@@ -72,7 +70,7 @@ class Playground(Controls):
     def picture(self) -> Picture:
         """The last step's frame: tree, pool and sizes."""
         view = view_of(self.history)
-        return Picture(self.text, lambda: picture_of(view).svg)
+        return Picture(self.text, lambda: view.picture.svg)
 
     def __repr__(self) -> str:
         return self.text
@@ -86,10 +84,19 @@ class Playground(Controls):
     def _aim(self) -> tuple[bool, str]:
         """Whether the goal is reached, and in words."""
         assert self.goal is not None
-        done, words = self.goal.state(self.history, self.refused)
+        done, words = self.goal.state(self.history)
         return done, f"goal: {self.goal.name} ({words})"
 
     # -- what a press does -----------------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        for name, button in self.buttons.items():
+            button.on_click(lambda _, name=name: self._press(name))
+        for name, control in self.settings.items():
+            control.observe(lambda _, name=name: self._choose(name), "value")
+        self.scene.observe(lambda _: self._choose_scene(), "value")
+        for field in self._fields:
+            field.observe(lambda _: self._refresh(), "value")
 
     def _press(self, name: str) -> None:
         special: dict[str, Callable[[], None]] = {
@@ -110,16 +117,12 @@ class Playground(Controls):
         return Step(verb, str(numbers[verb]), number=numbers[verb]) if verb in numbers else Step(verb)
 
     def _do(self, step: Step) -> None:
-        try:
-            self.history.do(step)
-        except OutOfPages as error:
-            self.refused = step, error
-            raise
+        self.history.do(step)
         self._show("good", f"{step}: {self.history.outcomes[-1].words}")
 
     def _begin(self, scene: Scene) -> None:
         self.history.do(*scene.steps)
-        self._is_loading, self.refused = True, None
+        self._is_loading = True
         self.scene.value = scene.name if scene.name in SCENES else "(none)"
         self._is_loading = False
         self.prompt.value, self.namespace.value = scene.then, ""
