@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from minikv.course.film.captions import caption, operation, returned, slot_lists
+from minikv.course.film.captions import caption, operation, slot_lists
 from minikv.course.film.changes import Changes, compare
 from minikv.course.film.state import (
     VERBS,
@@ -117,39 +117,33 @@ class Recording:
                 unit = "page" if is_pool and self._reader.page_size > 1 else "slot"
                 op, name = operation(call, self._label, unit, self._reader.name_of), self._reader.name_among(call.thing)
                 op += f" in {name}" if name else ""
-                words = caption(op, returned(call, state.sizes, unit), call.error is not None)
-                self._take(call.began, op, words, state, call)
+                self._take(call.began, op, caption(op, call, state.sizes, unit), state, call)
 
     def _take(self, began: int, op: str, words: str, state: State, call: Call | None = None) -> None:
         """One frame, with what changed: in the calls that this one made, one after the other, and then in itself."""
         inner: list[Frame] = []
         while self.frames[-1].began > began:
             inner.insert(0, self.frames.pop())
-        before, changes, path = self.frames[-1].state, Changes(), self._path(call, state)
+        before, changes = self.frames[-1].state, Changes()
         for frame in inner:
             changes = changes.then(frame.changes)
         changes = changes.then(compare((inner or self.frames)[-1].state, state, call.verb if call else ""))
         said = tuple(line for frame in inner for line in (frame.words, *frame.inner))
+        path = frozenset(self._path(call, state)).union(*(frame.path for frame in inner))
         error = type(call.error).__name__ if call and call.error is not None else None
-        path = path.union(*(frame.path for frame in inner))
         step = len(self.frames)
         self.frames.append(Frame(before, state, changes, path, self._label, step, op, words, said, error, began))
 
-    def _path(self, call: Call | None, state: State) -> frozenset[int]:
-        """The nodes that a match or an insertion went along."""
+    def _path(self, call: Call | None, state: State) -> set[int]:
+        """The nodes that a match or an insertion went along; for a learner's result, those whose slots are in it."""
         if call is None or call.verb not in ("match_prefix", "acquire", "insert"):
-            return frozenset()
-        return frozenset(path_of(call.result, state, self._reader.number))
-
-
-def path_of(result: Any, state: State, number: Callable[[Any], int]) -> set[int]:
-    """The ids on the path that a call returned; for a learner's result, the nodes whose slots, or pages, are in it."""
-    try:
-        path = {number(node) for node in nodes_of(result)}
-    except TypeError:
-        path = set()
-    if path:
-        return path & set(state.nodes)
-    found = slot_lists(getattr(result, "slots", getattr(result, "pages", result)))
-    slots = {slot for numbers in found for slot in numbers}
-    return {key for key, node in state.nodes.items() if node.slots and slots.issuperset(node.slots)}
+            return set()
+        try:
+            path = {self._reader.number(node) for node in nodes_of(call.result)}
+        except TypeError:
+            path = set()
+        if path:
+            return path & set(state.nodes)
+        found = slot_lists(getattr(call.result, "slots", getattr(call.result, "pages", call.result)))
+        slots = {slot for numbers in found for slot in numbers}
+        return {key for key, node in state.nodes.items() if node.slots and slots.issuperset(node.slots)}

@@ -46,14 +46,8 @@ def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any
             return f"{verb} {numbered(ids, unit)}"
         case ("pool", "alloc_to", row):
             return f"alloc {len(row)}"
-        case ("table", "append", row, slots):
-            return f"append {numbered(slots)} to row {row}"
-        case ("table", "write", row, position, slots):
-            return f"write {numbered(slots)} to row {row} from token {position} on"
-        case ("table", "open", *_):
-            return "open a row"
-        case ("table", "close", row):
-            return f"close row {row}"
+        case ("table", *_):
+            return _operation_on_a_table(call)
         case ("manager", _, sequence, *more) if hasattr(sequence, "number") and not isinstance([*more, 0][0], str):
             return " ".join([verb, name_of(sequence), *(_amount(verb, value, label) for value in more[:1])])
         case ("engine", "abort", request):
@@ -61,19 +55,38 @@ def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any
     return " ".join([verb.replace("_", " "), *(_argument(value) for value in call.arguments.values())]).strip()
 
 
+def _operation_on_a_table(call: Call) -> str:
+    match (call.verb, *call.arguments.values()):
+        case ("append", row, slots):
+            return f"append {numbered(slots)} to row {row}"
+        case ("write", row, position, slots):
+            return f"write {numbered(slots)} to row {row} from token {position} on"
+        case ("close", row):
+            return f"close row {row}"
+    return f"{call.verb} a row"
+
+
 def _amount(verb: str, value: Any, label: Label | None) -> str:
     """How far a sequence advances, or what it is extended by."""
     return f"{'to' if verb == 'truncate' else 'by'} {value if isinstance(value, int) else _tokens(value, label)}"
 
 
-def returned(call: Call, sizes: dict[str, int], unit: str) -> str:
-    """What a call returned or raised, in words; `sizes` are those of the cache now. Empty where nothing can be said."""
+def caption(said: str, call: Call, sizes: dict[str, int], unit: str) -> str:
+    """An operation, and what it returned or raised, as one sentence; `sizes` are those of the cache now.
+
+    >>> from minikv import FreeListPool
+    >>> call = Call(FreeListPool(4), "alloc", {"num_pages": 2})
+    >>> call.result = [0, 1]
+    >>> caption("alloc 2", call, {}, "slot")
+    'alloc 2: slots 0-1'
+    """
     if call.error is not None:
-        return f"raised {type(call.error).__name__}: {bounded_line(str(call.error), _MOST_OF_AN_ERROR)}"
+        return f"{said} raised {type(call.error).__name__}: {bounded_line(str(call.error), _MOST_OF_AN_ERROR)}"
     try:
-        return _returned(call, sizes, unit)
+        found = _returned(call, sizes, unit)
     except (AttributeError, TypeError, ValueError, IndexError, KeyError):  # a learner's verb may return anything
-        return ""
+        found = ""
+    return f"{said}: {found}" if found else said
 
 
 def _returned(call: Call, sizes: dict[str, int], unit: str) -> str:
@@ -101,11 +114,6 @@ def _returned(call: Call, sizes: dict[str, int], unit: str) -> str:
         case ("engine", "step", *_):
             return _stepped(call.result)
     return ""
-
-
-def caption(said: str, came_out: str, is_error: bool) -> str:
-    """Both halves as one sentence."""
-    return f"{said}{' ' if is_error else ': '}{came_out}" if came_out else said
 
 
 def _found(asked: int, match: Any) -> str:

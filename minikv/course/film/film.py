@@ -14,7 +14,7 @@ from typing import Any
 from minikv.course.film.camera import Recording
 from minikv.course.film.export import gif_of, page_of, reel_of
 from minikv.course.film.state import Label
-from minikv.course.film.view import Frame
+from minikv.course.film.view import Frame, first_and_last
 from minikv.course.pictures.picture import Picture
 from minikv.course.player import Player, Reel
 from minikv.errors import whole_number
@@ -122,11 +122,7 @@ class Film(Recording):
     @property
     def text(self) -> str:
         """Every operation in words."""
-        lines = [frame.caption for frame in self.frames]
-        if len(lines) > _MOST_LINES:
-            cut = len(lines) - _MOST_LINES
-            lines = [*lines[: _MOST_LINES // 2], f"… {cut} more …", *lines[-_MOST_LINES // 2 :]]
-        return "\n".join([self._title, *lines])
+        return "\n".join([self._title, *first_and_last([frame.caption for frame in self.frames], _MOST_LINES)])
 
     @property
     def still(self) -> Picture:

@@ -90,9 +90,8 @@ def thing_kind(thing: Any) -> str:
     Traceback (most recent call last):
     TypeError: cannot record a int: expected a prefix cache, a pool, a page table, a sequence, a manager or an engine
     """
-    for kind, attributes in _ATTRIBUTES.items():
-        if all(hasattr(thing, name) for name in attributes):
-            return kind
+    if kind := _kind(thing):
+        return kind
     what = "expected a prefix cache, a pool, a page table, a sequence, a manager or an engine"
     raise TypeError(f"cannot record a {type(thing).__name__}: {what}")
 
@@ -102,16 +101,15 @@ def with_parts(things: tuple[Any, ...]) -> list[Any]:
     found: list[Any] = []
     for thing in things:
         kinds = _PARTS.get(thing_kind(thing), ())
-        parts = tuple(part for part in getattr(thing, "__dict__", {}).values() if _is_part(part, kinds))
+        parts = tuple(part for part in getattr(thing, "__dict__", {}).values() if _kind(part) in kinds)
         found += [one for one in [thing, *with_parts(parts)] if not any(one is other for other in found)]
     return found
 
 
-def _is_part(value: Any, kinds: tuple[str, ...]) -> bool:
-    try:
-        return thing_kind(value) in kinds
-    except TypeError:
-        return False
+def _kind(thing: Any) -> str:
+    """Empty for what a film cannot follow."""
+    kinds = (kind for kind, attributes in _ATTRIBUTES.items() if all(hasattr(thing, name) for name in attributes))
+    return next(kinds, "")
 
 
 def watched_things(things: list[Any]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
@@ -49,10 +49,7 @@ class Frame:
     @property
     def inner_words(self) -> list[str]:
         """What it called itself; of many operations, the first and the last ones."""
-        over = len(self.inner) - MOST_INNER
-        if over <= 0:
-            return list(self.inner)
-        return [*self.inner[: MOST_INNER // 2], f"… {over} more …", *self.inner[-MOST_INNER // 2 :]]
+        return first_and_last(self.inner, MOST_INNER)
 
     @property
     def node_events(self) -> list[NodeEvent]:
@@ -172,6 +169,16 @@ class Frame:
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, str], dict[str, Any]]:
         return self.picture._repr_mimebundle_()
+
+
+def first_and_last(lines: Sequence[str], most: int) -> list[str]:
+    """Lines or, of many, the first and the last ones.
+
+    >>> first_and_last(["a", "b", "c", "d"], 2)
+    ['a', '… 2 more …', 'd']
+    """
+    over = len(lines) - most
+    return list(lines) if over <= 0 else [*lines[: most // 2], f"… {over} more …", *lines[-most // 2 :]]
 
 
 def _handed(is_free: int, was_free: int) -> Cell:

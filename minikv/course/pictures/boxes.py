@@ -103,10 +103,10 @@ def memory_picture(title: str, pieces: Sequence[InMemory], marks: Mapping[int, s
 def _memory_text(pieces: Sequence[InMemory], marks: Mapping[int, str]) -> str:
     words = [f"{name}:{slot}{LETTERS[marks[slot]] if slot in marks else ''}" for name, slot in pieces]
     width = max(map(len, words), default=0)
-    lines = [words[at : at + _COLUMNS] for at in range(0, len(words), _COLUMNS)]
+    cells = [f"{word:<{width}}" for word in words]
+    lines = ["  ".join(cells[at : at + _COLUMNS]).rstrip() for at in range(0, len(cells), _COLUMNS)]
     legend = text_legend(marks[slot] for _, slot in pieces if slot in marks)
-    explained = "  ".join(filter(None, ("K keys  V values, with their layer : slot", legend)))
-    return "\n".join([*("  ".join(f"{word:<{width}}" for word in line).rstrip() for line in lines), explained])
+    return "\n".join([*lines, f"K keys  V values, with their layer : slot  {legend}".rstrip()])
 
 
 def _memory_svg(pieces: Sequence[InMemory], marks: Mapping[int, str], title: str) -> str:
@@ -177,8 +177,9 @@ def shared_pages_picture(cache: Any) -> Picture:
 
 
 def _page_rows(cache: Any) -> Iterator[tuple[str, list[PageView]]]:
+    size = cache.size if hasattr(cache, "branches") else cache.page_size
     for name, tokens, pages, drafted, refs in _sequences(cache):
-        size, words = _size(cache), _page_words(cache, name, tokens)
+        words = _page_words(cache, name, tokens)
         words = [f"{word}?" if at >= len(tokens) - drafted else word for at, word in enumerate(words)]
         words += ["."] * (len(pages) * size - len(words))
         parts = (tuple(words[i * size : (i + 1) * size]) for i in range(len(pages)))
@@ -195,11 +196,6 @@ def _sequences(cache: Any) -> Iterator[tuple[Any, list[int], list[int], int, Any
     else:
         for name in cache.names():
             yield name, cache.tokens(name), cache.pages(name), cache.draft_length(name), cache.references
-
-
-def _size(cache: Any) -> int:
-    size: int = cache.size if hasattr(cache, "branches") else cache.page_size
-    return size
 
 
 def _page_words(cache: Any, name: Any, tokens: list[int]) -> list[str]:

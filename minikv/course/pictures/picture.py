@@ -53,16 +53,11 @@ class Picture:
         if svg is None or png is None:
             missing = graphviz_way() is None or (svg is not None and png is None)
             return {"text/plain": f"{self.text}\n{HOW_TO_GET_PICTURES}" if missing else self.text}, {}
-        width, height = _shown_size(svg)
+        size = svg_size(svg)
+        width, height = (round(side * min(1.0, MOST_WIDE / size[0])) for side in size)
         coded = base64.b64encode(png).decode()
         data = {"text/html": image_html(coded, self.alt, width), "image/png": coded, "text/plain": self.text}
         return data, {"image/png": {"width": width, "height": height}}
-
-
-def _shown_size(svg: str) -> tuple[int, int]:
-    width, height = svg_size(svg)
-    scale = min(1.0, MOST_WIDE / width)
-    return round(width * scale), round(height * scale)
 
 
 def image_html(coded: str, alt: str, width: int) -> str:

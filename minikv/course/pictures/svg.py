@@ -34,10 +34,14 @@ def canvas(content: str, width: float, height: float) -> str:
 
     It has no background, and what is written on it has the page's ink: a picture follows the reader's theme.
     """
+    return f"{_head(width, height)}{content}</svg>"
+
+
+def _head(width: float, height: float, role: str = "", words: str = "") -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="0 0 {width:g} {height:g}" style="max-width:100%;height:auto" color="{BOTH}" '
-        f'fill="currentColor">{content}</svg>'
+        f'viewBox="0 0 {width:g} {height:g}"{role} style="max-width:100%;height:auto" color="{BOTH}" '
+        f'fill="currentColor"{words}>'
     )
 
 
@@ -113,12 +117,8 @@ class Paper(NamedTuple):
     @property
     def head(self) -> str:
         """What comes before the parts of each picture: texts are centered, and have the page's ink."""
-        w, h = f"{self.width:g}", f"{self.height:g}"
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" '
-            f'style="max-width:100%;height:auto" color="{BOTH}" fill="currentColor" font-family="{FONTS}" '
-            'font-size="13" text-anchor="middle">'
-        )
+        words = f' font-family="{FONTS}" font-size="13" text-anchor="middle"'
+        return _head(self.width, self.height, ' role="img"', words)
 
     @property
     def tail(self) -> str:

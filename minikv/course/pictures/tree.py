@@ -58,35 +58,26 @@ def tree_parts(
 def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple[int, int]]:
     """A node around the middle of its upper side, or of its left one, and its width and height."""
     marks = (*view.marks, *(["locked"] if view.ref_count else []))
-    if view.more:
-        return _left_out(view.label, sideways)
-    return _drawn((view.label, *view.notes), marks, view.parent is None, sideways)
-
-
-@lru_cache(maxsize=4096)
-def _left_out(words: str, sideways: bool) -> tuple[Drawing, tuple[int, int]]:
-    """A dashed box with words, in place of nodes that are not shown."""
-    wide, high = round(_columns(words) * _LETTER) + _MARGIN, _LINE + 10
-    left, top = (0, -(high // 2)) if sideways else (-(wide // 2), 0)
-    svg = f'<path {style("free")} d="M{left} {top}h{wide}v{high}h{-wide}z"/>'
-    svg += f'<text x="{left + wide // 2}" y="{top + 17}">{markup(words)}</text>'
-    return Drawing(svg, wide if sideways else high), (wide, high)
+    state = "free" if view.more else "locked" if "locked" in marks else "cached"
+    return _drawn((view.label, *view.notes), marks, state, view.parent is None and not view.more, sideways)
 
 
 @lru_cache(maxsize=4096)
 def _drawn(
-    lines: tuple[str, ...], marks: tuple[str, ...], is_root: bool, sideways: bool
+    lines: tuple[str, ...], marks: tuple[str, ...], state: str, is_root: bool, sideways: bool
 ) -> tuple[Drawing, tuple[int, int]]:
+    """Lines in a box; one for nodes that are not shown is dashed, and its words have the page's ink."""
     double = _INSET if "locked" in marks else 0
     wide = round(max(map(_columns, lines)) * _LETTER * (1.3 if is_root else 1) + _MARGIN) + 2 * double
     high = _LINE * len(lines) + 10 + 2 * double + (10 if is_root else 0)
     left, top = (0, -(high // 2)) if sideways else (-(wide // 2), 0)
+    ink = "" if state == "free" else f' fill="{INK}"'
     middle, first = left + wide // 2, top + (high - _LINE * len(lines)) // 2 + 12
     words = "".join(
-        f'<text x="{middle}" y="{first + _LINE * i}" fill="{INK}">{markup(line)}</text>' for i, line in enumerate(lines)
+        f'<text x="{middle}" y="{first + _LINE * i}"{ink}>{markup(line)}</text>' for i, line in enumerate(lines)
     )
     border = _ellipse(left, top, wide, high) if is_root else _box(left, top, wide, high, marks)
-    svg = f'<path {style("locked" if double else "cached", first_of(marks))} d="{border}"/>{words}'
+    svg = f'<path {style(state, first_of(marks))} d="{border}"/>{words}'
     return Drawing(svg, wide if sideways else high), (wide, high)
 
 
