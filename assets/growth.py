@@ -22,7 +22,7 @@ from memory import memory_per_token, pauses, sequences
 
 from minikv.assets import asset
 from minikv.files import replace
-from minikv.manager.manager import CacheManager
+from minikv.manager import CacheManager
 from minikv.measure.results import Measured, Promise, today
 from minikv.measure.textbook import TextbookCache
 from minikv.prefix import RadixCache

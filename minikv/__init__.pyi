@@ -1,7 +1,7 @@
 """Every name that `minikv` offers, and the module that it comes from: `__init__.py` reads this list."""
 
 from minikv.assets import asset as asset
-from minikv.copy_on_write.copy_on_write import CopyOnWrite as CopyOnWrite
+from minikv.copy_on_write import CopyOnWrite as CopyOnWrite
 from minikv.course.film import Film as Film
 from minikv.course.film import record as record
 from minikv.course.pictures import Picture as Picture
@@ -25,18 +25,18 @@ from minikv.course.playground import playground as playground
 from minikv.errors import InvariantError as InvariantError
 from minikv.errors import LockError as LockError
 from minikv.errors import OutOfPages as OutOfPages
-from minikv.manager.manager import CacheManager as CacheManager
-from minikv.manager.sequence import Sequence as Sequence
-from minikv.manager.windowed import WindowedManager as WindowedManager
+from minikv.manager import CacheManager as CacheManager
+from minikv.manager import Sequence as Sequence
+from minikv.manager import WindowedManager as WindowedManager
 from minikv.measure.break_even import break_even_tokens as break_even_tokens
-from minikv.pools.bitmask import BitmaskPool as BitmaskPool
-from minikv.pools.contract import SlotPool as SlotPool
-from minikv.pools.free_list import FreeListPool as FreeListPool
-from minikv.pools.page_table import PageTable as PageTable
-from minikv.pools.page_table import page_slots as page_slots
-from minikv.pools.page_table import slot_pages as slot_pages
-from minikv.pools.queue import QueuePool as QueuePool
-from minikv.pools.windowed import WindowedPool as WindowedPool
+from minikv.pools import BitmaskPool as BitmaskPool
+from minikv.pools import FreeListPool as FreeListPool
+from minikv.pools import PageTable as PageTable
+from minikv.pools import QueuePool as QueuePool
+from minikv.pools import SlotPool as SlotPool
+from minikv.pools import WindowedPool as WindowedPool
+from minikv.pools import page_slots as page_slots
+from minikv.pools import slot_pages as slot_pages
 from minikv.prefix import EvictionOrder as EvictionOrder
 from minikv.prefix import Handle as Handle
 from minikv.prefix import HashBlockCache as HashBlockCache
@@ -75,9 +75,9 @@ from minikv.sizing import kv_heads_per_rank as kv_heads_per_rank
 from minikv.sizing import kv_tensors as kv_tensors
 from minikv.sizing import page_waste as page_waste
 from minikv.sizing import pages_that_fit as pages_that_fit
-from minikv.store.host import HostCopy as HostCopy
-from minikv.store.kv_store import KVStore as KVStore
-from minikv.store.slots import Slots as Slots
+from minikv.store import HostCopy as HostCopy
+from minikv.store import KVStore as KVStore
+from minikv.store import Slots as Slots
 from minikv.testing import Canary as Canary
 from minikv.testing import CanaryError as CanaryError
 from minikv.testing import CanaryModel as CanaryModel

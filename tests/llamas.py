@@ -8,7 +8,7 @@ import torch
 
 from minikv.serving.checkpoint import LlamaConfig
 from minikv.serving.llama import Llama
-from minikv.store.kv_store import KVStore
+from minikv.store import KVStore
 
 SIZES = {"vocab_size": 23, "hidden_size": 32, "intermediate_size": 40, "num_hidden_layers": 2, "num_attention_heads": 4}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,

@@ -159,7 +159,7 @@ class Llamas:
         self.narrowest = float("inf")
 
     def model_for(self, manager, work):
-        from minikv.store.kv_store import KVStore
+        from minikv.store import KVStore
 
         model = self.models[work.seed % 3]
         manager.store = KVStore(model.shape, manager.num_pages, manager.page_size, dtype=model.dtype)

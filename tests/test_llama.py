@@ -172,7 +172,7 @@ def test_tokens_and_slots_may_be_any_row_of_integers(kind):
 def test_a_store_of_half_precision_holds_what_a_wider_model_computes():
     model = llama()
     got = whole(model, TOKENS, store=store_for(model))
-    from minikv.store.kv_store import KVStore
+    from minikv.store import KVStore
 
     rough = whole(model, TOKENS, store=KVStore(model.shape, 256, dtype="fp16"))
     assert 0 < (got - rough).abs().max() < 0.02

@@ -13,7 +13,7 @@ from indexes import MANAGERS
 from manager_machine import ManagerAgainstModel
 
 from minikv import BitmaskPool, CacheManager, FreeListPool, InvariantError, NoCache, OutOfPages, QueuePool, RadixCache
-from minikv.pools.page_table import page_slots
+from minikv.pools import page_slots
 
 
 def ran(manager, tokens, **options):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from minikv import InvariantError, OutOfPages, RowCache
-from minikv.pools.bitmask import BitmaskPool
+from minikv.pools import BitmaskPool
 
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=6)
 LENGTH = 12

@@ -21,7 +21,7 @@ from minikv.serving.model import Chunk
 from minikv.serving.phrasebook import TAUGHT
 from minikv.serving.terminal import open_chat
 from minikv.serving.tokenizer import ByteTokenizer
-from minikv.store.kv_store import KVStore
+from minikv.store import KVStore
 
 CORPUS = json.loads((asset("model") / "corpus.json").read_text("utf-8"))
 PAIRS = [(question, pair["answer"]) for pair in CORPUS["pairs"] for question in pair["questions"][:TAUGHT]]

@@ -151,11 +151,11 @@ def test_the_parts_say_that_they_are_for_one_thread(part):
 
 def test_a_store_and_what_it_gives_out_say_that_they_are_for_one_thread():
     pytest.importorskip("torch")
-    from minikv import Engine, HostCopy, KVStore, Slots, store
+    from minikv import Engine, store
 
-    for part in (store, KVStore, HostCopy, Slots):
+    for part in (store, store.KVStore, store.HostCopy, store.Slots):
         assert "may be used by one thread at a time" in words_of(part), part
-    for part in (store, KVStore):
+    for part in (store, store.KVStore):
         assert "an `Engine` takes care of that" in words_of(part)
     assert "Several threads may use the engine" in words_of(Engine)
 

@@ -72,12 +72,12 @@ def live_chat(cache: bool = True, clock: bool = False, questions: Sequence[str] 
         return _stored(cache, clock, questions)
     import torch
 
-    from minikv.manager.manager import CacheManager
+    from minikv.manager import CacheManager
     from minikv.prefix import NoCache, RadixCache
     from minikv.serving import Engine
     from minikv.serving.llama import Llama
     from minikv.serving.tokenizer import load_tokenizer
-    from minikv.store.kv_store import KVStore
+    from minikv.store import KVStore
 
     model, tokenizer = Llama.from_folder(asset("model"), dtype=torch.float32), load_tokenizer(asset("model"))
     store = KVStore(model.shape, 2048, dtype=model.dtype)

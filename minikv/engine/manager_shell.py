@@ -11,8 +11,7 @@ from collections import Counter
 from typing import Any
 
 from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
-from minikv.pools.contract import Pages
-from minikv.pools.page_table import page_slots
+from minikv.pools import Pages, page_slots
 from minikv.tokens import PackedTokens, TokensLike, pack
 
 POOL, CACHE = "the pool", "the cache"

@@ -1,1 +1,7 @@
 """The cache manager: a pool, a prefix cache and perhaps a store, and the life of a request through all three."""
+
+from minikv.manager.manager import CacheManager
+from minikv.manager.sequence import Manager, RunningSequence, Sequence, TruncatingManager
+from minikv.manager.windowed import WindowedManager
+
+__all__ = ["CacheManager", "Manager", "RunningSequence", "Sequence", "TruncatingManager", "WindowedManager"]

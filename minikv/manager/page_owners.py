@@ -17,8 +17,8 @@ import numpy as np
 from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive
 from minikv.manager.sequence import RUNNING, Sequence
-from minikv.pools.contract import PAGE_LIMIT, Pages, SlotPool
-from minikv.pools.free_list import FreeListPool
+from minikv.pools import FreeListPool, Pages, SlotPool
+from minikv.pools.contract import PAGE_LIMIT
 from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
 from minikv.tokens import PackedTokens
 

@@ -16,8 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from minikv.pools.contract import Pages
-from minikv.pools.page_table import page_slots
+from minikv.pools import Pages, page_slots
 from minikv.prefix.contract import Handle, PrefixCache
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike
 

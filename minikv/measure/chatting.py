@@ -20,7 +20,7 @@ import torch
 
 from minikv.assets import asset
 from minikv.errors import InvariantError, whole_number
-from minikv.manager.manager import CacheManager
+from minikv.manager import CacheManager
 from minikv.measure.copying import device_here, one_thread, where
 from minikv.measure.race import ROUNDS
 from minikv.measure.results import Measured, Promise, Spread, today
@@ -29,7 +29,7 @@ from minikv.prefix.indexes import index_named
 from minikv.progress_bar import Tick, quiet
 from minikv.serving import Engine, SamplingParams
 from minikv.serving.llama import Llama
-from minikv.store.kv_store import KVStore
+from minikv.store import KVStore
 
 INSTRUCTIONS = (
     "You are the assistant of a course on KV caches. Answer in one or two short sentences, in plain words, and use the "

@@ -25,7 +25,7 @@ from minikv.errors import InvariantError, bounded, whole_number
 from minikv.measure.results import Measured, Promise, Spread, today
 from minikv.progress_bar import Tick, quiet
 from minikv.sizing import KVShape
-from minikv.store.kv_store import KVStore
+from minikv.store import KVStore
 from minikv.store.moves import move_by_index
 
 TOKENS = (16, 128, 1024, 4096)

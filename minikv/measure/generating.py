@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 from minikv.errors import InvariantError, whole_number
-from minikv.manager.manager import CacheManager
+from minikv.manager import CacheManager
 from minikv.measure.chatting import Answer, Duel, answer
 from minikv.measure.copying import one_thread
 from minikv.measure.race import ROUNDS
@@ -28,7 +28,7 @@ from minikv.progress_bar import Tick, quiet
 from minikv.serving import Engine
 from minikv.serving.checkpoint import LlamaConfig
 from minikv.serving.llama import Llama
-from minikv.store.kv_store import KVStore
+from minikv.store import KVStore
 
 
 class Peer:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from minikv.manager.sequence import Sequence
+from minikv.manager import Sequence
 from minikv.measure.lives import ManagerLife, ToTokens, verbs_life
 from minikv.measure.workloads import Exchange, Workload
 from minikv.prefix import RadixCache

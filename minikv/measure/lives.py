@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from minikv.manager.manager import CacheManager
-from minikv.manager.sequence import Sequence
+from minikv.manager import CacheManager, Sequence
 from minikv.measure.workloads import Exchange
-from minikv.pools.free_list import FreeListPool
+from minikv.pools import FreeListPool
 from minikv.prefix import PrefixCache
 from minikv.tokens import PackedTokens
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, cast
 
 from minikv.errors import OutOfPages, whole_number
-from minikv.manager.sequence import Manager, TruncatingManager
+from minikv.manager import Manager, TruncatingManager
 from minikv.serving.request import Request
 from minikv.serving.sampling import require_choice
 from minikv.serving.schedule import ScheduledChunk, num_drafted

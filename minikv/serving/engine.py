@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from minikv.errors import bounded, require_method
 from minikv.interrupts import uninterrupted
-from minikv.manager.sequence import Manager, TruncatingManager
+from minikv.manager import Manager, TruncatingManager
 from minikv.serving.drafts import Drafter, rows_that_count, with_drafts
 from minikv.serving.model import Chunk, Model
 from minikv.serving.request import Event, Generation, Request, generation

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from minikv.errors import bounded, whole_number
-from minikv.manager.sequence import RunningSequence
+from minikv.manager import RunningSequence
 from minikv.prefix.contract import require_hashable
 from minikv.serving.sampling import Params, Sampler, SamplingParams
 from minikv.tokens import TOKEN_LIMIT, PackedTokens, TokensLike, pack

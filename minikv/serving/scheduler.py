@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 
 from minikv.errors import OutOfPages, bounded, require_method, whole_number
 from minikv.interrupts import uninterrupted
-from minikv.manager.sequence import RUNNING, Manager, RunningSequence
+from minikv.manager import Manager, RunningSequence
+from minikv.manager.sequence import RUNNING
 from minikv.prefix import NoCache
 from minikv.serving.drafts import drop_draft, update_request
 from minikv.serving.request import ABORTED, Request

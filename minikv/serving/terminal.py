@@ -17,7 +17,7 @@ from os import PathLike
 from typing import TextIO
 
 from minikv.errors import printable
-from minikv.manager.manager import CacheManager
+from minikv.manager import CacheManager
 from minikv.serving.chat import ANSWER, Chat
 from minikv.serving.chat_format import load_format
 from minikv.serving.engine import Engine
@@ -27,7 +27,7 @@ from minikv.serving.request import Generation
 from minikv.serving.sampling import Params
 from minikv.serving.tokenizer import load_tokenizer
 from minikv.sizing import bytes_per_token
-from minikv.store.kv_store import KVStore
+from minikv.store import KVStore
 
 LOOKED_UP = "The chat looks for the question that you mean, and says so if it finds none."
 HELP = "/new begins a new conversation, /exit or Ctrl-D leaves, Ctrl-C stops an answer."

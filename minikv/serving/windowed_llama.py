@@ -19,13 +19,12 @@ import torch
 from torch.nn import functional
 
 from minikv.errors import bounded, whole_number
-from minikv.pools.windowed import WindowedPool
+from minikv.pools import WindowedPool
 from minikv.serving.attention import StepAttention
 from minikv.serving.batch import Batch
 from minikv.serving.llama import Llama
 from minikv.sizing import KVShape
-from minikv.store.kv_store import KVStore
-from minikv.store.slots import Slots
+from minikv.store import KVStore, Slots
 
 
 class WindowedStore:

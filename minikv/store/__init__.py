@@ -6,3 +6,9 @@ cache does. It is one of the few parts of the package that import torch.
 
 A store, and what it gives out, may be used by one thread at a time; an `Engine` takes care of that.
 """
+
+from minikv.store.host import HostCopy
+from minikv.store.kv_store import KVStore
+from minikv.store.slots import Slots
+
+__all__ = ["HostCopy", "KVStore", "Slots"]

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from minikv.errors import InvariantError, bounded, whole_number
-from minikv.pools.page_table import page_slots
+from minikv.pools import page_slots
 from minikv.testing.ledger import CACHE_VERBS, given_pages
 from minikv.testing.snapshot import plain
 from minikv.testing.watch import Call, require_verbs, watch

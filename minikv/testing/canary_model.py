@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minikv.errors import whole_number
-from minikv.pools.windowed import WindowedPool
+from minikv.pools import WindowedPool
 from minikv.serving.request import end_tokens
 from minikv.sizing import KVShape
 from minikv.testing.canary import Canary, CanaryError, fingerprints

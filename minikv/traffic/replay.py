@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minikv.errors import InvariantError, whole_number
-from minikv.manager.manager import CacheManager
+from minikv.manager import CacheManager
 from minikv.pools.contract import NO_PAGES, PAGE_LIMIT, Pages, page_id, pages_to_free, request
 from minikv.prefix import PrefixCache
 from minikv.traffic.traces import TraceRequest

@@ -13,7 +13,7 @@ from minikv.course.pieces.observe import counting
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
-from minikv.pools.bitmask import BitmaskPool
+from minikv.pools import BitmaskPool
 from minikv.testing.attempt import short_repr
 
 _COUNT = st.integers(0, 6)

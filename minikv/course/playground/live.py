@@ -22,8 +22,8 @@ from minikv.course.film import Film, Frame, record
 from minikv.course.film.captions import numbered, token_count
 from minikv.course.playground.steps import Settings, Step, label_text
 from minikv.errors import LockError, OutOfPages
-from minikv.manager.manager import CacheManager
-from minikv.pools.page_table import page_slots, slot_pages
+from minikv.manager import CacheManager
+from minikv.pools import page_slots, slot_pages
 from minikv.testing.snapshot import shorten
 
 _BEGINNINGS = ("reset", "scene")
