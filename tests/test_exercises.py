@@ -349,6 +349,14 @@ def test_what_is_no_bug_is_not_taken_for_one(asked, script, said, capsys, monkey
 
 def test_calls_that_do_not_end_are_not_played_again_and_many_are_shortened(capsys, impatience):
     assert "your function does not end within" in said_of("10.6", "while True: it.serve([1])", capsys)
+
+    class Endless(list):
+        def __len__(self):
+            while True:
+                pass
+
+    check("10.6", lambda it: it.serve(Endless()))  # it is stopped within a call
+    assert "your function does not end within" in capsys.readouterr().out
     line = said_of("10.6", "for n in range(99): it.serve([n])", capsys)
     assert line.startswith("❌ 10.6 on …, serve([87]), serve([88]), ")
     check("10.6")
