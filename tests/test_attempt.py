@@ -11,7 +11,7 @@ import pytest
 from minikv.testing import attempt as attempt_module
 from minikv.testing import time_limit
 from minikv.testing.attempt import Outcome, agree, attempt, short_repr, type_in_words
-from minikv.testing.time_limit import TooLong
+from minikv.testing.time_limit import TimeLimit, TooLong
 
 
 @pytest.fixture
@@ -107,3 +107,20 @@ def test_where_no_thread_can_be_started_there_is_no_limit_and_it_is_said(monkeyp
                 assert attempt(lambda: 3).value == 3
     monkeypatch.setattr(attempt_module, "MOST_SECONDS", 0.1)
     assert isinstance(attempt(forever).error, TooLong), "later, where threads start, the limit holds"
+
+
+@pytest.mark.parametrize("lands", [{1}, {2}], ids=["before the limit is stopped", "on the way into the last stop"])
+def test_a_limit_that_passes_as_the_call_ends_stays_in_here(monkeypatch, lands):
+    """It once got out on a busy machine, and the limit was then watched forever."""
+    stop, times = TimeLimit.stop, []
+
+    def stop_late(limit):
+        times.append(limit)
+        if len(times) in lands:
+            raise TooLong
+        stop(limit)
+
+    monkeypatch.setattr(TimeLimit, "stop", stop_late)
+    outcome = attempt(lambda: 5)
+    assert outcome.value == 5 or isinstance(outcome.error, TooLong)
+    assert times[0] not in time_limit._WATCHDOG._limits

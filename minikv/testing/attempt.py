@@ -83,21 +83,27 @@ def attempt(act: Callable[..., Any], args: tuple[Any, ...] = (), seconds: float 
     saved, limit = (sys.stdout, sys.stderr, sys.getrecursionlimit()), TimeLimit(seconds or MOST_SECONDS)
     names, printed = dict(vars(builtins)), _Printed()
     try:
-        limit.start()
-        sys.stdout = sys.stderr = printed
-        builtins.input = _nobody_answers
-        value = act(*copy.deepcopy(args))
-        return Outcome(value, printed=printed.text)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # also SystemExit, and whatever else somebody raises
-        limit.stop()  # before anything that takes time
-        return Outcome(error=error, printed=printed.text)
+        try:
+            limit.start()
+            sys.stdout = sys.stderr = printed
+            builtins.input = _nobody_answers
+            outcome = Outcome(act(*copy.deepcopy(args)), printed=printed.text)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # also SystemExit, and whatever else somebody raises
+            outcome = Outcome(error=error, printed=printed.text)
+        limit.stop()
+    except TooLong as late:  # it landed when the call was over
+        outcome = Outcome(error=late, printed=printed.text)
     finally:
+        try:  # first of all: until then another one may land anywhere
+            limit.stop()
+        except TooLong:
+            limit.stop()
         builtins.__dict__.update(names)  # even where the code has deleted `vars`
         sys.setrecursionlimit(saved[2])
         sys.stdout, sys.stderr, _ = saved
-        limit.stop()
+    return outcome
 
 
 class _Printed(io.StringIO):
