@@ -177,18 +177,12 @@ def test_the_heap_keeps_the_order_of_sorting(steps):
         assert order.first() is (expected[0] if expected else None)
 
 
-def test_the_leaf_that_fills_a_gap_in_the_heap_may_have_to_rise():
-    """11 goes from under 10, and 3 comes from the end of the heap into its place, where it is smaller than 10."""
-    order = FirstInFirstOut()
-    nodes = {birth: Node(id=birth, created=birth, children={}, newer=None) for birth in (0, 10, 1, 11, 12, 20, 3)}
-    for node in nodes.values():
-        order.add([node])
-    order.remove([nodes.pop(11)])
-    gone = []
-    while (first := order.first()) is not None:
-        order.remove([first])
-        gone.append(first.id)
-    assert gone == sorted(nodes)
+def test_a_heap_forgets_most_of_its_old_entries():
+    order, node = FirstInFirstOut(), Node(id=1, created=1, children={}, newer=None)
+    order.add([node])
+    for node.created in range(2, 1000):
+        order.touch([node])
+    assert (len(order._heap) < 100, order.first(), [*order]) == (True, node, [node])
 
 
 def test_of_equal_keys_the_node_made_first_goes_first():

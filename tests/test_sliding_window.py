@@ -432,7 +432,7 @@ def test_the_audit_finds_an_order_that_is_not_that_of_use():
     for token in (1, 2):
         cache.insert([token], [token])
     cache.windows.ring.touch([cache.windows.ring.first()])
-    with pytest.raises(InvariantError, match=r"^node 2: used at 2, but stands before node 1, used at 1, in the ring"):
+    with pytest.raises(InvariantError, match="the order of use, by nodes, breaks off"):
         cache.check()
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Hashable, Sequence
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from minikv.pools.contract import Pages
 from minikv.prefix.base_index import BaseIndex, described
 from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
 from minikv.prefix.eviction import LeastRecentlyUsed
-from minikv.prefix.tree_check import check_nodes, require
+from minikv.prefix.tree_check import check_nodes, check_ring, require
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 
@@ -195,9 +195,7 @@ class PageNodeCache(BaseIndex):
         free = sorted(
             (node for node in self.nodes() if not node.ref_count), key=lambda node: (node.last_used, -node.end)
         )
-        for before, after in pairwise([self._queue, *free, self._queue]):
-            linked = before.newer is after and after.older is before
-            require(linked, f"the queue is not in the order of the last use, the deepest node first, at {after}")
+        check_ring(self._queue, free)
 
     def __repr__(self) -> str:
         sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"

@@ -6,11 +6,12 @@ Apart from the tree, so that the audit walks and adds up for itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from minikv.errors import InvariantError, bounded
 from minikv.prefix.contract import Handle, brief
-from minikv.prefix.eviction_order import EvictionOrder, LeastRecentlyUsed, SmallestKeyFirst
+from minikv.prefix.eviction import EvictionOrder, LeastRecentlyUsed, SmallestKeyFirst
 from minikv.tokens import TOKEN_BYTES
 
 
@@ -137,23 +138,29 @@ def _check_order(order: EvictionOrder, nodes: Sequence[Any]) -> None:
 
     A ring holds all unlocked nodes and a heap no inner ones; what an order of one's own does is its own affair.
     """
-    ring, heap = isinstance(order, LeastRecentlyUsed), isinstance(order, SmallestKeyFirst)
-    place: dict[int, int] = {}
-    for node in order:
-        require(node is not None, f"the eviction order breaks off after {len(place)} of its nodes")
-        require(node.id not in place, f"node {node.id}: twice in the eviction order")
-        place[node.id] = len(place)
+    if isinstance(order, LeastRecentlyUsed):
+        free = [node for node in nodes if not node.ref_count]
+        check_ring(order, sorted(free, key=lambda node: (node.last_used, -node.end)))
+        return
+    heap = isinstance(order, SmallestKeyFirst)
+    place = {node.id: at for at, node in enumerate(order)}
     for node in nodes:
         there, above = node.id in place, place.get(node.parent.id)
-        free = ring or (there and not heap) if node.children else True
-        fits = there == (free and not node.ref_count)
+        fits = there == (not node.ref_count and (not node.children or (there and not heap)))
         require(fits, f"node {node.id}: ref_count {node.ref_count}, {'in' if there else 'not in'} the eviction order")
-        first = not there or above is None or node.parent.parent is None or place[node.id] < above
+        first = not there or above is None or place[node.id] < above
         require(first, f"node {node.id}: stands after its parent {node.parent.id} in the order")
     strangers = sorted(place.keys() - {node.id for node in nodes})
     require(not strangers, f"nodes {brief(strangers)} are in the eviction order, but not in the tree")
-    if isinstance(order, LeastRecentlyUsed | SmallestKeyFirst):
+    if isinstance(order, SmallestKeyFirst):
         order.check()
+
+
+def check_ring(ring: LeastRecentlyUsed, expected: Sequence[Any]) -> None:
+    """The ring links what is expected, in that order, from the oldest to the youngest and back."""
+    for before, after in pairwise([ring, *expected, ring]):
+        linked = before.newer is after and after.older is before
+        require(linked, f"the order of use, by nodes, breaks off between {bounded(before)} and {bounded(after)}")
 
 
 def _check_pages(nodes: Sequence[Any]) -> None:

@@ -14,14 +14,13 @@ its tree, as it does for each kind of layer; another component, or a tier, would
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from minikv.prefix.contract import Handle
-from minikv.prefix.eviction_order import LeastRecentlyUsed
+from minikv.prefix.eviction import LeastRecentlyUsed
 from minikv.prefix.page_hashes import HashedNode
 from minikv.prefix.radix import RadixNode
-from minikv.prefix.tree_check import require
+from minikv.prefix.tree_check import check_ring, require
 
 
 class WindowNode(HashedNode):
@@ -249,13 +248,8 @@ class Windows:
         require(self.dead == dead, f"{self.dead} tokens are counted as dead, the nodes have {dead}")
         size = f"window_protected_size is {self.protected}"
         require(self.protected == pinned, f"{size}, the locks need {pinned} tokens")
-        ring, known = [state.node for state in self.ring], {node.id for node in nodes}
-        for node in ring:
-            require(node.id in known, f"node {node.id}: in the ring of windows, but not in the tree")
-        for before, after in pairwise(ring):
-            keys = [(node.window.used, node.end) for node in (before, after)]
-            what = f"node {before.id}: used at {keys[0][0]}, but stands before node {after.id}, used at {keys[1][0]}"
-            require(keys[0] < keys[1], f"{what}, in the ring of windows")
+        states = (node.window for node in nodes if node.window.num_free)
+        check_ring(self.ring, sorted(states, key=lambda state: (state.used, state.node.end)))
 
     def _pins_of(self, held: Mapping[Handle, int]) -> dict[int, list[int]]:
         """Where the windows of all locks begin, for each node that they reach; no layer lacks anything there."""
