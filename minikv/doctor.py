@@ -13,7 +13,7 @@ from typing import NamedTuple
 CORE = ("numpy", "tqdm")
 EXTRAS = {
     "testing": ("hypothesis",),
-    "course": ("resvg-py", "ipywidgets", "anywidget", "matplotlib", "jupyterlab"),
+    "course": ("resvg-py", "ipywidgets", "anywidget", "pillow", "jupyterlab"),
     "serving": ("torch", "safetensors", "tokenizers", "jinja2"),
     "sweep": ("joblib",),
     "cluster": ("dask", "distributed"),

@@ -110,7 +110,6 @@ def test_on_a_terminal_a_bar_shows_how_much_was_read_and_goes_away(from_file, sh
 
 @pytest.mark.parametrize("end", ["png", "svg"])
 def test_a_curve_is_a_picture_of_the_hit_rates(end, trace, tmp_path, capsys):
-    pytest.importorskip("matplotlib")
     pytest.importorskip("resvg_py")
     path = tmp_path / f"hits.{end}"
     out = said(capsys, "replay", trace, "--capacity", "4,8,unlimited", "--policy", "slru", "--curve", path).out
@@ -134,17 +133,16 @@ def test_a_curve_is_a_picture_of_the_hit_rates(end, trace, tmp_path, capsys):
     ],
 )
 def test_options_that_do_not_go_together_are_one_line_and_nothing_is_written(options, reason, trace, capsys):
-    pytest.importorskip("matplotlib")
     assert cli.main(["replay", trace, *options]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert reason in err
 
 
-def test_a_picture_without_matplotlib_is_one_line(trace, monkeypatch, capsys):
+def test_a_picture_without_resvg_is_one_line(trace, monkeypatch, capsys):
     monkeypatch.setattr("minikv.cli.replay.lacking", lambda what, *packages: f"{what} needs {packages[0]}")
     assert cli.main(["replay", trace, "--curve", "x.png", "--capacity", "1,2"]) == 2
-    assert capsys.readouterr().err == "minikv: --curve needs matplotlib\n"
+    assert capsys.readouterr().err == "minikv: --curve needs resvg_py\n"
 
 
 @pytest.mark.parametrize("text", ["", "1,", "0", "x", "1.5", "1e30", "-1", "1," * 2000 + "1", "unlimited,no"])

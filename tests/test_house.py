@@ -82,7 +82,7 @@ def loaded_by(statement):
 
 def test_the_index_needs_neither_torch_nor_widgets_nor_graphviz():
     loaded = loaded_by("import minikv.prefix, minikv.pools, minikv.sizing, minikv.measure, minikv.traffic")
-    assert not loaded & {"torch", "ipywidgets", "anywidget", "wasmtime", "hypothesis", "IPython", "matplotlib"}
+    assert not loaded & {"torch", "ipywidgets", "anywidget", "wasmtime", "hypothesis", "IPython", "PIL"}
 
 
 # The parts that import torch, and the files that measure them, which nobody imports but `minikv bench`.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from xml.etree import ElementTree
 
 import numpy as np
@@ -26,7 +25,7 @@ def test_the_same_numbers_make_the_same_picture():
     pictures = [plot("t", {"x": [1, 2]}, {"a": [1, 2], "b": [2, 1]}) for _ in range(2)]
     assert pictures[0].svg == pictures[1].svg
     assert pictures[0].png[:4] == b"\x89PNG"
-    assert len(set(re.findall("stroke-dasharray: [^;]+", pictures[0].svg))) >= 1
+    assert pictures[0].svg.count("stroke-dasharray") == 2, "in the legend and in the plot"
 
 
 def test_a_series_of_another_length_is_refused():
@@ -46,29 +45,12 @@ def test_whole_numbers_are_whole_whoever_counted_them():
     assert plot("t", {"x": [1]}, {"a": np.array([1_234_567])}).text.splitlines()[-1].split() == ["1", "1,234,567"]
 
 
-def test_where_all_x_are_whole_there_is_no_mark_between_them():
-    marks = [plot("t", {"x": x}, {"a": [1, 2, 3]}).svg.count('id="xtick_') for x in ([1, 2, 3], [1, 2, 3.5])]
-    assert marks[0] == 3 < marks[1]
-
-
-def test_without_matplotlib_the_text_stands_alone(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert plot("t", {"x": [1]}, {"a": [1]}).svg is None
-
-
 HOSTILE = ["]]> \x1b[31m \x01\x02 \x00 \uffff \ud800 a\nb <b>&\"' 日本", "$\\foo$", "$x$"]
 
 
-@pytest.mark.filterwarnings("ignore:Glyph")
 @pytest.mark.parametrize("words", HOSTILE)
 def test_any_words_make_a_picture_that_is_well_formed(words):
     picture = plot(words, {words: [1, 2]}, {words: [1, 2], "other": [2, 1]}, words)
     ElementTree.fromstring(picture.svg)
     assert picture.png[:4] == b"\x89PNG"
     json.dumps(picture._repr_mimebundle_()[0], ensure_ascii=False).encode()
-
-
-def test_a_formula_is_shown_as_it_is_written():
-    """What has letters is drawn as paths, one for each: five for "$x^2$" beside those of the rest."""
-    counts = [len(re.findall("<use ", plot(title, {"x": [1, 2]}, {"a": [1, 2]}).svg)) for title in ("abcde", "$x^2$")]
-    assert counts[0] == counts[1]

@@ -17,14 +17,13 @@ from minikv.cli.console import complain, lacking, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import bounded
 from minikv.files import destination, replace
-from minikv.palette import BOTH
 from minikv.prefix.eviction import POLICIES
 from minikv.progress_bar import Progress
 from minikv.sizing import DTYPE_BITS, KVShape, bytes_per_token, kv_budget
 from minikv.traffic import TraceRequest, Traffic, open_traffic
+from minikv.traffic.chart import chart_svg
 from minikv.traffic.journal import JournalError, open_journal
 from minikv.traffic.plan import Terms
-from minikv.traffic.plan.curve_svg import curve_svg
 from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, plan_page
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan, replay_policies
@@ -217,7 +216,6 @@ def _write(words: PlanWords, about: str, options: argparse.Namespace) -> None:
     if options.png:
         from minikv.course.pictures.render import svg_to_png
 
-        drawn = curve_svg(plan_curves(words)).replace("currentColor", BOTH)
-        replace(options.png, svg_to_png(drawn.replace("system-ui, sans-serif", "DejaVu Sans Mono")) or b"")
+        replace(options.png, svg_to_png(chart_svg(plan_curves(words))) or b"")
     if options.html:
         replace(options.html, plan_page(words, about))

@@ -149,7 +149,7 @@ def _refused_curve(options: argparse.Namespace) -> int:
         return complain(f"--curve is {name}: expected the name of a .png or an .svg", 2)
     if len(set(options.capacity) - {None}) < 2:
         return complain("--curve draws the hit rate over --capacity: name at least two, such as 5k,10k,20k", 2)
-    if missing := lacking("--curve", "matplotlib", *(["resvg_py"] if name.endswith(".png") else [])):
+    if options.curve.endswith(".png") and (missing := lacking("--curve", "resvg_py")):
         return complain(missing, 2)
     try:
         files.destination(options.curve)

@@ -116,7 +116,7 @@ class Film(Recording):
         return place
 
     def gif(self, seconds_per_step: float = 1.0) -> bytes:
-        """The whole film as an animated GIF; needs Pillow, which comes with matplotlib."""
+        """The whole film as an animated GIF; needs Pillow."""
         return gif_of(self.frames, seconds_per_step)
 
     @property

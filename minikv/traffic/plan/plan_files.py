@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from minikv.traffic.chart import Chart, chart_svg
 from minikv.traffic.plan import Plan, PlanPoint
-from minikv.traffic.plan.curve_svg import Curves, curve_svg
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.quantities import GIB
 from minikv.traffic.report import NOTE, ReportPart, csv_text, document, escape, facts, table
@@ -92,7 +92,7 @@ def curve_csv(words: PlanWords) -> str:
     return csv_text([row | {f"{name}_hits": hits.get(row["blocks"]) for name, hits in replayed} for row in rows])
 
 
-def plan_curves(words: PlanWords) -> Curves:
+def plan_curves(words: PlanWords) -> Chart:
     """The curve of the plan, to be drawn.
 
     >>> from minikv.traffic.plan import Terms
@@ -103,16 +103,16 @@ def plan_curves(words: PlanWords) -> Curves:
     plan = words.plan
     scale = words.block_bytes / GIB if words.block_bytes else plan.terms.block_size
     lines = {
-        "LRU": [plan.rate(point.hits) for point in plan.points],
-        "bound of any eviction": [plan.rate(point.bound) for point in plan.points],
+        "LRU": [100 * plan.rate(point.hits) for point in plan.points],
+        "bound of any eviction": [100 * plan.rate(point.bound) for point in plan.points],
     }
     marks = {"knee": plan.knee * scale}
     if plan.terms.capacity:
         marks["--memory"] = plan.terms.capacity * scale
     axis = f"GiB of cache{words.each}" if words.block_bytes else f"{words.unit} of cache"
-    level = (f"ceiling {words.share(plan.ceiling.hits)}", plan.rate(plan.ceiling.hits))
+    level = (f"ceiling {words.share(plan.ceiling.hits)}", 100 * plan.rate(plan.ceiling.hits))
     sizes = [point.blocks * scale for point in plan.points]
-    return Curves("Share of blocks that hit, by size", axis, sizes, lines, marks, level)
+    return Chart("Share of blocks that hit, by size", axis, sizes, lines, " %", "x", marks, level)
 
 
 def plan_page(words: PlanWords, about: str) -> str:
@@ -125,7 +125,7 @@ def plan_page(words: PlanWords, about: str) -> str:
     True
     """
     body = [f"<p>{escape(about)}</p>", f"<p>{escape(words.summary())}</p>", facts(_figures(words))]
-    drawn = curve_svg(plan_curves(words))
+    drawn = chart_svg(plan_curves(words))
     body.append(
         f'<figure><div class="scroll curve" tabindex="0" role="region" aria-label="the curve">{drawn}</div>'
         "<figcaption>The share of all blocks that a cache of each size finds, on a scale of powers. The table below "

@@ -1,0 +1,76 @@
+"""A chart: where its points stand, its words, and that nothing leaves the picture."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from minikv.palette import LINES
+from minikv.traffic.chart import Chart, chart_svg
+
+SPACE = "{http://www.w3.org/2000/svg}"
+LINES_SHOWN = {"LRU": [0, 20, 40], "bound": [10, 40, 40]}
+CHART = Chart("Hits", "GiB", [10, 100, 1000], LINES_SHOWN, " %", "x", {"knee": 100}, ("ceiling", 40))
+
+
+def places(svg):
+    lines = re.findall(r'd="([^"]*)"[^>]*class="line"', svg)
+    return [[tuple(map(float, pair.split())) for pair in re.split("[ML]", line)[1:]] for line in lines]
+
+
+def test_points_stand_on_a_scale_of_powers():
+    """From 10 to 1000, 100 is in the middle; half of the highest share is at half the height."""
+    first, second = places(chart_svg(CHART))
+    (left, zero), (middle, half), (right, full) = first
+    assert middle - left == pytest.approx(right - middle, abs=0.2)
+    assert zero - half == pytest.approx(half - full, abs=0.2)
+    assert second[1][1] == second[2][1] == full
+
+
+def test_every_line_has_its_color_its_dash_and_its_name():
+    svg = chart_svg(CHART)
+    assert LINES[0] in svg
+    assert LINES[1] in svg
+    words = [text.text for text in ET.fromstring(svg).iter(f"{SPACE}text")]
+    assert {"LRU", "bound", "knee", "ceiling", "GiB", "10", "100", "1,000", "0 %", "40 %"} <= set(words)
+
+
+@pytest.mark.parametrize(
+    "chart",
+    [
+        Chart("one point", "GiB", [5], {"LRU": [0.5]}, log="x"),
+        Chart("no hit", "tokens", [1, 2], {"LRU": [0, 0]}, log="x"),
+        Chart("all", "tokens", [64, 2**40], {"LRU": [0, 1]}, " %", "x", {"out": 2**50, "low": 1}, ("all", 1)),
+        Chart("near", "GiB", [3, 4], {"LRU": [0.01, 0.011]}, log="x"),
+        Chart("small", "GiB", [0.0001, 0.002], {"LRU": [0.3, 0.9]}, log="x"),
+        Chart("below zero", "turn", [1, 2], {"change": [-3, 5]}),
+        Chart("powers", "leaves", [1, 10, 100], {"scan": [0.4, 30, 9000], "ring": [0, 0.1, None]}, log="xy"),
+        Chart("names", "step", range(1, 33), {f"a rather long name {i}": [i] * 32 for i in range(7)}),
+    ],
+    ids=lambda chart: chart.title,
+)
+def test_nothing_leaves_the_picture(chart):
+    svg = chart_svg(chart)
+    wide, high = map(float, re.search(r'viewBox="0 0 (\d+) (\d+)"', svg).groups())
+    assert all(0 <= x <= wide and 0 <= y <= high for line in places(svg) for x, y in line)
+    texts = list(ET.fromstring(svg).iter(f"{SPACE}text"))
+    assert all(0 <= float(text.get("x")) <= wide and 0 <= float(text.get("y")) <= high for text in texts)
+    assert len({text.text for text in texts if text.get("text-anchor") == "middle"}) >= 2
+
+
+def test_names_cannot_break_it():
+    ET.fromstring(chart_svg(Chart("<&>", '"', [1, 2], {"</svg>": [0, 1]}, marks={"<b>": 1})))
+
+
+def test_where_there_is_no_value_there_is_a_gap():
+    (way,) = re.findall(
+        r'd="([^"]*)"[^>]*class="line"', chart_svg(Chart("t", "x", [1, 2, 3, 4], {"a": [1, None, 2, 3]}))
+    )
+    assert re.findall("[ML]", way) == ["M", "M", "L"]
+
+
+def test_where_all_xs_are_whole_there_is_no_tick_between_them():
+    svgs = [chart_svg(Chart("t", "x", xs, {"a": [1, 2, 3]})) for xs in ([1, 2, 3], [1, 1.5, 3])]
+    assert [sum(x in svg for x in (">1.5<", ">2.5<")) for svg in svgs] == [0, 2]
