@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llamas import llama, store_for
 from llamas import settings as config_json
+from safetensors.torch import save_file
 from test_chat_format import TEMPLATE
 from test_tokenizer import file_tokenizer
 
@@ -22,7 +23,6 @@ from minikv import CacheManager, CanaryModel, SamplingParams, asset, cli
 from minikv.serving import Engine
 from minikv.serving.chat import ANSWER, Chat
 from minikv.serving.chat_format import PlainFormat, Turn
-from minikv.serving.checkpoint import write_safetensors
 from minikv.serving.phrasebook import UNKNOWN, Phrasebook
 from minikv.serving.terminal import converse, open_chat
 from minikv.serving.tokenizer import ByteTokenizer
@@ -201,7 +201,7 @@ def test_any_checkpoint_can_be_talked_to(tmp_path, capsys, monkeypatch):
     model = llama(vocab_size=259, dtype=torch.float16)
     (tmp_path / "config.json").write_text(json.dumps(config_json(vocab_size=259, eos_token_id=258)))
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": TEMPLATE, "bos_token": "<|end|>"}))
-    write_safetensors(tmp_path / "model.safetensors", model.weights)
+    save_file(model.weights, tmp_path / "model.safetensors")
     monkeypatch.setattr(sys, "stdin", io.StringIO("the first\nthe second\n"))
     assert (
         cli.main(["chat", "--model", str(tmp_path), "--max-new-tokens", "4", "--temperature", "0.8", "--seed", "3"])
@@ -221,7 +221,7 @@ def test_heads_far_larger_than_the_rest_of_a_model_are_refused_before_memory_is_
     (tmp_path / "config.json").write_text(
         json.dumps(config_json(vocab_size=257, tokenizer_class="ByteTokenizer", **odd))
     )
-    write_safetensors(tmp_path / "model.safetensors", model.weights)
+    save_file(model.weights, tmp_path / "model.safetensors")
     with pytest.raises(ValueError, match="the keys and values of 8192 tokens take 17179869184 bytes, the weights 4"):
         open_chat(tmp_path)
 
@@ -317,7 +317,7 @@ def test_the_small_model_comes_with_its_phrasebook_and_a_checkpoint_of_ones_own_
     assert UNKNOWN in said
     config = config_json(vocab_size=257, eos_token_id=256, tokenizer_class="ByteTokenizer")
     (tmp_path / "config.json").write_text(json.dumps(config))
-    write_safetensors(tmp_path / "model.safetensors", llama(vocab_size=257, dtype=torch.float16).weights)
+    save_file(llama(vocab_size=257, dtype=torch.float16).weights, tmp_path / "model.safetensors")
     monkeypatch.setattr(sys, "stdin", io.StringIO("What is 2+2?\n"))
     assert cli.main(["chat", "--model", str(tmp_path), "--max-new-tokens", "2"]) == 0
     said = capsys.readouterr().out

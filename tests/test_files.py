@@ -419,21 +419,13 @@ def save_figures(path):
     save_figures(figures(1.0), str(path), "memcpy")
 
 
-def save_weights(path):
-    import torch
-
-    from minikv.serving.checkpoint import write_safetensors
-
-    write_safetensors(path, {"a": torch.ones(2)})
-
-
 def save_notebook(path):
     import build
 
     build.build(path.with_suffix(".py"))
 
 
-@pytest.mark.parametrize("save", [save_film, save_figures, save_weights, save_notebook])
+@pytest.mark.parametrize("save", [save_film, save_figures, save_notebook])
 def test_every_writer_leaves_the_old_file_on_a_full_disk(save, tmp_path, monkeypatch):
     pytest.importorskip("torch")
     import build

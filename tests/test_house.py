@@ -215,7 +215,7 @@ FRIENDS = {
     "manager/page_owners.py": {"sequence"},  # likewise
     "manager/windowed.py": {"sequence"},  # which hands in its row, likewise
     "serving/attention.py": {"torch.ops.aten"},  # the one fused attention of torch that returns the log-sum-exp
-    "serving/packed.py": {"torch.ops.mkldnn", "tensor"},  # packed weights, and a count of the changes to a tensor
+    "serving/llama.py": {"torch.ops.mkldnn", "tensor"},  # packed weights, and a count of the changes to a tensor
 }
 PROTOCOLS = {"_replace", "_asdict", "_fields", "_repr_mimebundle_"}  # underscored, and meant for others all the same
 

@@ -7,16 +7,23 @@ import random
 
 import numpy as np
 import pytest
-import safetensors.torch
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from llamas import LLAMA3, everywhere, llama, scattered, settings, store_for
+from safetensors.torch import save_file
 
 from minikv import CacheManager, Engine
 from minikv.serving.batch import Batch
-from minikv.serving.checkpoint import LlamaConfig, read_llama_config, read_safetensors, read_weights, write_safetensors
-from minikv.serving.llama import Llama, rope_frequencies, weight_shapes
+from minikv.serving.checkpoint import (
+    LlamaConfig,
+    read_llama_config,
+    read_safetensors,
+    read_weights,
+    rope_frequencies,
+    weight_shapes,
+)
+from minikv.serving.llama import Llama
 from minikv.serving.model import Chunk, Model
 
 EXACT = llama(dtype=torch.float64)  # rounding is 1e-15 here, so what differs by 1e-9 differs for a reason
@@ -300,7 +307,7 @@ def test_a_checkpoints_generation_config_knows_more_ends(tmp_path):
 @pytest.fixture
 def folder(tmp_path):
     (tmp_path / "config.json").write_text(json.dumps(settings(eos_token_id=2)))
-    write_safetensors(tmp_path / "model.safetensors", llama(dtype=torch.float16).weights)
+    save_file(llama(dtype=torch.float16).weights, tmp_path / "model.safetensors")
     return tmp_path
 
 
@@ -311,7 +318,7 @@ def rewrite(folder, **changed):
         if weight is not None:
             weights[name] = weight
     weights = {name: weight.clone() for name, weight in weights.items()}
-    write_safetensors(folder / "model.safetensors", weights)
+    save_file(weights, folder / "model.safetensors")
 
 
 def test_what_is_written_is_read(folder):
@@ -378,7 +385,7 @@ def test_shards_must_hold_what_their_index_says(folder):
 def test_any_tensors_survive_a_file(tmp_path_factory, kinds):
     path = tmp_path_factory.mktemp("weights") / "any.safetensors"
     tensors = {name: torch.randn(shape).to(dtype) for name, (dtype, shape) in kinds.items()}
-    write_safetensors(path, tensors)
+    save_file(tensors, path)
     back = read_safetensors(path)
     assert set(back) == set(tensors)
     assert all(back[name].dtype == tensor.dtype and back[name].equal(tensor) for name, tensor in tensors.items())
@@ -402,31 +409,10 @@ def test_a_header_that_makes_no_sense_is_an_error_that_names_the_file(tmp_path, 
         read_safetensors(path)
 
 
-def entry(**changed):
-    return {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16], **changed}
-
-
-LET_THROUGH = {  # by the safetensors library
-    "'a' in .* is U8: expected one of F64, F32, F16, BF16": {"a": entry(dtype="U8", shape=[16])},
-    "has the key 'a' twice": b'{"a": %b, "a": %b}' % ((json.dumps(entry()).encode(),) * 2),
-}
-
-
-@pytest.mark.parametrize("message", LET_THROUGH)
-def test_what_the_library_lets_through_is_refused_all_the_same(tmp_path, message):
-    header = LET_THROUGH[message]
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+def test_a_tensor_of_a_dtype_that_no_weight_has_is_named(tmp_path):
     path = tmp_path / "odd.safetensors"
-    path.write_bytes(len(text).to_bytes(8, "little") + text + b"\0" * 16)
-    assert safetensors.torch.load_file(path)
-    with pytest.raises(ValueError, match=message):
-        read_safetensors(path)
-
-
-def test_a_header_is_compared_with_its_limit_before_it_is_read(tmp_path):
-    path = tmp_path / "odd.safetensors"
-    path.write_bytes((2**22 + 1).to_bytes(8, "little") + b" " * (2**22 + 1))
-    with pytest.raises(ValueError, match="has a header of 4194305 bytes: expected at most 4194304"):
+    save_file({"a": torch.zeros(16, dtype=torch.uint8)}, path)
+    with pytest.raises(ValueError, match=r"'a' in .* is U8: expected one of F64, F32, F16, BF16"):
         read_safetensors(path)
 
 
@@ -451,8 +437,3 @@ def test_a_file_that_was_cut_off_is_named(folder, cut):
     path.write_bytes(path.read_bytes()[:cut])
     with pytest.raises(ValueError, match=r"model\.safetensors"):
         Llama.from_folder(folder)
-
-
-def test_safetensors_own_library_reads_what_we_write(folder):
-    theirs = safetensors.torch.load_file(folder / "model.safetensors")
-    assert all(theirs[name].equal(weight) for name, weight in read_weights(folder).items())

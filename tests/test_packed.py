@@ -7,9 +7,9 @@ import torch
 from llamas import llama, store_for
 from torch.nn import functional
 
-from minikv.serving import packed
+from minikv.serving import llama as decoder
+from minikv.serving.llama import BLOCK_ROWS, STEP_ROWS, PackedLinear, can_pack
 from minikv.serving.model import Chunk
-from minikv.serving.packed import BLOCK_ROWS, STEP_ROWS, PackedLinear, can_pack
 
 needs_packing = pytest.mark.skipif(not can_pack([torch.zeros(1)]), reason="needs a CPU with AVX and torch with oneDNN")
 TOKENS = [*range(20)]
@@ -103,9 +103,9 @@ def test_weights_whose_changes_are_not_counted_stay_as_they_are():
 @needs_packing
 def test_a_model_too_large_to_be_in_memory_twice_stays_as_it_is(monkeypatch):
     weights = [torch.zeros(4), torch.zeros(6)]
-    monkeypatch.setattr(packed, "MOST_BYTES", 40)
+    monkeypatch.setattr(decoder, "MOST_BYTES", 40)
     assert can_pack(weights)
-    monkeypatch.setattr(packed, "MOST_BYTES", 39)
+    monkeypatch.setattr(decoder, "MOST_BYTES", 39)
     assert not can_pack(weights)
 
 
@@ -116,5 +116,5 @@ def test_a_processor_without_avx_multiplies_plain_weights(monkeypatch):
 
 @needs_packing
 def test_a_torch_without_these_operations_multiplies_plain_weights(monkeypatch):
-    monkeypatch.setattr("minikv.serving.packed._OPERATIONS", ("_linear_pointwise", "_not_there"))
+    monkeypatch.setattr("minikv.serving.llama._OPERATIONS", ("_linear_pointwise", "_not_there"))
     assert not can_pack([torch.zeros(1)])

@@ -15,8 +15,8 @@ from minikv import CacheManager, NoCache, asset
 from minikv.prefix import INDEXES, index_named
 from minikv.serving import Engine
 from minikv.serving.chat_format import PlainFormat, Turn
-from minikv.serving.checkpoint import LlamaConfig, read_weights
-from minikv.serving.llama import Llama, weight_shapes
+from minikv.serving.checkpoint import LlamaConfig, read_weights, weight_shapes
+from minikv.serving.llama import Llama
 from minikv.serving.model import Chunk
 from minikv.serving.phrasebook import TAUGHT
 from minikv.serving.terminal import open_chat

@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save
 from torch.nn import functional
 
 from minikv.assets import asset
-from minikv.files import destination
-from minikv.serving.checkpoint import LlamaConfig, write_safetensors
+from minikv.files import destination, replace
+from minikv.serving.checkpoint import LlamaConfig
 from minikv.serving.llama import Llama
 from minikv.serving.model import Chunk
 from minikv.serving.phrasebook import TAUGHT
@@ -194,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if step % 10 == 0 or step == options.steps - 1:
             print(f"step {step:>5}  loss {now:.4f}", flush=True)
     halves = {name: weight.half() for name, weight in model.weights.items()}
-    write_safetensors(out, halves)
+    replace(out, save(halves, metadata={"format": "pt"}))
 
 
 if __name__ == "__main__":

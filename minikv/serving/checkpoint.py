@@ -1,37 +1,30 @@
 """What is in the folder of a checkpoint: its config, checked before it is believed, and its weights, as safetensors.
 
 A setting that would change the logits, and that the decoder of `llama.py` does not have, is an error: wrong logits look
-like right ones, and a cache cannot be blamed for them. Weights are in one file, or in shards with an index:
-
-    8 bytes       length of the header, little-endian
-    the header    JSON: {"name": {"dtype": "F16", "shape": [2, 3], "data_offsets": [0, 12]}, ...}
-    the data      all tensors, one after the other; offsets count from its first byte
-
-The `safetensors` library checks that the tensors cover the data without gaps or overlaps, and maps the file: a weight
-comes off the disk when it is used for the first time.
+like right ones, and a cache cannot be blamed for them. Weights are in one file, or in shards with an index. The
+`safetensors` library checks that the tensors cover the data without gaps or overlaps, and maps the file: a weight comes
+off the disk when it is used for the first time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import pi
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 
-from minikv.errors import bounded
-from minikv.files import replace
+from minikv.errors import bounded, shown
 from minikv.sizing import KVShape
 from minikv.untrusted import (
     bool_field,
     float_field,
     inside,
     int_field,
-    json_object,
     read_json,
     refusal,
     require_regular,
@@ -53,8 +46,7 @@ _SCALING = {  # what each type of RoPE needs
     "linear": ("factor",),
     "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
 }
-_DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-_LARGEST_HEADER = 2**22  # bytes
+_DTYPES = ("F64", "F32", "F16", "BF16")
 
 
 @dataclass(frozen=True)
@@ -95,7 +87,11 @@ class LlamaConfig:
         if not isinstance(kind, str) or kind not in _BIASES:
             raise ValueError(f"model_type is {bounded(kind)}: expected one of {', '.join(_BIASES)}")
         _check_settings(config)
-        shape = _shape(config)
+        shape = KVShape.from_config(config)
+        if shape.num_layers > _MOST_LAYERS:
+            raise ValueError(f"num_hidden_layers is {shape.num_layers}: expected at most {_MOST_LAYERS}")
+        if shape.head_dim % 2:
+            raise ValueError(f"head_dim is {shape.head_dim}: RoPE turns pairs of numbers, so it must be even")
         theta, scaling = _rope(config)
         attention_bias, vocab_size = bool_field(config, "attention_bias"), _size(config, "vocab_size")
         return cls(
@@ -114,15 +110,6 @@ class LlamaConfig:
             output_bias=attention_bias and _BIASES[kind] != "qkv",
             mlp_bias=bool_field(config, "mlp_bias"),
         )
-
-
-def _shape(config: Mapping[str, Any]) -> KVShape:
-    shape = KVShape.from_config(config)
-    if shape.num_layers > _MOST_LAYERS:
-        raise ValueError(f"num_hidden_layers is {shape.num_layers}: expected at most {_MOST_LAYERS}")
-    if shape.head_dim % 2:
-        raise ValueError(f"head_dim is {shape.head_dim}: RoPE turns pairs of numbers, so it must be even")
-    return shape
 
 
 def _check_settings(config: Mapping[str, Any]) -> None:
@@ -185,6 +172,30 @@ def read_llama_config(folder: str | PathLike[str]) -> LlamaConfig:
     return LlamaConfig.read(settings if ends is None else {**settings, "eos_token_id": ends})
 
 
+def rope_frequencies(config: LlamaConfig) -> list[float]:
+    """How far RoPE turns each pair of a head's numbers per position, in radians; `head_dim / 2` of them, falling.
+
+    Llama 3 stretches the slow ones, those that turn less than `low_freq_factor` times in the original context, by
+    `factor`, leaves the fast ones, and blends in between. After "RoFormer" (Su et al.) and Llama 3.1's reference code.
+
+    >>> sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    >>> rope_frequencies(LlamaConfig.read({"model_type": "llama", "vocab_size": 9, "rope_theta": 100, **sizes}))
+    [1.0, 0.1]
+    """
+    dim = config.shape.head_dim
+    plain = [config.rope_theta ** -(i / dim) for i in range(0, dim, 2)]
+    scaling = config.rope_scaling
+    if scaling is None:
+        return plain
+    if scaling["rope_type"] == "linear":
+        return [turn / scaling["factor"] for turn in plain]
+    names = "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"
+    low, high, context = (scaling[name] for name in names)
+    turns = [turn * context / (2 * pi) for turn in plain]  # in the original context
+    kept = [min(1.0, max(0.0, (many - low) / (high - low))) for many in turns]
+    return [turn * (share + (1 - share) / scaling["factor"]) for turn, share in zip(plain, kept)]
+
+
 # -- weights ----------------------------------------------------------------------------------------------------------
 
 
@@ -217,25 +228,22 @@ def read_weights(folder: str | PathLike[str]) -> dict[str, torch.Tensor]:
 
 
 def read_safetensors(path: str | PathLike[str]) -> dict[str, torch.Tensor]:
-    """The tensors of one file, by name, in the file's order; they share its pages in memory until they are changed.
+    """The tensors of one file, by name; they share its pages in memory until they are changed.
 
     `ValueError` names the file and what is wrong with it.
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "one.safetensors"
-    >>> write_safetensors(path, {"a": torch.ones(2, 3, dtype=torch.float16)})
-    >>> read_safetensors(path)["a"].shape
-    torch.Size([2, 3])
+    >>> from minikv.assets import asset
+    >>> read_safetensors(asset("model/model.safetensors"))["model.norm.weight"].shape
+    torch.Size([192])
     """
     path = Path(path)
-    header = _read_header(path)
+    require_regular(path)
     try:
         with safe_open(path, framework="pt") as file:
-            for name, entry in header.items():
-                if entry["dtype"] not in _DTYPES:
-                    known = ", ".join(_DTYPES)
-                    raise ValueError(f"{bounded(name)} in {path} is {entry['dtype']}: expected one of {known}")
-            return {name: file.get_tensor(name) for name in header}
+            for name in file.keys():  # noqa: SIM118 - it is no dictionary
+                if (dtype := file.get_slice(name).get_dtype()) not in _DTYPES:
+                    raise ValueError(f"{bounded(name)} in {path} is {dtype}: expected one of {', '.join(_DTYPES)}")
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise refusal(f"{path} is not a safetensors file", error) from None
     except (RuntimeError, MemoryError) as error:  # what torch raises where it cannot map the file
@@ -243,31 +251,44 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, torch.Tensor]:
         raise refusal(f"{path} has {size} bytes: expected what fits into memory", error, between="; ") from None
 
 
-def _read_header(path: Path) -> dict[str, Any]:
-    """The entry of each tensor, as the file has it."""
-    require_regular(path)
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if length > _LARGEST_HEADER:
-            raise ValueError(f"{path} has a header of {length} bytes: expected at most {_LARGEST_HEADER}")
-        header = json_object(file.read(length), f"the header of {path}")
-    header.pop("__metadata__", None)
-    return header
+def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
+    """Every weight that a checkpoint of this config has, by Hugging Face's name, and its shape.
 
-
-def write_safetensors(path: str | PathLike[str], tensors: Mapping[str, torch.Tensor]) -> None:
-    """Write `tensors` to `path`; equal tensors give equal bytes, and a failure leaves what was there.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "one.safetensors"
-    >>> write_safetensors(path, {"b": torch.tensor([1.5]), "a": torch.zeros(0)})
-    >>> {name: tensor.tolist() for name, tensor in read_safetensors(path).items()}
-    {'a': [], 'b': [1.5]}
+    >>> from minikv.assets import asset
+    >>> weight_shapes(read_llama_config(asset("model")))["model.layers.0.self_attn.k_proj.weight"]
+    (64, 192)
     """
-    for name, tensor in tensors.items():
-        if tensor.dtype not in _DTYPES.values():
-            raise ValueError(
-                f"{bounded(name)} is {tensor.dtype}: expected one of {', '.join(map(str, _DTYPES.values()))}"
-            )
-    dense = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    replace(path, save(dense, metadata={"format": "pt"}))
+    hidden, wide, head = config.hidden_size, config.intermediate_size, config.shape.head_dim
+    queries, keys = config.num_heads * head, config.shape.num_kv_heads * head
+    linears = {
+        "self_attn.q_proj": (queries, hidden, config.qkv_bias),
+        "self_attn.k_proj": (keys, hidden, config.qkv_bias),
+        "self_attn.v_proj": (keys, hidden, config.qkv_bias),
+        "self_attn.o_proj": (hidden, queries, config.output_bias),
+        "mlp.gate_proj": (wide, hidden, config.mlp_bias),
+        "mlp.up_proj": (wide, hidden, config.mlp_bias),
+        "mlp.down_proj": (hidden, wide, config.mlp_bias),
+    }
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, hidden)}
+    for layer in range(config.shape.num_layers):
+        name = f"model.layers.{layer}"
+        for part, (outputs, inputs, bias) in linears.items():
+            shapes[f"{name}.{part}.weight"] = (outputs, inputs)
+            if bias:
+                shapes[f"{name}.{part}.bias"] = (outputs,)
+        shapes[f"{name}.input_layernorm.weight"] = shapes[f"{name}.post_attention_layernorm.weight"] = (hidden,)
+    shapes["model.norm.weight"] = (hidden,)
+    return shapes if config.tied else {**shapes, "lm_head.weight": (config.vocab_size, hidden)}
+
+
+def check_weights(config: LlamaConfig, weights: Mapping[str, torch.Tensor]) -> None:
+    """Raise the `ValueError` that names a weight that is missing, unknown, or of another shape than by the config."""
+    shapes = weight_shapes(config)
+    for name, shape in shapes.items():
+        if name not in weights:
+            raise ValueError(f"the checkpoint has no {name}, which its config asks for")
+        if tuple(weights[name].shape) != shape:
+            raise ValueError(f"{name} is {bounded(tuple(weights[name].shape))}: by the config it is {shape}")
+    for name in weights:
+        if name not in shapes:
+            raise ValueError(f"the checkpoint has {shown(name)}, of which its config says nothing")

@@ -14,25 +14,33 @@ nano-vllm's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from math import pi
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any
 
 import torch
 from torch.nn import functional
 
-from minikv.errors import bounded, shown
 from minikv.serving.attention import StepAttention
 from minikv.serving.batch import Batch, last_chunks
-from minikv.serving.checkpoint import LlamaConfig, read_llama_config, read_weights
+from minikv.serving.checkpoint import (
+    LlamaConfig,
+    check_weights,
+    read_llama_config,
+    read_weights,
+    rope_frequencies,
+    weight_shapes,
+)
 from minikv.serving.model import Chunk
-from minikv.serving.packed import STEP_ROWS, PackedLinear, can_pack
 from minikv.sizing import KVShape
 
 Weights = Mapping[str, torch.Tensor]
 Angles = tuple[torch.Tensor, torch.Tensor]  # cosines and sines
 BLOCK = 512  # tokens
+BLOCK_ROWS = 64
+STEP_ROWS = 8  # fewer rows gain nothing from packed weights
+_OPERATIONS = ("_reorder_linear_weight", "_linear_pointwise")  # those of `torch.compile`: another torch may lack them
+MOST_BYTES = 2**31  # of weights: packed ones are kept beside the plain ones, so a larger model stays as it is
 
 
 class Llama:
@@ -41,7 +49,7 @@ class Llama:
     `weights` have Hugging Face's names and the shapes that `weight_shapes(config)` lists; all are of one dtype and on
     one device. `ValueError` names a weight that is missing, unknown or of another shape. `attention(batch, store)`
     makes the attention of a step, as `StepAttention` does. In float32 on a CPU, up to 2 GiB of weights are kept twice:
-    steps of many tokens multiply with packed ones (`packed.py`).
+    steps of many tokens multiply with packed ones (`PackedLinear`).
 
     >>> from minikv import asset
     >>> model = Llama.from_folder(asset("model")); model
@@ -51,7 +59,7 @@ class Llama:
     """
 
     def __init__(self, config: LlamaConfig, weights: Weights, attention: Callable[[Batch, Any], Any] = StepAttention):
-        _check_weights(weight_shapes(config), weights)
+        check_weights(config, weights)
         self.config, self.weights, self.attention = config, weights, attention
         self._rope = torch.tensor(rope_frequencies(config), device=self.device)
         self._norms_in = torch.promote_types(self.dtype, torch.float32)
@@ -67,7 +75,7 @@ class Llama:
         if config.tied:
             found.pop("lm_head.weight", None)  # some checkpoints store it twice
         found = {name: weight for name, weight in found.items() if not name.endswith("rotary_emb.inv_freq")}
-        _check_weights(weight_shapes(config), found)
+        check_weights(config, found)
         if dtype is None:
             cpu = torch.device(device).type == "cpu"
             dtype = torch.float32 if cpu else found["model.embed_tokens.weight"].dtype
@@ -189,7 +197,9 @@ class Llama:
         found: list[torch.Tensor] = []
         for block in [h] if len(h) <= BLOCK else torch.split(h, BLOCK):
             (gate,), (up,) = (self._linears(block, f"{name}.{part}_proj") for part in ("gate", "up"))
-            found += self._linears(swiglu(gate, up), f"{name}.down_proj")
+            kept = gate.requires_grad  # else the result takes the memory of `gate`: new memory is slow
+            up = functional.silu(gate) * up if kept else functional.silu(gate, inplace=True).mul_(up)
+            found += self._linears(up, f"{name}.down_proj")
         return found[0] if len(found) == 1 else torch.cat(found)
 
     def _angles(self, positions: torch.Tensor) -> Angles:
@@ -202,30 +212,6 @@ class Llama:
         shape = self.shape
         heads = f"{shape.num_layers} layers, {self.config.num_heads} heads on {shape.num_kv_heads} KV heads"
         return f"Llama({heads} of {shape.head_dim}, vocabulary {self.vocab_size}, {self.dtype} on {self.device})"
-
-
-def rope_frequencies(config: LlamaConfig) -> list[float]:
-    """How far RoPE turns each pair of a head's numbers per position, in radians; `head_dim / 2` of them, falling.
-
-    Llama 3 stretches the slow ones, those that turn less than `low_freq_factor` times in the original context, by
-    `factor`, leaves the fast ones, and blends in between. After "RoFormer" (Su et al.) and Llama 3.1's reference code.
-
-    >>> sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
-    >>> rope_frequencies(LlamaConfig.read({"model_type": "llama", "vocab_size": 9, "rope_theta": 100, **sizes}))
-    [1.0, 0.1]
-    """
-    dim = config.shape.head_dim
-    plain = [config.rope_theta ** -(i / dim) for i in range(0, dim, 2)]
-    scaling = config.rope_scaling
-    if scaling is None:
-        return plain
-    if scaling["rope_type"] == "linear":
-        return [turn / scaling["factor"] for turn in plain]
-    names = "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"
-    low, high, context = (scaling[name] for name in names)
-    turns = [turn * context / (2 * pi) for turn in plain]  # in the original context
-    kept = [min(1.0, max(0.0, (many - low) / (high - low))) for many in turns]
-    return [turn * (share + (1 - share) / scaling["factor"]) for turn, share in zip(plain, kept)]
 
 
 def apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
@@ -243,53 +229,64 @@ def apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch
     return out
 
 
-def swiglu(gate: torch.Tensor, up: torch.Tensor) -> torch.Tensor:
-    """silu(gate) * up, in the memory of `gate`, unless gradients are needed: new memory is slow.
+# -- packed weights --------------------------------------------------------------------------------------------------
 
-    >>> swiglu(torch.zeros(2), torch.ones(2)).tolist()
-    [0.0, 0.0]
+
+def can_pack(weights: Iterable[torch.Tensor]) -> bool:
+    """Whether packing these weights pays: float32 on a CPU with AVX, not too many, and changes to them are counted.
+
+    >>> can_pack([torch.zeros(2, 2, dtype=torch.float64)])
+    False
     """
-    if gate.requires_grad:
-        return functional.silu(gate) * up
-    return functional.silu(gate, inplace=True).mul_(up)
+    found: bool = torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+    found = found and torch.backends.cpu.get_cpu_capability().startswith("AVX")
+    found = found and all(hasattr(torch.ops.mkldnn, name) for name in _OPERATIONS)
+    size = 0
+    for weight in weights:
+        found = found and weight.device.type == "cpu" and weight.dtype == torch.float32 and not weight.is_inference()
+        size += weight.nbytes
+    return found and size <= MOST_BYTES
 
 
-def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
-    """Every weight that a checkpoint of this config has, by Hugging Face's name, and its shape.
+class PackedLinear:
+    """The linear layers `weights`, (outputs, inputs) each, of the same input; `biases` has one for each, or `None`.
 
-    >>> from minikv import asset
-    >>> weight_shapes(read_llama_config(asset("model")))["model.layers.0.self_attn.k_proj.weight"]
-    (64, 192)
+    A step of many decoding requests multiplies each weight with a few dozen rows. At that size most of a plain
+    product's time goes into loading the weight in an order that suits the processor; oneDNN's blocked layout has that
+    order in memory. `torch.compile` packs weights in the same way when it freezes a model. oneDNN compiles code for
+    each number of rows that it meets: a millisecond and half a megabyte each time. So rows are padded to a multiple of
+    8, and cut into blocks of 64: there are only eight numbers of rows. Only where `can_pack` says so.
+
+    >>> weight = torch.tensor([[1.0, 2.0]])
+    >>> not can_pack([weight]) or PackedLinear([weight], [None])(torch.ones(8, 2))[0].tolist() == [[3.0]] * 8
+    True
     """
-    hidden, wide, head = config.hidden_size, config.intermediate_size, config.shape.head_dim
-    queries, keys = config.num_heads * head, config.shape.num_kv_heads * head
-    linears = {
-        "self_attn.q_proj": (queries, hidden, config.qkv_bias),
-        "self_attn.k_proj": (keys, hidden, config.qkv_bias),
-        "self_attn.v_proj": (keys, hidden, config.qkv_bias),
-        "self_attn.o_proj": (hidden, queries, config.output_bias),
-        "mlp.gate_proj": (wide, hidden, config.mlp_bias),
-        "mlp.up_proj": (wide, hidden, config.mlp_bias),
-        "mlp.down_proj": (hidden, wide, config.mlp_bias),
-    }
-    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, hidden)}
-    for layer in range(config.shape.num_layers):
-        name = f"model.layers.{layer}"
-        for part, (outputs, inputs, bias) in linears.items():
-            shapes[f"{name}.{part}.weight"] = (outputs, inputs)
-            if bias:
-                shapes[f"{name}.{part}.bias"] = (outputs,)
-        shapes[f"{name}.input_layernorm.weight"] = shapes[f"{name}.post_attention_layernorm.weight"] = (hidden,)
-    shapes["model.norm.weight"] = (hidden,)
-    return shapes if config.tied else {**shapes, "lm_head.weight": (config.vocab_size, hidden)}
 
+    def __init__(self, weights: Sequence[torch.Tensor], biases: Sequence[torch.Tensor | None]):
+        self._made_of = [(tensor, tensor._version) for tensor in (*weights, *biases) if tensor is not None]
+        self._sizes = [len(weight) for weight in weights]
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(torch.cat([*weights]))
+        given = [torch.zeros(len(w)) if bias is None else bias for w, bias in zip(weights, biases)]
+        self._bias = None if all(bias is None for bias in biases) else torch.cat(given)
 
-def _check_weights(shapes: Mapping[str, tuple[int, ...]], weights: Weights) -> None:
-    for name, shape in shapes.items():
-        if name not in weights:
-            raise ValueError(f"the checkpoint has no {name}, which its config asks for")
-        if tuple(weights[name].shape) != shape:
-            raise ValueError(f"{name} is {bounded(tuple(weights[name].shape))}: by the config it is {shape}")
-    for name in weights:
-        if name not in shapes:
-            raise ValueError(f"the checkpoint has {shown(name)}, of which its config says nothing")
+    def is_of(self, weights: Sequence[torch.Tensor], biases: Sequence[torch.Tensor | None]) -> bool:
+        """Whether it was made of these tensors, and none was changed in place since then.
+
+        >>> weight = torch.ones(1, 2)
+        >>> layer = PackedLinear([weight], [None]) if can_pack([weight]) else None
+        >>> weight += 1
+        >>> layer is not None and layer.is_of([weight], [None])
+        False
+        """
+        tensors = [tensor for tensor in (*weights, *biases) if tensor is not None]
+        pairs = zip(self._made_of, tensors)
+        return all(tensor is mine and tensor._version == version for (mine, version), tensor in pairs)
+
+    def __call__(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """What each layer makes of x (rows, inputs): (rows, outputs) each."""
+        missing = -len(x) % STEP_ROWS
+        padded = functional.pad(x, (0, 0, 0, missing)) if missing else x
+        multiply, how = torch.ops.mkldnn._linear_pointwise, (self._weight, self._bias, "none", [], "")
+        found = [multiply(block, *how) for block in torch.split(padded, BLOCK_ROWS)]
+        out = found[0] if len(found) == 1 else torch.cat(found)
+        return torch.split(out[: len(x)], self._sizes, dim=1)
