@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 from memory import used_bytes
 
-from minikv.assets import asset
-from minikv.files import replace
+from minikv.files import asset, replace
 from minikv.measure.bench import QUICK
 from minikv.measure.lap import Contender
 from minikv.measure.lives import IndexLife

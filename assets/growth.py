@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from memory import memory_per_token, pauses, sequences
 
-from minikv.assets import asset
-from minikv.files import replace
+from minikv.files import asset, replace
 from minikv.manager import CacheManager
 from minikv.measure.results import Measured, Promise, today
 from minikv.measure.textbook import TextbookCache

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from minikv.assets import asset
 from minikv.course.live_chat import live_chat, run_name
-from minikv.files import replace
+from minikv.files import asset, replace
 
 
 def stored_runs() -> dict[str, list[dict[str, Any]]]:

@@ -1,6 +1,5 @@
 """Every name that `minikv` offers, and the module that it comes from: `__init__.py` reads this list."""
 
-from minikv.assets import asset as asset
 from minikv.copy_on_write import CopyOnWrite as CopyOnWrite
 from minikv.course.film import Film as Film
 from minikv.course.film import record as record
@@ -25,6 +24,7 @@ from minikv.course.playground import playground as playground
 from minikv.errors import InvariantError as InvariantError
 from minikv.errors import LockError as LockError
 from minikv.errors import OutOfPages as OutOfPages
+from minikv.files import asset as asset
 from minikv.manager import CacheManager as CacheManager
 from minikv.manager import Sequence as Sequence
 from minikv.manager import WindowedManager as WindowedManager

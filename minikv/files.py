@@ -3,7 +3,8 @@
 A file that is overwritten in place is empty for a moment and half written for a while. A full disk, a crash or a
 second process leaves it like that. Every write of this package goes through this module instead:
 
-    .notes.json.5e0c…31.minikv-tmp   the new content, until it is complete and on the disk
+    .notes.json.5e0c…31.minikv-tmp   the new content, until it is complete and on the disk; only a process that is
+                                     killed meanwhile leaves it behind, and it may be deleted
     notes.json                       the old content, and from one instant to the next the new
     notes.json.lock                  exists while a process reads, changes and writes the file
     notes.json.bad                   what was in the file when it could not be read
@@ -232,3 +233,24 @@ def set_aside(path: Name) -> Path:
     kept = next(name for name in names if not os.path.lexists(name))
     os.rename(target, kept)
     return Path(kept)
+
+
+# -- what came with the package ---------------------------------------------------------------------------------------
+
+
+def asset(name: str) -> Path:
+    """The path of `assets/<name>`; `FileNotFoundError` names what is there instead.
+
+    The folder is beside the package in a checkout, and inside it when it was installed.
+
+    >>> asset("configs/llama-3.1-8b.json").name
+    'llama-3.1-8b.json'
+    """
+    package = Path(__file__).parent
+    roots = [package / "assets", package.parent / "assets"]
+    for root in roots:
+        if (root / name).exists():
+            return root / name
+    folder = next((root / name).parent for root in roots if root.is_dir())
+    there = ", ".join(sorted(path.name for path in folder.iterdir())) if folder.is_dir() else "nothing"
+    raise FileNotFoundError(f"no asset {name!r}; beside it there is: {there}")

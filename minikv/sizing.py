@@ -18,8 +18,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from minikv.assets import asset
 from minikv.errors import bounded, whole_number
+from minikv.files import asset
 from minikv.untrusted import int_field, read_json
 
 DTYPE_BITS = {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "int8": 8, "int4": 4}

@@ -25,7 +25,7 @@ _KINDS = {list: "a list", str: "text", int: "a number", float: "a number", bool:
 def read_bytes(path: Path, most: int) -> bytes:
     """The content of the regular file `path`; `ValueError` if it is another kind of file or has over `most` bytes.
 
-    >>> from minikv.assets import asset
+    >>> from minikv.files import asset
     >>> read_bytes(asset("model/config.json"), most=4096)[:1]
     b'{'
     """
@@ -51,7 +51,7 @@ def require_regular(path: Path) -> None:
 def read_text(path: Path, most: int) -> str:
     """The content of a UTF-8 file of at most `most` bytes, less a byte order mark; `ValueError` names what is wrong.
 
-    >>> from minikv.assets import asset
+    >>> from minikv.files import asset
     >>> read_text(asset("model/config.json"), most=4096)[:1]
     '{'
     """
@@ -64,7 +64,7 @@ def read_text(path: Path, most: int) -> str:
 def read_json(path: Path, most: int = LARGEST_JSON) -> dict[str, Any]:
     """The JSON object in `path`, a file of at most `most` bytes; `ValueError` names the file where there is none.
 
-    >>> from minikv.assets import asset
+    >>> from minikv.files import asset
     >>> read_json(asset("configs/llama-3.1-8b.json"))["model_type"]
     'llama'
     """

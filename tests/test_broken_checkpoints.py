@@ -18,7 +18,7 @@ from nightly import NIGHTLY
 
 from minikv import cli
 from minikv.serving import checkpoint
-from minikv.serving.terminal import open_chat
+from minikv.serving.chat import open_chat
 
 pytest.importorskip("tokenizers")
 FAMILIES = [*broken.MIXED, *broken.BROKEN]
@@ -162,7 +162,7 @@ def test_memory_that_runs_out_behind_the_weights_is_one_line(place, monkeypatch,
     def no_memory(*_, **__):
         raise RuntimeError(f"[enforce fail at alloc_cpu.cpp] {NO_MEMORY}")
 
-    monkeypatch.setattr("minikv.serving.terminal.KVStore", no_memory)
+    monkeypatch.setattr("minikv.store.KVStore", no_memory)
     assert cli.main(["chat", "--model", str(place[0])]) == 2
     said = capsys.readouterr().err
     assert said.startswith(f"minikv: cannot open {place[0]}: [enforce fail at alloc_cpu.cpp] unable to mmap")

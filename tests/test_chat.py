@@ -21,10 +21,9 @@ from test_tokenizer import file_tokenizer
 
 from minikv import CacheManager, CanaryModel, SamplingParams, asset, cli
 from minikv.serving import Engine
-from minikv.serving.chat import ANSWER, Chat
+from minikv.serving.chat import ANSWER, Chat, converse, open_chat
 from minikv.serving.chat_format import PlainFormat, Turn
 from minikv.serving.phrasebook import UNKNOWN, Phrasebook
-from minikv.serving.terminal import converse, open_chat
 from minikv.serving.tokenizer import ByteTokenizer
 
 BYTES = ByteTokenizer()

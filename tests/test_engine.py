@@ -26,9 +26,8 @@ from minikv import (
     Scheduler,
 )
 from minikv.serving import Chunk
-from minikv.serving.model import Model
+from minikv.serving.model import Model, as_array
 from minikv.serving.request import generation
-from minikv.serving.sampling import as_array
 
 
 def engine_of(num_pages=64, page_size=1, cached=True, eos=(), vocab_size=50, **scheduling):

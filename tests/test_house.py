@@ -34,7 +34,7 @@ def test_imports_go_down_only():
     assert not upward
 
 
-ENGINES_OWN = {"engine", "errors", "tokens", "interrupts", "files", "sizing", "palette", "untrusted", "assets", "pools"}
+ENGINES_OWN = {"engine", "errors", "tokens", "interrupts", "files", "sizing", "palette", "untrusted", "pools"}
 USES_ENGINE = {"engine", "course", "testing", "measure"}
 
 

@@ -14,12 +14,12 @@ from train import CUT, END, OneStep, loss, main, rows, texts, train, turn
 from minikv import CacheManager, NoCache, asset
 from minikv.prefix import INDEXES, index_named
 from minikv.serving import Engine
+from minikv.serving.chat import open_chat
 from minikv.serving.chat_format import PlainFormat, Turn
 from minikv.serving.checkpoint import LlamaConfig, read_weights, weight_shapes
 from minikv.serving.llama import Llama
 from minikv.serving.model import Chunk
 from minikv.serving.phrasebook import TAUGHT
-from minikv.serving.terminal import open_chat
 from minikv.serving.tokenizer import ByteTokenizer
 from minikv.store import KVStore
 

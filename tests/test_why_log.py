@@ -182,7 +182,7 @@ def test_the_report_is_printed_as_text_as_json_and_as_a_page(tmp_path, capsys):
 
 
 def test_sizes_are_tokens_where_there_is_a_tokenizer(tmp_path, capsys):
-    from minikv.assets import asset
+    from minikv.files import asset
 
     (tmp_path / "log").write_bytes(b"".join(lines(body("Größe"), body("Größe"))))
     assert main(["why", str(tmp_path / "log"), "--tokenizer", str(asset("model"))]) == 0

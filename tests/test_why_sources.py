@@ -65,7 +65,7 @@ def test_a_file_that_cannot_be_opened_is_one_line(name, capsys):
 
 
 def test_a_prompt_is_counted_in_the_tokens_of_a_checkpoint(tmp_path, capsys):
-    from minikv.assets import asset
+    from minikv.files import asset
 
     (tmp_path / "a").write_text("Größe", "utf-8")
     assert main(["why", *[str(tmp_path / "a")] * 2, "--tokenizer", str(asset("model")), "--json"]) == 0

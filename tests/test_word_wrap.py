@@ -7,7 +7,7 @@ import textwrap
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from minikv.serving.terminal import WordWrap
+from minikv.serving.chat import WordWrap
 
 WIDTH = st.integers(1, 30)
 TEXT = st.text("ab  \t\n", max_size=80)

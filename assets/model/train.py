@@ -20,8 +20,7 @@ import torch
 from safetensors.torch import save
 from torch.nn import functional
 
-from minikv.assets import asset
-from minikv.files import destination, replace
+from minikv.files import asset, destination, replace
 from minikv.serving.checkpoint import LlamaConfig
 from minikv.serving.llama import Llama
 from minikv.serving.model import Chunk

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from minikv.assets import asset
 from minikv.cli.console import complain, lacking, positive, whole, writing
 from minikv.errors import shown
+from minikv.files import asset
 from minikv.untrusted import refusal
 
 _EXAMPLES = """examples:
@@ -37,9 +37,9 @@ def run_chat(options: argparse.Namespace) -> int:
         return complain("cannot read the questions: standard input is closed", 2)
     if missing := lacking("the chat", "torch", "safetensors"):
         return complain(missing, 2)
+    from minikv.serving.chat import converse, open_chat
+    from minikv.serving.model import SamplingParams
     from minikv.serving.phrasebook import Phrasebook
-    from minikv.serving.sampling import SamplingParams
-    from minikv.serving.terminal import converse, open_chat
 
     try:
         params = SamplingParams(options.max_new_tokens, options.temperature, options.seed)

@@ -10,8 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from minikv.assets import asset
 from minikv.cli.console import complain, say, writing
+from minikv.files import asset
 
 
 def add_lab(lab: argparse.ArgumentParser) -> None:

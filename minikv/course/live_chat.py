@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
-from minikv.assets import asset
 from minikv.errors import bounded
+from minikv.files import asset
 
 INSTRUCTIONS = (
     "You are the assistant of a course on KV caches. Answer in one or two short sentences, in plain words, and use the "

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from minikv.assets import asset
 from minikv.errors import InvariantError, whole_number
+from minikv.files import asset
 from minikv.manager import CacheManager
 from minikv.measure.copying import device_here, one_thread, where
 from minikv.measure.race import ROUNDS

@@ -2,9 +2,8 @@
 
 from minikv.serving.drafts import Drafter, PromptLookup
 from minikv.serving.engine import Engine
-from minikv.serving.model import Chunk, Model
+from minikv.serving.model import Chunk, Model, Sampler, SamplingParams
 from minikv.serving.request import Event, Generation, Request
-from minikv.serving.sampling import Sampler, SamplingParams
 from minikv.serving.schedule import FirstComeFirstServed, LongestPrefixFirst, ScheduledChunk
 from minikv.serving.scheduler import Scheduler
 

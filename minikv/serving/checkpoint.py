@@ -88,23 +88,19 @@ class LlamaConfig:
             raise ValueError(f"model_type is {bounded(kind)}: expected one of {', '.join(_BIASES)}")
         _check_settings(config)
         shape = KVShape.from_config(config)
-        if shape.num_layers > _MOST_LAYERS:
-            raise ValueError(f"num_hidden_layers is {shape.num_layers}: expected at most {_MOST_LAYERS}")
         if shape.head_dim % 2:
             raise ValueError(f"head_dim is {shape.head_dim}: RoPE turns pairs of numbers, so it must be even")
-        theta, scaling = _rope(config)
-        attention_bias, vocab_size = bool_field(config, "attention_bias"), _size(config, "vocab_size")
+        attention_bias, heads = bool_field(config, "attention_bias"), shape.num_heads or shape.num_kv_heads
         return cls(
             shape=shape,
-            num_heads=shape.num_heads or shape.num_kv_heads,
+            num_heads=heads,
             hidden_size=_size(config, "hidden_size"),
             intermediate_size=_size(config, "intermediate_size"),
-            vocab_size=vocab_size,
+            vocab_size=_size(config, "vocab_size"),
             max_length=_size(config, "max_position_embeddings", 2048),
             eos=frozenset(token_ids(config, "eos_token_id")),
             norm_eps=float_field("rms_norm_eps", config.get("rms_norm_eps", 1e-6), 1e-30, 1),
-            rope_theta=theta,
-            rope_scaling=scaling,
+            **_rope(config),
             tied=bool_field(config, "tie_word_embeddings"),
             qkv_bias=attention_bias or _BIASES[kind] == "qkv",
             output_bias=attention_bias and _BIASES[kind] != "qkv",
@@ -114,6 +110,7 @@ class LlamaConfig:
 
 def _check_settings(config: Mapping[str, Any]) -> None:
     """Refuse each setting that would change the logits in a way that this decoder does not know."""
+    int_field("num_hidden_layers", config.get("num_hidden_layers", 1), most=_MOST_LAYERS)
     if bool_field(config, "use_sliding_window"):
         raise ValueError("use_sliding_window is True: this decoder knows only False")
     off = {"sliding_window"} if config.get("use_sliding_window") is False else set()  # as Qwen2 writes it
@@ -129,7 +126,7 @@ def _size(config: Mapping[str, Any], name: str, default: int | None = None) -> i
     return int_field(name, config.get(name, default))
 
 
-def _rope(config: Mapping[str, Any]) -> tuple[float, Mapping[str, Any] | None]:
+def _rope(config: Mapping[str, Any]) -> dict[str, Any]:
     """Theta and scaling, from either of the two places in which they are written."""
     rope: dict[str, Any] = {}
     for name in ("rope_scaling", "rope_parameters"):
@@ -142,7 +139,7 @@ def _rope(config: Mapping[str, Any]) -> tuple[float, Mapping[str, Any] | None]:
     if isinstance(part, bool) or part not in (None, 1.0):
         raise ValueError(f"partial_rotary_factor is {bounded(part)}: this decoder turns whole heads")
     if kind == "default":
-        return theta, None
+        return {"rope_theta": theta, "rope_scaling": None}
     if not isinstance(kind, str) or kind not in _SCALING:
         raise ValueError(f"rope_type is {bounded(kind)}: expected default, linear or llama3")
     least = {"low_freq_factor": 1e-6, "high_freq_factor": 1e-6}
@@ -151,7 +148,7 @@ def _rope(config: Mapping[str, Any]) -> tuple[float, Mapping[str, Any] | None]:
     }
     if kind == "llama3" and not scaling["low_freq_factor"] < scaling["high_freq_factor"]:
         raise ValueError(f"low_freq_factor is {scaling['low_freq_factor']:g}: expected less than high_freq_factor")
-    return theta, {"rope_type": kind, **scaling}
+    return {"rope_theta": theta, "rope_scaling": {"rope_type": kind, **scaling}}
 
 
 def read_llama_config(folder: str | PathLike[str]) -> LlamaConfig:
@@ -159,7 +156,7 @@ def read_llama_config(folder: str | PathLike[str]) -> LlamaConfig:
 
     `FileNotFoundError` where there is no `config.json`.
 
-    >>> from minikv.assets import asset
+    >>> from minikv.files import asset
     >>> sorted(read_llama_config(asset("model")).eos)
     [256]
     """
@@ -205,7 +202,7 @@ def read_weights(folder: str | PathLike[str]) -> dict[str, torch.Tensor]:
     `FileNotFoundError` says what was looked for; `ValueError` names a file that is not what it says it is, or that is
     not in the folder.
 
-    >>> from minikv.assets import asset
+    >>> from minikv.files import asset
     >>> read_weights(asset("model"))["model.norm.weight"].dtype
     torch.float16
     """
@@ -232,7 +229,7 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, torch.Tensor]:
 
     `ValueError` names the file and what is wrong with it.
 
-    >>> from minikv.assets import asset
+    >>> from minikv.files import asset
     >>> read_safetensors(asset("model/model.safetensors"))["model.norm.weight"].shape
     torch.Size([192])
     """
@@ -254,7 +251,7 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, torch.Tensor]:
 def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:
     """Every weight that a checkpoint of this config has, by Hugging Face's name, and its shape.
 
-    >>> from minikv.assets import asset
+    >>> from minikv.files import asset
     >>> weight_shapes(read_llama_config(asset("model")))["model.layers.0.self_attn.k_proj.weight"]
     (64, 192)
     """

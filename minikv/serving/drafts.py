@@ -19,8 +19,8 @@ from typing import Any, Protocol, cast
 
 from minikv.errors import OutOfPages, whole_number
 from minikv.manager import Manager, TruncatingManager
+from minikv.serving.model import require_choice
 from minikv.serving.request import Request
-from minikv.serving.sampling import require_choice
 from minikv.serving.schedule import ScheduledChunk, num_drafted
 from minikv.tokens import TOKEN_BYTES, TokensLike, integers, pack
 

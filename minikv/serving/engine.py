@@ -28,9 +28,8 @@ from minikv.errors import bounded, require_method
 from minikv.interrupts import uninterrupted
 from minikv.manager import Manager, TruncatingManager
 from minikv.serving.drafts import Drafter, rows_that_count, with_drafts
-from minikv.serving.model import Chunk, Model
+from minikv.serving.model import Chunk, Model, Params, as_array
 from minikv.serving.request import Event, Generation, Request, generation
-from minikv.serving.sampling import Params, as_array
 from minikv.serving.schedule import Sampled, ScheduledChunk
 from minikv.serving.scheduler import Scheduler
 from minikv.tokens import TokensLike, integers, pack

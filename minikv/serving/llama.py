@@ -286,7 +286,9 @@ class PackedLinear:
         """What each layer makes of x (rows, inputs): (rows, outputs) each."""
         missing = -len(x) % STEP_ROWS
         padded = functional.pad(x, (0, 0, 0, missing)) if missing else x
-        multiply, how = torch.ops.mkldnn._linear_pointwise, (self._weight, self._bias, "none", [], "")
-        found = [multiply(block, *how) for block in torch.split(padded, BLOCK_ROWS)]
+        found = [
+            torch.ops.mkldnn._linear_pointwise(block, self._weight, self._bias, "none", [], "")
+            for block in torch.split(padded, BLOCK_ROWS)
+        ]
         out = found[0] if len(found) == 1 else torch.cat(found)
         return torch.split(out[: len(x)], self._sizes, dim=1)

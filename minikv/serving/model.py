@@ -1,17 +1,27 @@
-"""What an engine needs of a model: one forward step over chunks of many sequences, through slots.
+"""What an engine needs of a model, chunks in and logits out, and how the next token is picked from logits.
 
 A chunk is a part of one sequence, and all three cases of serving are chunks: a whole prompt starts at 0, the next
 piece of a long prompt (or all after a cached prefix) starts later, and decoding is a chunk of length 1.
 
     sequence   [0, start)                 computed before, by any request: K and V are in slots[:start]
                [start, start + n)         computed now: K and V go to slots[start:], and may be read from there
+
+Each request has a generator of its own, so that what is sampled for it depends on its own logits and its own seed, and
+not on which other requests are in the batch or in which order.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Hashable, Sequence
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
+
+from minikv.errors import bounded, whole_number
 from minikv.sizing import KVShape
 
 
@@ -62,3 +72,125 @@ class Model(Protocol):
         before them are read from their slots. `store` is a `KVStore`, or has its `dtype`, `slots`, `write`, `rows` and
         `view`. No slot that one chunk writes may be in another chunk's row.
         """
+
+
+# -- the next token ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SamplingParams:
+    """How the tokens of one request are sampled, validated once.
+
+    At most `max_new_tokens` are generated. `temperature` 0 takes the likeliest token, more gives the others a chance;
+    equal seeds give equal answers. After vLLM's class of that name.
+
+    >>> SamplingParams(max_new_tokens=8)
+    SamplingParams(max_new_tokens=8, temperature=0.0, seed=0)
+    >>> SamplingParams(temperature=-1.0)
+    Traceback (most recent call last):
+    ValueError: temperature is -1.0: 0 picks the likeliest token, more gives the others a chance
+    """
+
+    max_new_tokens: int = 16
+    temperature: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        rules = ("max_new_tokens", 1, "a request generates at least 1 token"), ("seed", 0, "a seed is 0 or more")
+        for name, at_least, rule in rules:
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), at_least, rule))
+        object.__setattr__(self, "temperature", _finite(self.temperature))
+
+    @classmethod
+    def of(cls, params: SamplingParams | int) -> SamplingParams:
+        """`params` as they are, or a plain number of new tokens as parameters.
+
+        >>> SamplingParams.of(8)
+        SamplingParams(max_new_tokens=8, temperature=0.0, seed=0)
+        """
+        return params if isinstance(params, SamplingParams) else cls(params)
+
+
+def _finite(warm: Any) -> float:
+    """A temperature as a float, if it is one, of whatever library: finite, and at least 0."""
+    rule = "0 picks the likeliest token, more gives the others a chance"
+    if isinstance(warm, bool) or not isinstance(warm, Real):
+        raise TypeError(f"temperature is {bounded(warm)} ({type(warm).__name__}), not a number: {rule}")
+    try:
+        found = float(warm)
+    except OverflowError:  # an integer of 400 digits
+        found = math.inf
+    if not 0 <= found < math.inf:
+        raise ValueError(f"temperature is {bounded(warm)}: {rule}")
+    return found
+
+
+Params = SamplingParams | int  # a plain number is the most new tokens
+
+
+class Sampler:
+    """Picks the next token of one request, by its `params` and its own generator.
+
+    Ties go to the lowest token id. One number is drawn for each token that is sampled.
+
+    >>> import numpy as np
+    >>> logits = np.array([0.0, 3.0, 3.0, 1.0])
+    >>> Sampler(SamplingParams())(logits)
+    1
+    >>> warm = Sampler(SamplingParams(temperature=1.0, seed=5))
+    >>> [warm(logits) for _ in range(3)]
+    [2, 2, 2]
+    """
+
+    def __init__(self, params: SamplingParams):
+        if not isinstance(params, SamplingParams):
+            raise TypeError(f"params are {bounded(params)}: expected SamplingParams")
+        self.params = params
+        self._generator = np.random.default_rng(params.seed)
+
+    def __call__(self, logits: npt.NDArray[Any]) -> int:
+        """The next token, from the logits of all, (vocab_size,)."""
+        logits = require_choice(logits)
+        if self.params.temperature == 0:
+            return int(logits.argmax())  # numpy returns the first of equal ones
+        with np.errstate(over="ignore"):  # far below the largest logit, at a low temperature: a share of 0
+            scaled = (logits.astype(np.float64) - logits.max()) / self.params.temperature
+        shares = np.exp(scaled).cumsum()
+        return int(np.searchsorted(shares, self._generator.random() * shares[-1], side="right"))
+
+    def __repr__(self) -> str:
+        return f"Sampler({self.params})"
+
+
+def require_choice(logits: Any, whose: str = "") -> npt.NDArray[Any]:
+    """`logits` as an array of floats, if the largest of them is a number.
+
+    `TypeError` for anything but a row of numbers, and `ValueError` where there is nothing to choose from; both begin
+    with `whose` logits they are.
+
+    >>> require_choice([1, 2])
+    array([1., 2.])
+    >>> require_choice(np.array([np.nan, 1.0]), "request 3: ")
+    Traceback (most recent call last):
+    ValueError: request 3: the largest logit is nan: there is nothing to choose from
+    """
+    found = np.asarray(logits)
+    if found.dtype.kind not in "fiu" or found.ndim != 1:
+        raise TypeError(f"{whose}logits are {found.dtype} of shape {found.shape}: expected a row of numbers")
+    if found.dtype.kind != "f":
+        found = found.astype(np.float64)
+    largest = found.max(initial=-np.inf)
+    if not np.isfinite(largest):
+        raise ValueError(f"{whose}the largest logit is {largest}: there is nothing to choose from")
+    return found
+
+
+def as_array(logits: Any) -> npt.NDArray[Any]:
+    """Logits as a numpy array, wherever they were computed: one copy for the whole batch.
+
+    >>> as_array([[1.0, 2.0]]).shape
+    (1, 2)
+    """
+    if hasattr(logits, "detach"):  # a torch tensor, without importing torch
+        logits = logits.detach().float().cpu().numpy()
+    return np.asarray(logits)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from minikv.errors import bounded, whole_number
 from minikv.manager import RunningSequence
 from minikv.prefix.contract import require_hashable
-from minikv.serving.sampling import Params, Sampler, SamplingParams
+from minikv.serving.model import Params, Sampler, SamplingParams
 from minikv.tokens import TOKEN_LIMIT, PackedTokens, TokensLike, pack
 
 STOP, LENGTH, ABORTED = "stop", "length", "aborted"

@@ -85,15 +85,10 @@ def paired(
 def _check_pair(name: str, chunk: ScheduledChunk, sequence: RunningSequence, sampled: list[int]) -> None:
     drafted, left = num_drafted(chunk.request), sequence.length - sequence.computed
     count = whole_number(f"num_tokens of {name}", chunk.num_tokens, 1, "a chunk has at least 1 token")
-    if count > left:
-        raise ValueError(f"num_tokens of {name} is {bounded(count)}: {left} are left to compute")
-    if drafted and (count != left or not 1 <= len(sampled) <= 1 + drafted):
-        rule = f"expected {left}, and 1 to {1 + drafted} sampled: it has a draft of {drafted}"
-        raise ValueError(f"num_tokens of {name} is {bounded(count)}, and {len(sampled)} are sampled: {rule}")
-    if not drafted and (count == left) != (len(sampled) == 1):
-        where = "at the end of its tokens" if count == left else "in the middle of them"
-        token = sampled if len(sampled) > 1 else sampled[0] if sampled else None
-        raise ValueError(f"{name} is computed to a point {where}: its token is {bounded(token)}")
+    most = 1 + drafted if count == left else 0
+    if count > left or (drafted and not most) or not min(most, 1) <= len(sampled) <= most:
+        left_over = f"{left} are left to compute, {drafted} of them drafted"
+        raise ValueError(f"num_tokens of {name} is {bounded(count)}, and {len(sampled)} are sampled: {left_over}")
     for token in sampled:
         token_id(token)
 

@@ -128,7 +128,7 @@ def trace_lines(file: BinaryIO) -> Iterator[bytes]:
 class TraceFile:
     r"""An open trace: iterate its lines, once; `fraction` says how much of the file has been read.
 
-    >>> from minikv.assets import asset
+    >>> from minikv.files import asset
     >>> with open_trace(str(asset("model/config.json"))) as file:
     ...     file.fraction(), next(iter(file)), file.fraction() > 0
     (0.0, b'{\n', True)

