@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.pools import page_slots
 from minikv.testing.ledger import CACHE_VERBS, given_pages
-from minikv.testing.snapshot import plain
+from minikv.testing.snapshot import plain, walk
 from minikv.testing.watch import Call, require_verbs, watch
 from minikv.tokens import integers, pack
 
@@ -120,16 +120,14 @@ class Canary(AbstractContextManager["Canary"]):
 
     def sweep(self) -> None:
         """Read every slot that the cache holds, from each of its roots down."""
-        roots = self._cache.roots if hasattr(self._cache, "roots") else {None: self._cache.root}
-        for namespace, root in roots.items():
-            stack: list[tuple[Any, list[int], list[int]]] = [(root, [], [])]
-            while stack:
-                node, tokens, slots = stack.pop()
-                children = node.children.values() if hasattr(node.children, "values") else node.children
-                below = [(child, tokens + plain(child.tokens), slots + plain(child.slots)) for child in children]
-                if not below:
-                    self.read(tokens, slots, namespace)
-                stack.extend(below)
+        spots = list(walk(self._cache))
+        inner = {spot.parent for spot in spots}
+        held: list[tuple[list[int], list[int]]] = []  # by everything from the root to each spot
+        for place, spot in enumerate(spots):
+            tokens, slots = held[spot.parent] if spot.parent is not None else ([], [])
+            held.append((tokens + spot.tokens, slots + spot.slots))
+            if place not in inner:
+                self.read(*held[-1], spot.namespace)
 
     # -- attached to a cache ----------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from minikv.errors import InvariantError, bounded, whole_number
-from minikv.testing.snapshot import plain, snapshot
+from minikv.testing.snapshot import Spot, plain, walk
 from minikv.testing.watch import Call, require_verbs, watch
 
 POOL_VERBS = ("alloc", "alloc_to", "free", "occupy")
@@ -164,8 +164,8 @@ class Ledger(AbstractContextManager["Ledger"]):
 
     def _compare(self, where: str) -> None:
         nodes = held_by_nodes(self._cache, where)
-        for slot, name in nodes.items():
-            self._entry(slot, f"{where}: slot {slot} is held by {name}")
+        for slot in nodes.keys() - self._book.keys():
+            self._entry(slot, f"{where}: slot {slot} is held by {nodes[slot]}")
         for slot, entry in self._book.items():
             free = bool(self._pool.is_free(slot // self._page))
             if free != (entry.owner == FREE):
@@ -202,22 +202,21 @@ def _require(pool: Any, cache: Any, sequences: Any) -> int:
     return whole_number("size", pool.size, 1, "a pool holds at least 1 page")
 
 
-def held_by_nodes(cache: Any, where: str) -> dict[int, str]:
-    """Every slot that a node of `cache` holds, with the node's name; `LedgerError` when two nodes hold the same.
+def held_by_nodes(cache: Any, where: str) -> dict[int, Spot]:
+    """Every slot that a node of `cache` holds, and where in the tree; `LedgerError` when two nodes hold the same.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()
     >>> _ = cache.insert([1, 2], [8, 9])
-    >>> held_by_nodes(cache, "now")
-    {8: 'node 1 [1 2]', 9: 'node 1 [1 2]'}
+    >>> [(slot, str(spot)) for slot, spot in held_by_nodes(cache, "now").items()]
+    [(8, 'node 1 [1 2]'), (9, 'node 1 [1 2]')]
     """
-    found: dict[int, str] = {}
-    for view in snapshot(cache, {}):
-        name = f"node {view.label}" if view.id is None else f"node {view.id} {view.label}"
-        for slot in view.slots:
+    found: dict[int, Spot] = {}
+    for spot in walk(cache):
+        for slot in spot.slots:
             if slot in found:
-                raise LedgerError(f"{where}: slot {slot} has two owners:\n{found[slot]}, and {name}")
-            found[slot] = name
+                raise LedgerError(f"{where}: slot {slot} has two owners:\n{found[slot]}, and {spot}")
+            found[slot] = spot
     return found
 
 

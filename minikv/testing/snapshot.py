@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import category
 
 MARKS = ("matched", "locked", "new", "split", "joined", "evicted")
@@ -69,55 +69,122 @@ def snapshot(
     """
     wanted = {mark: {id(node) for node in nodes_of(what)} for mark, what in marked.items() if what is not None}
     views: list[NodeView] = []
-    seen: set[int] = set()
-    stack: list[tuple[Any, Any, int | None]] = []
-    stack.extend((root, name, None) for name, root in reversed(list(_roots(tree))))
-    while stack:
-        node, key, parent = stack.pop()
-        if id(node) in seen:  # a broken tree with a loop or a shared child: say so, and go on
-            views.append(NodeView("seen above", parent))
+    for spot in walk(tree):
+        if spot.node is None:
+            views.append(NodeView("seen above", spot.parent))
             continue
-        seen.add(id(node))
-        views.append(_view(node, key, parent, label, [mark for mark in MARKS if id(node) in wanted.get(mark, ())]))
-        here = len(views) - 1
+        marks = [mark for mark in MARKS if id(spot.node) in wanted.get(mark, ())]
+        views.append(_view(spot, label, marks))
         if number is not None:
-            views[-1].id = number(node)
-        children = sorted(_children(node), key=lambda pair: token_order(_tokens(*pair)))
-        stack.extend((child, key, here) for child, key in reversed(children))
+            views[-1].id = number(spot.node)
     return views
 
 
-def _roots(tree: Any) -> Iterator[tuple[str, Any]]:
+class Spot(NamedTuple):
+    """A node in a walk, with its tokens and slots; `parent` is its place in the walk, and `namespace` its root's.
+
+    A root has no tokens. A broken tree may have a loop or a shared child: there `node` is `None` the second time.
+    """
+
+    node: Any
+    tokens: list[Any]
+    slots: list[Any]
+    parent: int | None
+    namespace: Any
+
+    def __str__(self) -> str:
+        number = getattr(self.node, "id", None)
+        return f"node {label_of(self.tokens)}" if number is None else f"node {number} {label_of(self.tokens)}"
+
+
+def walk(tree: Any) -> Iterator[Spot]:
+    """Every node of `tree`, parents first, children in token order: what pictures, the ledger and the canary look at.
+
+    >>> from minikv import TokenTrie
+    >>> cache = TokenTrie()
+    >>> _ = cache.insert([1, 2], [5, 6])
+    >>> [(spot.tokens, spot.slots, spot.parent) for spot in walk(cache)]
+    [([], [], None), ([1], [5], 0), ([2], [6], 1)]
+    """
+    stack: list[Any] = [(root, [], None, namespace) for namespace, root in reversed(_roots(tree))]
+    children_of, seen, here = _children_of(tree, stack), set[int](), -1
+    while stack:
+        node, tokens, parent, namespace = stack.pop()
+        here += 1
+        if id(node) in seen:
+            yield Spot(None, [], [], parent, namespace)
+            continue
+        seen.add(id(node))
+        yield Spot(node, tokens, _slots(node), parent, namespace)
+        below = [(child, _tokens(child, key), here, namespace) for child, key in children_of(node)]
+        stack.extend(sorted(below, key=lambda one: token_order(one[1]))[::-1])
+
+
+def _roots(tree: Any) -> list[tuple[Any, Any]]:
+    """The roots, each after its namespace."""
     roots = getattr(tree, "roots", None)
     if isinstance(roots, Mapping):
-        for namespace, root in roots.items():
-            yield ("root" if namespace is None else f"root of {namespace!r}"), root
-    elif hasattr(tree, "children"):
-        yield "root", tree
-    elif hasattr(tree, "root"):
-        yield "root", tree.root
-    else:
-        raise TypeError(
-            f"cannot draw a {type(tree).__name__}: a tree has a root, roots or children, a pool has size and is_free"
-        )
+        return list(roots.items())
+    if hasattr(tree, "children"):
+        return [(None, tree)]
+    if hasattr(tree, "root"):
+        return [(None, tree.root)]
+    raise TypeError(
+        f"cannot draw a {type(tree).__name__}: a tree has a root, roots or children, a pool has size and is_free"
+    )
 
 
-def _view(node: Any, key: Any, parent: int | None, label: Any, marks: list[str]) -> NodeView:
-    tokens = [] if parent is None else _tokens(node, key)
+def _children_of(tree: Any, roots: list[Any]) -> Callable[[Any], Iterable[tuple[Any, Any]]]:
+    """What gives a node's children, each before what it is listed under.
+
+    A hashed block does not know its children and looks at all blocks for them: so those are looked at once, together.
+    """
+    are_looked_for = any(isinstance(getattr(type(root), "children", None), property) for root, *_ in roots)
+    if not (are_looked_for and hasattr(tree, "nodes")):
+        return _children
+    below: dict[Any, list[tuple[Any, Any]]] = {}
+    for node in tree.nodes():
+        below.setdefault(node.parent, []).append((node, None))
+    return lambda node: below.get(node, ())
+
+
+def _children(node: Any) -> Iterable[tuple[Any, Any]]:
+    children = getattr(node, "children", None) or ()
+    if isinstance(children, Mapping):
+        return [(child, key) for key, child in children.items()]
+    return [(child, None) for child in children]
+
+
+def _tokens(node: Any, key: Any) -> list[Any]:
+    tokens = getattr(node, "tokens", None)
+    if tokens is not None:
+        return plain(tokens)
+    return plain(key) if isinstance(key, (tuple, list)) else [key]
+
+
+def _slots(node: Any) -> list[Any]:
     slots = getattr(node, "slots", None)
     if slots is None:
         slot = getattr(node, "slot", None)
         slots = [] if slot is None else [slot]
-    text = truncated(legible(key), MOST_LETTERS) if parent is None else label_of(tokens, label)
+    return plain(slots)
+
+
+def _view(spot: Spot, label: Any, marks: list[str]) -> NodeView:
+    node, is_root = spot.node, spot.parent is None
+    if is_root:
+        text = "root" if spot.namespace is None else f"root of {spot.namespace!r}"
+        text = truncated(legible(text), MOST_LETTERS)
+    else:
+        text = label_of(spot.tokens, label)
     locks = getattr(node, "ref_count", getattr(node, "locks", 0))
-    locks = locks if isinstance(locks, int) and parent is not None else 0
+    locks = locks if isinstance(locks, int) and not is_root else 0
     used = getattr(node, "last_used", None)
-    used = used if isinstance(used, int) and parent is not None else None
+    used = used if isinstance(used, int) and not is_root else None
     note = getattr(node, "note", "")
     note = truncated(legible(note), MOST_LETTERS) if isinstance(note, str) else ""
-    return NodeView(
-        text, parent, tokens, plain(slots), locks, marks, getattr(node, "id", None), last_used=used, note=note
-    )
+    own = getattr(node, "id", None)
+    return NodeView(text, spot.parent, spot.tokens, spot.slots, locks, marks, own, last_used=used, note=note)
 
 
 def label_of(tokens: list[Any], label: Callable[[list[Any]], str] | None = None) -> str:
@@ -169,20 +236,6 @@ def ends(text: str, most: int) -> str:
     """
     tail = (most - 1) // 2
     return text if len(text) <= most else f"{text[: most - 1 - tail]}…{text[-tail:]}"
-
-
-def _children(node: Any) -> list[tuple[Any, Any]]:
-    children = getattr(node, "children", None) or ()
-    if isinstance(children, Mapping):
-        return [(child, key) for key, child in children.items()]
-    return [(child, None) for child in children]
-
-
-def _tokens(node: Any, key: Any) -> list[Any]:
-    tokens = getattr(node, "tokens", None)
-    if tokens is not None:
-        return plain(tokens)
-    return plain(key) if isinstance(key, (tuple, list)) else [key]
 
 
 def plain(values: Any) -> list[Any]:
