@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
 
-from minikv.testing.attempt import attempt
+from minikv.testing.attempt import TooLong, attempt
 from minikv.testing.conformance.caches import SIZES, CacheRun
 from minikv.testing.conformance.cases import CASES
 from minikv.testing.conformance.script import Before, Breach, Scenario, is_named, scenario_of
+from minikv.testing.conformance.search import fewest_lines
 from minikv.testing.conformance.subject import Subject
-from minikv.testing.smallest import fewest_lines
-from minikv.testing.time_limit import TooLong
 
 _TWICE = [
     scenario_of("cache.insert([1, 2], [5, 5])"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
@@ -11,12 +13,15 @@ from minikv.pools.contract import Pages
 from minikv.testing.attempt import attempt
 from minikv.testing.conformance.evictions import look_for_scars, wrong_eviction
 from minikv.testing.conformance.playing import SideBySide, read_number, read_pages, reader
-from minikv.testing.conformance.script import Breach, Change, Readers, Reply
+from minikv.testing.conformance.script import Breach, Change, Readers, Reply, Scenario
 from minikv.testing.conformance.subject import Subject
 from minikv.testing.model import NaiveCache
 from minikv.tokens import pack
 
 SIZES = ("evictable_size", "protected_size", "total_size")
+_BRANCH = 900  # a token that no scenario has
+_APART = 1000  # what is added to the tokens of each further namespace
+Args = tuple[tuple[Any, ...], dict[str, Any]]
 ALL = 10**6  # more tokens than any scenario caches
 _BAD_INPUT = {"tokens": 1, "pages": 1, "namespace": 10, "limit": 3, "start": 4, "num_tokens": 9}
 _read_match = reader(length=read_number, pages=read_pages)
@@ -186,6 +191,31 @@ class CacheRun(SideBySide):
         counts_right = sorted(freed.value) != sorted(evictable) and len(freed.value) * self.page_size == sizes[0]
         return 6 if counts_right else 7
 
+    def alterations(self, found: Breach) -> Iterator[tuple[int, Scenario, Change | None]]:
+        """Also buffers that are copied, lists in place of other forms, tokens in place of namespaces, and no splits."""
+        yield from super().alterations(found)
+        scenario, text = found.scenario, "\n".join(found.scenario.lines)
+        if "tokens" in text or "pages[" in text:
+            yield 2, scenario, _copied
+        if any(form in text for form in ("array", "pack", "deque", "range", "(1,", "b'")):
+            yield 1, scenario, _plain
+        if "namespace" in text and not found.words.endswith("start is not a prefix of the tokens"):
+            yield 10, scenario, _apart()
+        if self.model.cuts and self.has_locked and (found.rule in (6, 7) or found.is_crash):
+            yield 5, self._cut_before(scenario), None
+
+    def _cut_before(self, scenario: Scenario) -> Scenario:
+        """The scenario in a cache that branches where it would split: so it splits nothing, and joins nothing there."""
+        cuts = sorted({(tokens, str(name)): name for name, tokens in self.model.cuts}.items())
+        lines, page = [], 10**6
+        for (tokens, _), name in cuts:
+            branch = [*tokens, *[_BRANCH] * scenario.page_size]
+            pages = list(range(page, page + len(branch) // scenario.page_size))
+            options = f", namespace={name!r}" if name is not None else ""
+            lines.append(f"cache.insert({branch}, {pages}{options})")
+            page += len(pages)
+        return dataclasses.replace(scenario, lines=(*lines, *scenario.lines))
+
 
 def _listed(pages: Any) -> list[Any]:
     """Pages as a list; those in front of a start may be anything."""
@@ -194,3 +224,38 @@ def _listed(pages: Any) -> list[Any]:
 
 def _in_words(seen: dict[str, Any]) -> str:
     return " and ".join(f"{name} {value}" for name, value in seen.items())
+
+
+def _copied(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Args:
+    """Buffers of the cache's own."""
+    return tuple(copy.copy(arg) if verb == "insert" else arg for arg in args), options
+
+
+def _plain(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Args:
+    """Lists in place of any other sequence."""
+    return tuple(map(_list_of, args)) if verb in ("insert", "match_prefix", "acquire") else args, options
+
+
+def _list_of(values: Any) -> Any:
+    try:
+        return pack(values).tolist()
+    except (TypeError, ValueError):
+        return values
+
+
+def _apart() -> Change:
+    """Tokens that are different in each namespace, and no namespaces."""
+    known: dict[Any, int] = {None: 0}
+
+    def change(verb: str, args: tuple[Any, ...], options: dict[str, Any]) -> Args:
+        if "namespace" not in options:
+            return args, options
+        name = options["namespace"]
+        try:
+            shift = _APART * known.setdefault(name, len(known))
+            moved = [token + shift for token in pack(args[0]).tolist()]
+        except (TypeError, ValueError):
+            return args, options
+        return (moved, *args[1:]), {key: value for key, value in options.items() if key != "namespace"}
+
+    return change

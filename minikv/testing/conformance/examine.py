@@ -10,15 +10,15 @@ from typing import Any
 from hypothesis.strategies import SearchStrategy
 
 from minikv.testing.conformance.audits import false_alarm, missed_by_check, repeats, slow_sizes
-from minikv.testing.conformance.blame import find_breach
 from minikv.testing.conformance.caches import CacheRun
 from minikv.testing.conformance.cases import CASES
-from minikv.testing.conformance.generate import Search, scenarios
+from minikv.testing.conformance.generate import scenarios
 from minikv.testing.conformance.manager_cases import MANAGER_CASES, interleavings, manager_scenarios
 from minikv.testing.conformance.managers import NUM_PAGES, ManagerRun
-from minikv.testing.conformance.playing import SideBySide
+from minikv.testing.conformance.playing import SideBySide, find_breach
 from minikv.testing.conformance.rules import RULES, Conformance, conformance_of
 from minikv.testing.conformance.script import Before, Breach, Findings, Scenario
+from minikv.testing.conformance.search import Search
 from minikv.testing.conformance.subject import Subject, subject_of
 
 

@@ -6,16 +6,12 @@ Every page is new, so a page that turns up in the wrong place says where it came
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.testing.conformance.script import Before, Breach, Scenario, scenario_of
+from minikv.testing.conformance.script import Scenario, scenario_of
 from minikv.testing.conformance.subject import Subject
-from minikv.testing.smallest import fewest_lines, smallest_case
 
 _CACHED = "cache.insert([1, 2], [0, 1])"
 _FORMS = ["(1, 2, 3)", "range(1, 4)", "array('q', [1, 2, 3])", "np.array([1, 2, 3])", "np.array([1, 2, 3], np.uint8)",
@@ -159,84 +155,3 @@ class _Writing:
 
 def _option(name: str, value: Any) -> str:
     return "" if value is None else f", {name}={value!r}"
-
-
-MOST_PLAYED, MOST_ENDLESS = 6000, 4  # scenarios that are tried at most, and operations that do not end
-
-
-@dataclass
-class Search:
-    """Looks for the smallest scenario that breaks each of the rules that `subject` claims; `best` has what it found.
-
-    `judge` says what is wrong in a scenario. `before` is called with each scenario before it is tried. `reached` are
-    the rules that could have been broken: a scenario came to its end that was picked for the rule, or is like the
-    pattern that `shows` has for it.
-    """
-
-    judge: Callable[[Scenario], Breach | None]
-    subject: Subject
-    shows: Mapping[int, str]
-    before: Before = lambda scenario: None
-    best: dict[int, Breach] = field(default_factory=dict)
-    reached: set[int] = field(default_factory=set)
-    played: int = 0
-    endless: int = 0
-
-    @property
-    def is_over(self) -> bool:
-        """Whether enough has been tried, or too much of it did not end."""
-        return self.played >= MOST_PLAYED or self.endless >= MOST_ENDLESS
-
-    def play(self, scenario: Scenario, rule: int = 0) -> Breach | None:
-        """Try one scenario, which was picked for a `rule` or made; what it breaks of what is claimed."""
-        if self.is_over:
-            return None
-        self.played += 1
-        self.before(scenario)
-        found = self.judge(scenario)
-        if found is not None and found.endless:  # or the machine was busy for so long
-            found = self.judge(scenario)
-        if found is None:
-            text = "\n".join(scenario.lines)
-            self.reached |= {each for each, shows in self.shows.items() if re.search(shows, text, re.DOTALL)}
-            self.reached |= {rule} & self.subject.claims
-        if found is None or found.rule not in self.subject.claims:
-            return None
-        self.endless += found.endless
-        known = self.best.get(found.rule)
-        if known is None or found.scenario.size < known.scenario.size:
-            self.best[found.rule] = found
-        return found
-
-    def through(self, scenarios: Iterable[Scenario], unknown: Iterable[str], rule: int = 0) -> None:
-        """Try those without `unknown` words, with pages of a size that the subject can have; picked for a `rule`."""
-        words = [*unknown, *(f".{verb}(" for verb in self.subject.lacks)]
-        for scenario in scenarios:
-            is_known = not any(word in line for word in words for line in scenario.lines)
-            if is_known and scenario.page_size in self.subject.page_sizes:
-                self.play(scenario, rule)
-
-    def beyond(self, strategy: st.SearchStrategy[Scenario], examples: int) -> None:
-        """Try what Hypothesis makes, until it finds no rule that it has not shrunk already."""
-        shrunk: set[int] = set()
-
-        def breaks(scenario: Scenario) -> bool:
-            found = self.play(scenario)
-            return found is not None and found.rule not in shrunk and not found.endless
-
-        while not self.is_over:
-            case = smallest_case(breaks, strategy, examples)
-            found = self.play(case) if isinstance(case, Scenario) else None
-            if found is None:
-                break
-            self.shorten(found)
-            shrunk.add(found.rule)
-
-    def shorten(self, found: Breach) -> None:
-        """Try a script again and again without what is not needed in it."""
-
-        def shown_by(lines: list[str]) -> list[str] | None:
-            tried = self.play(Scenario(tuple(lines), found.page_size))
-            return list(tried.body) if tried is not None and tried.rule == found.rule else None
-
-        fewest_lines(found.body, shown_by)

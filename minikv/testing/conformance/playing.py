@@ -1,18 +1,33 @@
-"""Playing a scenario on an object and on the naive model, side by side: the first place where they part."""
+"""Playing a scenario on an object and on the naive model, side by side: the first place where they part, and why.
+
+A match that comes out wrong may be the fault of the match, of a buffer that was kept, or of a namespace that was
+ignored. So the scenario is run again with copies of the buffers, with the namespaces spelled as tokens, and so on;
+the change after which nothing is wrong any more names the rule.
+"""
 
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import itertools
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from minikv.errors import bounded
-from minikv.testing.attempt import attempt
-from minikv.testing.conformance.script import Breach, Change, Findings, Readers, Recorder, Reply, Stage, is_named
+from minikv.testing.attempt import TooLong, attempt
+from minikv.testing.conformance.script import (
+    Breach,
+    Change,
+    Findings,
+    Readers,
+    Recorder,
+    Reply,
+    Scenario,
+    Stage,
+    is_named,
+)
 from minikv.testing.conformance.subject import Subject
-from minikv.testing.time_limit import TooLong
 
 
 class SideBySide:
@@ -63,6 +78,12 @@ class SideBySide:
     def look_around(self, expected: Reply) -> Breach | None:
         """What is wrong with the object after a call of which the model says what was `expected`."""
         raise NotImplementedError
+
+    def alterations(self, found: Breach) -> Iterator[tuple[int, Scenario, Change | None]]:
+        """A rule, and the scenario and the change of arguments with which that rule is not touched."""
+        if self.refused:
+            lines = tuple(line for number, line in enumerate(self.lines) if number not in self.refused)
+            yield next(iter(self.refused.values())), Scenario(lines, self.page_size), None
 
     def last_lines(self) -> Iterator[str]:
         """Lines that end every scenario, and show what is left."""
@@ -154,6 +175,41 @@ def _suppressed(error: BaseException) -> str:
     """The class of an error by which a script can name it."""
     named = [each.__name__ for each in type(error).__mro__ if hasattr(builtins, each.__name__)]
     return named[0]
+
+
+# -- which rule is to blame --------------------------------------------------------------------------------------------
+
+
+def find_breach(kind: type[SideBySide], subject: Subject, scenario: Scenario) -> Breach | None:
+    """What is wrong with a class in this scenario, under the rule that is to blame; the first of its settings counts.
+
+    >>> from minikv import RadixCache
+    >>> from minikv.testing.conformance.caches import CacheRun
+    >>> from minikv.testing.conformance.script import scenario_of
+    >>> from minikv.testing.conformance.subject import subject_of
+    >>> class Deaf(RadixCache):
+    ...     def match_prefix(self, tokens, *, limit=None, namespace=None):
+    ...         return super().match_prefix(tokens, limit=limit)
+    >>> lines = "cache.insert([1], [5], namespace='a')", "cache.match_prefix([1], namespace='a')"
+    >>> found = find_breach(CacheRun, subject_of(Deaf, range(1, 16)), scenario_of(*lines))
+    >>> found.rule, found.words
+    (10, 'gives length 0 and pages [], expected length 1 and pages [5]')
+    """
+    for settings in subject.settings:
+        run = kind(subject, scenario.page_size, settings)
+        if (found := run.play(scenario.lines)) is not None:
+            is_clear = found.endless or found.rule == 14
+            return found if is_clear else dataclasses.replace(found, rule=_rule(found, run))
+    return None
+
+
+def _rule(found: Breach, run: SideBySide) -> int:
+    """The rule that is to blame for what was `found`."""
+    for rule, scenario, change in run.alterations(found):
+        again = type(run)(run.subject, scenario.page_size, found.settings, change)
+        if rule != found.rule and again.play(scenario.lines) is None:
+            return rule
+    return found.rule
 
 
 # -- reading what a verb returns --------------------------------------------------------------------------------------
