@@ -9,9 +9,7 @@ import threading
 import pytest
 
 from minikv.testing import attempt as attempt_module
-from minikv.testing import time_limit
-from minikv.testing.attempt import Outcome, agree, attempt, short_repr, type_in_words
-from minikv.testing.time_limit import TimeLimit, TooLong
+from minikv.testing.attempt import Outcome, TimeLimit, TooLong, agree, attempt, short_repr, type_in_words
 
 
 @pytest.fixture
@@ -99,7 +97,7 @@ def test_an_error_whose_text_never_ends_is_named(impatience):
 
 
 def test_where_no_thread_can_be_started_there_is_no_limit_and_it_is_said(monkeypatch):
-    monkeypatch.setattr(time_limit, "_WATCHDOG", time_limit._Watchdog())
+    monkeypatch.setattr(attempt_module, "_WATCHDOG", attempt_module._Watchdog())
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", lambda self: raises(RuntimeError("can't start new thread")))
         for _ in range(2):
@@ -123,4 +121,60 @@ def test_a_limit_that_passes_as_the_call_ends_stays_in_here(monkeypatch, lands):
     monkeypatch.setattr(TimeLimit, "stop", stop_late)
     outcome = attempt(lambda: 5)
     assert outcome.value == 5 or isinstance(outcome.error, TooLong)
-    assert times[0] not in time_limit._WATCHDOG._limits
+    assert times[0] not in attempt_module._WATCHDOG._limits
+
+
+# -- the time limit: it stops an endless loop, and nothing of it is left afterwards ------------------------------------
+
+
+def run(code, seconds=0.1):
+    """`code` under a limit; whether it was stopped."""
+    limit = TimeLimit(seconds)
+    try:
+        limit.start()
+        code()
+    except TooLong:
+        return True
+    finally:
+        limit.stop()
+    return False
+
+
+def stubborn():
+    for _ in range(3):
+        try:
+            forever()
+        except BaseException:
+            continue
+
+
+def test_what_never_ends_is_stopped():
+    assert run(forever)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 cannot stop what catches everything")
+def test_what_catches_everything_is_stopped_again_and_again():
+    run(stubborn)  # comes back
+
+
+def test_what_ends_in_time_is_left_alone():
+    assert not run(lambda: sum(range(1000)), 30)
+
+
+def test_one_limit_may_pass_while_another_runs():
+    found = {}
+    threads = [
+        threading.Thread(target=lambda: found.update(endless=run(forever))),
+        threading.Thread(target=lambda: found.update(short=run(lambda: threading.Event().wait(0.3), 30))),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {"endless": True, "short": False}
+
+
+def test_nothing_arrives_after_the_stop():
+    for _ in range(20):
+        run(forever, 0.01)
+        sum(range(100_000))

@@ -11,7 +11,7 @@ from museum import law_by_law
 
 from minikv import BitmaskPool, RadixCache, RowCache, TokenTrie
 from minikv.prefix.row_cache import VersionedTrie
-from minikv.testing.time_limit import TimeLimit, TooLong
+from minikv.testing.attempt import TimeLimit, TooLong
 
 LENGTH = 12
 

@@ -22,7 +22,7 @@ from minikv import (
     WindowedManager,
     WindowedPool,
 )
-from minikv.testing.canary_model import WindowCanaryModel
+from minikv.testing.canary import WindowCanaryModel
 
 # -- the pool ---------------------------------------------------------------------------------------------------------
 

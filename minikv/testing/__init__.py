@@ -3,8 +3,7 @@
 Nothing here draws or needs a widget, and nothing below knows that it is watched.
 """
 
-from minikv.testing.canary import Canary, CanaryError
-from minikv.testing.canary_model import CanaryModel, WindowCanaryModel
+from minikv.testing.canary import Canary, CanaryError, CanaryModel, WindowCanaryModel
 from minikv.testing.interleave import Exploration, Interleaving, explore, follow
 from minikv.testing.ledger import Ledger, LedgerError
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from minikv.errors import InvariantError, bounded, whole_number
-from minikv.testing.snapshot import Spot, plain, walk
+from minikv.testing.snapshot import Visit, plain, walk
 from minikv.testing.watch import Call, require_verbs, watch
 
 POOL_VERBS = ("alloc", "alloc_to", "free", "occupy")
@@ -202,21 +202,21 @@ def _require(pool: Any, cache: Any, sequences: Any) -> int:
     return whole_number("size", pool.size, 1, "a pool holds at least 1 page")
 
 
-def held_by_nodes(cache: Any, where: str) -> dict[int, Spot]:
+def held_by_nodes(cache: Any, where: str) -> dict[int, Visit]:
     """Every slot that a node of `cache` holds, and where in the tree; `LedgerError` when two nodes hold the same.
 
     >>> from minikv import RadixCache
     >>> cache = RadixCache()
     >>> _ = cache.insert([1, 2], [8, 9])
-    >>> [(slot, str(spot)) for slot, spot in held_by_nodes(cache, "now").items()]
+    >>> [(slot, str(visit)) for slot, visit in held_by_nodes(cache, "now").items()]
     [(8, 'node 1 [1 2]'), (9, 'node 1 [1 2]')]
     """
-    found: dict[int, Spot] = {}
-    for spot in walk(cache):
-        for slot in spot.slots:
+    found: dict[int, Visit] = {}
+    for visit in walk(cache):
+        for slot in visit.slots:
             if slot in found:
-                raise LedgerError(f"{where}: slot {slot} has two owners:\n{found[slot]}, and {spot}")
-            found[slot] = spot
+                raise LedgerError(f"{where}: slot {slot} has two owners:\n{found[slot]}, and {visit}")
+            found[slot] = visit
     return found
 
 

@@ -68,19 +68,19 @@ def snapshot(
     ['root', '[1 2 3]']
     """
     wanted = {mark: {id(node) for node in nodes_of(what)} for mark, what in marked.items() if what is not None}
-    views: list[NodeView] = []
-    for spot in walk(tree):
-        if spot.node is None:
-            views.append(NodeView("seen above", spot.parent))
+    views = list[NodeView]()
+    for visit in walk(tree):
+        if visit.node is None:
+            views.append(NodeView("seen above", visit.parent))
             continue
-        marks = [mark for mark in MARKS if id(spot.node) in wanted.get(mark, ())]
-        views.append(_view(spot, label, marks))
+        marks = [mark for mark in MARKS if id(visit.node) in wanted.get(mark, ())]
+        views.append(_view(visit, label, marks))
         if number is not None:
-            views[-1].id = number(spot.node)
+            views[-1].id = number(visit.node)
     return views
 
 
-class Spot(NamedTuple):
+class Visit(NamedTuple):
     """A node in a walk, with its tokens and slots; `parent` is its place in the walk, and `namespace` its root's.
 
     A root has no tokens. A broken tree may have a loop or a shared child: there `node` is `None` the second time.
@@ -97,13 +97,13 @@ class Spot(NamedTuple):
         return f"node {label_of(self.tokens)}" if number is None else f"node {number} {label_of(self.tokens)}"
 
 
-def walk(tree: Any) -> Iterator[Spot]:
+def walk(tree: Any) -> Iterator[Visit]:
     """Every node of `tree`, parents first, children in token order: what pictures, the ledger and the canary look at.
 
     >>> from minikv import TokenTrie
     >>> cache = TokenTrie()
     >>> _ = cache.insert([1, 2], [5, 6])
-    >>> [(spot.tokens, spot.slots, spot.parent) for spot in walk(cache)]
+    >>> [(visit.tokens, visit.slots, visit.parent) for visit in walk(cache)]
     [([], [], None), ([1], [5], 0), ([2], [6], 1)]
     """
     stack: list[Any] = [(root, [], None, namespace) for namespace, root in reversed(_roots(tree))]
@@ -112,11 +112,11 @@ def walk(tree: Any) -> Iterator[Spot]:
         node, tokens, parent, namespace = stack.pop()
         here += 1
         if id(node) in seen:
-            yield Spot(None, [], [], parent, namespace)
+            yield Visit(None, [], [], parent, namespace)
             continue
         seen.add(id(node))
-        yield Spot(node, tokens, _slots(node), parent, namespace)
-        below = [(child, _tokens(child, key), here, namespace) for child, key in children_of(node)]
+        yield Visit(node, tokens, _slots(node), parent, namespace)
+        below = [(child, _tokens(child, key), here, namespace) for key, child in children_of(node)]
         stack.extend(sorted(below, key=lambda one: token_order(one[1]))[::-1])
 
 
@@ -135,7 +135,7 @@ def _roots(tree: Any) -> list[tuple[Any, Any]]:
 
 
 def _children_of(tree: Any, roots: list[Any]) -> Callable[[Any], Iterable[tuple[Any, Any]]]:
-    """What gives a node's children, each before what it is listed under.
+    """What gives a node's children, each after what it is listed under.
 
     A hashed block does not know its children and looks at all blocks for them: so those are looked at once, together.
     """
@@ -144,47 +144,36 @@ def _children_of(tree: Any, roots: list[Any]) -> Callable[[Any], Iterable[tuple[
         return _children
     below: dict[Any, list[tuple[Any, Any]]] = {}
     for node in tree.nodes():
-        below.setdefault(node.parent, []).append((node, None))
+        below.setdefault(node.parent, []).append((None, node))
     return lambda node: below.get(node, ())
 
 
 def _children(node: Any) -> Iterable[tuple[Any, Any]]:
     children = getattr(node, "children", None) or ()
-    if isinstance(children, Mapping):
-        return [(child, key) for key, child in children.items()]
-    return [(child, None) for child in children]
+    return children.items() if isinstance(children, Mapping) else [(None, child) for child in children]
 
 
 def _tokens(node: Any, key: Any) -> list[Any]:
     tokens = getattr(node, "tokens", None)
-    if tokens is not None:
-        return plain(tokens)
-    return plain(key) if isinstance(key, (tuple, list)) else [key]
+    return plain(tokens if tokens is not None else key)
 
 
 def _slots(node: Any) -> list[Any]:
     slots = getattr(node, "slots", None)
-    if slots is None:
-        slot = getattr(node, "slot", None)
-        slots = [] if slot is None else [slot]
-    return plain(slots)
+    slots = getattr(node, "slot", None) if slots is None else slots
+    return [] if slots is None else plain(slots)
 
 
-def _view(spot: Spot, label: Any, marks: list[str]) -> NodeView:
-    node, is_root = spot.node, spot.parent is None
-    if is_root:
-        text = "root" if spot.namespace is None else f"root of {spot.namespace!r}"
-        text = truncated(legible(text), MOST_LETTERS)
-    else:
-        text = label_of(spot.tokens, label)
-    locks = getattr(node, "ref_count", getattr(node, "locks", 0))
-    locks = locks if isinstance(locks, int) and not is_root else 0
-    used = getattr(node, "last_used", None)
-    used = used if isinstance(used, int) and not is_root else None
-    note = getattr(node, "note", "")
+def _view(visit: Visit, label: Any, marks: list[str]) -> NodeView:
+    node, note, number = visit.node, getattr(visit.node, "note", ""), getattr(visit.node, "id", None)
     note = truncated(legible(note), MOST_LETTERS) if isinstance(note, str) else ""
-    own = getattr(node, "id", None)
-    return NodeView(text, spot.parent, spot.tokens, spot.slots, locks, marks, own, last_used=used, note=note)
+    if visit.parent is None:
+        name = "root" if visit.namespace is None else f"root of {visit.namespace!r}"
+        return NodeView(truncated(legible(name), MOST_LETTERS), None, [], visit.slots, 0, marks, number, note=note)
+    locks, used = getattr(node, "ref_count", getattr(node, "locks", 0)), getattr(node, "last_used", None)
+    locks, used = (locks if isinstance(locks, int) else 0), (used if isinstance(used, int) else None)
+    text = label_of(visit.tokens, label)
+    return NodeView(text, visit.parent, visit.tokens, visit.slots, locks, marks, number, last_used=used, note=note)
 
 
 def label_of(tokens: list[Any], label: Callable[[list[Any]], str] | None = None) -> str:
@@ -309,24 +298,3 @@ def ranges(numbers: list[int], most: int = 4) -> str:
             runs.append([number, number])
     shown = " ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs[:most])
     return shown if len(runs) <= most else f"{shown} … {len(numbers)} in all"
-
-
-def tree_text(views: list[NodeView]) -> str:
-    """The text twin: the same nodes, marks and numbers, drawn with lines.
-
-    >>> print(tree_text([NodeView("root", None), NodeView("[1]", 0, slots=[5]), NodeView("[2]", 0, marks=["new"])]))
-    root
-    ├─ [1] · slot 5
-    └─ [2] · new
-    """
-    last = {view.parent: i for i, view in enumerate(views)}
-    lines, bars = [], [""] * len(views)
-    for i, view in enumerate(views):
-        words = " · ".join([view.label, *view.notes])
-        if view.parent is None:
-            lines.append(words)
-            continue
-        end = last[view.parent] == i
-        lines.append(f"{bars[view.parent]}{'└─ ' if end else '├─ '}{words}")
-        bars[i] = bars[view.parent] + ("   " if end else "│  ")
-    return "\n".join(lines)

@@ -14,9 +14,8 @@ from minikv.course.film.view import Frame
 from minikv.course.pictures.cells import Pool
 from minikv.course.pictures.looks import SIZES, legend_svg, size_words, sorted_words, style
 from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
-from minikv.course.pictures.tree import tree_parts
+from minikv.course.pictures.tree import tree_parts, tree_text
 from minikv.palette import STATES
-from minikv.testing.snapshot import tree_text
 
 GAP, LINE, BROAD = 24, 22, 1000
 MOST_NODES = 400

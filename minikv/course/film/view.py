@@ -13,7 +13,8 @@ from minikv.course.film.state import Label, Row, State
 from minikv.course.pictures.cells import MOST_CELLS, Cell, Pool, Table, pool_heading
 from minikv.course.pictures.looks import size_words
 from minikv.course.pictures.picture import Picture
-from minikv.testing.snapshot import NodeView, tree_text
+from minikv.course.pictures.tree import tree_text
+from minikv.testing.snapshot import NodeView
 
 MOST_COLUMNS, MOST_INNER = 16, 12
 _IN_THE_TREE = ("new", "taken", "freed", "joined", "matched", "split")  # of several events, a cell shows the first

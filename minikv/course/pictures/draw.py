@@ -28,10 +28,10 @@ from minikv.course.pictures.cells import (
 )  # fmt: skip
 from minikv.course.pictures.looks import with_legend
 from minikv.course.pictures.picture import Picture, beside
-from minikv.course.pictures.tree import MOST_NODES, pruned, readable, tree_picture
+from minikv.course.pictures.tree import MOST_NODES, pruned, readable, tree_picture, tree_text
 from minikv.errors import whole_number
 from minikv.palette import STATES
-from minikv.testing.snapshot import NodeView, legible, plain, snapshot, tree_text
+from minikv.testing.snapshot import NodeView, legible, plain, snapshot
 
 MOST_ROWS, MOST_TOKENS = 32, 16
 _LOOKS = {"running": "in hand", "free, cached": "cached", "free": "free"}  # of a row: a word, and how its boxes look

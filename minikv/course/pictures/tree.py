@@ -162,3 +162,24 @@ def readable(views: Sequence[NodeView]) -> list[NodeView]:
             break
         found = more
     return found
+
+
+def tree_text(views: list[NodeView]) -> str:
+    """The text twin: the same nodes, marks and numbers, drawn with lines.
+
+    >>> print(tree_text([NodeView("root", None), NodeView("[1]", 0, slots=[5]), NodeView("[2]", 0, marks=["new"])]))
+    root
+    ├─ [1] · slot 5
+    └─ [2] · new
+    """
+    last = {view.parent: i for i, view in enumerate(views)}
+    lines, bars = [], [""] * len(views)
+    for i, view in enumerate(views):
+        words = " · ".join([view.label, *view.notes])
+        if view.parent is None:
+            lines.append(words)
+            continue
+        end = last[view.parent] == i
+        lines.append(f"{bars[view.parent]}{'└─ ' if end else '├─ '}{words}")
+        bars[i] = bars[view.parent] + ("   " if end else "│  ")
+    return "\n".join(lines)

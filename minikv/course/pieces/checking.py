@@ -19,8 +19,7 @@ from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces.showing import both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
-from minikv.testing.attempt import attempt, error_text
-from minikv.testing.time_limit import TooLong
+from minikv.testing.attempt import TooLong, attempt, error_text
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
 _aside: set[str] = set()  # pieces of the file that are not right any more

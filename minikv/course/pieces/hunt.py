@@ -20,8 +20,7 @@ from minikv.course.pieces.piece import GAVE, CaseFrame, WrongAnswer, find_exerci
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.trial import Parting, Played, parted, play_case
 from minikv.engine import World, engine_world, run_section
-from minikv.testing.attempt import Outcome, arguments, attempt, short_repr
-from minikv.testing.time_limit import TooLong
+from minikv.testing.attempt import Outcome, TooLong, arguments, attempt, short_repr
 from minikv.testing.watch import Call, watch
 
 FIX_FIRST = "both versions raise an error here, so this shows no difference"

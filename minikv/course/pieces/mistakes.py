@@ -11,8 +11,7 @@ from minikv.course.pieces.record import WRONG
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.trial import Parting, Played, parted, play_case, reference_world
 from minikv.engine import World, run_section
-from minikv.testing.attempt import Outcome, type_in_words
-from minikv.testing.time_limit import TooLong
+from minikv.testing.attempt import Outcome, TooLong, type_in_words
 
 _taken: dict[str, int] = {}  # how many hints were given in this session
 
