@@ -46,26 +46,20 @@ def collides(parent: bytes, tokens: bytes) -> bytes:
     return bytes([crc32_key(parent, tokens)[0] % 8])
 
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    **{f"radix, {policy}": {"policy": policy} for policy in BY_RECENCY},
-    "radix, by pages": {"evict_by": "page"},
-    f"radix, {BY_RECENCY[-1]} by pages": {"policy": BY_RECENCY[-1], "evict_by": "page"},
-}
-HASHED: dict[str, dict[str, Any]] = {
-    "hashed blocks": {},
-    "hashed blocks, by a weak hash": {"block_hash": collides},  # every lookup meets collisions, and verifies its tokens
+INDEX_SETTINGS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    **{f"radix, {policy}": (RadixCache, {"policy": policy}) for policy in BY_RECENCY},
+    "radix, by pages": (RadixCache, {"evict_by": "page"}),
+    f"radix, {BY_RECENCY[-1]} by pages": (RadixCache, {"policy": BY_RECENCY[-1], "evict_by": "page"}),
+    "hashed blocks": (HashBlockCache, {}),
+    "hashed blocks, by a weak hash": (HashBlockCache, {"block_hash": collides}),  # each lookup collides, and verifies
+    "token trie": (TokenTrie, {}),
+    "no window": (SlidingWindowCache, {}),
+    "window of 3": (SlidingWindowCache, {"window": 3}),
+    "window of 3, by pages": (SlidingWindowCache, {"window": 3, "evict_by": "page"}),
 }
 SHIPPED: dict[str, Callable[..., Any]] = {
-    **{name: lambda size=1, how=how: RadixCache(size, **how) for name, how in SETTINGS.items()},
-    **{name: lambda size=1, how=how: HashBlockCache(size, **how) for name, how in HASHED.items()},
+    name: lambda size=1, made=made, how=how: made(size, **how) for name, (made, how) in INDEX_SETTINGS.items()
 }
-SHIPPED["token trie"] = TokenTrie
-WINDOWS: dict[str, dict[str, Any]] = {
-    "no window": {},
-    "window of 3": {"window": 3},
-    "window of 3, by pages": {"window": 3, "evict_by": "page"},
-}
-SHIPPED |= {name: lambda size=1, how=how: SlidingWindowCache(size, **how) for name, how in WINDOWS.items()}
 MODELS: dict[str, Callable[..., Any]] = {
     "naive, by nodes": lambda size=1: NaiveCache(size),
     "naive, by pages": lambda size=1: NaiveCache(size, evict_by="page"),
@@ -94,13 +88,7 @@ def subject(made: Any, how: dict[str, Any]) -> Subject:
     return found if how.get("policy", "lru") == "lru" else dataclasses.replace(found, claims=found.claims - {8, 14})
 
 
-SUBJECTS = {
-    **{name: subject(RadixCache, how) for name, how in SETTINGS.items()},
-    **{name: subject(HashBlockCache, how) for name, how in HASHED.items()},
-    "none": subject(NoCache, {}),
-    "token trie": subject(TokenTrie, {}),
-    **{name: subject(SlidingWindowCache, how) for name, how in WINDOWS.items()},
-}
+SUBJECTS = {name: subject(*setting) for name, setting in INDEX_SETTINGS.items()} | {"none": subject(NoCache, {})}
 every_index = over({**SHIPPED, **MODELS})
 every_shipped_index = over(SHIPPED)
 

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 
+import mutants
 import pytest
 import yaml
 from house import FILES, FLOOR, HOME, INNER, TREES, code_tokens, drawing, drawn, imported, named, part_of, size
@@ -530,3 +531,18 @@ def test_the_guide_for_contributors_names_what_is_there():
         assert (ROOT / path).exists() or "NN" in path, path
     for folder in re.findall(r"`((?:tests|minikv|notebooks)/\w+)`", guide):
         assert (ROOT / folder).is_dir(), folder
+
+
+JUDGED = ["copy_on_write", "manager", "pools", "prefix", "serving", "store", "testing"]
+JUDGED_FILES = ["errors", "files", "interrupts", "sizing", "tokens", "untrusted"]
+
+
+def test_every_file_that_mutants_are_made_of_names_tests_that_are_there():
+    files = [ROOT / "minikv" / f"{name}.py" for name in JUDGED_FILES]
+    files += [path for package in JUDGED for path in (ROOT / "minikv" / package).rglob("*.py")]
+    files = [path for path in files if path.stem not in ("__init__", "triton_copy")]
+    assert sorted(map(mutants.source_of, mutants.names())) == sorted(files)
+    for name in mutants.names():
+        for judge in mutants.judges_of(name):
+            file, _, test = judge.partition("::")
+            assert f"def {test}" in (ROOT / file).read_text("utf-8"), judge

@@ -245,7 +245,7 @@ BAD_SETTINGS = {
     "capacity is 257: a playground draws at most 256 pages": {"capacity": MOST_PAGES + 1},
     "policy is 'best': expected one of": {"policy": "best"},
     "evict_by is 'tree': expected one of node, page": {"evict_by": "tree"},
-    "index is 'btree': expected one of radix, trie, hash, window": {"index": "btree"},
+    "index is 'btree': expected one of radix": {"index": "btree"},
     "policy is 'fifo': index 'hash' has one order of eviction, its own": {"index": "hash", "policy": "fifo"},
     "evict_by is 'page': index 'trie' has one order of eviction, its own": {"index": "trie", "evict_by": "page"},
 }

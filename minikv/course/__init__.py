@@ -1,4 +1,4 @@
-"""What teaches: exercises and their judge, pictures, films, the player and the playground (extra `course`)."""
+"""Pieces, hints, pictures and films: what the notebooks are made of (extra `course`)."""
 
 from importlib.util import find_spec
 

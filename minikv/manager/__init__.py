@@ -1,4 +1,4 @@
-"""The cache manager: a pool, a prefix cache and perhaps a store, and the life of a request through all three."""
+"""The life of a request, through a pool, a prefix cache and perhaps a store."""
 
 from minikv.manager.manager import CacheManager
 from minikv.manager.sequence import Manager, RunningSequence, Sequence, TruncatingManager

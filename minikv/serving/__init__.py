@@ -1,4 +1,4 @@
-"""Serving: a model that reads and writes keys and values through slots, and what drives it."""
+"""A small serving engine: a model that reads and writes keys and values through slots, and what drives it."""
 
 from minikv.serving.drafts import Drafter, PromptLookup
 from minikv.serving.engine import Engine
