@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any
 
-from minikv.cli.console import complain, lacking, positive, say
+from minikv.cli.command import complain, lacking, option, positive, say
 from minikv.errors import bounded, shown
 from minikv.files import destination, locked, read_object, replace
 from minikv.measure.bench import SHARES, bench, designs
@@ -57,7 +57,6 @@ def add_bench(bench: argparse.ArgumentParser) -> None:
                        help="of --copy (default: the GPU where there is one) or --engine (default: cpu)")  # fmt: skip
     bench.add_argument("--save", metavar="FILE", help="of --copy or --engine: put the figures into this JSON file too")
     bench.add_argument("--json", action="store_true", help="print one JSON object")
-    bench.set_defaults(run=run_bench)
 
 
 def run_bench(options: argparse.Namespace) -> int:
@@ -166,6 +165,7 @@ def save_figures(figures: Any, path: str, field: str) -> None:
         replace(path, json.dumps(dict(sorted(known.items())), indent=1) + "\n")
 
 
+@option
 def workloads(text: str) -> tuple[str, ...]:
     """The names of workloads in `text`, separated by commas.
 
@@ -175,10 +175,11 @@ def workloads(text: str) -> tuple[str, ...]:
     names = tuple(text.upper().split(","))
     for name in names:
         if name not in SHARES:
-            raise argparse.ArgumentTypeError(f"{bounded(name)} is not a workload: expected some of {', '.join(SHARES)}")
+            raise ValueError(f"{bounded(name)} is not a workload: expected some of {', '.join(SHARES)}")
     return names
 
 
+@option
 def guest(text: str) -> Contender:
     """The contender that `MODULE:CLASS` names, imported from the current folder too.
 
@@ -192,10 +193,10 @@ def guest(text: str) -> Contender:
         made = getattr(importlib.import_module(module), name)
         index = made()
     except Exception as error:  # whatever a guest's own module does when it is imported, and its class when it is made
-        raise argparse.ArgumentTypeError(str(refusal(problem, error))) from None
+        raise refusal(problem, error) from None
     finally:
         sys.path[:] = path
     for verb in ("match_prefix", "lock", "unlock", "insert", "evict"):
         if not callable(getattr(index, verb, None)):
-            raise argparse.ArgumentTypeError(f"{problem}: it has no {verb}")
+            raise ValueError(f"{problem}: it has no {verb}")
     return Contender(text, made)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from minikv.cli.console import complain, lacking, positive, whole, writing
+from minikv.cli.command import complain, lacking, positive, whole, writing
 from minikv.errors import shown
 from minikv.files import asset
 from minikv.untrusted import refusal
@@ -28,7 +28,6 @@ def add_chat(chat: argparse.ArgumentParser) -> None:
     chat.add_argument("--max-new-tokens", type=positive, default=256, metavar="N", help="in an answer (default 256)")
     chat.add_argument("--temperature", type=float, default=0.0, metavar="T", help="0, the default: the likeliest token")
     chat.add_argument("--seed", type=whole, default=0, metavar="S", help="for sampling, when T is above 0 (default 0)")
-    chat.set_defaults(run=run_chat)
 
 
 def run_chat(options: argparse.Namespace) -> int:

@@ -1,19 +1,20 @@
-"""The sub-commands of `minikv` and how one is run: its options, what it prints, its exit status."""
+"""The sub-commands of `minikv`, how one is run, and what they share: options, complaints, the lines of a result."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import importlib
+import importlib.util
 import io
 import os
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn, TypeVar
 
 from minikv import __version__
-from minikv.cli.console import OutputError, complain, writing
-from minikv.errors import one_line
+from minikv.errors import bounded, one_line
 
 COMMANDS = {
     "lab": "open the course in JupyterLab (further options go to JupyterLab)",
@@ -27,6 +28,7 @@ COMMANDS = {
     "verify": "say which rules of the contract a cache or a manager keeps",
     "chat": "talk to a small model, and see what the cache serves",
 }
+_Value = TypeVar("_Value")
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -77,5 +79,107 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=says, description=says, formatter_class=lines)
         if name == called:
             module = importlib.import_module("minikv.cli.lab" if name == "doctor" else f"minikv.cli.{name}")
-            getattr(module, f"add_{name}")(command)
+            getattr(module, f"add_{name}", lambda command: None)(command)
+            command.set_defaults(run=getattr(module, f"run_{name}"))
     return parser
+
+
+# -- what the commands share ------------------------------------------------------------------------------------------
+
+
+def option(read: Callable[[str], _Value]) -> Callable[[str], _Value]:
+    """`read` as the type of an option: where it raises `ValueError`, argparse says its message.
+
+    >>> option(int)("x")
+    Traceback (most recent call last):
+    argparse.ArgumentTypeError: invalid literal for int() with base 10: 'x'
+    """
+
+    @functools.wraps(read)
+    def value(text: str) -> _Value:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return value
+
+
+@option
+def whole(text: str) -> int:
+    """`text` as a whole number.
+
+    >>> whole("-7")
+    -7
+    """
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{bounded(text)} is not a whole number") from None
+
+
+@option
+def positive(text: str) -> int:
+    """`text` as a whole number of at least 1.
+
+    >>> positive("7")
+    7
+    """
+    if (number := whole(text)) < 1:
+        raise ValueError(f"{bounded(number)} is less than 1")
+    return number
+
+
+def complain(what: str, status: int) -> int:
+    """Say what is wrong on standard error, in one line, if there is one; returns `status`.
+
+    >>> complain("no such file", 2)
+    2
+    """
+    if sys.stderr is not None:
+        print(f"minikv: {one_line(what)}", file=sys.stderr)
+    return status
+
+
+class OutputError(Exception):
+    """Standard output cannot be written: its reader has gone, or the disk is full; the cause is the `OSError`."""
+
+
+@contextlib.contextmanager
+def writing(failure: str = "cannot write the result") -> Iterator[None]:
+    """While it is open, an `OSError` is one of standard output: it becomes an `OutputError` that says `failure`.
+
+    >>> with writing():
+    ...     raise OSError(28, "No space left on device")
+    Traceback (most recent call last):
+    minikv.cli.command.OutputError: cannot write the result: No space left on device
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{failure}: {error.strerror}") from error
+
+
+def say(text: str) -> None:
+    """Print a line of the result, or raise `OutputError`.
+
+    >>> say("done")
+    done
+    """
+    with writing():
+        print(text)
+
+
+def lacking(what: str, *packages: str) -> str | None:
+    """The line that says which of `packages` `what` needs and does not find, and how to install it.
+
+    >>> lacking("this example", "json"), lacking("this example", "no_such_package")
+    (None, 'this example needs no_such_package, which is not installed: pip install no_such_package')
+    """
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            from minikv.doctor import remedy
+
+            name = "PyTorch" if package == "torch" else package
+            return f"{what} needs {name}, which is not installed: {remedy(package)}"
+    return None

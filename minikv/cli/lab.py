@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from minikv.cli.console import complain, say, writing
+from minikv.cli.command import complain, say, writing
 from minikv.files import asset
 
 
@@ -22,17 +22,6 @@ def add_lab(lab: argparse.ArgumentParser) -> None:
     ['--port=9999']
     """
     lab.epilog = "example: minikv lab --no-browser --port=9999"
-    lab.set_defaults(run=run_lab)
-
-
-def add_doctor(doctor: argparse.ArgumentParser) -> None:
-    """Add the options of `minikv doctor` to its parser.
-
-    >>> parser = argparse.ArgumentParser(); add_doctor(parser)
-    >>> parser.parse_args([]).run.__name__
-    'run_doctor'
-    """
-    doctor.set_defaults(run=run_doctor)
 
 
 def find_notebooks() -> Path | None:

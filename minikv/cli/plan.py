@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from minikv import __version__
-from minikv.cli.console import complain, lacking, say
+from minikv.cli.command import complain, lacking, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import bounded
 from minikv.files import destination, replace
@@ -67,7 +67,6 @@ def add_plan(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--png", metavar="FILE", help="write the curve as a picture")
     plan.add_argument("--html", metavar="FILE", help="write a report for a browser")
     plan.add_argument("--json", action="store_true", help="print one JSON object")
-    plan.set_defaults(run=run_plan)
 
 
 def run_plan(options: argparse.Namespace) -> int:

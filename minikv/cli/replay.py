@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minikv import files
-from minikv.cli.console import complain, lacking, positive, say
+from minikv.cli.command import complain, lacking, option, positive, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
 from minikv.prefix.eviction import POLICIES
@@ -57,22 +57,19 @@ def add_replay(replay: argparse.ArgumentParser) -> None:
     )
     form.add_argument("--csv", action="store_true", help="print comma-separated values, a row for each capacity")
     replay.add_argument("--curve", metavar="FILE", help="draw the hit rate over the capacities into this .png or .svg")
-    replay.set_defaults(run=run_replay)
 
 
+@option
 def capacities(text: str) -> list[int | None]:
-    """The capacities in `text`, parted by commas; the error that argparse expects says what is wrong.
+    """The capacities in `text`, parted by commas.
 
     >>> capacities("10k,1e6,unlimited")
     [10000, 1000000, None]
     """
     parts = text.split(",")
-    try:
-        if len(parts) > _MOST:
-            raise ValueError(f"there are {len(parts)} capacities: expected at most {_MOST}")
-        return [read_capacity("the capacity", part.strip()) for part in parts]
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+    if len(parts) > _MOST:
+        raise ValueError(f"there are {len(parts)} capacities: expected at most {_MOST}")
+    return [read_capacity("the capacity", part.strip()) for part in parts]
 
 
 def run_replay(options: argparse.Namespace) -> int:

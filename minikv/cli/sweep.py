@@ -7,7 +7,7 @@ import dataclasses
 import json
 import sys
 
-from minikv.cli.console import complain, lacking, positive, say
+from minikv.cli.command import complain, lacking, positive, say
 from minikv.errors import one_line, shown
 from minikv.files import destination, replace
 from minikv.progress_bar import Progress
@@ -47,7 +47,6 @@ def add_sweep(sweep: argparse.ArgumentParser) -> None:
     sweep.add_argument("--journal", metavar="FILE", help="where to keep what is done (default CONFIG.journal)")
     sweep.add_argument("--csv", metavar="FILE", help="put a line for each run into this file, too")
     sweep.add_argument("--json", action="store_true", help="print a list of JSON objects, one for each run")
-    sweep.set_defaults(run=run_sweep)
 
 
 def run_sweep(options: argparse.Namespace) -> int:

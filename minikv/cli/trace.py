@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 
 from minikv import files
-from minikv.cli.console import complain, say
+from minikv.cli.command import complain, say
 from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
 from minikv.traffic.logs import anonymous
@@ -38,7 +38,6 @@ def add_trace(trace: argparse.ArgumentParser) -> None:
     trace.add_argument("-o", "--output", metavar="FILE",
                      help="write the trace to this file, packed with gzip if its name ends in .gz")  # fmt: skip
     trace.add_argument("--salt", metavar="TEXT", help="of the hashes behind the ids (default: a random one)")
-    trace.set_defaults(run=run_trace)
 
 
 def run_trace(options: argparse.Namespace) -> int:

@@ -9,15 +9,16 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from minikv.cli.console import complain, positive
+from minikv.cli.command import complain, option, positive
 from minikv.errors import one_line, shown
 from minikv.traffic.traces import SPAN_HOURS, TraceError, Traffic, open_traffic
 
 _Item = TypeVar("_Item")
 
 
+@option
 def hours(text: str) -> float:
-    """`text` as a number of hours from 0 to 1,000,000; the error that argparse expects says what is wrong.
+    """`text` as a number of hours from 0 to 1,000,000.
 
     >>> hours("1.5")
     1.5
@@ -27,7 +28,7 @@ def hours(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number <= 1e6:
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a number of hours from 0 to 1,000,000")
+        raise ValueError(f"{text[:60]!r} is not a number of hours from 0 to 1,000,000")
     return number
 
 

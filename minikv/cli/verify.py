@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 
-from minikv.cli.console import complain, lacking, say, whole
+from minikv.cli.command import complain, lacking, say, whole
 from minikv.errors import shown
 
 _EXAMPLES = """The file is executed, in a process of its own but with your rights: verify only code that you would run.
@@ -31,7 +31,6 @@ def add_verify(verify: argparse.ArgumentParser) -> None:
                         help="default: every class there that is a prefix cache or a cache manager")  # fmt: skip
     verify.add_argument("--json", action="store_true", help="print a JSON object for each class, on a line of its own")
     verify.add_argument("--examples", type=whole, metavar="N", help="how many random scenarios to try (default 1000)")
-    verify.set_defaults(run=run_verify)
 
 
 def target(text: str) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from minikv.cli.console import complain, lacking, positive, say
+from minikv.cli.command import complain, lacking, option, positive, say
 from minikv.cli.traffic import behind_bar, cannot_read
 from minikv.errors import shown
 from minikv.files import destination, replace
@@ -47,21 +47,21 @@ def add_why(why: argparse.ArgumentParser) -> None:
     why.add_argument("--top", type=positive, default=10, metavar="N", help="of a log: so many places (default 10)")
     why.add_argument("--html", metavar="FILE", help="of a log: write the report to this file too, as one HTML page")
     why.add_argument("--depth", type=positive, default=6, metavar="D", help="of --html: levels of the tree (default 6)")
-    why.set_defaults(run=run_why)
 
 
+@option
 def block_sizes(text: str) -> tuple[int, ...]:
-    """`text` as sizes of blocks; the error that argparse expects says what is wrong.
+    """`text` as sizes of blocks.
 
     >>> block_sizes("16,784")
     (16, 784)
     """
     parts = text.split(",")
     if not 1 <= len(parts) <= 8 or not all(part.strip().isascii() and part.strip().isdigit() for part in parts):
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a list of block sizes, such as 16,784")
+        raise ValueError(f"{text[:60]!r} is not a list of block sizes, such as 16,784")
     sizes = tuple(int(part[:12]) for part in parts)
     if not all(1 <= size <= _MOST_BLOCK for size in sizes):
-        raise argparse.ArgumentTypeError(f"{text[:60]!r}: a block holds from 1 to {_MOST_BLOCK} tokens")
+        raise ValueError(f"{text[:60]!r}: a block holds from 1 to {_MOST_BLOCK} tokens")
     return sizes
 
 
