@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from traffic import trace
 
 from minikv.tokens import pack
@@ -16,9 +18,9 @@ from minikv.traffic.trace_tree import TraceTree
 PROMPTS = [[1, 2], [3], [4], [5], [1, 2]] * 3
 
 
-def words(conversations=None, policies=None, unit="tokens", **terms):
+def words(conversations=None, policies=None, **terms):
     plan = make_plan(TraceTree(trace(*PROMPTS, conversations=conversations)), Terms(512, **terms))
-    return PlanWords(plan, unit, policies)
+    return PlanWords(replace(plan, policies=policies or {}))
 
 
 def text(**options):
@@ -34,7 +36,7 @@ def test_without_a_model_sizes_are_in_the_units_of_the_trace():
 
 
 def test_with_a_model_they_are_in_gib_and_the_memory_is_named():
-    said = text(token_bytes=2**20, memory=2**30, cost=PrefillCost(100, 80, 4))
+    said = text(bytes_per_token=2**20, memory=2**30, cost=PrefillCost(100, 80, 4))
     assert "--memory, 1 GiB: LRU hits" in said
     assert "FLOPs saved" in said
     assert "[" not in said
@@ -48,7 +50,7 @@ def test_the_ceiling_the_knee_and_what_a_knee_is_are_said():
 
 
 def test_requests_that_do_not_fit_are_said():
-    assert "6 requests are larger than that" in text(token_bytes=1, memory=512)
+    assert "6 requests are larger than that" in text(bytes_per_token=1, memory=512)
 
 
 def test_the_longest_prompt_is_counted_in_tokens_not_in_whole_blocks():
@@ -76,8 +78,8 @@ def test_each_policy_is_a_row_of_the_sizes_of_the_table():
 
 
 def test_the_table_has_every_named_point_and_every_other_one():
-    found = words(token_bytes=1, memory=3 * 512)
+    found = words(bytes_per_token=1, memory=3 * 512)
     shown = [point.blocks for point in found.shown_points()]
-    assert {3, found.plan.knee, found.plan.reach} <= set(shown)
+    assert {3, found.plan.knee.blocks, found.plan.lru_reaches_ceiling_at_blocks} <= set(shown)
     named = [found.name(point) for point in found.shown_points()]
     assert sum("--memory" in name for name in named) == sum("knee" in name for name in named) == 1

@@ -25,23 +25,21 @@ def planned(*prompts, conversations=None, **terms):
 
 def test_the_curve_its_bound_and_its_ceiling():
     """[1 2] is back after [3], [4] and [5]: LRU needs room for all 5; an order that knows finds one with 2."""
-    plan = planned([1, 2], [3], [4], [5], [1, 2], token_bytes=1, memory=4 * 512)
-    assert plan.reach == 5
+    plan = planned([1, 2], [3], [4], [5], [1, 2], bytes_per_token=1, memory=4 * 512)
+    assert plan.lru_reaches_ceiling_at_blocks == 5
     found = {point.blocks: (point.hits, point.bound) for point in plan.points}
     assert (found[2], found[4], found[5]) == ((0, 1), (1, 2), (2, 2))
-    assert (plan.ceiling.hits, plan.blocks, plan.distinct, plan.longest) == (2, 7, 5, 2)
+    assert (plan.ceiling.hits, plan.blocks, plan.distinct_blocks, plan.longest_request_blocks) == (2, 7, 5, 2)
     assert plan.rate(plan.ceiling.hits) == 2 / 7
 
 
 def test_the_memory_is_a_point_and_its_capacity_is_whole_blocks():
-    plan = planned([1, 2], [3], [1, 2], token_bytes=10, memory=2 * 5120 + 5119)
-    assert plan.terms.capacity == 2
-    assert plan.at(2).hits == 1
-    assert plan.at(99) is None
+    plan = planned([1, 2], [3], [1, 2], bytes_per_token=10, memory=2 * 5120 + 5119)
+    assert (plan.at_memory.blocks, plan.at_memory.hits) == (2, 1)
 
 
 def test_what_does_not_fit_is_counted():
-    assert planned([1, 2, 3], [1], token_bytes=1, memory=1024).at(2).too_large == 1
+    assert planned([1, 2, 3], [1], bytes_per_token=1, memory=1024).at_memory.requests_too_large == 1
 
 
 def test_tokens_saved_are_no_more_than_the_prompt_has():
@@ -49,42 +47,43 @@ def test_tokens_saved_are_no_more_than_the_prompt_has():
     requests = [TraceRequest(0, 600, 1, pack([1, 2]))] * 2
     plan = make_plan(TraceTree(requests), Terms(512))
     assert plan.ceiling.tokens_saved == 600
-    assert plan.tokens == 1200
+    assert plan.prompt_tokens == 1200
 
 
 def test_flops_are_those_of_the_first_tokens_of_each_prompt():
     cost = PrefillCost(total=100, active=80, per_pair=4)
     plan = planned([1, 2], [1, 3], [1, 2], cost=cost)
-    assert plan.flops == 3 * cost.flops(1024)
+    assert plan.prefill_flops == 3 * cost.flops(1024)
     assert plan.ceiling.flops_saved == cost.flops(512) + cost.flops(1024)
 
 
 def test_a_time_to_live_forgets_what_was_not_used_for_longer():
     """A request a second: [1] is back after 2 seconds, [2] after 3; with room for one block neither is."""
-    plan = planned([1], [2], [1], [3], [2], lifetimes=(1, 2, 3), token_bytes=1, memory=512)
-    assert plan.lifetimes == (Lifetime(1, 0, 0), Lifetime(2, 1, 0), Lifetime(3, 2, 0))
+    plan = planned([1], [2], [1], [3], [2], lifetimes=(1, 2, 3), bytes_per_token=1, memory=512)
+    assert plan.time_to_live == (Lifetime(1, 0, 0.0, 0), Lifetime(2, 1, 0.2, 0), Lifetime(3, 2, 0.4, 0))
 
 
 def test_hits_of_one_s_own_conversation_and_of_others():
     plan = planned([1, 2], [1, 2, 3], [1, 2, 3, 4], conversations=[0, 1, 1])
-    assert (plan.ceiling.hits, plan.ceiling.own, plan.conversations) == (2 + 3, 3, 2)
-    assert (plan.continued, plan.continued_hits) == (2, 5)
+    assert (plan.ceiling.hits, plan.ceiling.own_conversation_hits, plan.conversations) == (2 + 3, 3, 2)
+    assert (plan.continuing_requests, plan.hits_of_continuing_requests) == (2, 5)
 
 
 def test_a_small_cache_finds_less_of_one_s_own():
     """With room for 3 blocks, 1 of the 2 that conversation 0 sent before is still there."""
-    plan = planned([1, 2], [3], [4], [1, 2], conversations=[0, 1, 1, 0], token_bytes=1, memory=3 * 512)
-    assert (plan.at(3).hits, plan.at(3).own, plan.ceiling.own) == (1, 1, 2)
+    plan = planned([1, 2], [3], [4], [1, 2], conversations=[0, 1, 1, 0], bytes_per_token=1, memory=3 * 512)
+    assert (plan.at_memory.blocks, plan.at_memory.hits, plan.at_memory.own_conversation_hits) == (3, 1, 1)
+    assert plan.ceiling.own_conversation_hits == 2
 
 
 def test_where_no_conversation_is_named_none_is_said():
     plan = planned([1, 2], [1, 2, 3])
-    assert (plan.ceiling.own, plan.conversations) == (None, 0)
+    assert (plan.ceiling.own_conversation_hits, plan.conversations) == (None, None)
 
 
 def test_a_warm_up_fills_the_cache_and_is_not_counted():
     plan = planned([1, 2], [1, 2], [1, 2], [3], warm_up=0.5)
-    assert (plan.requests, plan.blocks, plan.ceiling.hits, plan.tokens) == (2, 3, 2, 3 * 512)
+    assert (plan.requests, plan.blocks, plan.ceiling.hits, plan.prompt_tokens) == (2, 3, 2, 3 * 512)
     assert plan.points[-1].bound == 2
 
 
@@ -93,8 +92,8 @@ def test_of_half_of_three_requests_one_is_a_warm_up():
 
 
 def test_requests_of_the_warm_up_that_are_too_large_are_not_counted():
-    plan = planned([1, 2, 3], [1], [4, 5, 6], [1], warm_up=0.25, token_bytes=1, memory=512)
-    assert plan.at_memory.too_large == 1
+    plan = planned([1, 2, 3], [1], [4, 5, 6], [1], warm_up=0.25, bytes_per_token=1, memory=512)
+    assert plan.at_memory.requests_too_large == 1
 
 
 def test_without_a_memory_sizes_are_round_and_begin_where_the_curve_does():
@@ -108,8 +107,8 @@ def test_without_a_memory_sizes_are_round_and_begin_where_the_curve_does():
 def test_lengths_that_no_machine_integer_can_add_up_are_added_up():
     requests = [TraceRequest(0, 2**53, 1, pack([1]))] * 2000
     plan = make_plan(TraceTree(requests), Terms(512, cost=PrefillCost(total=1, active=1, per_pair=4)))
-    assert plan.tokens == 2000 * 2**53
-    assert plan.flops == 2000 * PrefillCost(total=1, active=1, per_pair=4).flops(2**53)
+    assert plan.prompt_tokens == 2000 * 2**53
+    assert plan.prefill_flops == 2000 * PrefillCost(total=1, active=1, per_pair=4).flops(2**53)
 
 
 def test_each_size_is_announced():
@@ -122,12 +121,13 @@ def test_each_size_is_announced():
 @pytest.mark.parametrize("name", NAMES)
 def test_every_point_of_a_real_trace_is_what_a_replay_finds(name):
     requests = cut(name)
-    plan = make_plan(TraceTree(requests), Terms(16, token_bytes=1000, memory=10**8))
+    plan = make_plan(TraceTree(requests), Terms(16, bytes_per_token=1000, memory=10**8))
     for point in plan.points[::3]:
         found = replay(requests, RadixCache(evict_by="page"), point.blocks)
-        assert (found.hits, found.uncached_requests) == (point.hits, point.too_large)
+        assert (found.hits, found.uncached_requests) == (point.hits, point.requests_too_large)
         assert point.hits <= point.bound <= plan.ceiling.hits
-    assert plan.at(plan.reach).hits == plan.ceiling.hits > plan.points[0].hits
+    (reach,) = [point for point in plan.points if point.blocks == plan.lru_reaches_ceiling_at_blocks]
+    assert reach.hits == plan.ceiling.hits > plan.points[0].hits
 
 
 @pytest.mark.parametrize(("size", "largest"), [(1, 1), (10240, 3_032_595), (10, 9000), (5000, 12), (0.3, 7), (7.5, 8)])

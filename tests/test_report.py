@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from minikv.traffic.report import NOTE, ReportPart, csv_text, document, escape, table, text_lines
+from minikv.traffic.report import NOTE, ReportPart, csv_text, document, escape, section_html, text_lines
 
 
 class Tags(HTMLParser):
@@ -30,28 +30,28 @@ class Tags(HTMLParser):
 
 
 def test_a_page_is_closed_and_loads_nothing():
-    page = Tags(document("a report", table("sizes", ["size"], [["1"]])))
+    page = Tags(document("a report", [section_html(ReportPart("sizes", (), ("size",), (("1",),)))]))
     assert page.open == []
     assert not {"script", "link", "img", "iframe"} & {tag for tag, _ in page.seen}
-    assert not re.search(r"https?:|url\(", document("a report", ""))
+    assert not re.search(r"https?:|url\(", document("a report", []))
 
 
 def test_it_follows_the_reader_s_theme_and_width():
-    page = document("a report", "")
+    page = document("a report", [])
     assert "prefers-color-scheme: dark" in page
     assert "width=device-width" in page
 
 
 @pytest.mark.parametrize("text", ["<script>alert(1)</script>", '" onload="x', "a & b", "\x00\x1b[31m", "\ud800"])
 def test_no_text_breaks_out_of_its_place(text):
-    page = Tags(document(text, table(text, [text], [[text]])))
+    page = Tags(document(text, [section_html(ReportPart(text, (text,), (text,), ((text,),)))]))
     assert "script" not in {tag for tag, _ in page.seen}
     assert not any("onload" in attributes for _, attributes in page.seen)
     escape(text).encode()
 
 
 def test_a_table_has_headings_and_marks_rows():
-    found = table("sizes", ["size", "what"], [["1", "a"], ["2", "b"]], words=[1], marked=[1])
+    found = section_html(ReportPart("sizes", (), ("size", "what"), (("1", "a"), ("2", "b")), marked=(1,)))
     assert found.count('<th scope="row"') == 2
     assert '<th scope="col" class="words">what</th>' in found
     assert found.count('<tr class="marked"><th scope="row">2</th>') == 1

@@ -23,7 +23,7 @@ from minikv.sizing import DTYPE_BITS, KVShape, bytes_per_token, kv_budget
 from minikv.traffic import TraceRequest, Traffic, open_traffic
 from minikv.traffic.chart import chart_svg
 from minikv.traffic.journal import JournalError, open_journal
-from minikv.traffic.plan import Terms
+from minikv.traffic.plan import Plan, Terms
 from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, plan_page
 from minikv.traffic.plan.plan_words import PlanWords
 from minikv.traffic.plan.planning import make_plan, replay_policies
@@ -83,7 +83,8 @@ def run_plan(options: argparse.Namespace) -> int:
         return complain(missing, 2)
 
     def use(traffic: Traffic) -> int:
-        return _plan(traffic, options, dataclasses.replace(terms, block_size=traffic.block_size), policies)
+        made = dataclasses.replace(terms, block_size=traffic.block_size, unit=traffic.unit)
+        return _plan(traffic, options, made, policies)
 
     return with_traffic(options, use)
 
@@ -98,15 +99,15 @@ def _require_other_files(options: argparse.Namespace) -> None:
 
 def _terms(options: argparse.Namespace) -> Terms:
     """The terms of the plan but for the size of a block, or an error that says what is wrong with the options."""
-    cost = token_bytes = None
+    cost = each = None
     if options.model is not None:
         require_full_attention(options.model)
-        token_bytes = bytes_per_token(KVShape.from_config(options.model), options.dtype, options.tp)
+        each = bytes_per_token(KVShape.from_config(options.model), options.dtype, options.tp)
         cost = PrefillCost.from_config(options.model)
     lifetimes = _numbers("--ttl", options.ttl) if options.ttl else ()
     if (warm_up := _numbers("--warm-up", options.warm_up)[0]) >= 1:
         raise ValueError(f"--warm-up is {bounded(options.warm_up)}: it is a share of the requests, less than 1")
-    return Terms(1, token_bytes, _memory(options, cost), cost, lifetimes, warm_up, options.tp if cost else 1)
+    return Terms(1, each, _memory(options, cost), cost, lifetimes, warm_up, options.tp if cost else 1)
 
 
 def _memory(options: argparse.Namespace, cost: PrefillCost | None) -> int | None:
@@ -151,16 +152,16 @@ def _plan(traffic: Traffic, options: argparse.Namespace, terms: Terms, policies:
         return complain(refused, 2)
     tree = TraceTree(traffic.requests)
     with Progress(command="plan") as tick:
-        words = PlanWords(make_plan(tree, terms, tick, tick.expect), traffic.unit)
+        plan = make_plan(tree, terms, tick, tick.expect)
     if policies:
         try:
-            words.policies = _replayed(words, tree, traffic, options, policies)
+            plan = dataclasses.replace(plan, policies=_replayed(plan, tree, traffic, options, policies))
         except JournalError as error:
             return complain(f"{error}; --journal names another file", 2)
-    about = f"{traffic}. {_about(options, terms)}"
+    about, words = f"{traffic}. {_about(options, terms)}", PlanWords(plan)
     _write(words, about, options)
     if options.json:
-        say(json.dumps(plan_object(words)))
+        say(json.dumps(plan_object(plan)))
         return 0
     for line in (about, words.summary(), *text_lines(list(words.sections()))):
         say(line)
@@ -180,17 +181,17 @@ def _refusal(traffic: Traffic, terms: Terms) -> str | None:
 
 def _about(options: argparse.Namespace, terms: Terms) -> str:
     """The model and its memory, in a sentence."""
-    if terms.token_bytes is None:
+    if terms.bytes_per_token is None:
         return "No model was given, so sizes are in the units of the trace."
     each = f" on each of {terms.gpus} GPUs" if terms.gpus > 1 else ""
     held = ""
     if terms.memory is not None:
-        held = f"; the cache may use {gib(terms.memory)}{each}: {terms.memory // terms.token_bytes:,} tokens"
-    return f"{options.model}: {terms.token_bytes / 1024:g} KiB of {options.dtype} a token{each}{held}."
+        held = f"; the cache may use {gib(terms.memory)}{each}: {terms.memory // terms.bytes_per_token:,} tokens"
+    return f"{options.model}: {terms.bytes_per_token / 1024:g} KiB of {options.dtype} a token{each}{held}."
 
 
 def _replayed(
-    words: PlanWords, tree: TraceTree, traffic: Traffic, options: argparse.Namespace, policies: tuple[str, ...]
+    plan: Plan, tree: TraceTree, traffic: Traffic, options: argparse.Namespace, policies: tuple[str, ...]
 ) -> dict[str, dict[int, int]]:
     """Replay the trace by each policy at the sizes of the table; what an earlier run did is in the journal."""
 
@@ -199,7 +200,7 @@ def _replayed(
         with open_traffic(options.trace, options.span, options.block_size, options.tokenizer) as again:
             yield again.requests
 
-    sizes = [point.blocks for point in words.shown_points()]
+    sizes = [point.blocks for point in PlanWords(plan).shown_points()]
     digest = hashlib.sha256()
     for column in (tree.parents, tree.depths, tree.ends):  # all that decides what hits
         digest.update(array("q", [len(column), *column]).tobytes())
@@ -211,7 +212,7 @@ def _replayed(
 
 def _write(words: PlanWords, about: str, options: argparse.Namespace) -> None:
     if options.csv:
-        replace(options.csv, curve_csv(words))
+        replace(options.csv, curve_csv(words.plan))
     if options.png:
         from minikv.course.pictures.render import svg_to_png
 

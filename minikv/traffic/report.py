@@ -29,12 +29,11 @@ p, li, figcaption {{ max-width: 46rem; }}
 .scroll {{ overflow-x: auto; }}
 .scroll:focus-visible {{ outline: 2px solid {LINES[0]}; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; overflow-wrap: normal; }}
-caption {{ text-align: left; padding-bottom: .3rem; }}
 th, td {{ padding: .25rem .7rem; text-align: right; vertical-align: top; border-bottom: 1px solid var(--rule); }}
 th {{ background: var(--soft); font-weight: 600; }}
 tbody th {{ background: none; font-weight: 400; }}
 td, tbody th {{ white-space: nowrap; }}
-.words, tbody th.words {{ text-align: left; white-space: normal; min-width: 10rem; }}
+.words, tbody th.words {{ text-align: left; white-space: pre-wrap; min-width: 6rem; }}
 tr.marked > * {{ background: var(--mark); }}
 figure {{ margin: 1rem 0; }}
 svg {{ max-width: 100%; height: auto; }}
@@ -47,14 +46,14 @@ code, pre {{ font-family: "DejaVu Sans Mono", Menlo, Consolas, monospace; font-s
 """
 
 
-def document(title: str, body: str, style: str = "") -> str:
-    """A whole page: `title` as text, `body` and further `style` rules as they are written.
+def document(title: str, parts: Iterable[str], style: str = "") -> str:
+    """A whole page: `title` as text, the `parts` of its body and further `style` rules as they are written.
 
-    >>> page = document("a < b", "<p>text</p>")
+    >>> page = document("a < b", ["<p>text</p>"])
     >>> "<title>a &lt; b</title>" in page, "<h1>a &lt; b</h1>" in page, "<script" in page
     (True, True, False)
     """
-    name = escape(title)
+    name, body = escape(title), "\n".join(parts)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -101,37 +100,6 @@ def escape(text: str) -> str:
     return html.escape("".join(c if c.isprintable() else " " for c in text))
 
 
-def table(
-    caption: str,
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    words: Iterable[int] = (),
-    marked: Iterable[int] = (),
-) -> str:
-    """A table of texts, which scrolls sideways where it is too wide; the first cell of a row is its heading.
-
-    Columns hold numbers, but for those whose index is in `words`; `marked` has the indices of rows to point out.
-
-    >>> print(table("sizes", ["size", "hits"], [["1", "5 %"]]))            # doctest: +ELLIPSIS
-    <div class="scroll" tabindex="0" role="region" aria-label="sizes"><table><caption>sizes</caption>...
-    """
-    left, pointed = set(words), set(marked)
-    kinds = [' class="words"' if at in left else "" for at in range(len(head))]
-    columns = "".join(f'<th scope="col"{kind}>{escape(cell)}</th>' for kind, cell in zip(kinds, head))
-    lines = []
-    for number, row in enumerate(rows):
-        first, *others = row
-        cells = f'<th scope="row"{kinds[0]}>{escape(first)}</th>'
-        cells += "".join(f"<td{kind}>{escape(cell)}</td>" for kind, cell in zip(kinds[1:], others))
-        mark = ' class="marked"' if number in pointed else ""
-        lines.append(f"<tr{mark}>{cells}</tr>")
-    name = escape(caption)
-    return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table><caption>{name}</caption>'
-        f"<thead><tr>{columns}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
-    )
-
-
 NOTE = "note"  # the heading of a column of words, the last one
 
 
@@ -143,6 +111,31 @@ class ReportPart(NamedTuple):
     head: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     marked: tuple[int, ...] = ()
+
+
+def section_html(part: ReportPart) -> str:
+    """A section of a page. Its table scrolls sideways where it is too wide; a column of numbers has nothing else.
+
+    >>> print(section_html(ReportPart("Sizes", ("Some.",), ("size", "hits"), (("1", "5 %"),))))  # doctest: +ELLIPSIS
+    <h2>Sizes</h2><p>Some.</p><div class="scroll" tabindex="0" role="region" aria-label="Sizes"><table><thead><tr>...
+    """
+    name = escape(part.title)
+    text = f"<h2>{name}</h2>" + "".join(f"<p>{escape(sentence)}</p>" for sentence in part.sentences)
+    if not part.head:
+        return text
+    words = {at for row in part.rows for at, cell in enumerate(row) if cell[:1].isalpha() or cell[:1] in "-("}
+
+    def cells(row: Iterable[str], first: str, other: str) -> str:
+        tags = [(other if at else first) + (' class="words"' if at in words else "") for at in range(len(part.head))]
+        return "".join(f"<{tag}>{escape(cell)}</{tag[:2]}>" for tag, cell in zip(tags, row))
+
+    head = cells(part.head, 'th scope="col"', 'th scope="col"')
+    marks = [' class="marked"' if number in part.marked else "" for number in range(len(part.rows))]
+    rows = (f"<tr{mark}>" + cells(row, 'th scope="row"', "td") + "</tr>" for mark, row in zip(marks, part.rows))
+    return (
+        f'{text}<div class="scroll" tabindex="0" role="region" aria-label="{name}"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+    )
 
 
 def text_lines(sections: Sequence[ReportPart]) -> Iterator[str]:

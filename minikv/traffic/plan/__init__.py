@@ -5,7 +5,8 @@ Here are the terms that a plan is made for, and every figure of it. `planning` m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from minikv.traffic.plan.prefill_cost import PrefillCost
 from minikv.traffic.plan.prefixes import PrefixWorth
@@ -13,44 +14,49 @@ from minikv.traffic.plan.prefixes import PrefixWorth
 
 @dataclass(frozen=True)
 class Terms:
-    """What a plan is made for: blocks of `block_size` tokens, each of which takes `token_bytes` bytes of the cache.
+    """What a plan is made for: blocks of `block_size` tokens, each of which takes `bytes_per_token` of the cache.
 
     `memory` is what the cache may use, in bytes; `cost` is what the model computes; either may be unknown. `lifetimes`
     are times to live in seconds. The first `warm_up` of the requests fills the cache without being counted. With
-    several `gpus` all bytes are those of one of them.
+    several `gpus` all bytes are those of one of them. A trace may count another `unit` than tokens.
     """
 
     block_size: int
-    token_bytes: int | None = None
+    bytes_per_token: int | None = None
     memory: int | None = None
     cost: PrefillCost | None = None
     lifetimes: tuple[float, ...] = ()
     warm_up: float = 0.0
     gpus: int = 1
+    unit: str = "tokens"
 
     @property
     def capacity(self) -> int | None:
         """How many whole blocks fit in the memory, if it is known."""
-        if self.memory is None or self.token_bytes is None:
+        if self.memory is None or self.bytes_per_token is None:
             return None
-        return self.memory // (self.token_bytes * self.block_size)
+        return self.memory // (self.bytes_per_token * self.block_size)
 
 
 @dataclass(frozen=True)
 class PlanPoint:
     """What a cache of `blocks` blocks finds: `hits` of the counted blocks, and `bound` if it knew the future.
 
-    `own` of the hits are blocks that the conversation itself had sent before (`None`: not known). The hits save
-    `tokens_saved` tokens of prefill and `flops_saved` FLOPs. `too_large` requests were served without the cache.
+    `own_conversation_hits` are blocks that the conversation itself had sent before (`None`: not known). The hits save
+    `tokens_saved` tokens of prefill and `flops_saved` FLOPs. Too large requests were served without the cache.
     """
 
     blocks: int
+    tokens: int
+    bytes: int | None
     hits: int
+    hit_rate: float
     bound: int
-    own: int | None
+    bound_rate: float
+    own_conversation_hits: int | None
     tokens_saved: int
     flops_saved: int | None
-    too_large: int
+    requests_too_large: int
 
 
 @dataclass(frozen=True)
@@ -59,53 +65,49 @@ class Lifetime:
 
     seconds: float
     hits: int
-    hits_at_capacity: int | None
+    hit_rate: float
+    hits_at_memory: int | None
 
 
 @dataclass(frozen=True)
 class Plan:
     """A plan for the traffic of a trace; sizes and hits are in blocks, of the requests that are counted.
 
-    `tokens` and `longest_prompt` count what blocks are made of, as a prompt's last block may not be full.
+    Its fields are those of the JSON object, but for `longest_prompt`, `gpus` and `cost`. Prompts are counted in what
+    blocks are made of, as a prompt's last block may not be full.
 
-    `points` are in the order of their size; three of them are at `terms.capacity`, at `knee`, and at `reach`, from
-    which size on LRU finds as much as unlimited memory, which is `ceiling`. `continued` of the requests continue a
-    whole earlier prompt, which accounts for `continued_hits`.
+    `points` are in the order of their size; three of them are at the size of the memory, at the knee, and where LRU
+    finds as much as unlimited memory, which is `ceiling`. The requests that continue a whole earlier prompt account
+    for so many hits. `policies` has the hits of other orders of eviction at some sizes.
     """
 
-    terms: Terms
     requests: int
-    blocks: int
-    tokens: int
-    flops: int | None
-    distinct: int
-    longest: int
-    longest_prompt: int
     seconds: float
+    warm_up: float
+    blocks: int
+    block_size: int
+    unit: str
+    prompt_tokens: int
+    prefill_flops: int | None
+    distinct_blocks: int
+    longest_request_blocks: int
+    bytes_per_token: int | None
+    memory: int | None
     points: tuple[PlanPoint, ...]
+    at_memory: PlanPoint | None
+    knee: PlanPoint
     ceiling: PlanPoint
-    knee: int
-    reach: int
-    lifetimes: tuple[Lifetime, ...]
-    conversations: int
-    continued: int
-    continued_hits: int
-    shared: int
+    lru_reaches_ceiling_at_blocks: int
+    time_to_live: tuple[Lifetime, ...]
+    conversations: int | None
+    continuing_requests: int
+    hits_of_continuing_requests: int
+    shared_prefixes: int
     prefixes: tuple[PrefixWorth, ...]
-
-    def at(self, blocks: int | None) -> PlanPoint | None:
-        """The point at a size, if there is one."""
-        return next((point for point in self.points if point.blocks == blocks), None)
-
-    @property
-    def at_memory(self) -> PlanPoint | None:
-        """The point at the size of the memory, if that is known."""
-        return self.at(self.terms.capacity)
-
-    @property
-    def bend(self) -> PlanPoint:
-        """The point at the knee."""
-        return self.at(self.knee) or self.ceiling
+    longest_prompt: int
+    gpus: int
+    cost: PrefillCost | None
+    policies: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
 
     def rate(self, hits: int) -> float:
         """`hits` as a share of the counted blocks."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from minikv.traffic.plan import Plan, PlanPoint
 from minikv.traffic.plan.planning import KNEE
@@ -13,7 +13,7 @@ _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
 
 
 class PlanWords:
-    """What is said of `plan`, whose blocks hold `unit`; `policies` has the hits of other orders at each size.
+    """What is said of `plan`.
 
     >>> from minikv.traffic.plan import Terms
     >>> from minikv.traffic.plan.planning import TraceTree, make_plan
@@ -22,10 +22,11 @@ class PlanWords:
     ['Hits by size', 'Ceiling, knee and bound', 'Conversations']
     """
 
-    def __init__(self, plan: Plan, unit: str = "tokens", policies: Mapping[str, Mapping[int, int]] | None = None):
-        self.plan, self.unit, self.policies = plan, unit, policies or {}
-        self.block_bytes = (plan.terms.token_bytes or 0) * plan.terms.block_size
-        self.each = " per GPU" if plan.terms.gpus > 1 else ""
+    def __init__(self, plan: Plan):
+        self.plan, self.unit = plan, plan.unit
+        self.block_bytes = (plan.bytes_per_token or 0) * plan.block_size
+        self.each = " per GPU" if plan.gpus > 1 else ""
+        self._memory = plan.at_memory and plan.at_memory.blocks
 
     def size(self, blocks: int) -> str:
         """A size in GiB where that is known, else in the trace's units."""
@@ -36,10 +37,10 @@ class PlanWords:
 
         >>> from minikv.traffic.plan import Terms
         >>> from minikv.traffic.plan.planning import TraceTree, make_plan
-        >>> PlanWords(make_plan(TraceTree(), Terms(16)), "bytes").units(1000)
+        >>> PlanWords(make_plan(TraceTree(), Terms(16, unit="bytes"))).units(1000)
         '16.0k bytes'
         """
-        return f"{count(blocks * self.plan.terms.block_size)} {self.unit}"
+        return f"{count(blocks * self.plan.block_size)} {self.unit}"
 
     def share(self, hits: int) -> str:
         """`hits` as a share of the counted blocks."""
@@ -48,22 +49,23 @@ class PlanWords:
     def summary(self) -> str:
         """What the trace holds, in one sentence."""
         plan = self.plan
-        warm = f", after a warm-up of {percent(plan.terms.warm_up)}" if plan.terms.warm_up else ""
+        warm = f", after a warm-up of {percent(plan.warm_up)}" if plan.warm_up else ""
         during = f" in {plan.seconds:,.0f} s" if plan.seconds else ""
         many = f"{plan.requests:,} request{'' if plan.requests == 1 else 's'}"
-        mean = plan.tokens / plan.requests if plan.requests else 0
+        mean = plan.prompt_tokens / plan.requests if plan.requests else 0
         return (
-            f"{many}{during}{warm}; prompts of {count(plan.tokens)} {self.unit}, {count(mean)} on "
-            f"average, {count(plan.longest_prompt)} {self.unit} at most; {self.units(plan.distinct)} are different."
+            f"{many}{during}{warm}; prompts of {count(plan.prompt_tokens)} {self.unit}, {count(mean)} on "
+            f"average, {count(plan.longest_prompt)} {self.unit} at most; "
+            f"{self.units(plan.distinct_blocks)} are different."
         )
 
     def sections(self) -> Iterator[ReportPart]:
         """The sections, in the order in which they are shown; one without anything to say is left out."""
         yield self._curve()
         yield ReportPart("Ceiling, knee and bound", tuple(self._findings()))
-        if self.policies:
+        if self.plan.policies:
             yield self._policies()
-        if self.plan.lifetimes:
+        if self.plan.time_to_live:
             yield self._lifetimes()
         yield ReportPart("Conversations", tuple(self._conversations()))
         if self.plan.prefixes:
@@ -73,25 +75,26 @@ class PlanWords:
         """The points of the table: those that have a name, and from there doublings and halvings."""
         plan = self.plan
         sizes = [point.blocks for point in plan.points]
-        shown = {plan.terms.capacity or sizes[len(sizes) // 2]}
+        shown = {self._memory or sizes[len(sizes) // 2]}
         for size in sorted(sizes):
             if size >= _DOUBLE * max(shown):
                 shown.add(size)
         for size in sorted(sizes, reverse=True):
             if size <= min(shown) / _DOUBLE:
                 shown.add(size)
-        shown |= {plan.knee, plan.reach}
+        shown |= {plan.knee.blocks, plan.lru_reaches_ceiling_at_blocks}
         return [point for point in plan.points if point.blocks in shown]
 
     def name(self, point: PlanPoint) -> str:
         """What a point is, where it has a name."""
         plan = self.plan
-        names = {"--memory": plan.terms.capacity, "knee": plan.knee, "LRU at the ceiling": plan.reach}
+        reach = plan.lru_reaches_ceiling_at_blocks
+        names = {"--memory": self._memory, "knee": plan.knee.blocks, "LRU at the ceiling": reach}
         return ", ".join(name for name, blocks in names.items() if blocks == point.blocks)
 
     def _curve(self) -> ReportPart:
         memory = [f"memory{self.each}"] if self.block_bytes else []
-        flops = ["FLOPs saved"] if self.plan.flops else []
+        flops = ["FLOPs saved"] if self.plan.prefill_flops else []
         head = (*memory, self.unit, "LRU", "bound", "of ceiling", "prefill saved", *flops, NOTE)
         rows = tuple((*self._cells(point), self.name(point)) for point in self.shown_points())
         marked = tuple(at for at, row in enumerate(rows) if row[-1])
@@ -103,19 +106,19 @@ class PlanWords:
         plan = self.plan
         if self.block_bytes:
             yield gib(point.blocks * self.block_bytes)
-        yield count(point.blocks * plan.terms.block_size)
+        yield count(point.tokens)
         yield self.share(point.hits)
         yield self.share(point.bound)
         yield percent(point.hits / max(1, plan.ceiling.hits))
-        yield f"{count(point.tokens_saved)} ({percent(point.tokens_saved / max(1, plan.tokens))})"
-        if plan.flops:
-            yield percent((point.flops_saved or 0) / plan.flops)
+        yield f"{count(point.tokens_saved)} ({percent(point.tokens_saved / max(1, plan.prompt_tokens))})"
+        if plan.prefill_flops:
+            yield percent((point.flops_saved or 0) / plan.prefill_flops)
 
     def _findings(self) -> Iterator[str]:
-        plan, bend = self.plan, self.plan.bend
+        plan, bend, reach = self.plan, self.plan.knee, self.plan.lru_reaches_ceiling_at_blocks
         yield (
             f"Ceiling: {self.share(plan.ceiling.hits)} of the blocks hit with unlimited memory "
-            f"({self.size(plan.distinct)}); LRU has as many from {self.size(plan.reach)} on."
+            f"({self.size(plan.distinct_blocks)}); LRU has as many from {self.size(reach)} on."
         )
         yield f"Knee: {self.size(bend.blocks)}, where LRU hits {self.share(bend.hits)}; {KNEE}."
         if point := plan.at_memory:
@@ -123,37 +126,36 @@ class PlanWords:
                 f"--memory, {self.size(point.blocks)}: LRU hits {self.share(point.hits)}; no order of eviction "
                 f"could have more than {self.share(point.bound)} there."
             )
-            if point.too_large:
-                yield f"{point.too_large:,} requests are larger than that: they are served without the cache."
-        cost = plan.terms.cost
-        if cost and plan.flops:
+            if point.requests_too_large:
+                yield f"{point.requests_too_large:,} requests are larger than that: they are served without the cache."
+        if plan.cost and (flops := plan.prefill_flops):
             saved = plan.ceiling.flops_saved or 0
             yield (
-                f"Prefill: {plan.flops:.2e} FLOPs without a cache, {percent(saved / plan.flops)} less at the ceiling; "
-                f"{cost.active / 1e9:.1f} billion parameters are active for a token."
+                f"Prefill: {flops:.2e} FLOPs without a cache, {percent(saved / flops)} less at the ceiling; "
+                f"{plan.cost.active / 1e9:.1f} billion parameters are active for a token."
             )
 
     def _policies(self) -> ReportPart:
-        sizes = sorted({size for hits in self.policies.values() for size in hits})
+        sizes = sorted({size for hits in self.plan.policies.values() for size in hits})
         rows = tuple(
             (name, *(self.share(hits[size]) if size in hits else "" for size in sizes))
-            for name, hits in self.policies.items()
+            for name, hits in self.plan.policies.items()
         )
         what = "Each order of eviction, by pages, in a replay of the whole trace."
         return ReportPart("Policies", (what,), ("policy", *map(self.size, sizes)), rows)
 
     def _lifetimes(self) -> ReportPart:
         plan, head, rows = self.plan, ["forgotten after", "hits, unlimited memory", "of all hits lost"], []
-        for life in plan.lifetimes:
+        for life in plan.time_to_live:
             lost = 1 - life.hits / plan.ceiling.hits if plan.ceiling.hits else 0.0
             row = [f"{life.seconds:g} s", self.share(life.hits), percent(lost)]
-            rows.append((*row, *([self.share(life.hits_at_capacity or 0)] if plan.terms.capacity else [])))
-        head += ["hits at --memory"] if plan.terms.capacity else []
+            rows.append((*row, *([self.share(life.hits_at_memory or 0)] if self._memory else [])))
+        head += ["hits at --memory"] if self._memory else []
         what = "A block is forgotten so long after its last use, however much memory there is."
         return ReportPart("Time to live", (what,), tuple(head), tuple(rows))
 
     def _conversations(self) -> Iterator[str]:
-        plan, all_hits, own = self.plan, max(1, self.plan.ceiling.hits), self.plan.ceiling.own
+        plan, all_hits, own = self.plan, max(1, self.plan.ceiling.hits), self.plan.ceiling.own_conversation_hits
         if own is None:
             yield "The trace names no conversations."
         else:
@@ -164,14 +166,14 @@ class PlanWords:
             if own == plan.ceiling.hits:
                 yield "No block of one conversation is found by another: the trace may not show what they share."
         yield (
-            f"{plan.continued:,} requests go on from a whole earlier prompt, as a conversation's next turn does: "
-            f"{percent(plan.continued_hits / all_hits)} of all hits."
+            f"{plan.continuing_requests:,} requests go on from a whole earlier prompt, as a conversation's next turn "
+            f"does: {percent(plan.hits_of_continuing_requests / all_hits)} of all hits."
         )
 
     def _prefixes(self) -> ReportPart:
-        plan, size = self.plan, self.plan.terms.block_size
+        plan, size = self.plan, self.plan.block_size
         rows = tuple(
-            (f"{prefix.blocks * size:,}", f"{prefix.requests:,}", count(prefix.saved * size),
+            (f"{prefix.blocks * size:,}", f"{prefix.requests:,}", count(prefix.tokens_saved),
              percent(prefix.saved / max(1, plan.ceiling.hits)), f"{prefix.first + 1:,}",
              f"{prefix.conversations:,}" if prefix.conversations else "-")
             for prefix in plan.prefixes
@@ -179,7 +181,7 @@ class PlanWords:
         head = (f"{self.unit} long", "requests with it", f"{self.unit} it saves", "of all hits", "first in request",
                 "conversations")  # fmt: skip
         what = (
-            f"{plan.shared:,} prefixes begin more than one prompt. These would save the most if they stayed cached; a "
-            "request counts for the longest of them that it begins with, as far as shorter ones do not reach."
+            f"{plan.shared_prefixes:,} prefixes begin more than one prompt. These would save the most if they stayed "
+            "cached; a request counts for the longest of them that it begins with, as far as shorter ones do not reach."
         )
         return ReportPart("Prefixes worth most", (what,), head, rows)

@@ -49,7 +49,7 @@ class _Planning:
         self.sizes, self.whole = ReuseBySize(tree), ReuseBySize(tree).at()
         self.inputs = np.array(tree.inputs, np.int64)
         self.counts = np.arange(len(tree.ends)) >= int(terms.warm_up * len(tree.ends))
-        self.own = own_depths(tree)
+        self.own, self.blocks = own_depths(tree), self._total(self.whole.lengths)
 
     def plan(self, tick: Tick, expect: Callable[[int], None]) -> Plan:
         tree, terms = self.tree, self.terms
@@ -57,15 +57,15 @@ class _Planning:
         points, bend = self._curve(reach, tick, expect)
         continued = continued_depths(tree)
         return Plan(
-            terms, int(self.counts.sum()), self._total(self.whole.lengths), self._total(self.inputs),
-            self._flops(self.inputs), tree.num_distinct, max(tree.lengths, default=0),
-            int(self.inputs.max(initial=0)),
-            (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0,
-            points, self._ceiling(), bend, reach,
+            int(self.counts.sum()), (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0, terms.warm_up,
+            self.blocks, terms.block_size, terms.unit, self._total(self.inputs), self._flops(self.inputs),
+            tree.num_distinct, max(tree.lengths, default=0), terms.bytes_per_token, terms.memory,
+            tuple(points.values()), points.get(terms.capacity), points[bend], self._ceiling(), reach,
             tuple(self._lifetime(seconds) for seconds in terms.lifetimes),
-            len(set(tree.conversations) - {None}), self._total(continued > 0),
+            len(set(tree.conversations) - {None}) or None, self._total(continued > 0),
             self._total(np.minimum(continued, self.whole.found())),
-            sum(count > 1 for count in tree.requests_through()[1:]), tuple(prefixes_worth_most(tree)),
+            sum(count > 1 for count in tree.requests_through()[1:]), tuple(prefixes_worth_most(tree, terms.block_size)),
+            int(self.inputs.max(initial=0)), terms.gpus, terms.cost,
         )  # fmt: skip
 
     def _reach(self) -> int:
@@ -79,20 +79,20 @@ class _Planning:
         terms = self.terms
         if terms.capacity:
             return curve_sizes(terms.capacity, largest)
-        unit = (_GIB / terms.token_bytes if terms.token_bytes else _TOKENS) / terms.block_size
+        unit = (_GIB / terms.bytes_per_token if terms.bytes_per_token else _TOKENS) / terms.block_size
         return curve_sizes(unit * 2 ** math.floor(math.log2(largest / unit)), largest)
 
-    def _curve(self, reach: int, tick: Tick, expect: Callable[[int], None]) -> tuple[tuple[PlanPoint, ...], int]:
-        """The points, and the size of the knee."""
+    def _curve(self, reach: int, tick: Tick, expect: Callable[[int], None]) -> tuple[dict[int | None, PlanPoint], int]:
+        """The points by their sizes, and the size of the knee."""
         sizes = self._sizes(reach)
         expect(len(sizes) + 1)
         hits = {size: self._hits(size) for size in sizes if size <= reach}
         bend = knee(list(hits), list(hits.values()), self._hits)
-        points = []
+        points: dict[int | None, PlanPoint] = {}
         for size in sorted({*sizes, bend}):
             tick(f"{size * self.terms.block_size:,} tokens")
-            points.append(self._point(size))
-        return tuple(points), bend
+            points[size] = self._point(size)
+        return points, bend
 
     def _hits(self, size: int) -> int:
         return self._total(self.sizes.at(size).found(size))
@@ -112,7 +112,13 @@ class _Planning:
         saved = np.minimum(found * self.terms.block_size, self.inputs)  # the last block of a prompt may not be full
         own = None if self.own is None else self._total(np.minimum(found, self.own))
         too_large = self._total(reuse.lengths != self.whole.lengths)
-        return PlanPoint(size, self._total(found), bound, own, self._total(saved), self._flops(saved), too_large)
+        tokens, hits = size * self.terms.block_size, self._total(found)
+        takes = self.terms.bytes_per_token and tokens * self.terms.bytes_per_token
+        return PlanPoint(size, tokens, takes, hits, self._share(hits), bound, self._share(bound), own,
+                         self._total(saved), self._flops(saved), too_large)  # fmt: skip
+
+    def _share(self, hits: int) -> float:
+        return round(hits / self.blocks, 6) if self.blocks else 0.0
 
     def _flops(self, tokens: Column) -> int | None:
         """The FLOPs to prefill so many first tokens of each counted request."""
@@ -125,8 +131,8 @@ class _Planning:
             reuse, times = self.sizes.at(size), np.array(self.tree.times)
             return self._total(reuse.found(size, times[reuse.users] - times[reuse.sources] <= 1000 * seconds))
 
-        capacity = self.terms.capacity
-        return Lifetime(seconds, hits(None), None if not capacity else hits(capacity))
+        capacity, unlimited = self.terms.capacity, hits(None)
+        return Lifetime(seconds, unlimited, self._share(unlimited), hits(capacity) if capacity else None)
 
 
 STEPS = 2  # points for each doubling

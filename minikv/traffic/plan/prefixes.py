@@ -9,7 +9,7 @@ requests.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from minikv.traffic.reuse import Column
 from minikv.traffic.trace_tree import TraceTree
 
 
-class PrefixWorth(NamedTuple):
+@dataclass(frozen=True)
+class PrefixWorth:
     """A beginning of prompts: its `blocks`, how many `requests` have it, the first of them, and what it adds.
 
     It adds `saved` blocks for the `counted` requests that no longer prefix of the list explains, after the first
@@ -31,9 +32,10 @@ class PrefixWorth(NamedTuple):
     behind: int
     saved: int
     conversations: int
+    tokens_saved: int
 
 
-def prefixes_worth_most(tree: TraceTree, most: int = 10) -> list[PrefixWorth]:
+def prefixes_worth_most(tree: TraceTree, block_size: int = 1, most: int = 10) -> list[PrefixWorth]:
     """At most `most` prefixes, by what each adds to those before it; the longer prefix first where two are equal.
 
     >>> from minikv.traffic import TraceRequest
@@ -54,7 +56,9 @@ def prefixes_worth_most(tree: TraceTree, most: int = 10) -> list[PrefixWorth]:
             break
         node = gains.index((saved, blocks))
         first, conversations = _senders(tree, order, node)
-        found.append(PrefixWorth(blocks, counts[node], first, left[node], behind[node], saved, conversations))
+        found.append(
+            PrefixWorth(blocks, counts[node], first, left[node], behind[node], saved, conversations, saved * block_size)
+        )
         explained = left[node]
         for above in itertools.takewhile(lambda node: node not in chosen, tree.path(node)):
             left[above] -= explained

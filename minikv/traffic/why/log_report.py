@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from heapq import heappop, heappush
 
 from minikv.palette import LINES
-from minikv.traffic.report import aligned, document, escape, facts, table
+from minikv.traffic.report import ReportPart, aligned, document, escape, facts, section_html
 from minikv.traffic.trace_tree import ROOT, PrefixTree
 from minikv.traffic.units import Units
 from minikv.traffic.why.log import BreakingPlace, LogReport
 from minikv.traffic.why.places import shown_after, shown_before, shown_text
 
-HEAD = ("lost", "of all", "breaks", "place", "kind of change")
 _WIDTH = 100
 _HEAD, _TAIL = 48, 48  # characters that are shown of the beginning and of the end of a text
-_MOST = 80  # branches that are drawn: those below which the most is shared
 _LEAST = 0.01  # of all that is shared: what must be shared in a branch for it to be drawn
 _STYLE = f"""
 .tree, .tree ul {{ list-style: none; margin: 0; padding-left: 1.1rem; }}
@@ -30,11 +27,6 @@ _STYLE = f"""
 .tree .bar {{ display: block; width: 10rem; height: .4rem; margin: .1rem 0; background: var(--soft); }}
 .tree .bar span {{ display: block; height: 100%; background: {LINES[0]}; }}
 .tree code {{ display: block; white-space: pre-wrap; }}
-
-.sides {{ display: grid; grid-template-columns: max-content 1fr; gap: .2rem .8rem; margin: .6rem 0; }}
-.sides dd {{ margin: 0; }}
-.sides code {{ white-space: pre-wrap; background: var(--soft); padding: 0 .2rem; }}
-h3 {{ font-size: 1.05rem; margin: 1.6rem 0 .3rem; }}
 """
 
 
@@ -75,12 +67,15 @@ class LogWords:
         if report.unread:
             yield f"The log holds more text than is compared at once: only {report.requests:,} requests were read."
 
-    def rows(self, top: int) -> list[tuple[str, ...]]:
-        """The `top` places that lose the most, as rows below `HEAD`."""
-        return [
+    def places(self, top: int) -> ReportPart:
+        """The `top` places that lose the most, as a table."""
+        head = (f"lost {self.unit}", "of all", "breaks", "place", "kind of change")
+        rows = tuple(
             (self.size(place.lost), self.share(place.lost), f"{place.breaks:,}", place.place or "the end", place.kind)
             for place in self.report.places[:top]
-        ]
+        )
+        nowhere = () if rows else ("Nowhere: no two requests part.",)
+        return ReportPart("Where the prefix breaks", nowhere, head if rows else (), rows)
 
     def telling(self, top: int) -> list[BreakingPlace]:
         """Those of the `top` places about which something can be done."""
@@ -91,11 +86,11 @@ def _many(count: int, what: str, end: str = "s") -> str:
     return f"{count:,} {what}{'' if count == 1 else end}"
 
 
-def _sides(place: BreakingPlace) -> list[tuple[str, str]]:
+def _sides(place: BreakingPlace) -> tuple[tuple[str, str], ...]:
     """What stands around a place in the two requests that lost the most there, with its names."""
     before = next((spot for spot in place.spots if spot), None)
-    found = [("both", shown_before(before))]
-    return found + [(f"line {line}", shown_after(spot)) for line, spot in zip(place.lines, place.spots)]
+    after = zip(place.lines, place.spots)
+    return (("both", shown_before(before)), *((f"line {line}", shown_after(spot)) for line, spot in after))
 
 
 def log_text(words: LogWords, top: int) -> str:
@@ -106,8 +101,8 @@ def log_text(words: LogWords, top: int) -> str:
     log: 1 request, 2 bytes of prompts.
     """
     lines = [line for sentence in words.sentences() for line in textwrap.wrap(sentence, _WIDTH)]
-    if rows := words.rows(top):
-        lines += ["", *aligned([(f"{HEAD[0]} {words.unit}", *HEAD[1:]), *rows], left=(3, 4))]
+    if rows := words.places(top).rows:
+        lines += ["", *aligned([words.places(top).head, *rows], left=(3, 4))]
         if left := len(words.report.places) - len(rows):
             lines.append(f"and {left:,} more places (--top)")
     for number, place in enumerate(words.telling(top), start=1):
@@ -124,81 +119,59 @@ def log_page(words: LogWords, top: int, depth: int) -> str:
     >>> "Why do these prompts miss?" in log_page(LogWords(survey([b'{"prompt": "Hi"}']), Units()), 3, 3)
     True
     """
-    report, rows = words.report, words.rows(top)
+    report = words.report
     sized = [f"{words.size(size)} {words.unit}" for size in (report.size, report.reused, report.lost)]
     figures = facts([
         ("requests", f"{report.requests:,}", f"{sized[0]} of prompts"),
         ("reused by an unlimited cache", words.share(report.reused), sized[1]),
         ("lost at breaks", words.share(report.lost), sized[2]),
     ])  # fmt: skip
-    caption = f"the places that lose the most, in {words.unit}"
-    body = [
-        f"<p>{escape(' '.join(words.sentences()))}</p>", figures, "<h2>Where the prefix breaks</h2>",
-        table(caption, HEAD, rows, words=(3, 4)) if rows else "<p>Nowhere: no two requests part.</p>",
-        *(["<h2>What to do</h2>"] if words.telling(top) else []),
-        *(_place(number, place) for number, place in enumerate(words.telling(top), start=1)),
-        "<h2>What the prompts begin with</h2>",
-        "<p>Each level is text that several prompts have in common, and a bar is their share of all prompts.</p>",
-        tree_html(report.tree, depth),
-    ]  # fmt: skip
-    return document("Why do these prompts miss?", "\n".join(body), _STYLE)
-
-
-def _place(number: int, place: BreakingPlace) -> str:
-    pairs = "".join(f"<dt>{escape(name)}</dt><dd><code>{escape(text)}</code></dd>" for name, text in _sides(place))
-    return (
-        f"<h3>{number}. {escape(place.place)}</h3><p>{escape(place.about.says)}</p>"
-        f'<dl class="sides">{pairs}</dl><p>{escape(place.about.remedy)}</p>'
-    )
+    parts = [words.places(top), *(
+        ReportPart(f"{number}. {place.place}", (place.about.says, place.about.remedy), ("in", "text"), _sides(place))
+        for number, place in enumerate(words.telling(top), start=1)
+    )]  # fmt: skip
+    what = "Each level is text that several prompts have in common, and a bar is their share of all prompts."
+    tree = section_html(ReportPart("What the prompts begin with", (what,))) + tree_html(report.tree, depth)
+    about = f"<p>{escape(' '.join(words.sentences()))}</p>"
+    return document("Why do these prompts miss?", [about, figures, *map(section_html, parts), tree], _STYLE)
 
 
 def tree_html(tree: PrefixTree, depth: int) -> str:
-    """The tree as a list of lists: at most `depth` levels, and the branches in which the most is shared.
+    """The tree as a list of lists: at most `depth` levels, and the branches in which much is shared.
 
     >>> tree = PrefixTree(); _ = tree.insert(b"Be brief. Why?"), tree.insert(b"Be brief. How?")
     >>> "2 prompts, 10 bytes" in tree_html(tree, 3), "+2 branches" in tree_html(tree, 3)
     (True, True)
     """
-    drawing = _Drawing(tree, depth)
-    return f'<ul class="tree">{drawing.branches(ROOT)}</ul>'
+    return f'<ul class="tree">{_Drawing(tree).branches(ROOT, depth)}</ul>'
 
 
 class _Drawing:
-    """The nodes to draw: each has its parent drawn, and more is shared below it than below those left out.
+    """The branches to draw, by what is shared in each: what a cache reuses in a node and below it.
 
-    Shared are the bytes that a cache reuses in a node and below: what each of its prompts but the first has again.
+    Each prompt but the first has the bytes of a node again.
     """
 
-    def __init__(self, tree: PrefixTree, depth: int):
+    def __init__(self, tree: PrefixTree):
         self._tree, self._counts = tree, tree.requests_through()
-        shared = [(count - 1) * len(edge) for count, edge in zip(self._counts, tree.edges)]
+        self._shared = [(count - 1) * len(edge) for count, edge in zip(self._counts, tree.edges)]
         for node in reversed(tree.top_down()):
-            shared[tree.parents[node]] += shared[node]
-        least = max(1.0, _LEAST * shared[ROOT])
-        self._chosen = {ROOT}
-        heap: list[tuple[int, bytes, int, int, int]] = [(0, b"", 0, 0, ROOT)]
-        order = 0
-        while heap and len(self._chosen) <= _MOST:
-            *_, level, node = heappop(heap)
-            self._chosen.add(node)
-            for child in tree.children(node) if level < depth else ():
-                if shared[child] >= least:
-                    order += 1
-                    heappush(heap, (-shared[child], tree.edges[child][:64], order, level + 1, child))
+            self._shared[tree.parents[node]] += self._shared[node]
+        self._least = max(1.0, _LEAST * self._shared[ROOT])
 
-    def branches(self, node: int) -> str:
-        """The items of a list, one for each drawn branch below `node`; the others are counted."""
+    def branches(self, node: int, depth: int) -> str:
+        """The items of a list, one for each drawn branch below `node`, `depth` levels deep; the others are counted."""
         below = self._tree.children(node)
-        drawn = [child for child in below if child in self._chosen]
+        drawn = [child for child in below if depth and self._shared[child] >= self._least]
         drawn.sort(key=lambda child: (-self._counts[child], self._tree.edges[child]))
-        items = "".join(map(self._branch, drawn))
+        items = "".join(self._branch(child, depth - 1) for child in drawn)
         if rest := len(below) - len(drawn):
             items += f"<li>+{_many(rest, 'more branch' if drawn else 'branch', 'es')}</li>"
         return items
 
-    def _branch(self, node: int) -> str:
+    def _branch(self, node: int, depth: int) -> str:
         text, count = self._tree.edges[node], self._counts[node]
-        inner = f"<ul>{self.branches(node)}</ul>" if self._tree.children(node) else ""
+        inner = f"<ul>{self.branches(node, depth)}</ul>" if self._tree.children(node) else ""
         part = 100 * count / max(1, self._counts[ROOT])
         bar = f'<span class="bar"><span style="width: {part:.1f}%"></span></span>'
         size = f"{_many(count, 'prompt')}, {_many(len(text), 'byte')}"
