@@ -11,8 +11,7 @@ from traffic import random_prompts, trace
 from minikv import RadixCache
 from minikv.prefix.eviction import POLICIES
 from minikv.traffic import replay
-from minikv.traffic.belady import clairvoyant_found
-from minikv.traffic.reuse import ReuseBySize
+from minikv.traffic.reuse import ReuseBySize, clairvoyant_found
 from minikv.traffic.trace_tree import TraceTree
 
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from minikv import asset
 from minikv.serving.tokenizer import load_tokenizer
 from minikv.traffic import TraceError
-from minikv.traffic.logs import BlockIds, answer_tokens, read_log
-from minikv.traffic.units import Units
+from minikv.traffic.logs import BlockIds, Units, answer_tokens, read_log
 
 
 def chat(*contents, **changes):

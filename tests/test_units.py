@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from minikv import asset, pack
 from minikv.serving.tokenizer import load_tokenizer
-from minikv.traffic import units as units_module
-from minikv.traffic.units import Units
+from minikv.traffic import logs
+from minikv.traffic.logs import Units
 
 texts = st.lists(st.text(st.characters(), max_size=20), max_size=5)
 
@@ -23,7 +23,7 @@ def test_with_one_each_piece_is_cut_by_itself(texts):
 
 
 def test_equal_beginnings_have_equal_units_wherever_a_long_piece_is_cut(monkeypatch):
-    monkeypatch.setattr(units_module, "_LONGEST", 3)
+    monkeypatch.setattr(logs, "_LONGEST", 3)
     units = Units(load_tokenizer(asset("model")))
     assert units.packed(["abcdefgh"]) == units.packed(["abcdefg", "h"]) == pack(list(b"abcdefgh")).data
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from minikv.traffic.why.caches import reused_by_each
+from minikv.traffic.why import reused_by_each
 
 
 def by_hand(*arguments, **options):

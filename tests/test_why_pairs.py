@@ -11,10 +11,10 @@ from why_pairs import PAIRS, REUSES, text_of
 from minikv.cli import main
 from minikv.serving.tokenizer import ByteTokenizer
 from minikv.traffic.bodies import read_body
-from minikv.traffic.units import Units
+from minikv.traffic.logs import Units
 from minikv.traffic.why import explain, explanation_text
 from minikv.traffic.why.kinds import KINDS
-from minikv.traffic.why.sources import read_prompt, text_body
+from minikv.traffic.why.places import read_prompt, text_body
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from minikv.cli import main
-from minikv.traffic.why.sources import read_prompt
+from minikv.traffic.why.places import read_prompt
 
 BODY = {"messages": [{"role": "user", "content": "Hi"}]}
 

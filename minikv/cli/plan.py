@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from minikv import __version__
 from minikv.cli.command import complain, lacking, say
-from minikv.cli.traffic import add_traffic, with_traffic
+from minikv.cli.trace import add_traffic, with_traffic
 from minikv.errors import bounded
 from minikv.files import destination, replace
 from minikv.prefix.eviction import POLICIES

@@ -6,16 +6,15 @@ import argparse
 import json
 
 from minikv.cli.command import complain, lacking, option, positive, say
-from minikv.cli.traffic import behind_bar, cannot_read
+from minikv.cli.trace import behind_bar, cannot_read
 from minikv.errors import shown
 from minikv.files import destination, replace
+from minikv.traffic.logs import Units
 from minikv.traffic.trace_file import open_trace
-from minikv.traffic.units import Units
-from minikv.traffic.why import explain, explanation_text
-from minikv.traffic.why.caches import HYBRID
+from minikv.traffic.why import HYBRID, explain, explanation_text
 from minikv.traffic.why.log import survey
 from minikv.traffic.why.log_report import LogWords, log_page, log_text
-from minikv.traffic.why.sources import read_prompt
+from minikv.traffic.why.places import read_prompt
 
 _MOST_BLOCK = 2**31 - 1
 _MOST_TOP, _MOST_DEPTH = 1000, 50  # on a page

@@ -4,6 +4,10 @@ An object is a body as the common APIs take it (`messages` with `tools`, `system
 or holds one. What else it says is used where it is there: the time, the conversation, the tokens of the answer. Two
 prompts share blocks only in the same namespace: of one model, with one salt (see `bodies`).
 
+A prompt is counted in the tokens of a tokenizer, or in the bytes of its UTF-8 where there is none. It is cut piece by
+piece: a token never reaches from one message into the next, as the marks of a chat template see to. A very long piece
+is cut every 131,072 characters first. So prompts with equal beginnings get equal tokens.
+
 The ids of blocks are equal exactly where everything up to the end of the block is equal. Each block's hash is a link
 of a chain, as engines name their blocks:
 
@@ -15,17 +19,67 @@ without the salt nobody can test whether a guessed prompt was among those that w
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from minikv.tokens import PackedTokens, pack
+from minikv.tokens import TOKEN_BYTES, PackedTokens, pack
 from minikv.traffic.bodies import read_body
 from minikv.traffic.trace_file import LARGEST, Conversations, TraceRequest, located
-from minikv.traffic.units import Units
 from minikv.untrusted import json_object
+
+if TYPE_CHECKING:
+    from minikv.serving.tokenizer import Tokenizer
+
+BYTES_OF_A_TOKEN = 4  # about what English and code take
+TOKEN_BLOCK = 16  # as vLLM has them
+_LONGEST = 2**17  # characters that a tokenizer is given at once
+_KEPT = 512  # texts whose tokens are kept: a conversation repeats what was said before
+
+
+class Units:
+    r"""Cuts texts into units, packed in `width` bytes each: with a `tokenizer`, else into bytes.
+
+    `unit` is "tokens" or "bytes", and a token is taken to have `scale` of them; `block_size` is what a block holds
+    where nobody says otherwise.
+
+    >>> units = Units()
+    >>> units.unit, units.scale, units.block_size, units.packed(["Grö", "ße"])
+    ('bytes', 4, 64, b'Gr\xc3\xb6\xc3\x9fe')
+    """
+
+    def __init__(self, tokenizer: Tokenizer | None = None):
+        self._tokens: Callable[[str], bytes] | None = None
+        self.unit, self.width, self.scale = "bytes", 1, BYTES_OF_A_TOKEN
+        if tokenizer is not None:
+            encode = tokenizer.encode
+            self.unit, self.width, self.scale = "tokens", TOKEN_BYTES, 1
+            self._tokens = functools.lru_cache(_KEPT)(lambda text: pack(encode(_well_formed(text).decode())).data)
+        self.block_size = TOKEN_BLOCK * self.scale
+
+    def packed(self, texts: Iterable[str]) -> bytes:
+        """The units of a prompt that is made of `texts`, each in `width` bytes."""
+        if self._tokens is None:
+            return _well_formed("".join(texts))
+        parts = (text[at : at + _LONGEST] for text in texts for at in range(0, len(text), _LONGEST))
+        return b"".join(map(self._tokens, parts))
+
+    def count(self, text: str) -> int:
+        """How many units a text has.
+
+        >>> Units().count("Größe")
+        7
+        """
+        return len(self.packed([text])) // self.width
+
+
+def _well_formed(text: str) -> bytes:
+    """`text` in UTF-8, with a question mark for each half of a pair of surrogates."""
+    return text.encode(errors="replace")
+
 
 _ANSWERS = ("completion_tokens", "output_tokens")
 

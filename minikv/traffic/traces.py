@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 from minikv.errors import bounded, shown
 from minikv.traffic.agents import MOST_HOURS, SPAN_HOURS, AgentSessions
 from minikv.traffic.bodies import is_body
-from minikv.traffic.logs import read_log, time_of
+from minikv.traffic.logs import Units, read_log, time_of
 from minikv.traffic.mooncake import BAILIAN_BLOCK, LARGEST_BLOCK, blocks_of, read_bailian, read_trace
 from minikv.traffic.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
 from minikv.traffic.trace_file import MOST_BLANK_LINES, TraceError, TraceFile, TraceRequest, located, open_trace
-from minikv.traffic.units import Units
 from minikv.untrusted import float_field, int_field, json_object, refusal
 
 __all__ = ["SPAN_HOURS", "TraceError", "TraceRequest", "Traffic", "open_traffic", "read_trace"]

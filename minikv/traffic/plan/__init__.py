@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from minikv.traffic.plan.prefill_cost import PrefillCost
-from minikv.traffic.plan.prefixes import PrefixWorth
+from minikv.traffic.trace_tree import PrefixWorth
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,12 @@ import numpy as np
 
 from minikv.prefix.radix import RadixCache
 from minikv.progress_bar import Progress, Tick, quiet
-from minikv.traffic.belady import clairvoyant_found
 from minikv.traffic.journal import Journal
 from minikv.traffic.plan import Lifetime, Plan, PlanPoint, Terms
-from minikv.traffic.plan.prefixes import continued_depths, own_depths, prefixes_worth_most
 from minikv.traffic.replay import replay
-from minikv.traffic.reuse import Column, Reuse, ReuseBySize
+from minikv.traffic.reuse import Reuse, ReuseBySize, clairvoyant_found
 from minikv.traffic.trace_file import TraceRequest
-from minikv.traffic.trace_tree import TraceTree
+from minikv.traffic.trace_tree import Column, TraceTree, continued_depths, own_depths, prefixes_worth_most
 
 _TOKENS = 1_000_000  # the size that the others are multiples of, where no memory is given
 _GIB = 2**30

@@ -10,9 +10,9 @@ import textwrap
 from collections.abc import Iterator
 
 from minikv.palette import LINES
+from minikv.traffic.logs import Units
 from minikv.traffic.report import ReportPart, aligned, document, escape, facts, section_html
 from minikv.traffic.trace_tree import ROOT, PrefixTree
-from minikv.traffic.units import Units
 from minikv.traffic.why.log import BreakingPlace, LogReport
 from minikv.traffic.why.places import shown_after, shown_before, shown_text
 
