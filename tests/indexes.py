@@ -53,7 +53,6 @@ INDEX_SETTINGS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "hashed blocks": (HashBlockCache, {}),
     "hashed blocks, by a weak hash": (HashBlockCache, {"block_hash": collides}),  # each lookup collides, and verifies
     "token trie": (TokenTrie, {}),
-    "no window": (SlidingWindowCache, {}),
     "window of 3": (SlidingWindowCache, {"window": 3}),
     "window of 3, by pages": (SlidingWindowCache, {"window": 3, "evict_by": "page"}),
 }

@@ -85,11 +85,12 @@ def a_hash_names_the_namespace(make):
 
 class HashesWhatItFinds(SlidingWindowCache):
     def hashes_of(self, node):
-        last, found = node.parent.hashes[-1] if getattr(node.parent, "hashes", None) else b"", []
+        known = vars(self).setdefault("known", {})
+        last, found = known.get(node.parent, [b""])[-1], []
         for token in node.tokens:
             last = sha256(last + token.to_bytes(4, "little")).digest()
             found.append(last)
-        node.hashes = tuple(found)
+        known[node] = found
         return [name.hex() for name in found]
 
 

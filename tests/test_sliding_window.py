@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from window_pool import WindowLedger
 
 from minikv import InvariantError, LockError, SlidingWindowCache
-from minikv.prefix.sliding_window import Evicted
 from minikv.prefix.windows import WindowNode
 
 
@@ -244,38 +241,15 @@ def test_a_trim_that_would_leave_a_tombstone_takes_all_of_it():
     cache.check()
 
 
-def test_evict_tells_the_pool_of_tombstones_and_the_listener_of_both():
-    pool, heard = WindowLedger(), []
+def test_evict_tells_the_pool_of_tombstones_alone():
+    pool = WindowLedger()
     pool.alloc(range(5))
-    cache = SlidingWindowCache(window=2, pool=pool, on_evict=heard.append)
+    cache = SlidingWindowCache(window=2, pool=pool)
     cache.insert(range(5), range(5))
     cache.evict(0, window_tokens=3)
-    assert (pool.buried, heard) == ([0, 1, 2], [Evicted(node=1, layers="window", num_tokens=3)])
-    cache.evict(5)
-    assert (pool.buried, heard[1:]) == ([0, 1, 2], [Evicted(node=1, layers="full", num_tokens=5)])
-
-
-def test_the_listener_hears_of_trims_too_and_without_a_window():
-    heard = []
-    cache = SlidingWindowCache(evict_by="page", on_evict=heard.append)
-    cache.insert([1, 2, 3], range(3))
-    cache.evict(1)
-    cache.evict(2)
-    assert heard == [Evicted(1, "full", 1), Evicted(1, "full", 2)]
-
-
-def test_what_a_listener_raises_is_a_warning_and_the_pages_come_back():
-    def fail(event):
-        raise RuntimeError("no room for " + "x" * 10**6)
-
-    cache = SlidingWindowCache(on_evict=fail)
-    cache.insert([1, 2], [0, 1])
-    with pytest.warns(RuntimeWarning, match=r"^on_evict failed for .{1,200}$"):
-        assert cache.evict(2).tolist() == [0, 1]
-    cache.insert([1, 2], [0, 1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert cache.evict(2).tolist() == [0, 1]
+    assert pool.buried == [0, 1, 2]
+    assert cache.evict(5).tolist() == [0, 1, 2, 3, 4]
+    assert pool.buried == [0, 1, 2]
 
 
 class Failing(WindowLedger):
@@ -337,10 +311,10 @@ TREES = st.lists(
 )
 
 
-@given(TREES, st.integers(1, 2), st.sampled_from([None, 2]), st.randoms(use_true_random=False))
-def test_a_page_has_the_same_name_in_whatever_order_names_are_asked_for(prompts, page_size, window, random):
+@given(TREES, st.integers(1, 2), st.randoms(use_true_random=False))
+def test_a_page_has_the_same_name_in_whatever_order_names_are_asked_for(prompts, page_size, random):
     """And through splits and joins: a name depends on tokens, position and namespace alone."""
-    cache, names = SlidingWindowCache(page_size, window=window), {}
+    cache, names = SlidingWindowCache(page_size, window=2), {}
     for number, (tokens, namespace) in enumerate(prompts):
         cache.insert(tokens, range(10 * number, 10 * number + -(-len(tokens) // page_size)), namespace=namespace)
         nodes = list(cache.nodes())
@@ -380,9 +354,8 @@ def test_an_index_that_cannot_be_is_refused(options, message):
     assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize("window", [None, 2])
-def test_bad_offsets_and_budgets_are_refused_and_change_nothing(window):
-    cache = SlidingWindowCache(window=window)
+def test_bad_offsets_and_budgets_are_refused_and_change_nothing():
+    cache = SlidingWindowCache(window=2)
     cache.insert([1, 2], [0, 1])
     with pytest.raises(ValueError, match=r"^window_start is -1: the first token that has a window"):
         cache.insert([1, 2, 3], range(3), window_start=-1)
@@ -420,7 +393,6 @@ def spoiled(cache, spoil):
         ),
         (lambda cache, node: setattr(cache.windows, "evictable", 5), "window_evictable_size is 5, the nodes have 3"),
         (lambda cache, node: setattr(cache.windows, "protected", 5), "window_protected_size is 5, the locks need 3"),
-        (lambda cache, node: setattr(node, "hashes", (b"",)), "node 1: 1 hashes for 4 pages"),
     ],
 )
 def test_the_audit_names_what_disagrees(spoil, message):

@@ -142,7 +142,7 @@ def words_of(thing):
     return inspect.getdoc(thing).replace("\n", " ")
 
 
-@pytest.mark.parametrize("part", ["minikv.pools", "minikv.prefix.radix", "minikv.prefix.no_cache"])
+@pytest.mark.parametrize("part", ["minikv.pools", "minikv.prefix.radix", "minikv.prefix.token_trie"])
 def test_the_parts_say_that_they_are_for_one_thread(part):
     words = words_of(importlib.import_module(part))
     assert "may be used by one thread at a time; a `CacheManager` takes care of that" in words

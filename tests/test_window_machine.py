@@ -122,18 +122,8 @@ VERBS = st.sampled_from(
 OPERATIONS = st.lists(st.tuples(VERBS, st.integers(0, 99), TOKENS, NAMESPACES, LIMITS), max_size=40)
 
 
-@given(OPERATIONS, st.integers(1, 3), st.sampled_from(sorted(POLICIES)), st.sampled_from(EVICT_BY))
-def test_without_a_window_it_is_the_radix_tree_operation_by_operation(operations, page_size, policy, evict_by):
-    radix, index = (kind(page_size, policy, evict_by) for kind in (RadixCache, SlidingWindowCache))
-    of_radix, of_index = [], []
-    for step, operation in enumerate(operations):
-        assert outcome(index, of_index, step, *operation) == outcome(radix, of_radix, step, *operation)
-        assert anatomy(index) == anatomy(radix)
-    index.check()
-
-
 @given(OPERATIONS, st.integers(1, 3), st.integers(1, 6), st.sampled_from([*POLICIES]), st.sampled_from(EVICT_BY))
-def test_as_long_as_no_window_has_gone_it_is_the_radix_tree_too(operations, page_size, window, policy, evict_by):
+def test_as_long_as_no_window_has_gone_it_is_the_radix_tree(operations, page_size, window, policy, evict_by):
     """The same nodes, ids and order; what is locked takes a window with it, and splits nothing."""
     radix = RadixCache(page_size, policy, evict_by)
     index = SlidingWindowCache(page_size, policy, evict_by, window=window)
@@ -178,8 +168,8 @@ def a_match_does_not_refresh_windows(patch):
 
 def what_comes_in_is_taken_for_live(patch):
     """pymllm, where the offset equals the length; here wherever it is given."""
-    original = SlidingWindowCache._insert_live_from
-    patch.setattr(SlidingWindowCache, "_insert_live_from", lambda self, live_from, *args: original(self, 0, *args))
+    insert = SlidingWindowCache.insert
+    patch.setattr(SlidingWindowCache, "insert", lambda self, *args, window_start, **rest: insert(self, *args, **rest))
 
 
 def the_counter_begins_at_zero(patch):
@@ -195,14 +185,14 @@ def the_counter_begins_at_zero(patch):
 
 def healing_forgets_the_pool(patch):
     """The tree takes a window that the pool still gives to the duplicate."""
-    original = SlidingWindowCache._heal
+    original = SlidingWindowCache._revive
 
     def broken(self, *args):
         pool, self.pool = self.pool, None
         original(self, *args)
         self.pool = pool
 
-    patch.setattr(SlidingWindowCache, "_heal", broken)
+    patch.setattr(SlidingWindowCache, "_revive", broken)
 
 
 MUTANTS = [

@@ -10,11 +10,11 @@ The second column is what `--index` takes. `evict` of each index frees pages. Wh
 in `eviction` for the radix trees, and in `page_cache` for the trie and the hashed blocks.
 """
 
+from minikv.prefix.base_index import NoCache
 from minikv.prefix.contract import Handle, Insertion, Match, PrefixCache
 from minikv.prefix.eviction import EvictionOrder, SmallestKeyFirst
 from minikv.prefix.hash_blocks import HashBlockCache
 from minikv.prefix.indexes import INDEXES, index_named
-from minikv.prefix.no_cache import NoCache
 from minikv.prefix.radix import RadixCache
 from minikv.prefix.row_cache import RowCache, RowSequence
 from minikv.prefix.sliding_window import SlidingWindowCache

@@ -29,8 +29,7 @@ from operator import attrgetter
 from typing import Any
 
 from minikv.errors import bounded
-from minikv.prefix.page_cache import PageNodeCache
-from minikv.prefix.page_node import PageNode
+from minikv.prefix.page_cache import PageNode, PageNodeCache
 from minikv.prefix.tree_check import require
 
 # A hash makes a key of the key before, which is 32 bytes of seed for the first block, and of the block's packed tokens.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 from minikv.errors import bounded
 from minikv.prefix.contract import PrefixCache
@@ -13,13 +12,11 @@ from minikv.prefix.radix import RadixCache
 from minikv.prefix.sliding_window import SlidingWindowCache
 from minikv.prefix.token_trie import TokenTrie
 
-WINDOW = 4096  # tokens: what Mistral 7B reads
-
 INDEXES: dict[str, Callable[..., PrefixCache]] = {
     "radix": RadixCache,
     "trie": TokenTrie,
     "hash": HashBlockCache,
-    "window": partial(SlidingWindowCache, window=WINDOW),
+    "window": SlidingWindowCache,
 }
 BY_POLICY = ("radix", "window")  # trees that take a policy; the others have an order of their own
 

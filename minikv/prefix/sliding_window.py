@@ -15,44 +15,30 @@ component of its unified tree.
 
 from __future__ import annotations
 
-import contextlib
-import warnings
-from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from array import array
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import whole_number
 from minikv.pools.contract import Pages
-from minikv.pools.windowed import WindowPool
 from minikv.prefix.contract import Handle, Insertion, PagesLike, page_bytes
-from minikv.prefix.eviction import EvictionOrder
 from minikv.prefix.radix import RadixNode
 from minikv.prefix.windowed_tree import WindowedTree
 from minikv.prefix.windows import WindowNode
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
-FULL, WINDOW = "full", "window"
 _PAGE_BYTES = 4  # of a page's number: an int32
-
-
-class Evicted(NamedTuple):
-    """What `on_evict` is given: `num_tokens` of node `node` are gone, from "full" or only from "window" layers."""
-
-    node: int
-    layers: str
-    num_tokens: int
 
 
 class SlidingWindowCache(WindowedTree):
     """A radix tree whose nodes may lose the keys and values of windowed layers before those of the full ones.
 
     `window` is how many tokens before the next one the windowed layers read; one more, a model's `sliding_window`, is
-    as good. With `None` it is a `RadixCache`, operation by operation. `pool` gets window pages back (`WindowPool`);
-    with `None` they are forgotten. `on_evict` is called with an `Evicted` after a node has lost something; what it
-    raises becomes a warning. The other arguments are those of `RadixCache`. `policy` says which leaves go for the full
-    layers. Windows alone go least recently used first under every policy: on a path all but the last window is free to
-    go, however much the path is worth.
+    as good. `pool` gets window pages back (`WindowPool`); with `None` they are forgotten. The other arguments are those
+    of `RadixCache`. `policy` says which leaves go for the full layers. Windows alone go least recently used first under
+    every policy: on a path all but the last window is free to go, however much the path is worth.
 
     It keeps the fifteen rules of `PrefixCache`, as seen by the full layers, with these differences once windows have
     gone: a match is the longest prefix that is valid for all layers; `lock` refuses one that is not valid any more;
@@ -68,20 +54,6 @@ class SlidingWindowCache(WindowedTree):
     >>> cache
     SlidingWindowCache(page_size=1, window=2, evictable=6, protected=0, window_evictable=2, window_protected=0)
     """
-
-    def __init__(
-        self,
-        page_size: int = 1,
-        policy: str | Callable[[], EvictionOrder] = "lru",
-        evict_by: str = "node",
-        *,
-        window: int | None = None,
-        pool: WindowPool | None = None,
-        on_evict: Callable[[Evicted], object] | None = None,
-    ):
-        self.pool, self.on_evict = pool, on_evict
-        self._gone: list[Evicted] = []
-        super().__init__(page_size, policy, evict_by, window=window)
 
     # -- insert -----------------------------------------------------------------------------------------------------
 
@@ -112,35 +84,31 @@ class SlidingWindowCache(WindowedTree):
         packed = tokens if type(tokens) is PackedTokens else pack(tokens)
         if type(window_start) is not int or window_start:
             window_start = whole_number("window_start", window_start, 0, "the first token that has a window")
-        if self.window is None or not (window_start or self.has_tombstones):
+        if not (window_start or self.has_tombstones):
             return super().insert(packed, pages, namespace=namespace, start=start, priority=priority)
         live_from = -(-window_start // self.page_size) * self.page_size
-        return self._insert_live_from(live_from, packed, pages, namespace, start, priority)
+        packed, row = self._heal(live_from, packed, pages, namespace, start, priority)
+        done = super().insert(packed, row, namespace=namespace, start=start, priority=priority)
+        if done.prefix_length < done.length:
+            self.windows.bury(done.node.window, max(0, live_from - done.node.start))
+        return done
 
-    def _insert_live_from(
+    def _heal(
         self, live_from: int, packed: PackedTokens, pages: PagesLike, namespace: Hashable, start: Any, priority: int
-    ) -> Insertion:
-        """`insert`, where there are tombstones in the tree or among what comes in."""
-        data, stride = packed.data, self._stride
+    ) -> tuple[PackedTokens, array[int]]:
+        """Bring tombstones on the path of `packed` back to life; what is left to insert, and its pages."""
         top, skip_byte = self._start_of(start, packed, namespace)
-        new = page_bytes(pages, len(packed), self.page_size, skip_byte // stride)
-        priority = whole_number("priority", priority, 0, "0 is the lowest priority")
-        end_byte = len(data) // stride * stride
-        node, at_byte = self._walk(top, data, skip_byte, end_byte)
-        if live_from * TOKEN_BYTES >= end_byte:
-            end_byte = at_byte
-        self._heal(node, top, live_from, new, skip_byte // TOKEN_BYTES)
-        if at_byte < end_byte and node.parent is None and node is not self._roots.get(namespace):
-            top = node = self._new_root(namespace)
-        if priority:
-            self._raise_priority(node, priority)
-        new = new[(at_byte - skip_byte) // stride * _PAGE_BYTES : (end_byte - skip_byte) // stride * _PAGE_BYTES]
-        end: Any = self._extend(node, top, data[at_byte:end_byte], new, priority)
-        if at_byte < end_byte:
-            self.windows.bury(end.window, max(0, live_from - end.start))
-        return Insertion(self._epoch, end, end_byte // TOKEN_BYTES, namespace, data, at_byte // TOKEN_BYTES)
+        skip = skip_byte // self._stride
+        new = page_bytes(pages, len(packed), self.page_size, skip)
+        whole_number("priority", priority, 0, "0 is the lowest priority")
+        length = len(packed) // self.page_size * self.page_size
+        node, at_byte = self._walk(top, packed.data, skip_byte, length * TOKEN_BYTES)
+        self._revive(node, top, live_from, new, skip * self.page_size)
+        if live_from >= length:
+            packed = packed[: at_byte // TOKEN_BYTES]
+        return packed, array("i", bytes(skip * _PAGE_BYTES) + new)[: len(packed) // self.page_size]
 
-    def _heal(self, node: Any, top: RadixNode, live_from: int, new: bytes, skip: int) -> None:
+    def _revive(self, node: Any, top: RadixNode, live_from: int, new: bytes, skip: int) -> None:
         """Tombstones between `top` and `node` come back to life where `new`, the pages behind `skip`, have a window."""
         healed: list[tuple[WindowNode, int]] = []
         given, taken = [], []
@@ -192,8 +160,6 @@ class SlidingWindowCache(WindowedTree):
             more = self._evict_windows(left, keep_going=len(pages) > 0)
             self._evictable -= len(more) // _PAGE_BYTES * self.page_size
             pages = np.concatenate([pages, np.frombuffer(more, np.int32)])
-        if self._gone:
-            self._tell()
         return pages
 
     def _evict_windows(self, wanted: int, keep_going: bool) -> bytearray:
@@ -236,7 +202,6 @@ class SlidingWindowCache(WindowedTree):
             begin = state.live_from
             self.pool.free_window(self._between(node.page_bytes, node.start, begin, begin + num_tokens))
         self.windows.bury(state, num_tokens)
-        self._note(node, WINDOW, num_tokens)
 
     def _remove_path(self, node: WindowNode) -> bytes:
         """Take `node` and the one path below it out of the tree, from its end on."""
@@ -253,9 +218,7 @@ class SlidingWindowCache(WindowedTree):
         freed: tuple[bytes, ...] = ()
         while True:
             parent = leaf.parent
-            self._note(leaf, FULL, leaf.end - parent.end)
-            if self.window is not None:
-                self.windows.drop(leaf)
+            self.windows.drop(leaf)
             freed = super()._remove_leaf(leaf) + freed
             if not isinstance(parent, WindowNode) or parent.children or not parent.is_tombstone:
                 return freed
@@ -264,34 +227,15 @@ class SlidingWindowCache(WindowedTree):
     def _trim(self, leaf: Any, num_bytes: int) -> bytes:
         """Cut pages off the end of a leaf; if only a tombstone would be left of it, all of it goes."""
         count = num_bytes // _PAGE_BYTES * self.page_size
-        if self.window is not None and leaf.end - count <= leaf.window.live_from:
+        if leaf.end - count <= leaf.window.live_from:
             return b"".join(self._remove_leaf(leaf))
         freed = super()._trim(leaf, num_bytes)
-        if leaf.hashes is not None:
-            leaf.hashes = leaf.hashes[: -num_bytes // _PAGE_BYTES]
-        if self.window is not None:
-            self.windows.evictable -= count
-        self._note(leaf, FULL, count)
+        self.windows.evictable -= count
         return freed
-
-    def _note(self, node: RadixNode, layers: str, num_tokens: int) -> None:
-        if self.on_evict is not None:
-            self._gone.append(Evicted(node.id, layers, num_tokens))
-
-    def _tell(self) -> None:
-        """Tell what has gone, now that all is in its place; an error must not keep the pages from the caller."""
-        gone, self._gone = self._gone, []
-        for event in gone:
-            try:
-                self.on_evict(event)  # type: ignore[misc]
-            except Exception as error:
-                with contextlib.suppress(RuntimeWarning):  # which it raises where warnings are errors
-                    warnings.warn(f"on_evict failed for {event}: {bounded(error)}", RuntimeWarning, stacklevel=3)
 
     # -- the rest ---------------------------------------------------------------------------------------------------
 
     def __repr__(self) -> str:
         sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"
-        if self.window is not None:
-            sizes += f", window_evictable={self.window_evictable_size}, window_protected={self.window_protected_size}"
+        sizes += f", window_evictable={self.window_evictable_size}, window_protected={self.window_protected_size}"
         return f"SlidingWindowCache(page_size={self.page_size}, window={self.window}, {sizes})"

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from minikv.prefix.page_cache import PageNodeCache
-from minikv.prefix.page_node import PageNode
+from minikv.prefix.page_cache import PageNode, PageNodeCache
 
 
 class TrieNode(PageNode):

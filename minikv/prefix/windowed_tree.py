@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from hashlib import sha256
+from itertools import accumulate
 from typing import Any
 
-from minikv.errors import InvariantError, LockError, whole_number
+from minikv.errors import LockError, whole_number
+from minikv.pools.windowed import WindowPool
 from minikv.prefix.base_index import way_to
 from minikv.prefix.contract import Handle, Match, require_limit
 from minikv.prefix.eviction import EvictionOrder
-from minikv.prefix.page_hashes import HashedNode, page_hashes
+from minikv.prefix.hash_blocks import sha256_key, spelled
 from minikv.prefix.radix import RadixCache, RadixNode
 from minikv.prefix.windows import WindowNode, Windows
 from minikv.tokens import TOKEN_BYTES, TokensLike, common_bytes, pack
+
+WINDOW = 4096  # tokens: what Mistral 7B reads
 
 
 class WindowedTree(RadixCache):
@@ -26,34 +31,35 @@ class WindowedTree(RadixCache):
     (2, 2, False)
     """
 
+    _make_node = WindowNode
+
     def __init__(
         self,
         page_size: int = 1,
         policy: str | Callable[[], EvictionOrder] = "lru",
         evict_by: str = "node",
         *,
-        window: int | None = None,
+        window: int = WINDOW,
+        pool: WindowPool | None = None,
     ):
-        if window is not None:
-            window = whole_number("window", window, 1, "windowed layers read at least 1 token before the next")
-        self.window = window
-        self._make_node = HashedNode if window is None else WindowNode
+        self.pool = pool
+        self.window = whole_number("window", window, 1, "windowed layers read at least 1 token before the next")
         super().__init__(page_size, policy, evict_by)
 
     def _clear(self) -> None:
         super()._clear()
-        self.windows = Windows(-(-(self.window or 0) // self.page_size) * self.page_size)
+        self.windows = Windows(-(-self.window // self.page_size) * self.page_size)
 
     # -- looking at it ----------------------------------------------------------------------------------------------
 
     @property
     def window_evictable_size(self) -> int:
-        """Tokens whose window `evict` could free now; without a window, 0."""
+        """Tokens whose window `evict` could free now."""
         return self.windows.evictable
 
     @property
     def window_protected_size(self) -> int:
-        """Tokens whose window a lock holds; without a window, 0."""
+        """Tokens whose window a lock holds."""
         return self.windows.protected
 
     @property
@@ -62,23 +68,34 @@ class WindowedTree(RadixCache):
         return self.windows.dead > 0
 
     def hashes_of(self, node: RadixNode) -> list[str]:
-        """A name for each page of `node`, which no other tokens, position or namespace has: see `page_hashes`."""
-        return page_hashes(node, self._stride)
+        """A name for each page of `node`, in order, which no other tokens, position or namespace has: hexadecimal text.
+
+        Each is a link of a chain, sha256(name of the page before, tokens of the page); the first link is the namespace.
+        So it can stand for the page in a log, or in another machine's memory. (pymllm starts the chain anew where the
+        parent has no hash yet, and leaves the namespace out: two prompts, one name.) Raises `TypeError` for a namespace
+        that has no spelling of its own: an object shows nothing that would be the same in another process.
+
+        >>> tree = WindowedTree()
+        >>> a, b = (tree.insert([1, 2], [page, page + 1], namespace=f"lora {page}").node for page in (0, 2))
+        >>> [name[:8] for name in tree.hashes_of(a)], tree.hashes_of(a) == tree.hashes_of(b)
+        (['5ade60ba', '2de0fff5'], False)
+        """
+        path, stride = way_to(node), self._stride
+        root: Any = path[-1].parent if path else node
+        keys = b"".join(each.key_bytes for each in reversed(path))
+        pages = (keys[at : at + stride] for at in range(0, len(keys), stride))
+        names = [*accumulate(pages, sha256_key, initial=sha256(spelled(root.namespace)).digest())]
+        return [name.hex() for name in names[len(names) - len(node.pages) :]]
 
     # -- split and join ---------------------------------------------------------------------------------------------
 
     def _split(self, node: Any, num_pages: int) -> RadixNode:
         upper: Any = super()._split(node, num_pages)
-        if node.hashes is not None:
-            upper.hashes, node.hashes = node.hashes[:num_pages], node.hashes[num_pages:]
-        if self.window is not None:
-            self.windows.split(upper, node)
+        self.windows.split(upper, node)
         return upper  # type: ignore[no-any-return]
 
     def _joinable(self, node: Any, top: RadixNode | None = None) -> list[Any]:
         found: list[Any] = super()._joinable(node, top)
-        if self.window is None:
-            return found
         live_from = node.window.live_from
         for i, upper in enumerate(found):
             if not self.windows.joins(upper, node, live_from, use=top is not None):
@@ -87,11 +104,8 @@ class WindowedTree(RadixCache):
         return found
 
     def _join(self, node: Any, above: list[Any]) -> None:
-        hashes = [part.hashes for part in (*above[::-1], node)]
-        if self.window is not None:
-            self.windows.join(node, above)
+        self.windows.join(node, above)
         super()._join(node, above)
-        node.hashes = None if None in hashes else sum(hashes, ())
 
     # -- match ------------------------------------------------------------------------------------------------------
 
@@ -136,13 +150,11 @@ class WindowedTree(RadixCache):
 
     def _use(self, node: RadixNode, top: RadixNode) -> list[Any]:
         path: list[Any] = super()._use(node, top)
-        if self.window is not None:
-            self.windows.touch(path, self._clock)
+        self.windows.touch(path, self._clock)
         return path
 
     def _link(self, leaf: Any) -> RadixNode:
-        if self.window is not None:
-            self.windows.add(leaf, leaf.start)
+        self.windows.add(leaf, leaf.start)
         return super()._link(leaf)
 
     # -- lock -------------------------------------------------------------------------------------------------------
@@ -152,8 +164,7 @@ class WindowedTree(RadixCache):
         if self.has_tombstones:
             self._require_window(handle, path)
         super()._protect(handle, path)
-        if self.window is not None:
-            self.windows.lock(handle.node, handle.length)
+        self.windows.lock(handle.node, handle.length)
 
     def _require_window(self, handle: Handle, path: list[Any]) -> None:
         """The end of `handle` must be valid: keys and values would be missing behind it."""
@@ -164,7 +175,7 @@ class WindowedTree(RadixCache):
 
     def unlock(self, handle: Handle) -> None:
         """Give back one lock of this handle: of its path, and of the window that it has held since."""
-        held = self.window is not None and isinstance(handle, Handle) and handle in self._held
+        held = isinstance(handle, Handle) and handle in self._held
         if held:
             self.windows.unlock(handle.node, handle.length)
         super().unlock(handle)
@@ -176,8 +187,4 @@ class WindowedTree(RadixCache):
     def check(self) -> None:
         """Recompute every size, link, order, lock and window from scratch; `InvariantError` names what disagrees."""
         super().check()
-        for node in self.nodes():
-            if node.hashes is not None and len(node.hashes) != len(node.pages):
-                raise InvariantError(f"node {node.id}: {len(node.hashes)} hashes for {len(node.pages)} pages")
-        if self.window is not None:
-            self.windows.check([*self.nodes()], self._held, self.page_size)
+        self.windows.check([*self.nodes()], self._held, self.page_size)

@@ -18,12 +18,11 @@ from typing import Any
 
 from minikv.prefix.contract import Handle
 from minikv.prefix.eviction import LeastRecentlyUsed
-from minikv.prefix.page_hashes import HashedNode
 from minikv.prefix.radix import RadixNode
 from minikv.prefix.tree_check import check_ring, require
 
 
-class WindowNode(HashedNode):
+class WindowNode(RadixNode):
     """A node that also knows which of its tokens the windowed layers still have."""
 
     __slots__ = ("window",)
