@@ -85,7 +85,6 @@ from minikv.testing import Ledger as Ledger
 from minikv.testing import LedgerError as LedgerError
 from minikv.testing import WindowCanaryModel as WindowCanaryModel
 from minikv.testing import explore as explore
-from minikv.testing import follow as follow
 from minikv.tokens import PackedTokens as PackedTokens
 from minikv.tokens import common_prefix as common_prefix
 from minikv.tokens import pack as pack

@@ -157,11 +157,3 @@ def test_a_trace_without_a_prompt_is_refused_before_any_race(monkeypatch):
 
 def test_a_trace_and_w6_go_together():
     assert cli.main(["bench", "--trace", "day.jsonl", "--only", "W1"]) == 2
-    for only, requests in ((["W6"], None), (["W1"], [])):
-        with pytest.raises(ValueError, match="W6 is a trace: expected both of them, or neither"):
-            bench(requests, only)
-
-
-def test_an_unknown_workload_is_named():
-    with pytest.raises(ValueError, match="workload is 'w3': expected one of W1, W2"):
-        bench(only=["w3"], rounds=1)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minikv import CacheManager, RadixCache
-from minikv.testing.interleave import NAMES, Exploration, Interleaving, explore, follow
+from minikv import CacheManager
+from minikv.testing.interleave import NAMES, Exploration, explore
 
 
 def walker(name, steps):
@@ -115,9 +115,8 @@ def falls_silent(world):
 
 @pytest.mark.parametrize(("program", "yields"), [(silent, "None"), (falls_silent, "0")])
 def test_a_yield_without_words_is_a_mistake_in_the_program_not_its_end(program, yields):
-    for run in (lambda: explore(list, program), lambda: follow("A", [], program)):
-        with pytest.raises(TypeError, match=rf'program A yields {yields}: write `yield "words"`'):
-            run()
+    with pytest.raises(TypeError, match=rf'program A yields {yields}: write `yield "words"`'):
+        explore(list, program)
 
 
 def test_a_step_may_raise_a_type_error_of_its_own():
@@ -132,25 +131,6 @@ def test_a_step_may_raise_a_type_error_of_its_own():
 def test_one_order_is_told_as_one():
     assert repr(Exploration(1)) == "1 order, and it breaks nothing"
     assert repr(explore(list, walker("A", 1), walker("B", 1))) == "2 orders, and none breaks anything"
-
-
-def test_an_order_can_be_followed_again_and_breaks_in_the_same_way():
-    def steps(cache):
-        cache.insert([1], [0])
-        yield "match"
-        match = cache.match_prefix([1])
-        yield "lock"
-        cache.lock(match)
-
-    def evicting(cache):
-        yield "evict"
-        cache.evict(1)
-
-    found = explore(RadixCache, steps, evicting)
-    assert found.broken.letters == "ABA"
-    with pytest.raises(type(found.broken.error), match="its end was evicted"):
-        follow("ABA", RadixCache(), steps, evicting)
-    assert follow("AB", RadixCache(), steps, evicting) == Interleaving("AB", ("match", "evict"), 1)
 
 
 def test_the_package_manager_stands_every_order_of_two_lives_and_an_abort():
@@ -185,9 +165,6 @@ def test_the_package_manager_stands_every_order_of_two_lives_and_an_abort():
         (lambda: explore(list, walker("A", 1), interruptions=-1), ValueError, "interruptions is -1"),
         (lambda: explore(list, len), TypeError, "program A gave 0: write a generator, with a yield before each step"),
         (lambda: explore(list, walker("A", 1001)), ValueError, "program A has more than 1000 steps"),
-        (lambda: follow("AC", [], walker("A", 1), walker("B", 1)), ValueError, "letter 2 is 'C': the programs are AB"),
-        (lambda: follow("a", [], walker("A", 1)), ValueError, "letter 1 is 'a': the programs are A"),
-        (lambda: follow("AA", [], walker("A", 1)), ValueError, "letter 2 is 'A': that program is done already"),
     ],
 )
 def test_what_cannot_be_explored_is_refused(call, error, words):

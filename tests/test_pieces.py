@@ -27,7 +27,7 @@ from minikv.course.pieces.showing import both_films
 from minikv.course.pieces.trial import judge, play_case, reference_world
 from minikv.engine import LAST, engine_files, engine_sections, ours, run_section, sections
 from minikv.testing.attempt import TooLong
-from minikv.testing.conformance.search import smallest_case
+from minikv.testing.conformance.generate import smallest_case
 
 PIECES = all_pieces()
 EXERCISES = [exercise for chapter in CHAPTERS for exercise in exercises_of(chapter)]

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from minikv.errors import bounded
 from minikv.measure.lap import Contender
 from minikv.measure.lives import IndexLife, ManagerLife
 from minikv.measure.race import ROUNDS, Race, race
@@ -105,7 +104,7 @@ def bench(
     `expect` gets the number of ticks to come. A trace that cannot be raced is a `ValueError` before any race.
     """
     found = Figures(*today(rounds, quick))
-    workloads = _workloads(_names(only, trace), trace or (), quick)
+    workloads = _workloads(only, trace, quick)
     contenders = [*CONTENDERS, *guests]
     expect(2 * (1 + rounds * len(contenders)) * sum(len(_shares(workload.name, quick)) for workload in workloads))
     while workloads:
@@ -137,24 +136,12 @@ def designs(names: Sequence[str]) -> list[Contender]:
     return found
 
 
-def _names(only: Sequence[str], trace: Sequence[TracedRequest] | None) -> list[str]:
-    """The workloads to race, each once: those of `only`, or all for which there is something."""
-    if not isinstance(only, Sequence):
-        raise TypeError(f"only is {bounded(only)}: expected names of workloads")
-    for name in only:
-        if name not in SHARES:
-            raise ValueError(f"workload is {bounded(name)}: expected one of {', '.join(SHARES)}")
-    if only and ("W6" in only) != (trace is not None):
-        raise ValueError("W6 is a trace: expected both of them, or neither")
-    return list(dict.fromkeys(only)) or [name for name in SHARES if name != "W6" or trace is not None]
-
-
-def _workloads(names: Sequence[str], trace: Sequence[TracedRequest], quick: bool) -> list[Workload]:
-    """All workloads, made before the first race, so that a bad trace costs no figures."""
+def _workloads(only: Sequence[str], trace: Sequence[TracedRequest] | None, quick: bool) -> list[Workload]:
+    """Those of `only`, or all that there are, made before the first race, so that a bad trace costs no figures."""
     found = []
-    for name in names:
+    for name in dict.fromkeys(only) or [name for name in SHARES if name != "W6" or trace is not None]:
         count = {"count": QUICK[name]} if quick else {}
-        found.append(w6_mooncake(trace, **count) if name == "W6" else WORKLOADS[name](**count))
+        found.append(w6_mooncake(trace or (), **count) if name == "W6" else WORKLOADS[name](**count))
         if not found[-1].exchanges:
             raise ValueError(f"workload {name} has no requests to race with")
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from minikv.errors import bounded, whole_number
+from minikv.errors import whole_number
 from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, collecting, run_lap
 from minikv.measure.results import Spread
 from minikv.measure.workloads import Workload
@@ -89,12 +89,12 @@ def race(
     >>> found.to_limit("mine").median > 1, found.of("mine").hit_rate
     (True, 0.569)
     """
-    rounds = _checked_rounds(workload, contenders, rounds)
+    laps = _no_laps([contender.name for contender in contenders])
+    rounds = whole_number("rounds", rounds, 1, "a race has at least 1 round")
     (capacity, room), where = _capacity(workload, share), f"{workload.name} at {share} %"
     tick(f"{where}, warming up")
     limit = Limit(workload, capacity, publish)
     floors = [limit.run()]
-    laps: dict[str, list[Lap]] = {contender.name: [] for contender in contenders}
     with collecting():
         for turn, contender in _turns(contenders, rounds):
             tick(f"{where}, round {turn + 1}, {contender.name}")
@@ -106,25 +106,17 @@ def race(
     return Race(*head, floor.p50, floor.mean, results)
 
 
+def _no_laps(names: list[str]) -> dict[str, list[Lap]]:
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"contenders are {', '.join(names) or 'none'}: expected some, each with a name of its own")
+    return {name: [] for name in names}
+
+
 def _lap(contender: Contender, workload: Workload, capacity: int, publish: bool) -> Lap:
     try:
         return run_lap(contender, workload, capacity, publish)
     except Exception as error:  # somebody's own index may raise anything
         raise refusal(f"{contender.name} failed: {type(error).__name__}", error) from error
-
-
-def _checked_rounds(workload: Workload, contenders: Sequence[Contender], rounds: int) -> int:
-    """`rounds` as an int, if there is something to race with and for."""
-    if not isinstance(workload, Workload):
-        raise TypeError(f"workload is {bounded(workload)}: expected a Workload")
-    if not isinstance(contenders, Sequence) or not all(isinstance(each, Contender) for each in contenders):
-        raise TypeError(f"contenders are {bounded(contenders)}: expected a sequence of Contender")
-    names = [contender.name for contender in contenders]
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"contenders are {', '.join(names) or 'none'}: expected some, each with a name of its own")
-    if not workload.exchanges:
-        raise ValueError(f"workload {workload.name} has no requests to race with")
-    return whole_number("rounds", rounds, 1, "a race has at least 1 round")
 
 
 def _capacity(workload: Workload, share: int) -> tuple[int, int]:

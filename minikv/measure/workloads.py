@@ -23,7 +23,6 @@ from minikv.tokens import PackedTokens
 BLOCK = 512
 MOST_TOKENS = 2**27  # of a trace: a thousand requests of 128,000 tokens, or a gigabyte of memory
 _VOCABULARY = 128_000
-_COUNT = "a workload has 0 requests or more"
 _Tokens = npt.NDArray[np.uint32]
 
 
@@ -70,10 +69,11 @@ class Workload(NamedTuple):
 
 
 class _Writer:
-    """Random tokens; `RandomState`, though old, because its numbers are promised never to change."""
+    """Random tokens for `count` requests; `RandomState`, though old, as its numbers are promised never to change."""
 
-    def __init__(self, seed: int):
+    def __init__(self, seed: int, count: int):
         self.random = np.random.RandomState(seed)
+        self.count = whole_number("count", count, 0, "a workload has 0 requests or more")
 
     def text(self, low: int, high: int | None = None) -> _Tokens:
         """Between `low` and `high` random tokens, or exactly `low`."""
@@ -93,11 +93,10 @@ def w1_chat(count: int = 2048) -> Workload:
     >>> later.prompt[: len(first.full)] == first.full          # the next turn brings the whole conversation again
     True
     """
-    count = whole_number("count", count, 0, _COUNT)
-    writer, exchanges = _Writer(1), list[Exchange]()
+    writer, exchanges = _Writer(1, count), list[Exchange]()
     systems = [writer.text(1000) for _ in range(16)]
     live: list[tuple[_Tokens, int]] = []
-    for i in range(count):
+    for i in range(writer.count):
         seat = i % 32
         if len(live) <= seat:
             live.append((systems[seat % 16], seat % 8))  # not all at their first turn at once
@@ -116,11 +115,10 @@ def w2_documents(count: int = 512) -> Workload:
     >>> max(len(request.prompt) for request in w2_documents(4).exchanges) > 20_000
     True
     """
-    count = whole_number("count", count, 0, _COUNT)
-    writer = _Writer(2)
+    writer = _Writer(2, count)
     papers = [writer.text(20_000) for _ in range(64)]
     weights = 1 / np.arange(1, 65)
-    asked = writer.random.choice(64, count, p=weights / weights.sum())
+    asked = writer.random.choice(64, writer.count, p=weights / weights.sum())
     exchanges = [
         writer.exchange(np.concatenate([papers[paper], writer.text(200, 1500)]), writer.text(100, 300))
         for paper in asked.tolist()
@@ -134,9 +132,8 @@ def w3_strangers(count: int = 2000) -> Workload:
     >>> len(w3_strangers(3).exchanges[0].prompt)
     1000
     """
-    count = whole_number("count", count, 0, _COUNT)
-    writer, exchanges = _Writer(3), list[Exchange]()
-    for i in range(count):
+    writer, exchanges = _Writer(3, count), list[Exchange]()
+    for i in range(writer.count):
         prompt = writer.text(1000)
         prompt[0] = _VOCABULARY + i
         exchanges.append(writer.exchange(prompt, writer.text(50)))
@@ -150,15 +147,14 @@ def w4_thoughts(count: int = 1728) -> Workload:
     >>> a.prompt[:964] == b.prompt[:964]
     True
     """
-    count = whole_number("count", count, 0, _COUNT)
-    writer, exchanges = _Writer(4), list[Exchange]()
-    for _ in range(-(-count // 64)):
+    writer, exchanges = _Writer(4, count), list[Exchange]()
+    for _ in range(-(-writer.count // 64)):
         trunk = writer.text(900)
         steps = {path: writer.text(64) for depth in (1, 2, 3) for path in itertools.product(range(4), repeat=depth)}
         for path in itertools.product(range(4), repeat=3):
             prompt = np.concatenate([trunk, *(steps[path[:depth]] for depth in (1, 2, 3))])
             exchanges.append(writer.exchange(prompt, writer.text(32)))
-    return Workload("W4", "thoughts", exchanges[:count])
+    return Workload("W4", "thoughts", exchanges[: writer.count])
 
 
 def w5_cuts(count: int = 2000) -> Workload:
@@ -167,10 +163,9 @@ def w5_cuts(count: int = 2000) -> Workload:
     >>> len(w5_cuts(5).exchanges)
     5
     """
-    count = whole_number("count", count, 0, _COUNT)
-    writer = _Writer(5)
+    writer = _Writer(5, count)
     base = writer.text(8000)
-    places = writer.random.randint(1, 8000, count).tolist()
+    places = writer.random.randint(1, 8000, writer.count).tolist()
     return Workload("W5", "cuts", [writer.exchange(base[:at], writer.text(4)) for at in places])
 
 
@@ -185,9 +180,8 @@ def w6_mooncake(trace: Iterable[TracedRequest], count: int = 1000) -> Workload:
     >>> w6_mooncake([request]).exchanges[0].prompt[510:514].tolist()
     [2558, 2559, 4608, 4609]
     """
-    count = whole_number("count", count, 0, _COUNT)
-    writer, exchanges, total = _Writer(6), list[Exchange](), 0
-    for request in itertools.islice((request for request in trace if request.input_length), count):
+    writer, exchanges, total = _Writer(6, count), list[Exchange](), 0
+    for request in itertools.islice((request for request in trace if request.input_length), writer.count):
         total += request.input_length + request.output_length
         if total > MOST_TOKENS:
             at = f"request {len(exchanges) + 1} brings the trace to {total} tokens"

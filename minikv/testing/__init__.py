@@ -4,7 +4,7 @@ Nothing here draws or needs a widget, and nothing below knows that it is watched
 """
 
 from minikv.testing.canary import Canary, CanaryError, CanaryModel, WindowCanaryModel
-from minikv.testing.interleave import Exploration, Interleaving, explore, follow
+from minikv.testing.interleave import Exploration, Interleaving, explore
 from minikv.testing.ledger import Ledger, LedgerError
 
 __all__ = [
@@ -17,5 +17,4 @@ __all__ = [
     "LedgerError",
     "WindowCanaryModel",
     "explore",
-    "follow",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ After CHESS (Musuvathi and Qadeer, PLDI 2007), which bounds the interruptions in
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,7 +29,7 @@ _DONE: Final = object()  # what a program that is done yields
 class Interleaving:
     """An order in which requests took turns, as far as it went: each step's letter, its words, and how it ended.
 
-    `letters` is what `follow` takes. `interruptions` counts how often a request had to stop for another although it
+    `interruptions` counts how often a request had to stop for another although it
     could have gone on. Its text has a column for each request, and time goes down.
 
     >>> print(Interleaving("AB", ("match", "evict"), 0, LookupError("slot 3 is gone")))
@@ -105,52 +106,21 @@ def explore(
     if not 0 < len(programs) <= len(NAMES):
         raise ValueError(f"{len(programs)} programs: expected 1 to {len(NAMES)}")
     _require_functions(world=world, check=bool if check is None else check)
-    if interruptions is not None:
-        interruptions = whole_number("interruptions", interruptions, 0, "0 or more are allowed")
+    many = "0 or more are allowed"
+    most = math.inf if interruptions is None else whole_number("interruptions", interruptions, 0, many)
     waiting: list[tuple[int, tuple[int, ...]]] = [(0, ())]
     tried = 0
     while waiting:
         _, begun = heapq.heappop(waiting)
+        tried += 1
         run = _Run(world(), programs, check)
         order = run.complete(begun)
-        tried += 1
         if order.error is not None:
             return Exploration(tried, order)
         for cost, other in run.others(len(begun)):
-            if interruptions is None or cost <= interruptions:
+            if cost <= most:
                 heapq.heappush(waiting, (cost, other))
     return Exploration(tried)
-
-
-def follow(letters: str, world: Any, *programs: Program, check: Callable[[Any], object] | None = None) -> Interleaving:
-    """Run `programs` in `world` in one order, as "AAB"; a program that is not done after the last letter stops there.
-
-    Raises what a step or `check` raises, `ValueError` for a letter whose program is not there or done already, and
-    `TypeError` for a `yield` without words.
-
-    >>> def count_to_two(world):
-    ...     for number in (1, 2):
-    ...         yield f"say {number}"
-    ...         world.append(number)
-    >>> said = []
-    >>> follow("ABAB", said, count_to_two, count_to_two).interruptions, said
-    (2, [1, 1, 2, 2])
-    >>> follow("AAA", [], count_to_two)
-    Traceback (most recent call last):
-    ValueError: letter 3 is 'A': that program is done already
-    """
-    if not isinstance(letters, str):
-        raise TypeError(f"letters is {bounded(letters)}: expected text such as 'AAB'")
-    run = _Run(world, programs, check)
-    for number, letter in enumerate(letters, start=1):
-        who = NAMES.find(letter)
-        if who not in run.ready:
-            known = 0 <= who < len(programs)
-            why = "that program is done already" if known else f"the programs are {NAMES[: len(programs)]}"
-            raise ValueError(f"letter {number} is {letter!r}: {why}")
-        if (error := run.step(who)) is not None:
-            raise error
-    return run.order(None)
 
 
 def _require_functions(**functions: Any) -> None:

@@ -16,7 +16,7 @@ from hypothesis.strategies import SearchStrategy
 from minikv.course.pieces.piece import GAVE, CaseFrame, Piece
 from minikv.engine import World, classes_for, engine_world, given, ours, pieces_up_to
 from minikv.testing.attempt import Outcome, TooLong, agree, attempt, short_repr
-from minikv.testing.conformance.search import INCONSTANT, smallest_case
+from minikv.testing.conformance.generate import INCONSTANT, smallest_case
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 MOST_WORDS = 200  # letters of a tree in a message

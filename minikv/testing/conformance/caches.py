@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 from minikv.errors import LockError, whole_number
 from minikv.pools.contract import Pages
 from minikv.testing.attempt import attempt
+from minikv.testing.conformance.cases import CASES
 from minikv.testing.conformance.evictions import look_for_scars, wrong_eviction
+from minikv.testing.conformance.generate import scenarios
 from minikv.testing.conformance.playing import SideBySide, read_number, read_pages, reader
 from minikv.testing.conformance.script import Breach, Change, Readers, Reply, Scenario
 from minikv.testing.conformance.subject import Subject
@@ -61,6 +63,14 @@ class CacheRun(SideBySide):
         "match_prefix": 3, "acquire": 6, "insert": 4, "lock": 6, "unlock": 6, "evict": 9, "reset": 11, "check": 12,
     }  # fmt: skip
     words: ClassVar[Mapping[int, str]] = {10: "namespace", 6: "lock(", 11: "reset(", 3: "limit="}
+    cases = CASES
+    shows: ClassVar[Mapping[int, str]] = {  # at the end of each scenario, all is evicted
+        3: "match_prefix|acquire", 4: "insert", 5: "insert.*lock", 6: "insert.*lock", 7: "insert",
+        8: "insert.*insert", 9: "insert", 10: "insert.*namespace", 11: "insert.*reset", 14: "insert.*insert",
+    }  # fmt: skip
+    needs = frozenset(["insert", "match_prefix"])
+    examples = 1000
+    scenarios = staticmethod(scenarios)
     scar: Breach | None = None  # a node that is not joined; it counts if nothing else is wrong, so the run goes on
 
     def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):

@@ -7,6 +7,7 @@ right answer. It may take any unlocked leaves that were used least recently, and
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from minikv.testing.attempt import attempt
@@ -24,7 +25,7 @@ def wrong_eviction(run: CacheRun, reply: Reply) -> Breach | None:
     if (unknown := _unknown(run, numbers, keys, wanted)) is not None:
         return unknown
     gone = [keys[number] for number in numbers]
-    faults = [_locked(run, gone), _orphans(run, gone) or _amount(run, gone, wanted), _recency(run, gone)]
+    faults = [*_torn(run, gone), _amount(run, gone, wanted), _recency(run, gone)]
     found = next((each for each in faults if each is not None and each.rule in run.subject.claims), None)
     if found is None:
         _scars(run, numbers, wanted)
@@ -52,21 +53,16 @@ def _are_slots(run: CacheRun, numbers: list[int], keys: dict[int, PageKey]) -> b
     return size > 1 and pages <= keys.keys() and slots == set(numbers)
 
 
-def _locked(run: CacheRun, gone: list[PageKey]) -> Breach | None:
+def _torn(run: CacheRun, gone: list[PageKey]) -> Iterator[Breach]:
+    """Each page that goes although it is locked, and then each that goes while a page behind it stays."""
+    pages, model = run.model.pages, run.model
+    for key in filter(model.locked, gone):
+        yield run.end(6, f"evicts page {pages[key].number}, which is locked")
     for key in gone:
-        if run.model.locked(key):
-            return run.end(6, f"evicts page {run.model.pages[key].number}, which is locked")
-    return None
-
-
-def _orphans(run: CacheRun, gone: list[PageKey]) -> Breach | None:
-    """A page that goes while a page behind it stays."""
-    for key in gone:
-        for below in run.model.below(key):
+        for below in model.below(key):
             if below not in gone:
-                first, then = run.model.pages[key].number, run.model.pages[below].number
-                return run.end(9, f"evicts page {first}, and keeps page {then}, which comes behind it")
-    return None
+                first, then = pages[key].number, pages[below].number
+                yield run.end(9, f"evicts page {first}, and keeps page {then}, which comes behind it")
 
 
 def _amount(run: CacheRun, gone: list[PageKey], wanted: int) -> Breach | None:

@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
-
-from hypothesis.strategies import SearchStrategy
 
 from minikv.testing.conformance.audits import false_alarm, missed_by_check, repeats, slow_sizes
 from minikv.testing.conformance.caches import CacheRun
-from minikv.testing.conformance.cases import CASES
-from minikv.testing.conformance.generate import scenarios
-from minikv.testing.conformance.manager_cases import MANAGER_CASES, interleavings, manager_scenarios
-from minikv.testing.conformance.managers import NUM_PAGES, ManagerRun
+from minikv.testing.conformance.generate import Search
+from minikv.testing.conformance.managers import ManagerRun
 from minikv.testing.conformance.playing import SideBySide, find_breach
 from minikv.testing.conformance.rules import RULES, Conformance, conformance_of
-from minikv.testing.conformance.script import Before, Breach, Findings, Scenario
-from minikv.testing.conformance.search import Search
+from minikv.testing.conformance.script import Before, Breach, Findings
 from minikv.testing.conformance.subject import Subject, subject_of
 
 
@@ -36,22 +29,24 @@ def examine_class(
     ({}, 15)
     """
     how = KINDS[kind]
-    run = how.run(subject, subject.page_sizes[0], subject.settings[0])
+    run = how(subject, subject.page_sizes[0], subject.settings[0])
     if run.made.error is not None:
         return run.unmade()
     subject = _as_made(subject, run)
     missing, unknown = run.missing(), run.unknown()
-    search = Search(lambda scenario: find_breach(how.run, subject, scenario), subject, how.shows, before)
+    search = Search(lambda scenario: find_breach(how, subject, scenario), subject, how.shows, before)
     for rule, cases in how.cases.items():
         search.through(cases if rule in {0, *subject.claims} else (), unknown, rule)
     most = how.examples if examples is None else examples
     if most and not how.needs & subject.lacks:
         for size in subject.page_sizes[:2]:
-            search.through(how.orders(size), unknown)
-        search.beyond(how.scenarios(subject), most)
+            search.through(run.orders(size), unknown)
+        search.beyond(run.scenarios(subject), most)
     for breach in list(search.best.values()):
         search.shorten(breach)
-    found = how.conclude(subject, search, run)
+    found = Findings(search.best, frozenset(search.reached))
+    if kind == "cache":
+        found = _conclude_cache(subject, search, run)
     broken = {rule: breach for rule, breach in sorted({**found.broken, **missing}.items()) if rule in subject.claims}
     return Findings(broken, found.reached)
 
@@ -102,41 +97,7 @@ def _audited(subject: Subject, search: Search) -> dict[int, Breach | None]:
     return found
 
 
-@dataclass(frozen=True)
-class Kind:
-    """How classes of one kind are judged: `run` plays a scenario on one, `cases` are those picked for each rule.
-
-    `shows` is what a scenario has in it that could break a rule, and `needs` are the verbs of all scenarios that
-    Hypothesis makes, of which `examples` are tried. `fixed` are arguments that an object is always made from.
-    """
-
-    run: type[SideBySide]
-    cases: Mapping[int, list[Scenario]]
-    shows: Mapping[int, str]
-    needs: frozenset[str]
-    scenarios: Callable[[Subject], SearchStrategy[Scenario]]
-    examples: int
-    orders: Callable[[int], Iterable[Scenario]] = lambda page_size: ()
-    conclude: Callable[[Subject, Search, SideBySide], Findings] = lambda subject, search, run: Findings(
-        search.best, frozenset(search.reached)
-    )
-    fixed: Mapping[str, Any] = field(default_factory=dict)
-
-
-KINDS = {
-    "cache": Kind(
-        CacheRun, CASES, {  # at the end of each scenario, all is evicted
-            3: "match_prefix|acquire", 4: "insert", 5: "insert.*lock", 6: "insert.*lock", 7: "insert",
-            8: "insert.*insert", 9: "insert", 10: "insert.*namespace", 11: "insert.*reset", 14: "insert.*insert",
-        }, frozenset(["insert", "match_prefix"]), scenarios, 1000, conclude=_conclude_cache,
-    ),
-    "manager": Kind(
-        ManagerRun, MANAGER_CASES, {  # what a request finds and reads is looked at after every line
-            **dict.fromkeys((1, 2, 3, 4, 5), "start"), 6: "finish", 7: "finish|abort", 8: "abort", 9: "checkpoint",
-            10: "extend", 11: "namespace", 12: r"start\((\[\]|\[-1\]|'text'|5|\[1, (None|2\.5)\])",
-        }, frozenset(["start"]), manager_scenarios, 600, interleavings, fixed={"num_pages": NUM_PAGES},
-    ),
-}  # fmt: skip
+KINDS: dict[str, type[SideBySide]] = {"cache": CacheRun, "manager": ManagerRun}
 
 
 def verify(
@@ -156,7 +117,7 @@ def verify(
     >>> print(str(verify(NoCache, examples=0)).splitlines()[-1])
     14 rules hold, 0 are broken, 1 is not claimed
     """
-    subject = subject_of(made, RULES[kind], {**KINDS[kind].fixed, **fixed})
+    subject = subject_of(made, RULES[kind], {**KINDS[kind].always_given, **fixed})
     if home is not None:
         subject = dataclasses.replace(subject, home=home)
     return conformance_of(subject.name, RULES[kind], subject.claims, examine_class(subject, kind, examples, before))

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from minikv.errors import OutOfPages
 from minikv.testing.attempt import attempt
 from minikv.testing.canary import Canary, CanaryError
+from minikv.testing.conformance.manager_cases import MANAGER_CASES, interleavings, manager_scenarios
 from minikv.testing.conformance.manager_model import NaiveManager, NaiveRequest
 from minikv.testing.conformance.playing import SideBySide, read_number, read_pages, reader
 from minikv.testing.conformance.script import Breach, Change, Readers, Reply, is_named
@@ -38,6 +39,15 @@ class ManagerRun(SideBySide):
     optional = frozenset(["truncate"])
     words: ClassVar[Mapping[int, str]] = {11: "namespace="}
     rule_of_making = 12
+    cases = MANAGER_CASES
+    shows: ClassVar[Mapping[int, str]] = {  # what a request finds and reads is looked at after every line
+        **dict.fromkeys((1, 2, 3, 4, 5), "start"), 6: "finish", 7: "finish|abort", 8: "abort", 9: "checkpoint",
+        10: "extend", 11: "namespace", 12: r"start\((\[\]|\[-1\]|'text'|5|\[1, (None|2\.5)\])",
+    }  # fmt: skip
+    needs = frozenset(["start"])
+    examples = 600
+    always_given: ClassVar[Mapping[str, Any]] = {"num_pages": NUM_PAGES}
+    scenarios, orders = staticmethod(manager_scenarios), staticmethod(interleavings)
 
     def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
         super().__init__(subject, page_size, settings, change)

@@ -14,6 +14,8 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from hypothesis.strategies import SearchStrategy
+
 from minikv.errors import bounded
 from minikv.testing.attempt import TooLong, attempt
 from minikv.testing.conformance.script import (
@@ -36,6 +38,9 @@ class SideBySide:
     Each kind of class has its own `name` in the lines, `readers` of what its verbs return, and `rule_of` each verb the
     number of the rule that needs it most; `optional` are the verbs that it may lack. `words` are those by which a
     scenario is known of a rule that need not be claimed, and `rule_of_making` is broken where no object can be made.
+
+    `cases` are the scenarios that were picked for each rule, and `shows` is what any scenario has in it that could
+    break one. `needs` are the verbs of all scenarios that Hypothesis makes, of which `examples` are tried.
     """
 
     name: ClassVar[str]
@@ -44,6 +49,11 @@ class SideBySide:
     optional: frozenset[str] = frozenset()
     words: ClassVar[Mapping[int, str]]
     rule_of_making = 1
+    cases: ClassVar[Mapping[int, list[Scenario]]]
+    shows: ClassVar[Mapping[int, str]]
+    needs: frozenset[str]
+    examples: int
+    always_given: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, subject: Subject, page_size: int, settings: Mapping[str, Any], change: Change | None = None):
         self.subject, self.page_size, self.settings = subject, page_size, settings
@@ -66,6 +76,14 @@ class SideBySide:
     def new_model(self) -> Any:
         """A new model, empty as the object is."""
         raise NotImplementedError
+
+    def scenarios(self, subject: Subject) -> SearchStrategy[Scenario]:
+        """What Hypothesis makes for such a class."""
+        raise NotImplementedError
+
+    def orders(self, page_size: int) -> Iterable[Scenario]:
+        """Scenarios in which several requests take turns."""
+        return ()
 
     def compare(self, reply: Reply, expected: Reply) -> Breach | None:
         """What is wrong with the result of a call that ended well, if anything is."""
