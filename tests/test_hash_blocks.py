@@ -13,7 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from indexes import collides
 from machine import IndexAgainstModel
 
-from minikv import HashBlockCache, InvariantError, LockError, RadixCache, pack
+from minikv import HashBlockCache, InvariantError, LockError, RadixCache, TokenTrie, pack
 from minikv.prefix.hash_blocks import crc32_key, extra_keys, sha256_key
 from minikv.testing.model import NaiveCache
 
@@ -373,3 +373,14 @@ def test_random_use_by_thousands_of_blocks_stays_sound():
         cache.unlock(match)
         cache.evict(chance.randrange(20))
     cache.check()
+
+
+@pytest.mark.parametrize("kind", [HashBlockCache, TokenTrie])
+def test_what_is_not_cached_has_no_number_that_a_later_node_gets(kind):
+    cache = kind()
+    nothing = cache.match_prefix([1, 2], namespace="a")
+    with pytest.raises(LockError, match=r"cannot unlock the handle of length 0 \(node 0\)"):
+        cache.unlock(nothing)
+    end = cache.insert([1, 2], [0, 1], namespace="a").node
+    assert [node.id for node in (end.parent.parent, end.parent, end)] == [1, 2, 3]
+    assert cache.insert([], [], namespace="b").node.id == 0

@@ -354,3 +354,11 @@ def test_check_finds_what_is_spoilt(spoil):
     spoil(cache, cache.find([1, 2])[-1])
     with pytest.raises(InvariantError):
         cache.check()
+
+
+def test_the_numbers_of_nodes_are_used_again_and_never_run_out():
+    cache = RowCache(2, max_nodes=8)
+    for begin in range(300):
+        cache.finish(cache.start(range(begin % 7, begin % 7 + 6)))
+        cache.check()
+        assert max(page for node in cache.trie.nodes() for page in node.pages) < 8 + 6

@@ -145,7 +145,7 @@ class PageNodeCache(BaseIndex):
     def _root_of(self, namespace: Hashable) -> Any:
         """The root of `namespace`; a new one, which is not kept, where it holds nothing."""
         require_hashable(namespace)
-        return self._roots.get(namespace) or self._new_root(self._next_id, namespace)
+        return self._roots.get(namespace) or self._new_root(0, namespace)
 
     def insert(
         self, tokens: TokensLike, pages: PagesLike, *, namespace: Hashable = None, start: Handle | None = None
@@ -181,10 +181,13 @@ class PageNodeCache(BaseIndex):
     def _append(self, node: Any, data: bytes, pages: Sequence[int]) -> list[Any]:
         """Cache the tokens in `data`, which are new, after `node`."""
         texts, made = [data[at : at + self._stride] for at in range(0, len(data), self._stride)], []
+        is_new = texts and node.is_empty and node.namespace is not None
+        if is_new:
+            node = self._new_root(self._next_id, node.namespace)
         keys = self._keys(node, texts)
-        if texts and node.is_empty and node.namespace is not None:
+        if is_new:
             self._roots[node.namespace] = node
-            self._next_id += node.id == self._next_id
+            self._next_id += 1
         for key, text, page in zip(keys, texts, pages):
             node = self._make(key, text, page, node)
             self._next_id += 1

@@ -95,7 +95,7 @@ class RowCache:
             if self.num_layers is not None and self.num_layers > array.shape[2]:
                 raise ValueError(f"num_layers is {num_layers}: arrays[{i}] has {array.shape[2]}")
         self.max_length = self.arrays[0].shape[1] if self.arrays else None
-        self.trie, self._num_inserted = VersionedTrie(), 0
+        self.trie, self._free_numbers = VersionedTrie(), list[int]()  # numbers that nodes had
         self.rows = [list[int]() for _ in range(self.pool.size)]
         self._running: dict[int, RowSequence] = {}  # by row
         self._used, self._clock = [0] * self.pool.size, 0  # when each row was given back
@@ -155,9 +155,12 @@ class RowCache:
         self._require(sequence)
         sequence.tokens = self._checked([*sequence.tokens, *pack(generated).tolist()])
         self.rows[sequence.row] = sequence.tokens
-        pages = range(self._num_inserted, self._num_inserted + len(sequence.tokens))
-        self._num_inserted += len(pages)
-        self._name(self.trie.insert(sequence.tokens, pages).node.path, sequence.row)
+        count, free = len(sequence.tokens), self._free_numbers
+        given = self.trie.total_size + len(free)
+        free += range(given, given + count - len(free))
+        done = self.trie.insert(sequence.tokens, free[:count])
+        del free[done.prefix_length : count]  # which the new nodes have now
+        self._name(done.node.path, sequence.row)
         self._make_room()
 
     def finish(self, sequence: RowSequence, generated: TokensLike = ()) -> None:
@@ -219,7 +222,7 @@ class RowCache:
 
     def _make_room(self) -> None:
         """Evict the least recently used leaves until the rest fits, or all of it is locked."""
-        self.trie.evict(max(0, self.trie.total_size - self.max_nodes))
+        self._free_numbers += self.trie.evict(max(0, self.trie.total_size - self.max_nodes)).tolist()
 
     def states(self) -> list[str]:
         """The state of each row: running, free, or free and cached."""
