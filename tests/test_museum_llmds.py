@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minikv import CopyOnWrite, FreeListPool, OutOfPages
-from minikv.copy_on_write.known_pages import KnownPages, Link
+from minikv.copy_on_write.shared_sequences import KnownPages
 
 # -- what is shared ---------------------------------------------------------------------------------------------------
 
@@ -93,9 +93,9 @@ def a_prefix_is_known_by_all_its_tokens(make):
 
 
 class NamedByAHundred(KnownPages):
-    def _chain(self, tokens, keys, before=b""):
+    def keys_of(self, tokens, key=b""):
         for end in range(self.page_size, len(tokens) + 1, self.page_size):
-            yield Link(b"", ",".join(map(str, tokens[: min(end, 100)])).encode() + bytes([end]))
+            yield ",".join(map(str, tokens[: min(end, 100)])).encode() + bytes([end])
 
 
 class HashesAHundred(CopyOnWrite):

@@ -20,8 +20,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
-from minikv.copy_on_write.known_pages import PagedSequence
-from minikv.copy_on_write.shared_sequences import SharedSequences
+from minikv.copy_on_write.shared_sequences import PagedSequence, SharedSequences
 from minikv.errors import OutOfPages, bounded, whole_number
 from minikv.interrupts import exclusive
 from minikv.tokens import TokensLike, pack

@@ -1,15 +1,34 @@
-"""The sequences of a `CopyOnWrite`, how many of them have each page, and what can be asked about them."""
+"""The sequences of a `CopyOnWrite`: how many of them have each page, by which tokens a page can be found, what to ask.
+
+A page is found by a key, made of its tokens and of the key before it:
+
+    tokens   [ 1 2 ][ 3 4 ][ 5 6 ]
+    keys      k0     k1     k2        k1 is made of k0 and 3 4: of all tokens before it, and of those in the page
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
-from minikv.copy_on_write.known_pages import KnownPages, PagedSequence
 from minikv.copy_on_write.page_values import PageValues, PlainValues, StoreValues
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.interrupts import Exclusive, exclusive
 from minikv.pools.free_list import FreeListPool
+from minikv.tokens import TOKEN_BYTES, TokensLike, pack
+
+
+@dataclass(eq=False)
+class PagedSequence:
+    """A sequence: its tokens and pages, how many tokens others may find and by which keys, where a draft begins."""
+
+    tokens: list[int] = field(default_factory=list)
+    pages: list[int] = field(default_factory=list)
+    open_to: int = 0
+    keys: list[bytes] = field(default_factory=list)
+    draft_from: int | None = None
 
 
 class References:
@@ -61,6 +80,84 @@ class References:
         counted, there = (self.total, self.num_shared), (sum(expected), sum(refs > 1 for refs in expected))
         if counted != there:
             raise InvariantError(f"(references, shared pages) are counted as {counted}: there are {there}")
+
+
+class KnownPages:
+    """The whole pages that can be found by their tokens, several of them by the same ones.
+
+    >>> known = KnownPages(page_size=2)
+    >>> keys = known.publish([1, 2, 3, 4], [7, 5]); known.find([1, 2, 3, 4, 9])[0], known.find([3, 4])[0]
+    ([7, 5], [])
+    >>> known.forget(5); known.find([1, 2, 3, 4])[0]
+    [7]
+    """
+
+    def __init__(self, page_size: int):
+        self.page_size = page_size
+        self._pages: dict[bytes, dict[int, None]] = {}  # for each key its pages, the one that came first in front
+        self._keys: dict[int, bytes] = {}
+
+    def keys_of(self, tokens: TokensLike, key: bytes = b"") -> Iterator[bytes]:
+        """A key of 32 bytes for each whole page of `tokens`, after the page with `key`."""
+        data, stride = pack(tokens).data, TOKEN_BYTES * self.page_size
+        for at in range(0, len(data) // stride * stride, stride):
+            key = sha256(key + data[at : at + stride]).digest()
+            yield key
+
+    def find(self, tokens: TokensLike) -> tuple[list[int], list[bytes]]:
+        """The pages that hold the beginning of `tokens`, as far as there are any, and their keys."""
+        pages: list[int] = []
+        keys: list[bytes] = []
+        for key in self.keys_of(tokens):
+            if key not in self._pages:
+                break
+            pages.append(next(iter(self._pages[key])))
+            keys.append(key)
+        return pages, keys
+
+    def publish(self, tokens: TokensLike, pages: Sequence[int], before: bytes = b"") -> list[bytes]:
+        """Let `pages`, which hold `tokens`, be found after the page with the key `before`; the keys of the pages."""
+        keys = list(self.keys_of(tokens, before))
+        for page, key in zip(pages, keys):
+            if page not in self._keys:
+                self._keys[page] = key
+                self._pages.setdefault(key, {})[page] = None
+        return keys
+
+    def forget(self, page: int) -> None:
+        """`page` holds other tokens from now on, or none: nobody finds it any more."""
+        if (key := self._keys.pop(page, None)) is not None:
+            del self._pages[key][page]
+            if not self._pages[key]:
+                del self._pages[key]
+
+    def check(self, sequences: Mapping[Hashable, PagedSequence]) -> None:
+        """Raise `InvariantError` unless keys and pages agree, and each sequence has published what it holds.
+
+        >>> known = KnownPages(page_size=1)
+        >>> keys = known.publish([1, 2], [7, 5])
+        >>> known.check({"a": PagedSequence([1, 3], [7, 5], 2, keys)})
+        Traceback (most recent call last):
+        minikv.errors.InvariantError: page 5 of 'a' can be found, but not by its tokens and those before it
+        """
+        found = {page: key for key, pages in self._pages.items() for page in pages}
+        if found != self._keys or not all(self._pages.values()):
+            raise InvariantError(f"{len(found)} pages can be found, {len(self._keys)} know by what")
+        if nobodys := found.keys() - {page for sequence in sequences.values() for page in sequence.pages}:
+            raise InvariantError(f"page {min(nobodys)} can be found, and no sequence has it")
+        for name, sequence in sequences.items():
+            whose, keys = bounded(name), sequence.keys
+            most = min(sequence.open_to, len(sequence.tokens)) // self.page_size
+            if len(keys) > most:
+                raise InvariantError(f"{len(keys)} pages of {whose} can be found: it lets {most} of them be")
+            for page, key, expected in zip(sequence.pages, keys, self.keys_of(sequence.tokens)):
+                if not key == expected == found.get(page):
+                    why = "but not by its tokens and those before it"
+                    raise InvariantError(f"page {page} of {whose} can be found, {why}")
+
+    def __len__(self) -> int:
+        """How many different beginnings can be found; several pages may hold the end of one of them."""
+        return len(self._pages)
 
 
 class SharedSequences(Exclusive):
