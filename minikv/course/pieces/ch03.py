@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, engine_hunt
 from minikv.course.pieces.observe import (
+    FORK,
+    PROMPT,
+    PROMPTS,
     bracketed,
     counting,
     edge,
     edge_to_cut,
     kinds,
-    outline,
+    numbers,
     path_tokens,
     planted,
     state_of_tree,
     two,
+    with_slots,
 )
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.tokens import common_prefix
 
-_PROMPT = st.lists(st.integers(0, 2), max_size=7)
-_PROMPTS = st.lists(_PROMPT, max_size=5)
-_NEAR, _FORK = [[1, 2, 3, 4, 5]], [[1, 2, 3, 4, 5], [1, 2, 3, 7, 8]]
+_NEAR = ["12345"]
+_ASKED = st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2))
 
 
 def play_split(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -38,58 +42,43 @@ def play_split(world: World, case: Any) -> Iterator[CaseFrame]:
         return
     node, at = cut
     caption = f"cut {edge(node)} after {at}"
-    yield CaseFrame("before", {"the tree": outline(root)}, root)
+    yield CaseFrame("before", state_of_tree(root), root)
     upper = world["split"](node, at)
     seen = {"what is returned": edge(upper), "the old node": edge(node), **state_of_tree(root)}
     yield CaseFrame(caption, seen, root)
 
 
-def play_walk(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A tree with `prompts`; each of `queries` is walked."""
-    prompts, queries = case
-    root = planted(world, prompts)
-    yield CaseFrame("before", {"the tree": outline(root)}, root)
-    for query in queries:
-        given = list(query)
-        result = world["walk"](root, given)
-        node, length = two(result)
-        seen = {
-            "what is returned": kinds(result), "the length": length,
-            "the path to the node": path_tokens(node), "the node": edge(node),
-            **state_of_tree(root), "the caller's prompt, which must not change": given,
-        }  # fmt: skip
-        yield CaseFrame(f"walk {bracketed(query)}", seen, root)
+def _called(world: World, verb: str, what: str, root: Any, *given: list[int]) -> CaseFrame:
+    """The frame of a call with lists of the caller, which returns a node and `what`."""
+    caption = f"{verb} {' in slots '.join(map(bracketed, given))}"
+    result = world[verb](root, *given)
+    node, other = two(result)
+    seen = {
+        "what is returned": kinds(result), what: other, **state_of_tree(root),
+        "the path to the node": path_tokens(node), "the node": edge(node),
+        "the caller's lists, which must not change": given,
+    }  # fmt: skip
+    return CaseFrame(caption, seen, root)
+
+
+def asking(verb: str, what: str) -> Callable[[World, Any], Iterator[CaseFrame]]:
+    """A play of a tree with `prompts`, in which each of `queries` is asked for; `what` is what that finds."""
+
+    def play(world: World, case: Any) -> Iterator[CaseFrame]:
+        prompts, queries = case
+        root = planted(world, prompts)
+        yield CaseFrame("before", state_of_tree(root), root)
+        for query in queries:
+            yield _called(world, verb, what, root, numbers(query))
+
+    return play
 
 
 def play_insert(world: World, case: Any) -> Iterator[CaseFrame]:
     """The prompts come one after the other into an empty tree."""
-    root, slot = world["Node"]([], []), 0
-    for prompt in case:
-        tokens, slots = list(prompt), list(range(slot, slot + len(prompt)))
-        result = world["insert"](root, tokens, slots)
-        node, there = two(result)
-        seen = {
-            "what is returned": kinds(result), "what was cached already": there,
-            **state_of_tree(root), "the path to the node": path_tokens(node),
-            "the caller's prompt, which must not change": tokens, "the caller's slots, which must not change": slots,
-        }  # fmt: skip
-        yield CaseFrame(f"insert {bracketed(prompt)} in slots from {slot} on", seen, root)
-        slot += len(prompt)
-
-
-def play_match(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A tree with `prompts`; each of `queries` is asked for."""
-    prompts, queries = case
-    root = planted(world, prompts)
-    yield CaseFrame("before", {"the tree": outline(root)}, root)
-    for query in queries:
-        result = world["match"](root, list(query))
-        node, slots = two(result)
-        seen = {
-            "what is returned": kinds(result), "the slots": slots, "the path to the node": path_tokens(node),
-            **state_of_tree(root),
-        }  # fmt: skip
-        yield CaseFrame(f"match {bracketed(query)}", seen, root)
+    root = world["Node"]([], [])
+    for tokens, slots in with_slots(case):
+        yield _called(world, "insert", "what was cached already", root, tokens, slots)
 
 
 def nodes_looked_at(world: World) -> int:
@@ -102,22 +91,20 @@ def nodes_looked_at(world: World) -> int:
             super().__init__(*args)
             self.children = children()
 
-    world["Node"] = Counting
-    try:
-        root = planted(world, [[first, 200, 201] for first in range(100)] + [[7, 200, 202]])
+    with patch.dict(world, Node=Counting):
+        root, slots = world["Node"]([], []), [0, 0, 0]
+        for prompt in [*([first, 200, 201] for first in range(100)), [7, 200, 202]]:
+            world["insert"](root, prompt, slots)
         tally[0] = 0
         world["walk"](root, [7, 200, 202, 5])
         return tally[0]
-    finally:
-        world["Node"] = plain_node
 
 
 PIECES = (
     Piece(
         id="3.1", name="split", play=play_split,
-        cases=[(_NEAR, 0, 2), (_FORK, 0, 0), ([[1, 2, 3], [4, 5]], 1, 0), (_FORK, 1, 0),
-               ([[1, 2, 3, 4], [1, 2]], 1, 0)],
-        strategy=st.tuples(_PROMPTS, st.integers(0, 9), st.integers(0, 9)),
+        cases=[(_NEAR, 0, 2), (FORK, 0, 0), (["123", "45"], 1, 0), (FORK, 1, 0), (["1234", "12"], 1, 0)],
+        strategy=st.tuples(PROMPTS, st.integers(0, 9), st.integers(0, 9)),
         hints=(
             "Make the upper node first: it gets the first `at` tokens, the first `at` slots, and the old parent.",
             "Four links have to change: the parent's dictionary, the upper node's parent, the upper node's dictionary, "
@@ -127,10 +114,9 @@ PIECES = (
         ),
     ),
     Piece(
-        id="3.2", name="walk", play=play_walk,
-        cases=[([], [[1]]), (_NEAR, [[1, 2, 3, 4, 5]]), (_NEAR, [[9]]), (_NEAR, [[1, 2, 9]]),
-               (_FORK, [[1, 2, 3, 7, 8, 9], [1, 2, 3, 4, 6]])],
-        strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, min_size=1, max_size=2)),
+        id="3.2", name="walk", play=asking("walk", "the length"),
+        cases=[([], ["1"]), (_NEAR, ["12345"]), (_NEAR, ["9"]), (_NEAR, ["129"]), (FORK, ["123789", "12346"])],
+        strategy=_ASKED,
         hints=(
             "Keep two things: the node where you are, and `at`, how many tokens you have followed. Look up "
             "`tokens[at]` in the node's children.",
@@ -143,8 +129,8 @@ PIECES = (
     ),
     Piece(
         id="3.3", name="insert", play=play_insert,
-        cases=[[[1, 2, 3]], _FORK, [[1, 2, 3], [1, 2, 3]], [[1, 2, 3], [1, 2]], [[1, 2], [1, 2, 3]]],
-        strategy=_PROMPTS,
+        cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"]],
+        strategy=PROMPTS,
         hints=(
             "Walk first. What the walk did not find is new: `tokens[there:]`, with the slots at the same places.",
             "If anything is new, it becomes one leaf below the node where the walk ended. A node is found under the "
@@ -153,10 +139,10 @@ PIECES = (
         ),
     ),
     Piece(
-        id="3.4", name="match", play=play_match,
-        cases=[(_FORK, [[1, 2, 3, 7, 8]]), (_NEAR, [[1, 2, 9]]), (_NEAR, [[9]]), ([], [[]]),
-               ([[1, 2], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6]], [[1, 2, 3, 4, 5, 6, 7]])],
-        strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, min_size=1, max_size=2)),
+        id="3.4", name="match", play=asking("match", "the slots"),
+        cases=[(FORK, ["12378"]), (_NEAR, ["129"]), (_NEAR, ["9"]), ([], [""]),
+               (["12", "1234", "123456"], ["1234567"])],
+        strategy=_ASKED,
         hints=(
             "Walk down first. The node where the walk ends knows its parent, which knows its own, up to the root.",
             "Going up you meet the runs of slots in the wrong order: the last run first.",

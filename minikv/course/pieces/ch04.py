@@ -9,50 +9,68 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import bracketed, edge, edge_to_cut, kinds, links, outline, path_tokens, preorder, two
+from minikv.course.pieces.observe import (
+    FORK,
+    PROMPT,
+    PROMPTS,
+    bracketed,
+    came_of,
+    edge,
+    edge_to_cut,
+    filled_cache,
+    kinds,
+    links,
+    numbers,
+    outline,
+    path_tokens,
+    preorder,
+    two,
+)
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.errors import OutOfPages
 
-_PROMPT = st.lists(st.integers(0, 2), max_size=6)
-_PROMPTS = st.lists(_PROMPT, max_size=4)
 _MANY, _NUMBER = 99, st.integers(0, 9)
-_FORK = [[1, 2, 3, 4, 5], [1, 2, 3, 7, 8]]
-_DEEP = [[1, 2], [1, 2, 3], [1, 2, 3, 4]]
+_LOCKED = st.lists(PROMPT, max_size=3)
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def _filled_cache(world: World, prompts: Sequence[Sequence[int]]) -> Any:
-    """A cache of the world with these prompts; pages count from 0."""
-    cache, page = world["RadixCache"](), 0
-    for prompt in prompts:
-        cache.insert(prompt, range(page, page + len(prompt)))
-        page += len(prompt)
-    return cache
-
-
-def _frame(caption: str, cache: Any, seen: Mapping[str, Any] = MappingProxyType({})) -> CaseFrame:
+def _frame(caption: str, cache: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
     """A frame with what is `seen` and what can be seen of a cache: its tree, its locks and its sizes."""
     root = cache.roots[None]
     state = {"the tree": outline(root), "the root's locks": root.locks, "evictable": cache.evictable_size}
     return CaseFrame(caption, {**seen, **state, "protected": cache.protected_size}, cache)
 
 
-def _emptied(cache: Any) -> CaseFrame:
-    """The last frame: everything that can be evicted goes."""
-    return _frame("evict all that can go", cache, {"the slots that go": sorted(cache.evict(_MANY))})
+def _of_path(verb: str, node: Any) -> str:
+    return f"{verb} {bracketed(path_tokens(node))}"
+
+
+def _emptied(cache: Any, held: Sequence[Any] = ()) -> Iterator[CaseFrame]:
+    """The last frames: all locks that are held are given back, and everything that can be evicted goes."""
+    for found in held:
+        cache.unlock(found)
+        yield _frame(_of_path("unlock", found.node), cache)
+    yield _frame("evict all that can go", cache, {"the slots that go": sorted(cache.evict(_MANY))})
 
 
 def play_lock(world: World, case: Any) -> Iterator[CaseFrame]:
     """A cache with `prompts`; the node of each of `asked` is locked, one after the other."""
     prompts, asked = case
-    cache = _filled_cache(world, prompts)
+    cache = filled_cache(world, prompts)
     for prompt in asked:
-        found = cache.match_prefix(prompt)
+        found = cache.match_prefix(numbers(prompt))
         yield _frame(f"match {bracketed(prompt)}", cache)
         cache.lock(found)
-        yield _frame(f"lock {bracketed(path_tokens(found.node))}", cache)
-    yield _emptied(cache)
+        yield _frame(_of_path("lock", found.node), cache)
+    yield from _emptied(cache)
+
+
+def _locked_cache(world: World, prompts: Sequence[str], asked: Sequence[str]) -> tuple[Any, list[Any]]:
+    """A cache with `prompts`, and the locks on those that are `asked` for."""
+    cache = filled_cache(world, prompts)
+    return cache, [cache.acquire(numbers(prompt)) for prompt in asked]
 
 
 def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -61,28 +79,20 @@ def play_unlock(world: World, case: Any) -> Iterator[CaseFrame]:
     A turn of `None` unlocks the first node, although nobody locked it.
     """
     prompts, asked, turns = case
-    cache = _filled_cache(world, prompts)
-    held = [cache.acquire(prompt) for prompt in asked]
+    cache, held = _locked_cache(world, prompts, asked)
     yield _frame("before", cache)
-    for turn in turns:
-        if turn is None:
-            node = next(iter(preorder(cache.roots[None])))
-            world["unlock"](cache, node)
-            yield _frame(f"unlock {bracketed(path_tokens(node))}, which nobody locked", cache)
-            return
-        if not held:
-            break
-        found = held.pop(turn % len(held))
-        cache.unlock(found)
-        yield _frame(f"unlock {bracketed(path_tokens(found.node))}", cache)
-    yield _emptied(cache)
+    if turns == [None]:
+        node = preorder(cache.roots[None])[0]
+        world["unlock"](cache, node)
+        yield _frame(_of_path("unlock", node) + ", which nobody locked", cache)
+    else:
+        yield from _emptied(cache, [held.pop(turn % len(held)) for turn in turns if held])
 
 
 def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
     """A cache with `prompts` and locks on `asked`; one edge is cut, all locks are given back, all is evicted."""
     prompts, asked, which, at = case
-    cache = _filled_cache(world, prompts)
-    held = [cache.acquire(prompt) for prompt in asked]
+    cache, held = _locked_cache(world, prompts, asked)
     if (cut := edge_to_cut(cache.roots[None], which, at)) is None:
         return
     node, at = cut
@@ -91,48 +101,52 @@ def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
     seen = {"what is returned": edge(upper), "the old node": edge(node), "the links": links(cache.roots[None])}
     yield _frame(caption, cache, seen)
     world["touch"](cache.ring, upper)
-    for found in held:
-        cache.unlock(found)
-        yield _frame(f"unlock {bracketed(path_tokens(found.node))}", cache)
-    yield _emptied(cache)
+    yield from _emptied(cache, held)
 
 
 def play_admit(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Requests come into a pool of `pages` pages, are published as they are admitted, and leave."""
+    """Requests come into a pool of `pages` pages, are published as they are admitted, and leave.
+
+    A step is a prompt, with its namespace where it has one, or says which of the requests leaves.
+    """
     pages, size, steps = case
     cache, pool, running = world["RadixCache"](size), world["Pool"](pages), list[Any]()
     for step in steps:
         if isinstance(step, int):
             if running:
-                caption = _leave(cache, pool, running.pop(step % len(running)))
-                yield CaseFrame(caption, _room(cache, pool), cache)
+                held, tail = running.pop(step % len(running))
+                pool.free(tail)
+                cache.unlock(held)
+                yield CaseFrame(f"unlock {held.length} tokens", _room(cache, pool), cache)
             continue
         prompt, namespace = step if isinstance(step, tuple) else (step, None)
         where = "" if namespace is None else f" in namespace {namespace}"
-        request, seen = _come(world, cache, pool, list(prompt), namespace)
-        yield CaseFrame(
-            f"admit {bracketed(prompt)}{where}: {pool.size} pages of {size} token{'s' * (size > 1)}", seen, cache
-        )
+        request, seen = _come(world, cache, pool, numbers(prompt), namespace)
+        of_size = f"{pool.size} pages of {size} token{'s' * (size > 1)}"
+        yield CaseFrame(f"admit {bracketed(prompt)}{where}: {of_size}", seen, cache)
         if request is not None:
-            running.append(_published(cache, pool, list(prompt), namespace, *request))
+            running.append(_published(cache, pool, numbers(prompt), namespace, *request))
             yield CaseFrame(f"insert {bracketed(prompt)}{where}", _room(cache, pool), cache)
 
 
 def _come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any) -> tuple[Any, dict[str, Any]]:
-    """What `admit` gave, if it did, and what can be seen behind it."""
-    given = list(prompt)
-    try:
-        result = world["admit"](cache, pool, given, namespace)
-    except OutOfPages as error:
-        refused = {"what came of it": "OutOfPages", **_room(cache, pool), "the prompt afterwards": given}
-        figures = f"{error.needed} needed, {error.free} free, {error.evictable} evictable"
-        return None, {**refused, "the pages that OutOfPages tells": figures}
+    """What `admit` gave, if it did, and what can be seen after it."""
+    told = list[str]()
+
+    def admit() -> Any:
+        try:
+            return world["admit"](cache, pool, prompt, namespace)
+        except OutOfPages as error:
+            told.append(f"{error.needed} needed, {error.free} free, {error.evictable} evictable")
+            raise
+
+    error, result = came_of(admit, OutOfPages)
     found, own = two(result)
     is_pair = hasattr(found, "length") and hasattr(own, "__len__")
     seen = {
-        "what came of it": "admitted" if is_pair else f"it returned {kinds(result)}",
+        "raised": error, "what is returned": "admitted" if is_pair else None if told else kinds(result),
         "tokens that were found": found.length if is_pair else None, "pages of its own": len(own) if is_pair else None,
-        **_room(cache, pool), "the prompt afterwards": given,
+        **_room(cache, pool), "the prompt afterwards": prompt, "the pages that OutOfPages tells": told,
     }  # fmt: skip
     return (found, own) if is_pair else None, seen
 
@@ -148,14 +162,6 @@ def _published(cache: Any, pool: Any, prompt: list[int], namespace: Any, found: 
     return held, row[len(prompt) // size :]
 
 
-def _leave(cache: Any, pool: Any, request: tuple[Any, list[int]]) -> str:
-    """End a request; the caption."""
-    held, tail = request
-    pool.free(tail)
-    cache.unlock(held)
-    return f"unlock {held.length} tokens"
-
-
 def _room(cache: Any, pool: Any) -> dict[str, Any]:
     """What can be seen of a cache and its pool, whichever pages were taken."""
     held = [f"{bracketed(path_tokens(node))} ×{node.locks}" for root in cache.roots.values() for node in preorder(root)]
@@ -165,16 +171,13 @@ def _room(cache: Any, pool: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_STEP = st.one_of(
-    st.tuples(st.lists(st.integers(0, 1), min_size=1, max_size=7), st.sampled_from([None, None, "B"])), _NUMBER
-)
+_STEP = st.one_of(st.tuples(st.text("01", min_size=1, max_size=7), st.sampled_from([None, None, "B"])), _NUMBER)
 
 PIECES = (
     Piece(
         id="4.1", name="lock", play=play_lock,
-        cases=[([[1, 2, 3]], [[1, 2, 3]]), (_FORK, [[1, 2, 3, 4, 5]]), (_FORK, _FORK), (_FORK, [[1, 2, 3, 4, 5]] * 2),
-               ([[1, 2]], [[1, 2], [1, 2]])],
-        strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3)),
+        cases=[(["123"], ["123"]), (FORK, ["12345"]), (FORK, FORK), (FORK, ["12345", "12345"]), (["12"], ["12", "12"])],
+        strategy=st.tuples(PROMPTS, _LOCKED),
         hints=(
             "Go up from `node` as `match` did in chapter 03: a node knows its parent, and only the root has none.",
             "Each node on the way counts one more lock. The root is not counted: it has no tokens.",
@@ -183,9 +186,9 @@ PIECES = (
     ),
     Piece(
         id="4.2", name="unlock", play=play_unlock,
-        cases=[([[1, 2, 3]], [[1, 2, 3]], [0]), (_FORK, [[1, 2, 3, 4, 5]], [0]), (_FORK, _FORK, [0]),
-               (_FORK, [[1, 2, 3, 4, 5]] * 2, [0]), ([[1, 2]], [], [None])],
-        strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3), st.lists(_NUMBER, max_size=3)),
+        cases=[(["123"], ["123"], [0]), (FORK, ["12345"], [0]), (FORK, FORK, [0]), (FORK, ["12345", "12345"], [0]),
+               (["12"], [], [None])],
+        strategy=st.tuples(PROMPTS, _LOCKED, st.lists(_NUMBER, max_size=3)),
         hints=(
             "It is `lock`, walked in the same direction, with each step undone.",
             "Take one from the count of each node on the path, however many locks are left on it.",
@@ -194,9 +197,9 @@ PIECES = (
     ),
     Piece(
         id="4.3", name="split", play=play_locked_split,
-        cases=[([[1, 2, 3, 4, 5]], [[1, 2, 3, 4, 5]], 0, 1), ([[1, 2, 3]], [], 0, 0),
-               ([[1, 2, 3]], [[1, 2, 3], [1, 2, 3]], 0, 0), (_FORK, [[1, 2, 3, 4, 5]], 0, 0), (_FORK, _FORK, 1, 0)],
-        strategy=st.tuples(_PROMPTS, st.lists(_PROMPT, max_size=3), _NUMBER, _NUMBER),
+        cases=[(["12345"], ["12345"], 0, 1), (["123"], [], 0, 0), (["123"], ["123", "123"], 0, 0),
+               (FORK, ["12345"], 0, 0), (FORK, FORK, 1, 0)],
+        strategy=st.tuples(PROMPTS, _LOCKED, _NUMBER, _NUMBER),
         hints=(
             "Begin with your `split` of chapter 03. All of it is still needed.",
             "How many locks pass through the upper node? Each of them goes up from the old node, or from below it.",
@@ -205,13 +208,10 @@ PIECES = (
     ),
     Piece(
         id="4.4", name="admit", play=play_admit,
-        cases=[(4, 1, [[1, 2, 3]]), (3, 1, [[1, 2, 3], [1, 2, 3]]),
-               (6, 1, [[1, 3, 6, 7, 9, 77], 0, [1, 3, 6, 7, 87, 66]]),
-               (6, 1, [[1, 3, 6, 7, 9, 77], 0, [1, 3, 6, 7, 87, 66, 55], [2, 2]]),
-               (5, 1, [[1, 2], ([1, 2, 3], "B")]), (2, 4, [[1, 2, 3, 4, 5]]),
-               (2, 2, [[1, 1], 0, [0, 0], 0, [2, 2, 2, 2]]), (2, 2, [[1, 1], 0, [2, 2, 2, 2, 2, 2]]),
-               (6, 1, [[1, 2, 3, 4], 0, [5, 6, 7]]),
-               (5, 1, [[1, 2], 0, [3, 4], 0, [5, 6, 7]])],
+        cases=[(4, 1, ["123"]), (3, 1, ["123", "123"]), (6, 1, ["136792", 0, "136784"]),
+               (6, 1, ["136792", 0, "1367845", "22"]), (5, 1, ["12", ("123", "B")]), (2, 4, ["12345"]),
+               (2, 2, ["11", 0, "00", 0, "2222"]), (2, 2, ["11", 0, "222222"]), (6, 1, ["1234", 0, "567"]),
+               (5, 1, ["12", 0, "34", 0, "567"])],
         strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
         hints=(
             "`cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. The last token is always "

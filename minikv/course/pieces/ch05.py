@@ -5,25 +5,78 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import strategies as st
 
+from minikv.course.pictures import Picture
+from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import bracketed, edge, outline, planted, preorder, state_of_tree
+from minikv.course.pieces.observe import (
+    FORK,
+    bracketed,
+    edge,
+    filled_cache,
+    numbers,
+    outline,
+    planted,
+    preorder,
+    state_of_tree,
+)
 from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
-from minikv.course.pieces.showing import around, picture_of_ring
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World, ours
-from minikv.testing.attempt import Outcome, arguments, attempt
+from minikv.testing.attempt import Outcome, arguments, attempt, short_repr
 
-_PROMPT = st.lists(st.integers(0, 2), min_size=1, max_size=6)
-_PROMPTS = st.lists(_PROMPT, min_size=1, max_size=5)
-_FORK = [[1, 2, 3, 4], [1, 2, 7, 8], [5, 6]]
+_PROMPTS = st.lists(st.text("012", min_size=1, max_size=6), min_size=1, max_size=5)
+_FORKS = ["1234", "1278", "56"]
+_SOME = st.lists(st.integers(0, 4), max_size=2)
+
+
+def picture_of_ring(ring: Any, *out: Any) -> Picture:
+    """A ring on its way around and on its way back, and the links of nodes that are `out` of it.
+
+    >>> from types import SimpleNamespace as Node
+    >>> ring, node = Node(), Node(tokens=[1, 2])
+    >>> ring.newer = ring.older = node
+    >>> node.newer = node.older = ring
+    >>> picture_of_ring(ring)
+    newer  ring → [1 2] → ring
+    older  ring → [1 2] → ring
+    """
+    rows = [BoxRow(way, _way(ring, ring, way)) for way in ("newer", "older")]
+    for node in out:
+        rows += [BoxRow(f"{bracketed(node.tokens)} {way}", _way(ring, node, way, most=1)) for way in ("newer", "older")]
+    return rows_picture(rows, joint="→")
+
+
+def _way(ring: Any, start: Any, way: str, most: int = 20) -> list[str]:
+    """The names on the way from a node or the ring, up to the ring, or to a node that was there before."""
+    found, seen, node = [_name(ring, start)], [start], getattr(start, way)
+    while len(seen) <= most:
+        found.append(_name(ring, node))
+        if node is ring or not hasattr(node, way) or len(seen) == most:
+            return found
+        if any(node is other for other in seen):
+            return [*found, "…"]
+        seen.append(node)
+        node = getattr(node, way)
+    return found
+
+
+def _name(ring: Any, node: Any) -> str:
+    if node is ring:
+        return "ring"
+    if not hasattr(node, "tokens"):
+        return short_repr(node)
+    return bracketed(node.tokens) if len(node.tokens) else "root"
 
 
 def _seen_of_ring(ring: Any) -> dict[str, Any]:
     """What can be seen of a ring: the way around it, and the way back."""
-    return {"from the oldest to the newest": around(ring), "and back": around(ring, "older")}
+    ways = {"from the oldest to the newest": "newer", "and back": "older"}
+    endless = "… and it never comes back to the ring"
+    return {name: " → ".join(_way(ring, ring, way)).replace("…", endless) for name, way in ways.items()}
 
 
 def _ring_of(world: World, nodes: Sequence[Any]) -> Any:
@@ -34,16 +87,16 @@ def _ring_of(world: World, nodes: Sequence[Any]) -> Any:
     return ring
 
 
-def _single(world: World, count: int) -> list[Any]:
-    """That many nodes of one token each."""
-    return [world["Node"]([number], [10 + number]) for number in range(1, count + 1)]
+def _ring_and_more(world: World, count: int, more: int) -> tuple[Any, list[Any]]:
+    """A ring of `count` nodes of one token each, and these nodes with some `more`."""
+    nodes = [world["Node"]([number], [10 + number]) for number in range(1, count + more + 1)]
+    return _ring_of(world, nodes[:count]), nodes
 
 
 def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
     """Into a ring that has `old` nodes come `new` more, one after the other."""
     old, new = case
-    nodes = _single(world, old + new)
-    ring = _ring_of(world, nodes[:old])
+    ring, nodes = _ring_and_more(world, old, new)
     for node in nodes[old:]:
         world["link"](ring, node)
         yield CaseFrame(f"link {bracketed(node.tokens)}", _seen_of_ring(ring), picture_of_ring(ring))
@@ -52,8 +105,7 @@ def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
 def play_unlink(world: World, case: Any) -> Iterator[CaseFrame]:
     """Out of a ring of `count` nodes come those with the numbers `out`; one may come twice, or never have been in."""
     count, out = case
-    nodes = _single(world, count + 1)
-    ring = _ring_of(world, nodes[:count])
+    ring, nodes = _ring_and_more(world, count, 1)
     for number in out:
         node = nodes[number % len(nodes)]
         world["unlink"](node)
@@ -79,21 +131,16 @@ def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
         if number % 2:  # as a node is that was made just now
             ours("5.2", world)(node)
         world["touch"](ring, node)
-        seen = {**_seen_of_ring(ring), **state_of_tree(root)}
-        yield CaseFrame(f"touch {edge(node)}", seen, picture_of_ring(ring))
+        yield CaseFrame(f"touch {edge(node)}", {**_seen_of_ring(ring), **state_of_tree(root)}, picture_of_ring(ring))
 
 
 def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
     """A cache of `prompts` in pages of `size`; some are locked, some asked for; then pages are evicted, in calls."""
     size, prompts, locked, asked, counts = case
-    cache, slot = world["RadixCache"](size), 0
-    for prompt in prompts:
-        cache.insert(prompt, list(range(slot, slot + len(prompt) // size)))
-        slot += len(prompt) // size
-    for number in locked:
-        cache.acquire(prompts[number % len(prompts)])
-    for number in asked:
-        cache.match_prefix(prompts[number % len(prompts)])
+    cache = filled_cache(world, prompts, size)
+    for ask, places in ((cache.acquire, locked), (cache.match_prefix, asked)):
+        for place in places:
+            ask(numbers(prompts[place % len(prompts)]))
     root = cache.roots[None]
     yield CaseFrame("before", {**_seen_of_ring(cache.ring), "the tree": outline(root)}, cache)
     for count in counts:
@@ -105,55 +152,41 @@ def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
         yield CaseFrame(f"evict {count}", seen, cache)
 
 
-def _looked_at(world: World, make: Callable[[], Any], act: Callable[[Any], object]) -> int:
-    """How many nodes and rings `act` asks for a neighbor, children or locks, of those that `make` made."""
-    seen, plain = set[int](), {name: world[name] for name in ("Node", "Ring")}
+def _looking(make: Callable[[World], tuple[Any, Any]], act: Callable[[World, Any, Any], object]) -> Callable[..., int]:
+    """Counts how many nodes and rings `act` asks for a neighbor, children or locks, of those that `make` made."""
 
-    def counting(kind: type) -> type:
-        class Counting(kind):  # type: ignore[misc]
-            def __getattribute__(self, name: str) -> Any:
-                if name in ("older", "newer", "children", "locks"):
-                    seen.add(id(self))
-                return super().__getattribute__(name)
+    def count(world: World) -> int:
+        seen = set[int]()
 
-        return Counting
+        def counting(kind: type) -> type:
+            class Counting(kind):  # type: ignore[misc]
+                def __getattribute__(self, name: str) -> Any:
+                    if name in ("older", "newer", "children", "locks"):
+                        seen.add(id(self))
+                    return super().__getattribute__(name)
 
-    world.update({name: counting(kind) for name, kind in plain.items()})
-    try:
-        made = make()  # which also keeps the nodes alive
-        seen.clear()
-        act(made)
-        return len(seen)
-    finally:
-        world.update(plain)
+            return Counting
+
+        with patch.dict(world, {name: counting(world[name]) for name in ("Node", "Ring")}):
+            made = make(world)  # which also keeps the nodes alive
+            seen.clear()
+            act(world, *made)
+            return len(seen)
+
+    return count
 
 
 def _hundred(world: World) -> tuple[Any, list[Any]]:
     """A ring of a hundred nodes, and these nodes with one more."""
-    nodes = _single(world, 101)
-    return _ring_of(world, nodes[:100]), nodes
+    return _ring_and_more(world, 100, 1)
 
 
-def _to_link(world: World) -> int:
-    """How many nodes of a ring of a hundred are looked at to add one."""
-    return _looked_at(world, lambda: _hundred(world), lambda made: world["link"](made[0], made[1][100]))
-
-
-def _to_unlink(world: World) -> int:
-    """How many nodes of a ring of a hundred are looked at to take the middle one out."""
-    return _looked_at(world, lambda: _hundred(world), lambda made: world["unlink"](made[1][50]))
-
-
-def _to_evict(world: World) -> int:
-    """How many nodes of a cache of a hundred leaves are looked at to evict one page."""
-
-    def leaves() -> Any:
-        cache = world["RadixCache"]()
-        for number in range(100):
-            cache.insert([number], [number])
-        return cache
-
-    return _looked_at(world, leaves, lambda cache: world["evict"](cache, 1))
+def _leaves(world: World) -> tuple[Any, int]:
+    """A cache of a hundred leaves, and how many pages are to go."""
+    cache = world["RadixCache"]()
+    for number in range(100):
+        cache.insert([number], [number])
+    return cache, 1
 
 
 PIECES = (
@@ -167,25 +200,25 @@ PIECES = (
             "The last node's `newer` and the ring's `older` are `node` now. In an empty ring both are the ring's own, "
             "and the same four lines work.",
         ),
-        cost=Cost("nodes looked at", _to_link, 3, "`ring.older` is the newest: there is no need to go around"),
+        cost=Cost("nodes looked at", _looking(_hundred, lambda world, ring, nodes: world["link"](ring, nodes[100])), 3,
+                  "`ring.older` is the newest: there is no need to go around"),
     ),
     Piece(
         id="5.2", name="unlink", play=play_unlink,
         cases=[(1, [0]), (3, [1]), (3, [0]), (3, [1, 1]), (2, [2])],
-        strategy=st.integers(0, 5).flatmap(
-            lambda count: st.tuples(st.just(count), st.lists(st.integers(0, count), min_size=1, max_size=4))
-        ),
+        strategy=st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), min_size=1, max_size=4)),
         hints=(
             "Its two neighbors become neighbors of each other: one link of each changes.",
             "Then let `node` point at itself, both ways, so that it is out.",
             "A node that is in no ring points at itself already. Does your code leave it as it is?",
         ),
-        cost=Cost("nodes looked at", _to_unlink, 3, "`node` knows its two neighbors: nothing is searched"),
+        cost=Cost("nodes looked at", _looking(_hundred, lambda world, ring, nodes: world["unlink"](nodes[50])), 3,
+                  "`node` knows its two neighbors: nothing is searched"),
     ),
     Piece(
         id="5.3", name="touch", play=play_touch,
-        cases=[([[1, 2]], [], [0]), ([[1, 2, 3, 4], [1, 2, 7, 8]], [], [2]), (_FORK, [1], [2]),
-               ([[1], [1, 2], [1, 2, 3]], [], [2]), (_FORK, [3], [1])],
+        cases=[(["12"], [], [0]), (FORK, [], [2]), (_FORKS, [1], [2]), (["1", "12", "123"], [], [2]),
+               (_FORKS, [3], [1])],
         strategy=st.tuples(_PROMPTS, st.lists(st.integers(0, 9), max_size=2),
                            st.lists(st.integers(-2, 9), min_size=1, max_size=3)),
         hints=(
@@ -196,9 +229,9 @@ PIECES = (
     ),
     Piece(
         id="5.4", name="evict", play=play_evict,
-        cases=[(1, [[1, 2]], [], [], [1]), (1, [[1, 2]], [], [], [0]), (1, _FORK, [], [], [1]),
-               (1, _FORK, [], [], [3]), (1, _FORK, [1], [], [99])],
-        strategy=st.tuples(st.integers(1, 2), _PROMPTS, *[st.lists(st.integers(0, 4), max_size=2)] * 2,
+        cases=[(1, ["12"], [], [], [1]), (1, ["12"], [], [], [0]), (1, _FORKS, [], [], [1]), (1, _FORKS, [], [], [3]),
+               (1, _FORKS, [1], [], [99])],
+        strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
                            st.lists(st.integers(0, 5), min_size=1, max_size=3)),
         hints=(
             "The victim is always `cache.ring.newer`: the node that was used longest ago. Why is it a leaf?",
@@ -207,7 +240,7 @@ PIECES = (
             "Go on while fewer than `num_pages` are freed. If the ring is empty, there is nothing left to give: "
             "`ring.newer` is the ring itself then.",
         ),
-        cost=Cost("nodes looked at", _to_evict, 3,
+        cost=Cost("nodes looked at", _looking(_leaves, lambda world, cache, pages: world["evict"](cache, pages)), 3,
                   "the oldest node is the victim: the others do not have to be looked at"),
     ),
 )  # fmt: skip

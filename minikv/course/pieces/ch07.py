@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import bracketed
+from minikv.course.pieces.observe import bracketed, came_of, numbers
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World
@@ -18,14 +18,14 @@ from minikv.errors import InvariantError, OutOfPages
 from minikv.testing.canary import Canary, CanaryError
 from minikv.testing.snapshot import plain, ranges
 
-_WHO, _TOKENS = st.integers(0, 3), st.lists(st.integers(0, 1), min_size=1, max_size=7)
+_WHO, _TOKENS = st.integers(0, 3), st.text("01", min_size=1, max_size=7)
 _STEP = st.one_of(
-    st.tuples(st.just("start"), _TOKENS, st.sampled_from([None, None, "B"])),
-    st.tuples(st.just("compute"), _WHO, st.integers(1, 7)),
-    st.tuples(st.just("extend"), _WHO, _TOKENS),
-    st.tuples(st.sampled_from(["checkpoint", "checkpoint", "finish", "abort"]), _WHO, st.just(0)),
+    st.builds("start {} {}".format, _TOKENS, st.sampled_from(["", "", "B"])),
+    st.builds("compute {} {}".format, _WHO, st.integers(1, 7)),
+    st.builds("extend {} {}".format, _WHO, _TOKENS),
+    st.builds("{} {}".format, st.sampled_from(["checkpoint", "checkpoint", "finish", "abort"]), _WHO),
 )
-_DAY = st.tuples(st.integers(4, 9), st.integers(1, 3), st.lists(_STEP, max_size=12))
+_DAY = st.tuples(st.integers(4, 9), st.integers(1, 3), st.lists(_STEP, max_size=12).map(", ".join))
 
 
 class _Desk:
@@ -35,37 +35,35 @@ class _Desk:
         self.world, self.canary, self.count = world, Canary(), 0
         self.manager = world["CacheManager"](num_pages, page_size)
 
-    def step(self, verb: str, what: Any, more: Any) -> tuple[str, Any] | None:
+    def step(self, verb: str, what: str, more: str = "") -> tuple[str, Mapping[str, Any]] | None:
         """Do one step; what was done in words, and what came of it. `None` if nobody runs who could do it."""
         if verb == "start":
             return f"start {bracketed(what)}" + (f" in namespace {more!r}" if more else ""), self.start(what, more)
         if not self.manager.sequences:
             return None
-        sequence = self.manager.sequences[what % len(self.manager.sequences)]
+        sequence = self.manager.sequences[int(what) % len(self.manager.sequences)]
         name = name_of(sequence)
         if verb == "compute":
-            count = min(more, len(sequence.tokens) - sequence.computed)
+            count = min(int(more or 99), len(sequence.tokens) - sequence.computed)
             self.compute(sequence, count)
-            return f"compute {count} token{'s' * (count != 1)} of {name}", None
+            return f"compute {count} token{'s' * (count != 1)} of {name}", {}
         if verb == "extend":
-            return f"extend {name} by {bracketed(more)}", _refused(self.manager.extend, sequence, more)
+            error, _ = came_of(lambda: self.manager.extend(sequence, numbers(more)), OutOfPages)
+            return f"extend {name} by {bracketed(more)}", {"raised": error}
         getattr(self.manager, verb)(sequence)
-        return f"{verb} {name}", None
+        return f"{verb} {name}", {}
 
-    def start(self, tokens: list[int], namespace: Any) -> Any:
-        """What the piece returned, in words."""
-        before = len(self.manager.sequences)
-        made = _refused(self.world["start"], self.manager, self.world["pack"](tokens), namespace)
-        for sequence in {id(each): each for each in (*self.manager.sequences, made)}.values():
+    def start(self, prompt: str, namespace: str) -> Mapping[str, Any]:
+        """What the piece raised or returned."""
+        tokens, start = self.world["pack"](numbers(prompt)), self.world["start"]
+        error, made = came_of(lambda: start(self.manager, tokens, namespace or None), OutOfPages)
+        for sequence in (*self.manager.sequences, made):
             if isinstance(sequence, SequenceShell) and not sequence.number:
                 self.count += 1
                 sequence.number, sequence.page_size = self.count, self.manager.page_size
                 sequence.cached_length = sequence.shared
-        if isinstance(made, SequenceShell):  # a class that a decorated answer found may be another notebook's
-            return "the request"
-        if made == "OutOfPages" and len(self.manager.sequences) > before:
-            return "OutOfPages, and the request runs all the same"
-        return made
+        # A class that a decorated answer found may be another notebook's.
+        return {"raised": error, "what is returned": "the request" if isinstance(made, SequenceShell) else made}
 
     def compute(self, sequence: Any, count: int) -> None:
         """Keys and values of the next tokens come into their slots."""
@@ -77,12 +75,13 @@ class _Desk:
     def seen(self) -> dict[str, Any]:
         """Whose each page is, the running requests, and what attention reads through their rows."""
         for sequence in self.manager.sequences:
-            _require_list(sequence)
+            if not isinstance(sequence.row, list):
+                raise TypeError(f"the row is {sequence.row!r:.60}: expected a list of page numbers")
         self.manager.pool.stack.sort(reverse=True)  # in which order pages went back is nobody's business
         return {
-            "the audit": self.audited(),
-            "who owns what": whose(self.manager),
             "who runs": self.each(lambda sequence: "runs"),
+            "the audit": _fault_in(self.manager) or ALL_RIGHT,
+            "who owns what": whose(self.manager),
             "the rows, in pages": self.each(lambda sequence: bracketed(sequence.row)),
             "shared and computed tokens": self.each(lambda sequence: f"{sequence.shared} and {sequence.computed}"),
             "the namespaces": self.each(lambda sequence: repr(sequence.namespace)),
@@ -93,14 +92,6 @@ class _Desk:
         """Something of every running request, in words."""
         said = [f"{name_of(sequence)}: {what(sequence)}" for sequence in self.manager.sequences]
         return "; ".join(said) or "nobody runs"
-
-    def audited(self) -> str:
-        """The first page that is lost, has two owners, or is read or locked wrongly."""
-        try:
-            audit(self.manager)
-        except InvariantError as error:
-            return str(error)
-        return ALL_RIGHT
 
     def read(self) -> str:
         """Whether each running request finds what it computed or was promised."""
@@ -113,53 +104,30 @@ class _Desk:
         return ALL_RIGHT
 
 
-def _refused(verb: Any, *given: Any) -> Any:
-    """What a call returns, or that there is no room for it."""
-    try:
-        return verb(*given)
-    except OutOfPages:
-        return "OutOfPages"
-
-
-def _require_list(sequence: Any) -> None:
-    """A `TypeError` that says what is wrong with a row, if it is not a list."""
-    if not isinstance(sequence.row, list):
-        raise TypeError(f"the row is {sequence.row!r:.60}: expected a list of page numbers")
-
-
 def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A day of a manager: requests start, are computed, publish, grow and leave."""
+    """A day of a manager: requests start, are computed, publish, grow and leave.
+
+    A step is a verb, then a prompt and perhaps its namespace, or the place of a request among those that run.
+    """
     num_pages, page_size, steps = case
     desk = _Desk(world, num_pages, page_size)
-    for verb, what, more in steps:
-        done = desk.step(verb, what, more)
+    for step in steps.split(", ") if steps else ():
+        done = desk.step(*step.split())
         if done is not None:
-            caption, result = done
-            seen = {"what is returned": result} if verb == "start" else {}
+            caption, seen = done
             yield CaseFrame(caption, {**seen, **desk.seen()}, (desk.manager, *desk.manager.sequences))
 
 
-def _start(*tokens: int, namespace: Any = None) -> tuple[str, list[int], Any]:
-    return "start", list(tokens), namespace
-
-
-def _steps(*words: str) -> list[tuple[str, int, Any]]:
-    """Steps such as `compute 0`, by the place among those that run."""
-    pairs = (word.split() for word in words)
-    return [(verb, int(who), 99 if verb == "compute" else 0) for verb, who in pairs]
-
-
-_ANNA = [_start(1, 2, 3, 4, 5), *_steps("compute 0", "finish 0")]
-_TWINS = [_start(1, 2, 3, 4, 5), _start(1, 2, 3, 4, 5), *_steps("compute 0", "compute 1", "checkpoint 0")]
-_GROWING = [_start(1, 2, 3), *_steps("compute 0", "checkpoint 0"), ("extend", 0, [4, 5, 6]), *_steps("compute 0")]
-_TENANTS = [_start(1, 2, 3, namespace="B"), *_steps("compute 0", "checkpoint 0"), _start(1, 2, 3, namespace="B"),
-            _start(1, 2, 3)]  # fmt: skip
+_ANNA = "start 12345, compute 0, finish 0"
+_TWINS = "start 12345, start 12345, compute 0, compute 1, checkpoint 0, checkpoint 1"
+_GROWING = "start 123, compute 0, checkpoint 0, extend 0 456, compute 0"
+_TENANTS = "start 123 B, compute 0, checkpoint 0, start 123 B, start 123"
 
 PIECES = (
     Piece(
         id="7.1", name="start", play=play_manager_day,
-        cases=[(4, 1, [_start(1, 2, 3)]), (8, 1, [*_ANNA, _start(1, 2, 9)]), (6, 2, [*_ANNA, _start(1, 2, 3, 4, 9)]),
-               (6, 1, [_start(1, 2, 3, 4), _start(5, 6, 7)]), (9, 1, _TENANTS)],
+        cases=[(4, 1, "start 123"), (8, 1, f"{_ANNA}, start 129"), (6, 2, f"{_ANNA}, start 12349"),
+               (6, 1, "start 1234, start 567"), (9, 1, _TENANTS)],
         strategy=_DAY,
         hints=(
             "`admit` does the hard part: it returns the locked match, and the pages that it took for all the rest.",
@@ -171,11 +139,9 @@ PIECES = (
     ),
     Piece(
         id="7.2", name="checkpoint", play=play_manager_day,
-        cases=[(4, 1, [_start(1, 2), *_steps("compute 0", "checkpoint 0")]),
-               (6, 2, [_start(1, 2, 3), *_steps("compute 0", "checkpoint 0")]),
-               (8, 2, [*_TWINS, *_steps("checkpoint 1")]), (9, 1, [*_GROWING, *_steps("checkpoint 0", "finish 0")]),
-               (6, 2, [_start(1, 2, 3, 4, 5), ("compute", 0, 3), *_steps("checkpoint 0", "compute 0", "finish 0")]),
-               (9, 1, _TENANTS)],
+        cases=[(4, 1, "start 12, compute 0, checkpoint 0"), (6, 2, "start 123, compute 0, checkpoint 0"),
+               (8, 2, _TWINS), (9, 1, f"{_GROWING}, checkpoint 0, finish 0"),
+               (6, 2, "start 12345, compute 0 3, checkpoint 0, compute 0, finish 0"), (9, 1, _TENANTS)],
         strategy=_DAY,
         hints=(
             "Count in pages: `pages = sequence.computed // manager.page_size`. Only so many pages, and the tokens in "
@@ -188,12 +154,9 @@ PIECES = (
     ),
     Piece(
         id="7.3", name="release", play=play_manager_day,
-        cases=[(4, 1, [_start(1, 2, 3), *_steps("abort 0")]),
-               (4, 1, [_start(1, 2, 3), *_steps("compute 0", "finish 0")]),
-               (6, 2, [_start(1, 2, 3), *_steps("compute 0", "finish 0")]),
-               (6, 2, [*_ANNA, _start(1, 2, 3, 4, 9), *_steps("abort 0")]),
-               (8, 1, [_start(1, 2, 3), _start(4, 5), *_steps("abort 0", "compute 0", "finish 0")]),
-               (9, 1, [*_GROWING, *_steps("abort 0")])],
+        cases=[(4, 1, "start 123, abort 0"), (4, 1, "start 123, compute 0, finish 0"),
+               (6, 2, "start 123, compute 0, finish 0"), (6, 2, f"{_ANNA}, start 12349, abort 0"),
+               (8, 1, "start 123, start 45, abort 0, compute 0, finish 0"), (9, 1, f"{_GROWING}, abort 0")],
         strategy=_DAY,
         hints=(
             "Three things leave: the request leaves `manager.running`, its own pages go back to the pool, and its "
@@ -273,8 +236,14 @@ def whose(manager: Any) -> str:
     >>> whose(manager)
     'the pool: 3-7; request 1: 0-2'
     """
+    owned = "; ".join(f"{name}: {ranges(sorted(pages))}" for name, pages in claims(manager) if pages)
+    return _fault_in(manager) or owned
+
+
+def _fault_in(manager: Any) -> str:
+    """The first page that is lost, has two owners, or is read or locked wrongly, if there is one."""
     try:
         audit(manager)
     except InvariantError as error:
         return str(error)
-    return "; ".join(f"{name}: {ranges(sorted(pages))}" for name, pages in claims(manager) if pages)
+    return ""

@@ -1,14 +1,87 @@
-"""What can be seen of a structure, in words that are short and always the same."""
+"""What the plays of a chapter are made of: prompts, trees and caches that hold them, and what can be seen of those.
+
+A prompt of a case is a word, with a digit for each token. What is seen is said in words, which are always the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, islice
 from typing import Any
+
+from hypothesis import strategies as st
 
 from minikv.engine import World, ours
 from minikv.testing.snapshot import plain, ranges, shorten
 
 MOST = 200  # nodes: a tree with a loop in it ends here
+PROMPT = st.text("012", max_size=6)
+PROMPTS = st.lists(PROMPT, max_size=5)
+FORK = ["12345", "12378"]
+
+
+def numbers(prompt: str) -> list[int]:
+    """The tokens of a prompt.
+
+    >>> numbers("123")
+    [1, 2, 3]
+    """
+    return [int(digit) for digit in prompt]
+
+
+def with_slots(prompts: Sequence[str], size: int = 1) -> Iterator[tuple[list[int], list[int]]]:
+    """The tokens of each prompt, and a slot for each of its pages of `size` tokens; slots count from 0.
+
+    >>> list(with_slots(["123", "45"]))
+    [([1, 2, 3], [0, 1, 2]), ([4, 5], [3, 4])]
+    """
+    slots = count()
+    for prompt in prompts:
+        yield numbers(prompt), list(islice(slots, len(prompt) // size))
+
+
+def planted(world: World, prompts: Sequence[str]) -> Any:
+    """The root of a tree with these prompts, made of the world's nodes by our own pieces."""
+    own: World = {name: world[name] for name in ("Node", "common")}
+    for piece in ("3.1", "3.2", "3.3"):
+        function = ours(piece, own)
+        own[function.__name__] = function
+    root = world["Node"]([], [])
+    for tokens, slots in with_slots(prompts):
+        own["insert"](root, tokens, slots)
+    return root
+
+
+def filled_cache(world: World, prompts: Sequence[str], size: int = 1) -> Any:
+    """A cache of the world with these prompts, in pages of `size`."""
+    cache = world["RadixCache"](size)
+    for tokens, slots in with_slots(prompts, size):
+        cache.insert(tokens, slots)
+    return cache
+
+
+def preorder(root: Any) -> list[Any]:
+    """Every node below `root`, a parent before its children."""
+    found: list[Any] = []
+    stack = list(root.children.values())[::-1]
+    while stack and len(found) < MOST:
+        found.append(stack.pop())
+        stack.extend(list(found[-1].children.values())[::-1])
+    return found
+
+
+def came_of(call: Callable[[], Any], *errors: type[Exception]) -> tuple[str, Any]:
+    """Which of the `errors` a call raises, by name, and what it returns; any other error goes on.
+
+    >>> came_of(lambda: max([]), ValueError), came_of(lambda: max([3]), ValueError)
+    (('ValueError', None), ('no error', 3))
+    """
+    try:
+        return "no error", call()
+    except errors as error:
+        if isinstance(error, (NotImplementedError, RecursionError)):
+            raise
+        return next(kind.__name__ for kind in errors if isinstance(error, kind)), None
 
 
 def counting(kind: type, tally: list[int], one: str, many: str) -> Any:
@@ -106,20 +179,29 @@ def links(root: Any) -> str:
     >>> links(root)
     'the parent of [1] is not the node above it'
     """
-    stack, count = [root], 0
-    while stack and count < MOST:
-        node, count = stack.pop(), count + 1
+    for node in (root, *preorder(root)):
         for first, child in node.children.items():
-            if not len(child.tokens):
+            tokens = child.tokens if hasattr(child, "tokens") else [child.token]
+            if not len(tokens):
                 return "a node below the root has no tokens"
-            if first != child.tokens[0]:
-                return f"{bracketed(child.tokens)} stands under the token {first}"
+            name = bracketed(map(token_in_words, tokens))
+            if first != tokens[0]:
+                return f"{name} stands under the token {first}"
             if child.parent is not node:
-                return f"the parent of {bracketed(child.tokens)} is not the node above it"
-            if len(child.tokens) != len(child.slots):
-                return f"{bracketed(child.tokens)} has {len(child.slots)} slots"
-            stack.append(child)
+                return f"the parent of {name} is not the node above it"
+            if len(getattr(child, "slots", tokens)) != len(tokens):
+                return f"{name} has {len(child.slots)} slots"
     return "all right"
+
+
+def token_in_words(token: Any) -> str:
+    """A token, or what a node has got in its place.
+
+    >>> token_in_words(7), token_in_words([7])
+    ('7', 'a list')
+    """
+    is_plain = token is None or isinstance(token, str) or hasattr(token, "__index__")
+    return str(token) if is_plain else f"a {type(token).__name__}"
 
 
 def path_tokens(node: Any) -> Any:
@@ -148,7 +230,7 @@ def kinds(result: Any) -> str:
     """
     if result is None:
         return "nothing"
-    if isinstance(result, (tuple, list)) and len(result) == 2:
+    if _is_pair(result):
         return f"two values, {_kind(result[0])} and {_kind(result[1])}"
     return f"one value, {_kind(result)}"
 
@@ -162,35 +244,14 @@ def _kind(value: Any) -> str:
     return "a list" if isinstance(value, (list, tuple)) else "None" if value is None else f"a value of type {name}"
 
 
-def two(result: Any) -> tuple[Any, Any]:
+def two(result: Any) -> Sequence[Any]:
     """Both parts of what should be a pair.
 
     >>> two((1, 2)), two(None)
     ((1, 2), (None, None))
     """
-    if isinstance(result, (tuple, list)) and len(result) == 2:
-        return result[0], result[1]
-    return (None, None) if result is None else (f"not a pair: {result!r:.60}", None)
+    return result if _is_pair(result) else (None, None)
 
 
-def planted(world: World, prompts: Sequence[Sequence[Any]]) -> Any:
-    """The root of a tree with these prompts, made of the world's nodes by our own pieces; slots count from 0."""
-    own: World = {name: world[name] for name in ("Node", "common")}
-    for piece in ("3.1", "3.2", "3.3"):
-        function = ours(piece, own)
-        own[function.__name__] = function
-    root, slot = world["Node"]([], []), 0
-    for prompt in prompts:
-        own["insert"](root, list(prompt), list(range(slot, slot + len(prompt))))
-        slot += len(prompt)
-    return root
-
-
-def preorder(root: Any) -> list[Any]:
-    """Every node below `root`, a parent before its children."""
-    found: list[Any] = []
-    stack = list(root.children.values())[::-1]
-    while stack and len(found) < MOST:
-        found.append(stack.pop())
-        stack.extend(list(found[-1].children.values())[::-1])
-    return found
+def _is_pair(result: Any) -> bool:
+    return isinstance(result, (tuple, list)) and len(result) == 2

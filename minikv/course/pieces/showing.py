@@ -13,7 +13,6 @@ from typing import Any
 
 from minikv.course.film.requests import ANSWERS, READS, Requests, RequestView
 from minikv.course.pictures import Picture, beside, draw
-from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pictures.svg import (
     FONTS,
     Drawing,
@@ -26,7 +25,6 @@ from minikv.course.pictures.svg import (
     words_drawing,
     words_svg,
 )
-from minikv.course.pieces.observe import MOST, bracketed
 from minikv.course.pieces.piece import CaseFrame, Piece
 from minikv.course.pieces.trial import Parting, play_case, reference_world
 from minikv.engine import World, engine_files
@@ -231,64 +229,3 @@ def _cell(share: float) -> Drawing:
     fill = ",".join(str(round(none + part * (full - none))) for none, full in zip(_NONE, _ALL))
     box = f'<path fill="rgb({fill})" stroke="#495057" d="M1 1h{_WIDE - 4}v{_HIGH - 4}h-{_WIDE - 4}z"/>'
     return Drawing(f'{box}<text x="{_WIDE // 2 - 1}" y="{_HIGH - 11}" fill="{INK}">{_short(share)}</text>')
-
-
-def around(ring: Any, way: str = "newer") -> Any:
-    """The tokens of the nodes of a ring, from the oldest to the newest; with `way="older"`, backward.
-
-    >>> from types import SimpleNamespace as Node
-    >>> ring, node = Node(), Node(tokens=[1, 2])
-    >>> ring.newer = ring.older = node
-    >>> node.newer = node.older = ring
-    >>> around(ring)
-    '[1 2]'
-    """
-    found: list[str] = []
-    node = getattr(ring, way)
-    while node is not ring:
-        if not hasattr(node, "tokens") or not hasattr(node, way):
-            return " ".join([*found, f"and then {node!r:.40}, which is no node"])
-        if len(found) == MOST:
-            return " ".join([*found[:4], "... and it never comes back to the ring"])
-        found.append(_name(ring, node))
-        node = getattr(node, way)
-    return " ".join(found) or "empty"
-
-
-def picture_of_ring(ring: Any, *out: Any) -> Picture:
-    """A ring on its way around and on its way back, and the links of nodes that are `out` of it.
-
-    >>> from types import SimpleNamespace as Node
-    >>> ring, node = Node(), Node(tokens=[1, 2])
-    >>> ring.newer = ring.older = node
-    >>> node.newer = node.older = ring
-    >>> picture_of_ring(ring)
-    newer  ring → [1 2] → ring
-    older  ring → [1 2] → ring
-    """
-    rows = [BoxRow(way, _way(ring, ring, way)) for way in ("newer", "older")]
-    for node in out:
-        rows += [BoxRow(f"{bracketed(node.tokens)} {way}", _way(ring, node, way, most=1)) for way in ("newer", "older")]
-    return rows_picture(rows, joint="→")
-
-
-def _way(ring: Any, start: Any, way: str, most: int = 20) -> list[str]:
-    """The names on the way from a node or the ring, up to the ring, or to a node that was there before."""
-    found, seen, node = [_name(ring, start)], [start], getattr(start, way)
-    while len(seen) <= most:
-        found.append(_name(ring, node))
-        if node is ring or not hasattr(node, way) or len(seen) == most:
-            return found
-        if any(node is other for other in seen):
-            return [*found, "…"]
-        seen.append(node)
-        node = getattr(node, way)
-    return found
-
-
-def _name(ring: Any, node: Any) -> str:
-    if node is ring:
-        return "ring"
-    if not hasattr(node, "tokens"):
-        return f"{node!r:.20}"
-    return bracketed(node.tokens) if len(node.tokens) else "root"
