@@ -425,7 +425,7 @@ def test_the_film_of_links_runs_and_moves_shows_all_of_both_sides(number, mistak
 @pytest.mark.parametrize(
     ("number", "mistake", "yours", "expected"),
     [
-        ("8.1", "nothing is hidden", "token 0, head 0  .35  .65", "token 0, head 0    1  .00"),
+        ("8.1", "nothing is hidden", "token 0, head 0  .35  .65", "token 0, head 0  1    -"),
         ("8.2", "in the order of the list", "[0] reads    nnnnnnnn..", "[0] reads    nnnnnnn..."),
     ],
 )

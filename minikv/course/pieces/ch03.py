@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, engine_hunt
 from minikv.course.pieces.observe import (
+    ASKED,
     FORK,
-    PROMPT,
     PROMPTS,
     bracketed,
     counting,
@@ -31,7 +31,6 @@ from minikv.engine import World
 from minikv.tokens import common_prefix
 
 _NEAR = ["12345"]
-_ASKED = st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2))
 
 
 def play_split(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -116,7 +115,7 @@ PIECES = (
     Piece(
         id="3.2", name="walk", play=asking("walk", "the length"),
         cases=[([], ["1"]), (_NEAR, ["12345"]), (_NEAR, ["9"]), (_NEAR, ["129"]), (FORK, ["123789", "12346"])],
-        strategy=_ASKED,
+        strategy=ASKED,
         hints=(
             "Keep two things: the node where you are, and `at`, how many tokens you have followed. Look up "
             "`tokens[at]` in the node's children.",
@@ -142,7 +141,7 @@ PIECES = (
         id="3.4", name="match", play=asking("match", "the slots"),
         cases=[(FORK, ["12378"]), (_NEAR, ["129"]), (_NEAR, ["9"]), ([], [""]),
                (["12", "1234", "123456"], ["1234567"])],
-        strategy=_ASKED,
+        strategy=ASKED,
         hints=(
             "Walk down first. The node where the walk ends knows its parent, which knows its own, up to the root.",
             "Going up you meet the runs of slots in the wrong order: the last run first.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import (
     FORK,
+    NOTHING,
     PROMPT,
     PROMPTS,
     bracketed,
@@ -33,7 +33,6 @@ from minikv.errors import OutOfPages
 
 _MANY, _NUMBER = 99, st.integers(0, 9)
 _LOCKED = st.lists(PROMPT, max_size=3)
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def _frame(caption: str, cache: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:

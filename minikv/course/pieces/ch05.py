@@ -9,8 +9,6 @@ from unittest.mock import patch
 
 from hypothesis import strategies as st
 
-from minikv.course.pictures import Picture
-from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import (
     FORK,
@@ -24,59 +22,21 @@ from minikv.course.pieces.observe import (
     state_of_tree,
 )
 from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
+from minikv.course.pieces.showing import picture_of_ring, way_around
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World, ours
-from minikv.testing.attempt import Outcome, arguments, attempt, short_repr
+from minikv.testing.attempt import Outcome, arguments, attempt
 
 _PROMPTS = st.lists(st.text("012", min_size=1, max_size=6), min_size=1, max_size=5)
 _FORKS = ["1234", "1278", "56"]
 _SOME = st.lists(st.integers(0, 4), max_size=2)
 
 
-def picture_of_ring(ring: Any, *out: Any) -> Picture:
-    """A ring on its way around and on its way back, and the links of nodes that are `out` of it.
-
-    >>> from types import SimpleNamespace as Node
-    >>> ring, node = Node(), Node(tokens=[1, 2])
-    >>> ring.newer = ring.older = node
-    >>> node.newer = node.older = ring
-    >>> picture_of_ring(ring)
-    newer  ring → [1 2] → ring
-    older  ring → [1 2] → ring
-    """
-    rows = [BoxRow(way, _way(ring, ring, way)) for way in ("newer", "older")]
-    for node in out:
-        rows += [BoxRow(f"{bracketed(node.tokens)} {way}", _way(ring, node, way, most=1)) for way in ("newer", "older")]
-    return rows_picture(rows, joint="→")
-
-
-def _way(ring: Any, start: Any, way: str, most: int = 20) -> list[str]:
-    """The names on the way from a node or the ring, up to the ring, or to a node that was there before."""
-    found, seen, node = [_name(ring, start)], [start], getattr(start, way)
-    while len(seen) <= most:
-        found.append(_name(ring, node))
-        if node is ring or not hasattr(node, way) or len(seen) == most:
-            return found
-        if any(node is other for other in seen):
-            return [*found, "…"]
-        seen.append(node)
-        node = getattr(node, way)
-    return found
-
-
-def _name(ring: Any, node: Any) -> str:
-    if node is ring:
-        return "ring"
-    if not hasattr(node, "tokens"):
-        return short_repr(node)
-    return bracketed(node.tokens) if len(node.tokens) else "root"
-
-
 def _seen_of_ring(ring: Any) -> dict[str, Any]:
     """What can be seen of a ring: the way around it, and the way back."""
     ways = {"from the oldest to the newest": "newer", "and back": "older"}
     endless = "… and it never comes back to the ring"
-    return {name: " → ".join(_way(ring, ring, way)).replace("…", endless) for name, way in ways.items()}
+    return {name: " → ".join(way_around(ring, ring, way)).replace("…", endless) for name, way in ways.items()}
 
 
 def _ring_of(world: World, nodes: Sequence[Any]) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.observe import numbers
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.showing import attention_picture, schedule_picture
 from minikv.engine import World, ours
@@ -71,8 +72,8 @@ def play_schedule(world: World, case: Any) -> Iterator[CaseFrame]:
 
 def play_preempt(world: World, case: Any) -> Iterator[CaseFrame]:
     """Requests run, each computed to some point, others wait; the youngest is preempted, some times over."""
-    prompts, computed, waiting, times = case
-    scheduler = _busy(world, prompts, computed, waiting)
+    running, waiting, times = case
+    scheduler = _busy(world, running, waiting)
     manager, names = scheduler.manager, _names(scheduler.running + scheduler.waiting)
     seen: dict[str, Any] = {"running": _names(scheduler.running), "waiting": _names(scheduler.waiting)}
     yield CaseFrame(f"before: {', '.join(_names(scheduler.running))} run", seen, manager.cache)
@@ -95,36 +96,28 @@ def _names(requests: Sequence[Any]) -> list[str]:
     return [f"r{request.number}" for request in requests]
 
 
-def _busy(world: World, prompts: Sequence[Any], computed: Sequence[int], waiting: int) -> Any:
-    """A scheduler over a manager of pages of 1, with a running request for each prompt, and some that wait."""
+def _busy(world: World, running: Sequence[tuple[str, int]], waiting: int) -> Any:
+    """A scheduler over a manager of pages of 1, where some requests run, each computed to some point, and some wait."""
     from minikv.serving import Request
 
     manager = world["CacheManager"](64)
     scheduler = world["Scheduler"](manager)
-    for number, prompt in enumerate([*prompts, *([[1]] * waiting)], start=1):
-        request = Request(list(prompt), 9)
+    for number, (prompt, computed) in enumerate([*running, *[("1", 0)] * waiting], start=1):
+        request = Request(numbers(prompt), 9)
         request.number = number
-        if number > len(prompts):
+        if number > len(running):
             scheduler.waiting.append(request)
             continue
         request.sequence = manager.start(request.prompt)
         request.output.append(_SAID)
         manager.extend(request.sequence, [_SAID])
-        left = len(request.sequence.tokens) - request.sequence.computed
-        manager.advance(request.sequence, min(left, computed[number - 1]))
+        manager.advance(request.sequence, min(len(prompt) + 1 - request.sequence.computed, computed))
         scheduler.running.append(request)
     return scheduler
 
 
 _LEFT = st.lists(st.one_of(st.just(1), st.integers(1, 9)), max_size=6)
-_RUN = st.integers(1, 3).flatmap(
-    lambda count: st.tuples(
-        st.lists(st.lists(st.integers(0, 1), min_size=1, max_size=5), min_size=count, max_size=count),
-        st.lists(st.integers(0, 6), min_size=count, max_size=count),
-        st.integers(0, 2),
-        st.integers(1, 3),
-    )
-)
+_RUNNING = st.tuples(st.text("01", min_size=1, max_size=5), st.integers(0, 6))
 
 PIECES = (
     Piece(
@@ -153,9 +146,9 @@ PIECES = (
     ),
     Piece(
         id="8.3", name="preempt", play=play_preempt,
-        cases=[([[1, 2, 3], [4, 5]], [4, 3], 0, 1), ([[1, 2, 3], [4, 5]], [4, 3], 2, 1),
-               ([[1, 2], [1, 3]], [3, 2], 1, 2), ([[1, 2, 3]], [0], 1, 1), ([[1], [2], [3]], [2, 2, 1], 1, 3)],
-        strategy=_RUN,
+        cases=[([("123", 4), ("45", 3)], 0, 1), ([("123", 4), ("45", 3)], 2, 1), ([("12", 3), ("13", 2)], 1, 2),
+               ([("123", 0)], 1, 1), ([("1", 2), ("2", 2), ("3", 1)], 1, 3)],
+        strategy=st.tuples(st.lists(_RUNNING, min_size=1, max_size=3), st.integers(0, 2), st.integers(1, 3)),
         hints=(
             "`scheduler.running` is in the order of arrival, so the youngest is the last. It must leave that list.",
             "`scheduler.manager.finish(sequence)` publishes what was computed and gives back the rest. The request "

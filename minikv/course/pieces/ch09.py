@@ -2,49 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.designs import path_in_words, ties, trie_in_words
+from minikv.course.pieces.designs import path_in_words, trie_in_words
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import bracketed, kinds, two
+from minikv.course.pieces.observe import (
+    ASKED,
+    NOTHING,
+    PROMPT,
+    bracketed,
+    came_of,
+    kinds,
+    links,
+    numbers,
+    two,
+    yes_or_no,
+)
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
-from minikv.course.pieces.trial import Played
+from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World
 from minikv.errors import OutOfPages
 
-_PROMPT = st.lists(st.integers(0, 2), max_size=5)
 _ROWS = 3
-_FILLED = st.lists(st.tuples(_PROMPT, st.integers(0, _ROWS - 1)), max_size=5)
-_FORK = [([1, 2, 3], 0), ([1, 2, 4, 5], 1)]
-_RECYCLED = [([1, 2], 0), ([1, 2, 3], 1), ([7], 0)]  # the nodes 1 and 2 name row 0, which was taken since
+_ROW = st.integers(0, _ROWS - 1)
+_FILLED = st.lists(st.tuples(PROMPT, _ROW), max_size=5)
+_FORK = [("123", 0), ("1245", 1)]
+_RECYCLED = [("12", 0), ("123", 1), ("7", 0)]  # the nodes 1 and 2 name row 0, which was taken since
 
 
-def _filled_trie(world: World, steps: Sequence[Any]) -> tuple[Any, Any]:
-    """A trie and its pool, after requests that each took a given row anew, published their prompt, and left."""
-    root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
-    for prompt, row in steps:
-        pool.occupy(row, renew=True)
-        _named(world, root, prompt, row, pool)
-        pool.free([row])
-    return root, pool
-
-
-def _seen_with(root: Any, pool: Any) -> Any:
-    """What a picture is made of: the trie, and the rows, of which only the states are known."""
-    return SimpleNamespace(root=root, pool=pool, rows=[[] for _ in range(pool.size)])
-
-
-def _named(world: World, root: Any, prompt: Sequence[int], row: int, pool: Any) -> None:
+def _named(world: World, root: Any, prompt: str, row: int, pool: Any) -> None:
     """Let the nodes of `prompt` name `row` where they name no current one; independent of the pieces."""
     node = root
-    for token in prompt:
+    for token in numbers(prompt):
         node = node.children.setdefault(token, world["TokenNode"](token, node))
         if node.row is None or pool.version(node.row) != node.version:
             node.row, node.version = row, pool.version(row)
+
+
+def _frame(caption: str, root: Any, pool: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
+    """A frame with what is `seen`, and a trie; a picture of it has rows of which only the states are known."""
+    thing = SimpleNamespace(root=root, pool=pool, rows=[[] for _ in range(pool.size)])
+    return CaseFrame(caption, {**seen, "the trie": trie_in_words(root, pool)}, thing)
 
 
 def play_trie_find(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -54,16 +56,13 @@ def play_trie_find(world: World, case: Any) -> Iterator[CaseFrame]:
     pool.alloc(2)
     for number, prompt in enumerate(prompts):
         _named(world, root, prompt, number % 2, pool)
-    yield CaseFrame("before", {"the trie": trie_in_words(root, pool)}, _seen_with(root, pool))
+    yield _frame("before", root, pool)
     for query in queries:
-        given = [int(str(token)) for token in query]  # numbers that are equal need not be the same object
+        given = numbers(query)
         path = world["trie_find"](root, given)
         words = f"a tuple of {len(path)}, and no list" if isinstance(path, tuple) else path_in_words(root, path)
-        seen = {
-            "the tokens of the nodes": words, "the trie": trie_in_words(root, pool),
-            "the caller's prompt, which must not change": given,
-        }  # fmt: skip
-        yield CaseFrame(f"find {bracketed(query)}", seen, _seen_with(root, pool))
+        seen = {"the tokens of the nodes": words, "the caller's prompt, which must not change": given}
+        yield _frame(f"find {bracketed(query)}", root, pool, seen)
 
 
 def _among_others(world: World, row: int, pool: Any, is_below: bool) -> Any:
@@ -80,13 +79,13 @@ def _among_others(world: World, row: int, pool: Any, is_below: bool) -> Any:
 
 
 def play_is_current(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A row is given back and taken; before step `at` a new node names it."""
+    """A row is given back and taken, in the words of `steps`; before step `at` a new node names it."""
     row, at, steps = case
     pool = world["BitmaskPool"](2)
     pool.alloc(2)
-    node = _among_others(world, 1 - row, pool, is_below=len(steps) % 2 == 0)
+    node = _among_others(world, 1 - row, pool, is_below=len(steps.split()) % 2 == 0)
     before = "a node that names no row yet"
-    for number, step in enumerate(["", *steps]):
+    for number, step in enumerate(["", *steps.split()]):
         if step == "free" and not pool.is_free(row):
             pool.free([row])
         elif step and step != "free" and pool.is_free(row):
@@ -97,9 +96,8 @@ def play_is_current(world: World, case: Any) -> Iterator[CaseFrame]:
             node.row, node.version = row, pool.version(row)
             before = f"the node names row {row} with version {node.version}"
         state = "free" if pool.is_free(row) else "in use"
-        answer = world["is_current"](node, pool)
         seen = {
-            "is it current": None if answer is None else "yes" if answer else "no", "free rows": pool.num_free,
+            "is it current": yes_or_no(world["is_current"](node, pool)), "free rows": pool.num_free,
             "the row and the version in the node, which must not change": [node.row, node.version],
         }  # fmt: skip
         yield CaseFrame(f"{before}; the row is {state} and has version {pool.version(row)}", seen)
@@ -110,70 +108,51 @@ def play_trie_insert(world: World, case: Any) -> Iterator[CaseFrame]:
     root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
     for prompt, row in case:
         pool.occupy(row, renew=True)
-        yield CaseFrame(f"row {row} is taken", {"the trie": trie_in_words(root, pool)}, _seen_with(root, pool))
-        given = list(prompt)
+        yield _frame(f"row {row} is taken", root, pool)
+        given = numbers(prompt)
         path = world["trie_insert"](root, given, row, pool)
         seen = {
-            "the tokens of the nodes that are returned": path_in_words(root, path),
-            "the trie": trie_in_words(root, pool), "the links": ties(root),
+            "the tokens of the nodes that are returned": path_in_words(root, path), "the links": links(root),
             "the caller's prompt, which must not change": given, "free rows": pool.num_free,
         }  # fmt: skip
-        yield CaseFrame(f"insert {bracketed(prompt)} in row {row}", seen, _seen_with(root, pool))
+        yield _frame(f"insert {bracketed(prompt)} in row {row}", root, pool, seen)
         pool.free([row])
 
 
-def _cached_path(world: World, root: Any, query: Sequence[int], pool: Any) -> list[Any]:
-    """The nodes of `query` down to the deepest one that is current."""
-    path: list[Any] = world["trie_find"](root, query)
-    while path and not world["is_current"](path[-1], pool):
-        path.pop()
-    return path
-
-
-def _row_taken(world: World, pool: Any, path: list[Any]) -> tuple[str, Any, Any]:
-    """What came of a call, in words, and both parts of it."""
-    try:
-        result = world["take_row"](pool, path)
-    except OutOfPages:
-        return "OutOfPages", None, None
-    is_pair = isinstance(result, (tuple, list)) and len(result) == 2
-    return "two values" if is_pair else f"it returned {kinds(result)}", *two(result)
-
-
 def play_take_row(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A trie whose rows were filled by `steps`; some rows run; a request comes that shares `query`."""
+    """A trie whose rows were filled by requests that left; some rows run; a request comes that shares `query`."""
     steps, running, query = case
-    root, pool = _filled_trie(world, steps)
+    root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
+    for prompt, row in steps:
+        pool.occupy(row, renew=True)
+        _named(world, root, prompt, row, pool)
+        pool.free([row])
     for row in set(running):
         pool.occupy(row)
-    path = _cached_path(world, root, query, pool)
-    yield CaseFrame(
-        f"rows that run: {sorted(set(running)) or 'none'}",
-        {"the trie": trie_in_words(root, pool)},
-        _seen_with(root, pool),
-    )
-    found, given = [node.token for node in path], list(path)
-    result, row, is_copy = _row_taken(world, pool, given)
+    path: list[Any] = world["trie_find"](root, numbers(query))
+    while path and not world["is_current"](path[-1], pool):
+        path.pop()
+    yield _frame(f"rows that run: {sorted(set(running)) or 'none'}", root, pool)
+    found, count = [node.token for node in path], len(path)
+    error, result = came_of(lambda: world["take_row"](pool, path), OutOfPages)
+    row, is_copy = two(result)
     seen = {
-        "what came of it": result,
-        "the row": int(row) if hasattr(row, "__index__") and getattr(row, "ndim", 0) == 0 else f"{row!r:.40}",
-        "has to be copied": None if is_copy is None else "yes" if is_copy else "no",
+        "raised": error, "what is returned": kinds(result), "the row": row, "has to be copied": yes_or_no(is_copy),
         "the versions of the rows": [pool.version(each) for each in range(_ROWS)],
         "the rows that are free now": [each for each in range(_ROWS) if pool.is_free(each)],
-        "the trie": trie_in_words(root, pool), "the list of nodes, which must not change": len(given),
+        "the list of nodes": ALL_RIGHT if len(path) == count else "it has changed; leave it as it was",
     }  # fmt: skip
-    yield CaseFrame(f"take a row for a request of which {found} is cached", seen, _seen_with(root, pool))
+    yield _frame(f"take a row for a request of which {found} is cached", root, pool, seen)
 
 
-_STEPS = st.lists(st.sampled_from(["free", "take", "back"]), max_size=6)
+_STEPS = st.lists(st.sampled_from(["free", "take", "back"]), max_size=6).map(" ".join)
 
 PIECES = (
     Piece(
         id="9.1", name="trie_find", play=play_trie_find,
-        cases=[([[1, 2, 3]], [[1, 2, 3]]), ([], [[1]]), ([[1, 2, 3]], [[1, 2, 9]]),
-               ([[1, 2, 3], [1, 2, 4]], [[1, 2, 4, 5]]), ([[1, 2]], [[9, 1, 2]]), ([[1, 2]], [[1, 9, 2]]),
-               ([[1, 1, 1]], [[1, 1, 1, 1]]), ([[1000, 2000]], [[1000, 2000]]), ([[0, 1]], [[0, 1]])],
-        strategy=st.tuples(st.lists(_PROMPT, max_size=4), st.lists(_PROMPT, min_size=1, max_size=2)),
+        cases=[(["123"], ["123"]), ([], ["1"]), (["123"], ["129"]), (["123", "124"], ["1245"]), (["12"], ["912"]),
+               (["12"], ["192"]), (["111"], ["1111"]), ([[1000, 2000]], [[1000, 2000]]), (["01"], ["01"])],
+        strategy=ASKED,
         hints=(
             "Begin at the root with an empty list. Each token of the prompt leads one node further down.",
             "`node.children` is a dictionary from a token to the child. If the token is not in it, the path ends.",
@@ -182,8 +161,8 @@ PIECES = (
     ),
     Piece(
         id="9.2", name="is_current", play=play_is_current,
-        cases=[(1, 0, []), (1, 9, []), (1, 0, ["free"]), (1, 0, ["free", "take"]), (1, 0, ["free", "take", "free"]),
-               (1, 2, ["free", "take", "free"]), (0, 0, ["free"]), (1, 0, ["free", "take", "free", "take"])],
+        cases=[(1, 0, ""), (1, 9, ""), (1, 0, "free"), (1, 0, "free take"), (1, 0, "free take free"),
+               (1, 2, "free take free"), (0, 0, "free"), (1, 0, "free take free take")],
         strategy=st.tuples(st.integers(0, 1), st.integers(0, 4), _STEPS),
         hints=(
             "`pool.version(row)` says how often the row was handed out. The node remembers what it said then.",
@@ -193,8 +172,8 @@ PIECES = (
     ),
     Piece(
         id="9.3", name="trie_insert", play=play_trie_insert,
-        cases=[[([1, 2, 3], 0)], _FORK, [([], 0)], [([1, 2], 0), ([1, 2], 0)],
-               [([1, 2], 0), ([7], 0), ([1, 2, 3], 1)], [*_RECYCLED, ([1, 2, 3], 2)], [*_RECYCLED, ([1, 2, 4], 2)]],
+        cases=[[("123", 0)], _FORK, [("", 0)], [("12", 0), ("12", 0)], [("12", 0), ("7", 0), ("123", 1)],
+               [*_RECYCLED, ("123", 2)], [*_RECYCLED, ("124", 2)]],
         strategy=_FILLED,
         hints=(
             "Walk down as in `trie_find`. Where the child is missing, make it: `TokenNode(token, node)`.",
@@ -205,11 +184,10 @@ PIECES = (
     ),
     Piece(
         id="9.4", name="take_row", play=play_take_row,
-        cases=[([], [], [1]), (_FORK, [], [1, 2, 3]), (_FORK, [0], [1, 2, 3]), (_FORK, [], [1, 2]),
-               (_FORK, [], [1, 2, 4, 5]), (_FORK, [0, 1, 2], [1, 2, 4]), (_RECYCLED, [], [1, 2, 3]),
-               (_RECYCLED, [1], [1, 2, 3]), ([([1], 0)], [], [1]),
-               ([([1], 0), ([1, 2], 1), ([1, 2, 3], 2), ([7], 0)], [], [1, 2, 3])],
-        strategy=st.tuples(_FILLED, st.lists(st.integers(0, _ROWS - 1), max_size=2), _PROMPT),
+        cases=[([], [], "1"), (_FORK, [], "123"), (_FORK, [0], "123"), (_FORK, [], "12"), (_FORK, [], "1245"),
+               (_FORK, [0, 1, 2], "124"), (_RECYCLED, [], "123"), (_RECYCLED, [1], "123"), ([("1", 0)], [], "1"),
+               ([("1", 0), ("12", 1), ("123", 2), ("7", 0)], [], "123")],
+        strategy=st.tuples(_FILLED, st.lists(_ROW, max_size=2), PROMPT),
         hints=(
             "The last node of `path` names the row with the whole prefix. If there is no such node, or somebody runs "
             "in that row, take a fresh one: `pool.alloc(1)[0]`.",

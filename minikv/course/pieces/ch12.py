@@ -9,16 +9,15 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import counting
+from minikv.course.pieces.observe import counting, listed
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 
 _LIVE = st.text(".x", max_size=9)  # which slots of a path have a window: x has one, a dot has none
 _WINDOW = st.integers(1, 4)
-_EDGE = st.tuples(st.lists(st.sampled_from(["live", "live", "dead", "pinned"]), min_size=1, max_size=5), st.booleans())
+_EDGE = st.tuples(st.text("xx.p", min_size=1, max_size=5), st.booleans())  # p: a slot with a window and a pin
 _HELD = st.lists(st.lists(st.integers(0, 7), unique=True, max_size=6), min_size=1, max_size=4)
-_PAIR = st.sampled_from(["..", ".x", "x.", "xx"])
 # Slots in no order, with 0 among them: an answer that sorts them, counts on from the first, or takes 0 for none, fails.
 _PATH = (15, 0, 17, 12, 18, 13, 11, 16, 14)
 _TENS, _ONES = (20, 0, 30, 10), (1, 0, 4, 2, 3)
@@ -27,26 +26,14 @@ _ELSEWHERE = {40: 60, 41: 61}  # slots of other paths have windows too
 
 
 def _mapped(slots: list[int], live: str) -> dict[int, int]:
-    """A map with a window slot for each slot that has an x in `live`: 0 for the first, 1 for the next, and so on."""
-    return {slot: number for number, slot in enumerate(slot for slot, has in zip(slots, live) if has == "x")}
+    """A map with a window slot for each slot that has none of a dot: 0 for the first, 1 for the next, and so on."""
+    return {slot: number for number, slot in enumerate(slot for slot, has in zip(slots, live) if has != ".")}
 
 
-def _listed(result: Any) -> Any:
-    """A list of slots as it is, or what was returned instead."""
-    if isinstance(result, (list, tuple)):
-        return list(result)
-    plain = result is None or isinstance(result, (int, str, dict, set))
-    return f"no list: {result!r:.60}" if plain else f"no list: a {type(result).__name__}"
-
-
-def _kept_or_not(now: Any, before: Any) -> str:
-    """What a message says of the caller's own things."""
-    return "as before" if now == before else "changed"
-
-
-def _edge_in_words(slots: list[int], is_leaf: bool, states: list[str]) -> str:
+def _edge_in_words(slots: list[int], is_leaf: bool, states: str) -> str:
     """An edge in a caption; a slot that is live and not pinned stands for itself."""
-    parts = [str(slot) if state == "live" else f"{slot} {state}" for slot, state in zip(slots, states)]
+    words = {"x": "", ".": " dead", "p": " pinned"}
+    parts = [f"{slot}{words[state]}" for slot, state in zip(slots, states)]
     return f"{'leaf' if is_leaf else 'inner'} [{', '.join(parts)}]"
 
 
@@ -54,28 +41,25 @@ def play_valid_length(world: World, case: Any) -> Iterator[CaseFrame]:
     """A path of slots, some of which have a window."""
     live, window = case
     slots = list(_PATH[: len(live)])
-    window_of, given = _ELSEWHERE | _mapped(slots, live), list(slots)
-    result = world["valid_length"](given, window_of, window)
+    window_of = _ELSEWHERE | _mapped(slots, live)
     seen = {
-        "what is returned": result, "the caller's slots, which must not change": given,
-        "the map, which must not change": dict(window_of),
+        "what is returned": world["valid_length"](slots, window_of, window),
+        "the caller's slots and the map, which must not change": [slots, window_of],
     }  # fmt: skip
-    yield CaseFrame(
-        f"the path {live or 'nothing'} with a window of {window} (x: has a window slot, a dot: has none)", seen
-    )
+    said = f"the path {live or 'nothing'} with a window of {window} (x: has a window slot, a dot: has none)"
+    yield CaseFrame(said, seen)
 
 
 def play_hold(world: World, case: Any) -> Iterator[CaseFrame]:
     """Several requests hold the windows of their paths, and then leave in order."""
     window, paths = case
-    pins: dict[int, int] = {}
-    receipts = []
+    pins, receipts = dict[int, int](), list[Any]()
     for path in paths:
         given = list(path)
         receipt = world["hold"](pins, given, window)
         receipts.append(receipt)
         seen = {
-            "the receipt": sorted(receipt) if isinstance(receipt, (list, tuple)) else _listed(receipt),
+            "the receipt": sorted(receipt) if isinstance(receipt, (list, tuple)) else listed(receipt),
             "the pins": dict(sorted(pins.items())), "the caller's slots, which must not change": given,
         }  # fmt: skip
         yield CaseFrame(f"hold the last {window} of the slots {given}", seen)
@@ -88,42 +72,35 @@ def play_hold(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_spare(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Edges, oldest first, each a list of states of its slots and whether it is a leaf."""
+    """Edges, oldest first, each with the states of its slots, and whether it is a leaf."""
     states, window = case
-    edges: list[tuple[list[int], bool]] = []
-    window_of: dict[int, int] = {}
-    pins: dict[int, int] = {}
+    edges, live = list[tuple[list[int], bool]](), ""
     for tens, (kinds, is_leaf) in zip(_TENS, states):
-        slots = [tens + ones for ones, _ in zip(_ONES, kinds)]
-        edges.append((slots, is_leaf))
-        live = [slot for slot, kind in zip(slots, kinds) if kind != "dead"]
-        window_of.update({slot: len(window_of) + at for at, slot in enumerate(live)})
-        pins.update({slot: 1 + at // 2 for at, slot in enumerate(slots) if kinds[at] == "pinned"})
-    window_of = dict(sorted((window_of | _ELSEWHERE).items()))
-    given = [(list(slots), is_leaf) for slots, is_leaf in edges]
-    before = dict(window_of), dict(pins)
-    result = world["spare"](given, window_of, pins, window)
+        edges.append(([tens + ones for ones, _ in zip(_ONES, kinds)], is_leaf))
+        live += kinds
+    slots = [slot for edge, _ in edges for slot in edge]
+    window_of = dict(sorted((_mapped(slots, live) | _ELSEWHERE).items()))
+    pins = {slot: 1 + at // 2 for edge, (kinds, _) in zip(edges, states) for at, slot in enumerate(edge[0])
+            if kinds[at] == "p"}  # fmt: skip
+    drawn = ", ".join(_edge_in_words(*edge, states[at][0]) for at, edge in enumerate(edges)) or "no edges"
     seen = {
-        "what is returned": _listed(result), "the edges, which must not change": _kept_or_not(given, edges),
-        "the map and the pins, which must not change": _kept_or_not((window_of, pins), before),
+        "what is returned": listed(world["spare"](edges, window_of, pins, window)),
+        "the edges, the map and the pins, which must not change": [edges, window_of, pins],
     }  # fmt: skip
-    drawn_edges = ", ".join(_edge_in_words(*edge, states[at][0]) for at, edge in enumerate(edges)) or "no edges"
-    yield CaseFrame(f"a window of {window}, and from the oldest on: {drawn_edges}", seen)
+    yield CaseFrame(f"a window of {window}, and from the oldest on: {drawn}", seen)
 
 
 def play_heal(world: World, case: Any) -> Iterator[CaseFrame]:
     """Slots of the tree, and as many duplicates; for each pair, which of them have a window."""
-    pairs = list(case)
+    pairs = case.split()
     kept, twice = list(_PATH[: len(pairs)]), list(_TWICE[: len(pairs)])
     window_of = _mapped(kept + twice, "".join(a for a, _ in pairs) + "".join(b for _, b in pairs)) | _ELSEWHERE
-    given = [list(kept), list(twice)]
-    before = dict(window_of)
-    result = world["heal"](window_of, *given)
+    caption = f"the tree keeps {kept}, computed twice: {twice}, the map is {window_of}"
     seen = {
-        "what is returned": result, "the map": dict(sorted(window_of.items())),
-        "the caller's lists, which must not change": _kept_or_not(given, [kept, twice]),
+        "what is returned": world["heal"](window_of, kept, twice), "the map": dict(sorted(window_of.items())),
+        "the caller's lists, which must not change": [kept, twice],
     }  # fmt: skip
-    yield CaseFrame(f"the tree keeps {kept}, computed twice: {twice}, the map is {before}", seen)
+    yield CaseFrame(caption, seen)
 
 
 def _looks_into_map(world: World) -> int:
@@ -166,11 +143,9 @@ PIECES = (
     ),
     Piece(
         id="12.3", name="spare", play=play_spare,
-        cases=[([(["live"] * 3, False)], 1), ([(["live"] * 4, True)], 2), ([(["live"] * 2, True)], 3),
-               ([(["live", "dead", "pinned", "live"], False)], 1), ([(["live"] * 2, False), (["live"] * 3, True)], 1),
-               ([(["live"] * 3, True), (["live"] * 2, False)], 2), ([], 2),
-               ([(["pinned", "live", "dead", "pinned", "live"], False)], 1), ([(["live"], True), (["live"], False)], 1),
-               ([(["live"] * 2, False), (["live", "pinned"], False)], 1)],
+        cases=[([("xxx", False)], 1), ([("xxxx", True)], 2), ([("xx", True)], 3), ([("x.px", False)], 1),
+               ([("xx", False), ("xxx", True)], 1), ([("xxx", True), ("xx", False)], 2), ([], 2),
+               ([("px.px", False)], 1), ([("x", True), ("x", False)], 1), ([("xx", False), ("xp", False)], 1)],
         strategy=st.tuples(st.lists(_EDGE, max_size=4), _WINDOW),
         hints=(
             "Go through the edges in their order, and through the slots of each edge in theirs.",
@@ -181,8 +156,8 @@ PIECES = (
     ),
     Piece(
         id="12.4", name="heal", play=play_heal,
-        cases=[[".x"], ["xx"], [".."], [], [".x", "xx", "..", ".x"], [".x", ".x"]],
-        strategy=st.lists(_PAIR, max_size=5),
+        cases=[".x", "xx", "..", "", ".x xx .. .x", ".x .x"],
+        strategy=st.lists(st.sampled_from(["..", ".x", "x.", "xx"]), max_size=5).map(" ".join),
         hints=(
             "Go through both lists side by side: `zip(kept, twice)`.",
             "A window moves if the tree's slot has none and the duplicate has one.",

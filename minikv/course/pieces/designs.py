@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from minikv.course.pieces.observe import MOST, kinds, outline
+from minikv.course.pieces.observe import kinds, outline, token_in_words
 from minikv.course.pieces.piece import wrong_answers_to
 from minikv.engine import World, engine_world, run_section
 from minikv.testing.attempt import attempt
@@ -54,43 +54,11 @@ def trie_in_words(root: Any, pool: Any) -> str:
     def name(node: Any) -> str:
         locks = f", locked ×{node.locks}" if getattr(node, "locks", 0) else ""
         if node.row is None:
-            return f"{token_in_words(node)} in no row{locks}"
+            return f"{token_in_words(node.token)} in no row{locks}"
         state = "" if node.version == pool.version(node.row) else ", stale"
-        return f"{token_in_words(node)} in row {node.row}{state}{locks}"
+        return f"{token_in_words(node.token)} in row {node.row}{state}{locks}"
 
     return outline(root, name)
-
-
-def token_in_words(node: Any) -> str:
-    """The token of a node, which may have got something else for it.
-
-    >>> from types import SimpleNamespace as Node
-    >>> token_in_words(Node(token=7)), token_in_words(Node(token=Node()))
-    ('7', 'a SimpleNamespace')
-    """
-    is_plain = node.token is None or isinstance(node.token, (int, str))
-    return str(node.token) if is_plain else f"a {type(node.token).__name__}"
-
-
-def ties(root: Any) -> str:
-    """Whether each node knows the node above it; if not, the first that does not.
-
-    >>> from types import SimpleNamespace as Node
-    >>> root = Node(children={})
-    >>> root.children[1] = Node(token=1, parent=None, children={})
-    >>> ties(root)
-    'the parent of 1 is not the node above it'
-    """
-    stack, count = [root], 0
-    while stack and count < MOST:
-        node, count = stack.pop(), count + 1
-        for token, child in node.children.items():
-            if child.token != token:
-                return f"the node of {token_in_words(child)} stands under the token {token}"
-            if child.parent is not node:
-                return f"the parent of {token} is not the node above it"
-            stack.append(child)
-    return "all right"
 
 
 def path_in_words(root: Any, path: Any) -> Any:

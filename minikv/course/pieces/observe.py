@@ -5,28 +5,34 @@ A prompt of a case is a word, with a digit for each token. What is seen is said 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count, islice
+from types import MappingProxyType
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.engine import World, ours
+from minikv.testing.attempt import type_in_words
 from minikv.testing.snapshot import plain, ranges, shorten
 
 MOST = 200  # nodes: a tree with a loop in it ends here
 PROMPT = st.text("012", max_size=6)
 PROMPTS = st.lists(PROMPT, max_size=5)
+ASKED = st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2))  # prompts that are cached, and some to ask for
 FORK = ["12345", "12378"]
 
 
-def numbers(prompt: str) -> list[int]:
-    """The tokens of a prompt.
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
-    >>> numbers("123")
-    [1, 2, 3]
+
+def numbers(prompt: Iterable[Any]) -> list[int]:
+    """The tokens of a prompt; large ones are new objects, each time.
+
+    >>> numbers("123"), numbers([1000])
+    ([1, 2, 3], [1000])
     """
-    return [int(digit) for digit in prompt]
+    return [int(str(token)) for token in prompt]
 
 
 def with_slots(prompts: Sequence[str], size: int = 1) -> Iterator[tuple[list[int], list[int]]]:
@@ -181,7 +187,7 @@ def links(root: Any) -> str:
     """
     for node in (root, *preorder(root)):
         for first, child in node.children.items():
-            tokens = child.tokens if hasattr(child, "tokens") else [child.token]
+            tokens = [child.token] if hasattr(child, "token") else child.tokens
             if not len(tokens):
                 return "a node below the root has no tokens"
             name = bracketed(map(token_in_words, tokens))
@@ -251,6 +257,26 @@ def two(result: Any) -> Sequence[Any]:
     ((1, 2), (None, None))
     """
     return result if _is_pair(result) else (None, None)
+
+
+def listed(found: Any, words: Callable[[Any], Any] = lambda each: each) -> Any:
+    """What is in a list, each in `words`, or what was returned in place of a list.
+
+    >>> listed([1, 2], str), listed({1}), listed(None)
+    (['1', '2'], 'no list, but a set', None)
+    """
+    if isinstance(found, (list, tuple)):
+        return [words(each) for each in found]
+    return None if found is None else f"no list, but {type_in_words(found)}"
+
+
+def yes_or_no(answer: Any) -> str | None:
+    """What stands for an answer that is true or false; `None` for none.
+
+    >>> yes_or_no([]), yes_or_no(None)
+    ('no', None)
+    """
+    return None if answer is None else "yes" if answer else "no"
 
 
 def _is_pair(result: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Code as a coloured picture of itself, a failing case as a film of both sides, and pictures for chapter 08."""
+"""Code as a coloured picture of itself, a failing case as a film of both sides, and pictures of steps and rings."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from typing import Any
 
 from minikv.course.film.requests import ANSWERS, READS, Requests, RequestView
 from minikv.course.pictures import Picture, beside, draw
+from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pictures.svg import (
     FONTS,
-    Drawing,
-    Paper,
-    Part,
     canvas,
     markup,
     place,
     svg_size,
-    words_drawing,
     words_svg,
 )
+from minikv.course.pieces.observe import bracketed
 from minikv.course.pieces.piece import CaseFrame, Piece
 from minikv.course.pieces.trial import Parting, play_case, reference_world
 from minikv.engine import World, engine_files
-from minikv.palette import INK
+from minikv.testing.attempt import short_repr
 
 _INK, _PALE = "color:var(--jp-mirror-editor-{}-color,inherit)", "color:var(--jp-content-font-color2,inherit)"
 # The looks of code, by the names that Pygments has for its parts: colors of Jupyter's theme, which can be read on a
@@ -41,6 +39,7 @@ _LOOKS = {
     "Literal.String": _INK.format("string"),
     "Comment": _PALE + ";font-style:italic",
 }
+_MOST = 20  # cells of a bar, however many tokens an answer gives
 CANNOT_BE_DRAWN, ENDED = "cannot be drawn:\nsee the message above", "it ended in an error"  # in place of a picture
 _BOX = "font-family:monospace;line-height:125%;white-space:pre;overflow-x:auto"  # lines are not broken
 
@@ -166,11 +165,6 @@ def _titled(title: str, picture: Picture) -> Picture:
     return Picture(f"{title}:\n{picture.text}", make)
 
 
-_WIDE, _HIGH, _HEAD = 46, 30, 48
-_MOST = 20  # cells of a bar, however many tokens an answer gives
-_NONE, _ALL = (248, 249, 250), (116, 169, 216)  # the fill of a share of 0, and of all
-
-
 def schedule_picture(left: Sequence[int], counts: Any) -> Picture | None:
     """A bar for each request, a cell for each token that it has left; those that the step computes are new.
 
@@ -196,36 +190,58 @@ def schedule_picture(left: Sequence[int], counts: Any) -> Picture | None:
 
 
 def attention_picture(rows: Mapping[str, Sequence[float]]) -> Picture:
-    """A row for each new token and a cell for each token of the sequence: the share taken of it, the larger the darker.
+    """A row for each new token and a box for each token of the sequence: the share taken of it, if any.
 
-    >>> print(attention_picture({"token 1": [0.25, 0.75]}))
-    shares     0    1
-    token 1  .25  .75
+    >>> attention_picture({"token 1": [0.25, 0.75, 0.0]})
+             0    1    2
+    token 1  .25  .75  -
     """
-    columns, wide = max(map(len, rows.values())), max(map(len, rows))
-    lines = [f"{'shares':{wide}}" + "".join(f"{i:>5}" for i in range(columns))]
-    lines += [f"{name:{wide}}" + "".join(f"{_short(share):>5}" for share in row) for name, row in rows.items()]
-    return Picture("\n".join(lines), lambda: _table(rows, columns, 8 * wide + 12))
+    heads = [str(token) for token in range(max(map(len, rows.values())))]
+    return rows_picture([BoxRow(name, list(map(_short, shares))) for name, shares in rows.items()], heads)
 
 
 def _short(share: float) -> str:
-    """Two decimals, without the 0 in front of them."""
+    """Two decimals, without the 0 in front of them; nothing for next to nothing."""
+    if abs(share) < 0.005:
+        return ""
     return f"{share:.2f}".replace("0.", ".", 1) if -1 < share < 1 else f"{share:.3g}"
 
 
-def _table(rows: Mapping[str, Sequence[float]], columns: int, side: int) -> str:
-    title = "what each new token takes of each token"
-    parts = [Part(-1, words_drawing(title, bold=True), 4, 15)]
-    parts += [Part(-2 - i, Drawing(f"<text>{i}</text>"), side + i * _WIDE + _WIDE // 2, 38) for i in range(columns)]
-    for y, (name, row) in enumerate(rows.items()):
-        key, top = y * (columns + 1), _HEAD + y * _HIGH
-        parts.append(Part(key, words_drawing(name), 4, top + 18))
-        parts += [Part(key + 1 + x, _cell(share), side + x * _WIDE, top) for x, share in enumerate(row)]
-    return Paper(max(side + columns * _WIDE, 8 * len(title) + 12), _HEAD + len(rows) * _HIGH + 4).svg(parts)
+def picture_of_ring(ring: Any, *out: Any) -> Picture:
+    """A ring on its way around and on its way back, and the links of nodes that are `out` of it.
+
+    >>> from types import SimpleNamespace as Node
+    >>> ring, node = Node(), Node(tokens=[1, 2])
+    >>> ring.newer = ring.older = node
+    >>> node.newer = node.older = ring
+    >>> picture_of_ring(ring)
+    newer  ring → [1 2] → ring
+    older  ring → [1 2] → ring
+    """
+    ways = ("newer", "older")
+    rows = [BoxRow(way, way_around(ring, ring, way)) for way in ways]
+    for node in out:
+        rows += [BoxRow(f"{bracketed(node.tokens)} {way}", way_around(ring, node, way, most=1)) for way in ways]
+    return rows_picture(rows, joint="→")
 
 
-def _cell(share: float) -> Drawing:
-    part = share if 0 <= share <= 1 else float(share > 1)  # and none for NaN
-    fill = ",".join(str(round(none + part * (full - none))) for none, full in zip(_NONE, _ALL))
-    box = f'<path fill="rgb({fill})" stroke="#495057" d="M1 1h{_WIDE - 4}v{_HIGH - 4}h-{_WIDE - 4}z"/>'
-    return Drawing(f'{box}<text x="{_WIDE // 2 - 1}" y="{_HIGH - 11}" fill="{INK}">{_short(share)}</text>')
+def way_around(ring: Any, start: Any, way: str, most: int = 20) -> list[str]:
+    """The names on the way from a node or the ring, up to the ring, or to a node that was there before."""
+    found, seen, node = [_name(ring, start)], [start], getattr(start, way)
+    while len(seen) <= most:
+        found.append(_name(ring, node))
+        if node is ring or not hasattr(node, way) or len(seen) == most:
+            return found
+        if any(node is other for other in seen):
+            return [*found, "…"]
+        seen.append(node)
+        node = getattr(node, way)
+    return found
+
+
+def _name(ring: Any, node: Any) -> str:
+    if node is ring:
+        return "ring"
+    if not hasattr(node, "tokens"):
+        return short_repr(node)
+    return bracketed(node.tokens) if len(node.tokens) else "root"
