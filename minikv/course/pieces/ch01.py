@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.observe import came_of
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.engine import World
 from minikv.sizing import page_waste
@@ -17,34 +18,27 @@ _GIB = 2**30
 _SMALL, _BYTES = st.integers(1, 12), st.one_of(st.integers(0, 300), st.integers(0, _HUGE))
 
 
+def _frame(world: World, name: str, error: type[Exception], *args: int, **named: int) -> CaseFrame:
+    """The frame of a call, which may raise the error that the text asks for."""
+    words = ", ".join([*map(str, args), *(f"{name}={value}" for name, value in named.items())])
+    raised, value = came_of(lambda: world[name](*args, **named), error)
+    return CaseFrame(f"{name}({words})", {"what is returned": value if raised == "no error" else f"a {raised}"})
+
+
 def play_bytes(world: World, case: Any) -> Iterator[CaseFrame]:
     """One call with `layers, kv_heads, head_dim` and, where they are given, `tp` and `number_bytes`."""
-    layers, heads, dim, *more = case
-    named = dict(zip(("tp", "number_bytes"), more))
-    words = ", ".join(f"{name}={value}" for name, value in named.items())
-    call = f"bytes_per_token({layers}, {heads}, {dim}{', ' if words else ''}{words})"
-    yield CaseFrame(call, _returned(lambda: world["bytes_per_token"](layers, heads, dim, **named), ValueError))
+    yield _frame(world, "bytes_per_token", ValueError, *case[:3], **dict(zip(("tp", "number_bytes"), case[3:])))
 
 
 def play_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     """One call with all six numbers, by name."""
     names = ("memory", "percent", "weights", "activations", "graphs", "page_bytes")
-    given = dict(zip(names, case))
-    call = f"pages_that_fit({', '.join(f'{name}={value}' for name, value in given.items())})"
-    yield CaseFrame(call, _returned(lambda: world["pages_that_fit"](**given), MemoryError))
-
-
-def _returned(call: Callable[[], Any], expected: type[Exception]) -> dict[str, Any]:
-    """What a call returns, or that it raised the error that the text asks for."""
-    try:
-        return {"what is returned": call()}
-    except expected:
-        return {"what is returned": f"a {expected.__name__}"}
+    yield _frame(world, "pages_that_fit", MemoryError, **dict(zip(names, case)))
 
 
 PIECES = (
     Piece(
-        id="1.1", name="bytes_per_token", play=play_bytes,
+        "1.1", "bytes_per_token", play_bytes,
         cases=[(1, 1, 1), (32, 32, 128), (1, 8, 4, 2), (1, 8, 4, 16), (1, 8, 4, 3), (1, 2, 4, 3), (1, 4, 8, 1, 1),
                (1, 2, _HUGE)],
         strategy=st.tuples(_SMALL, _SMALL, st.one_of(_SMALL, st.integers(1, _HUGE)), _SMALL, st.integers(1, 4)),
@@ -57,7 +51,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="1.2", name="pages_that_fit", play=play_pages,
+        "1.2", "pages_that_fit", play_pages,
         cases=[(100, 100, 0, 0, 0, 10), (100, 90, 0, 0, 0, 10), (100, 90, 40, 20, 0, 10), (100, 90, 40, 20, 5, 10),
                (100, 100, 91, 0, 0, 10), (100, 50, 60, 0, 0, 10), (100, 29, 0, 0, 0, 1), (10, 100, 0, 0, 0, 10),
                (80 * _GIB, 90, 16060522496, 1288490188, _GIB // 2, 2**21), (_HUGE, 100, 0, 0, 0, 1)],

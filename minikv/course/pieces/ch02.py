@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import counting
+from minikv.course.pieces.observe import NOTHING, came_of, counting
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
@@ -18,47 +19,33 @@ from minikv.testing.attempt import short_repr
 
 _COUNT = st.integers(0, 6)
 _PAGES = st.lists(st.integers(-2, 6), max_size=4)
+_SLOTS = st.lists(st.integers(0, 4), max_size=4)
 _DAY = st.lists(st.one_of(_COUNT, _PAGES, _PAGES.map(tuple)), max_size=6)
+
+
+def _frame(caption: str, pool: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
+    """A frame with what is `seen` and what can be seen of a pool: its stack, and the pages with a mark."""
+    marked = [page for page, mark in enumerate(pool.in_use) if mark]
+    state = {"the stack, from the top": list(pool.stack)[::-1], "pages marked in use": marked}
+    return CaseFrame(caption, {**seen, **state}, pool)
 
 
 def play_pool_day(world: World, case: Any) -> Iterator[CaseFrame]:
     """A pool of `size` pages, and `steps`: a number is taken, and a list of pages is given back."""
     size, steps = case
     pool, done = world["Pool"](size), f"Pool({size})"
-    yield CaseFrame(done, state_of_pool(pool), pool)
+    yield _frame(done, pool)
     for step in steps:
         if isinstance(step, int):
             done += f".alloc({step})"
-            seen = {"what is returned": _allocated(pool, step)}
-            yield CaseFrame(done, {**seen, **state_of_pool(pool)}, pool)
+            error, pages = came_of(partial(pool.alloc, step), MemoryError)
+            is_list = pages is None or isinstance(pages, list)
+            seen = {"raised": error, "what is returned": pages if is_list else f"{short_repr(pages)}, not a list"}
         else:
             done, given = f"{done}.free({list(step)})", step[:]
-            seen = {"what came of it": given_back(pool, given)}
-            yield CaseFrame(done, {**seen, **state_of_pool(pool), "the pages afterwards": given}, pool)
-
-
-def _allocated(pool: Any, count: int) -> Any:
-    """The list that `alloc` gave, or the error that a pool with too few pages raises; in words what is neither."""
-    try:
-        pages = pool.alloc(count)
-    except MemoryError:
-        return "a MemoryError"
-    return pages if pages is None or isinstance(pages, list) else f"{short_repr(pages)}, not a list"
-
-
-def given_back(pool: Any, pages: Any) -> str:
-    """Whether `free` took the pages or refused them."""
-    try:
-        pool.free(pages)
-    except ValueError:
-        return "a ValueError"
-    return "taken back"
-
-
-def state_of_pool(pool: Any) -> dict[str, Any]:
-    """What can be seen of a pool: its stack from the top down, and the pages with a mark."""
-    marked = [page for page, mark in enumerate(pool.in_use) if mark]
-    return {"the stack, from the top": list(pool.stack)[::-1], "pages marked in use": marked}
+            error, _ = came_of(partial(pool.free, given), ValueError)
+            seen = {"raised": error, "the pages, which must not change": given}
+        yield _frame(done, pool, seen)
 
 
 def play_guard(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -67,15 +54,12 @@ def play_guard(world: World, case: Any) -> Iterator[CaseFrame]:
     pool = world["Pool"](size)
     pool.alloc(min(count, size))
     start = f"Pool({size}).alloc({min(count, size)})"
-    yield CaseFrame(start, state_of_pool(pool), pool)
+    yield _frame(start, pool)
     for pages in asked:
         given = pages[:]
         wrong = world["guard"](pool, given)
-        seen = {
-            "what is returned": "None" if wrong is None else wrong, **state_of_pool(pool),
-            "the pages afterwards": given,
-        }  # fmt: skip
-        yield CaseFrame(f"{start}, then guard(pool, {list(pages)})", seen, pool)
+        seen = {"what is returned": "None" if wrong is None else wrong, "the pages, which must not change": given}
+        yield _frame(f"{start}, then guard(pool, {list(pages)})", pool, seen)
 
 
 def entries_looked_at(world: World) -> int:
@@ -90,7 +74,7 @@ def entries_looked_at(world: World) -> int:
 
 PIECES = (
     Piece(
-        id="2.1", name="alloc", play=play_pool_day,
+        "2.1", "alloc", play_pool_day,
         cases=[(4, [1]), (4, [2]), (4, [0]), (2, [3]), (2, [1, 2, 1]), (4, [2, [1, 0], 2])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
         hints=(
@@ -102,7 +86,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="2.2", name="guard", play=play_guard,
+        "2.2", "guard", play_guard,
         cases=[(4, 2, [[0]]), (4, 2, [[3]]), (4, 2, [[0, 0]]), (4, 2, [[4]]), (4, 4, [[-1]]), (4, 3, [[1, 3, 5]]),
                (4, 3, [[2, 1, 2, 1], [2]]), (4, 2, [[0, 9, 1, 1]]), (4, 2, [[1, 1, 3]])],
         strategy=st.tuples(st.integers(1, 5), st.integers(0, 5), st.lists(_PAGES, min_size=1, max_size=2)),
@@ -117,7 +101,7 @@ PIECES = (
                   "the mark of a page says whether it is in use: ask for the marks of `pages`, and for no others"),
     ),
     Piece(
-        id="2.3", name="free", play=play_pool_day,
+        "2.3", "free", play_pool_day,
         cases=[(4, [2, [1]]), (4, [3, [0, 1], 1]), (4, [2, [0], [0]]), (4, [2, [1, 1]]), (4, [3, (2, 0)])],
         strategy=st.tuples(st.integers(1, 5), _DAY),
         hints=(
@@ -142,12 +126,6 @@ def lost_and_shared(size: int, free: Sequence[int], rows: Sequence[Sequence[int]
     return [slot for slot in range(size) if not times[slot]], sorted(slot for slot in times if times[slot] > 1)
 
 
-def _audits(draw: Any) -> Any:
-    size = draw(st.integers(1, 5))
-    slots = st.lists(st.integers(0, size - 1), max_size=4)
-    return size, draw(slots), draw(st.lists(slots, max_size=3))
-
-
 def _advice(right: Played) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     if "occupy" not in [call.verb for call in calls_of(right)]:
@@ -160,7 +138,7 @@ EXERCISES = (
         "2.4", "audit", lost_and_shared,
         cases=[(2, [0, 1], []), (2, [1], []), (3, [0], [[1], [2, 1]]), (2, [0, 1], [[1]]), (3, [2, 2], [[0], [1]]),
                (8, [], [[0, 1, 2, 3, 4, 5, 6], [7, 7, 7]]), (3, [2, 1], [[2], [1], [0]])],
-        strategy=st.composite(_audits)(),
+        strategy=st.tuples(st.just(5), _SLOTS, st.lists(_SLOTS, max_size=3)),
         hint="count how often each slot is in the free list and in the rows together: once is right",
     ),
     engine_hunt(

@@ -101,7 +101,7 @@ def nodes_looked_at(world: World) -> int:
 
 PIECES = (
     Piece(
-        id="3.1", name="split", play=play_split,
+        "3.1", "split", play_split,
         cases=[(_NEAR, 0, 2), (FORK, 0, 0), (["123", "45"], 1, 0), (FORK, 1, 0), (["1234", "12"], 1, 0)],
         strategy=st.tuples(PROMPTS, st.integers(0, 9), st.integers(0, 9)),
         hints=(
@@ -113,7 +113,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="3.2", name="walk", play=asking("walk", "the length"),
+        "3.2", "walk", asking("walk", "the length"),
         cases=[([], ["1"]), (_NEAR, ["12345"]), (_NEAR, ["9"]), (_NEAR, ["129"]), (FORK, ["123789", "12346"])],
         strategy=ASKED,
         hints=(
@@ -127,7 +127,7 @@ PIECES = (
                   "the dictionary finds the child by its first token: there is no need to look at the others"),
     ),
     Piece(
-        id="3.3", name="insert", play=play_insert,
+        "3.3", "insert", play_insert,
         cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"]],
         strategy=PROMPTS,
         hints=(
@@ -138,7 +138,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="3.4", name="match", play=asking("match", "the slots"),
+        "3.4", "match", asking("match", "the slots"),
         cases=[(FORK, ["12378"]), (_NEAR, ["129"]), (_NEAR, ["9"]), ([], [""]),
                (["12", "1234", "123456"], ["1234567"])],
         strategy=ASKED,

@@ -174,7 +174,7 @@ _STEP = st.one_of(st.tuples(st.text("01", min_size=1, max_size=7), st.sampled_fr
 
 PIECES = (
     Piece(
-        id="4.1", name="lock", play=play_lock,
+        "4.1", "lock", play_lock,
         cases=[(["123"], ["123"]), (FORK, ["12345"]), (FORK, FORK), (FORK, ["12345", "12345"]), (["12"], ["12", "12"])],
         strategy=st.tuples(PROMPTS, _LOCKED),
         hints=(
@@ -184,7 +184,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="4.2", name="unlock", play=play_unlock,
+        "4.2", "unlock", play_unlock,
         cases=[(["123"], ["123"], [0]), (FORK, ["12345"], [0]), (FORK, FORK, [0]), (FORK, ["12345", "12345"], [0]),
                (["12"], [], [None])],
         strategy=st.tuples(PROMPTS, _LOCKED, st.lists(_NUMBER, max_size=3)),
@@ -195,7 +195,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="4.3", name="split", play=play_locked_split,
+        "4.3", "split", play_locked_split,
         cases=[(["12345"], ["12345"], 0, 1), (["123"], [], 0, 0), (["123"], ["123", "123"], 0, 0),
                (FORK, ["12345"], 0, 0), (FORK, FORK, 1, 0)],
         strategy=st.tuples(PROMPTS, _LOCKED, _NUMBER, _NUMBER),
@@ -206,7 +206,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="4.4", name="admit", play=play_admit,
+        "4.4", "admit", play_admit,
         cases=[(4, 1, ["123"]), (3, 1, ["123", "123"]), (6, 1, ["136792", 0, "136784"]),
                (6, 1, ["136792", 0, "1367845", "22"]), (5, 1, ["12", ("123", "B")]), (2, 4, ["12345"]),
                (2, 2, ["11", 0, "00", 0, "2222"]), (2, 2, ["11", 0, "222222"]), (6, 1, ["1234", 0, "567"]),

@@ -151,7 +151,7 @@ def _leaves(world: World) -> tuple[Any, int]:
 
 PIECES = (
     Piece(
-        id="5.1", name="link", play=play_link,
+        "5.1", "link", play_link,
         cases=[(0, 1), (1, 1), (0, 3), (3, 2)],
         strategy=st.tuples(st.integers(0, 5), st.integers(1, 4)),
         hints=(
@@ -164,7 +164,7 @@ PIECES = (
                   "`ring.older` is the newest: there is no need to go around"),
     ),
     Piece(
-        id="5.2", name="unlink", play=play_unlink,
+        "5.2", "unlink", play_unlink,
         cases=[(1, [0]), (3, [1]), (3, [0]), (3, [1, 1]), (2, [2])],
         strategy=st.tuples(st.integers(0, 5), st.lists(st.integers(0, 5), min_size=1, max_size=4)),
         hints=(
@@ -176,7 +176,7 @@ PIECES = (
                   "`node` knows its two neighbors: nothing is searched"),
     ),
     Piece(
-        id="5.3", name="touch", play=play_touch,
+        "5.3", "touch", play_touch,
         cases=[(["12"], [], [0]), (FORK, [], [2]), (_FORKS, [1], [2]), (["1", "12", "123"], [], [2]),
                (_FORKS, [3], [1])],
         strategy=st.tuples(_PROMPTS, st.lists(st.integers(0, 9), max_size=2),
@@ -188,7 +188,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="5.4", name="evict", play=play_evict,
+        "5.4", "evict", play_evict,
         cases=[(1, ["12"], [], [], [1]), (1, ["12"], [], [], [0]), (1, _FORKS, [], [], [1]), (1, _FORKS, [], [], [3]),
                (1, _FORKS, [1], [], [99])],
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from minikv.course.pictures import Picture
 from minikv.course.pictures.boxes import BoxRow, rows_picture
 from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.observe import listed
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import ALL_RIGHT
 from minikv.engine import World, ours
@@ -24,11 +25,7 @@ def play_runs(world: World, slots: list[int]) -> Iterator[CaseFrame]:
     """The runs of some slots."""
     given = list(slots)
     found = world["runs"](given)
-    is_list = found is None or hasattr(found, "__len__")
-    seen = {
-        "what is returned": found if is_list else f"a {type(found).__name__}, and not a list of pairs",
-        "the slots, which must not change": given,
-    }
+    seen = {"what is returned": listed(found), "the slots, which must not change": given}
     yield CaseFrame(f"runs({slots})", seen, picture_of_runs(slots, found))
 
 
@@ -132,12 +129,13 @@ def play_load_or_compute(world: World, case: tuple[Any, ...]) -> Iterator[CaseFr
 
 _SLOT, _POWER = st.integers(0, 6), st.sampled_from([1, 2, 4])
 _PAIRS = st.lists(st.tuples(_SLOT, _SLOT), max_size=6, unique_by=lambda pair: pair[1])
+_MOVES = _PAIRS.map(lambda found: ([source for source, _ in found], [target for _, target in found]))
 _SMALL = st.integers(0, 6)  # with powers of 2 to divide by, no rounding decides
 _LLAMA = (131072, 3e9, 16.06e9, 262144, 400e12)
 
 PIECES = (
     Piece(
-        id="6.1", name="runs", play=play_runs,
+        "6.1", "runs", play_runs,
         cases=[[4], [4, 5], [4, 5, 6], [4, 5, 6, 1], [], [5, 4], [2, 2]],
         strategy=st.lists(_SLOT, max_size=8),
         hints=(
@@ -147,10 +145,10 @@ PIECES = (
         ),
     ),
     Piece(
-        id="6.2", name="moves", play=play_moves,
+        "6.2", "moves", play_moves,
         cases=[([0], [1]), ([2], [2]), ([0, 1, 2], [1, 2, 3]), ([1, 2, 3], [0, 1, 2]), ([0, 1], [1, 0]),
                ([0, 0], [1, 2]), ([0, 1, 2, 3], [1, 0, 3, 2]), ([0, 1, 0], [1, 0, 2])],
-        strategy=_PAIRS.map(lambda found: ([at for at, _ in found], [to for _, to in found])),
+        strategy=_MOVES,
         hints=(
             "Keep for each destination its source. A slot may be written once nothing has to read it any more.",
             "So take a destination that is not the source of another one, write it, and strike it off. Repeat.",
@@ -161,7 +159,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="6.3", name="load_or_compute", play=play_load_or_compute,
+        "6.3", "load_or_compute", play_load_or_compute,
         cases=[(1, 1, 1, 2, 0, 1), (1, 3, 2, 1, 1, 1), (4, 4, 1, 1, 1, 1), (4, 2, 1, 1, 1, 1), (4, 1, 1, 2, 0, 1, 4),
                (4, 1, 1, 2, 0, 1, 3), (4, 1, 1, 2, 0, 1, 5), (1, 1, 16, 2, 0, 1), (4, 1000, 1000, 1001, 0, 1000, 8),
                (2, 8, 1, 3, 4, 4), (1000, *_LLAMA), (8000, *_LLAMA)],
@@ -234,20 +232,12 @@ def _advice(case: tuple[list[str], list[int], list[int]]) -> str | None:
     return "a later run must read a place that an earlier run has written"
 
 
-_SMALL_SLOT = st.integers(0, 5)
-
-
-def _copies() -> st.SearchStrategy[tuple[list[int], list[int]]]:
-    pairs = st.lists(st.tuples(_SMALL_SLOT, _SMALL_SLOT), max_size=6, unique_by=lambda pair: pair[1])
-    return pairs.map(lambda found: ([source for source, _ in found], [target for _, target in found]))
-
-
 EXERCISES = (
     exercise(
         "6.4", "copies", copies,
         cases=[([], []), ([3], [7]), ([0, 1], [4, 5]), ([0, 1], [4, 6]), ([0, 2], [4, 5]), ([0, 2], [4, 6]),
                ([1, 0], [5, 4]), ([4, 5, 6, 1], [0, 1, 2, 3])],
-        strategy=_copies(),
+        strategy=_MOVES,
         hint="keep the run that is open; the next neighbours in both make it longer, others open one",
     ),
     call_hunt(

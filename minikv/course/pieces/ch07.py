@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import bracketed, came_of, numbers
+from minikv.course.pieces.observe import bracketed, came_of, numbers, steps_of
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World
@@ -109,10 +109,10 @@ def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
 
     A step is a verb, then a prompt and perhaps its namespace, or the place of a request among those that run.
     """
-    num_pages, page_size, steps = case
+    num_pages, page_size, day = case
     desk = _Desk(world, num_pages, page_size)
-    for step in steps.split(", ") if steps else ():
-        done = desk.step(*step.split())
+    for step in steps_of(day):
+        done = desk.step(*step)
         if done is not None:
             caption, seen = done
             yield CaseFrame(caption, {**seen, **desk.seen()}, (desk.manager, *desk.manager.sequences))
@@ -125,7 +125,7 @@ _TENANTS = "start 123 B, compute 0, checkpoint 0, start 123 B, start 123"
 
 PIECES = (
     Piece(
-        id="7.1", name="start", play=play_manager_day,
+        "7.1", "start", play_manager_day,
         cases=[(4, 1, "start 123"), (8, 1, f"{_ANNA}, start 129"), (6, 2, f"{_ANNA}, start 12349"),
                (6, 1, "start 1234, start 567"), (9, 1, _TENANTS)],
         strategy=_DAY,
@@ -138,7 +138,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="7.2", name="checkpoint", play=play_manager_day,
+        "7.2", "checkpoint", play_manager_day,
         cases=[(4, 1, "start 12, compute 0, checkpoint 0"), (6, 2, "start 123, compute 0, checkpoint 0"),
                (8, 2, _TWINS), (9, 1, f"{_GROWING}, checkpoint 0, finish 0"),
                (6, 2, "start 12345, compute 0 3, checkpoint 0, compute 0, finish 0"), (9, 1, _TENANTS)],
@@ -153,7 +153,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="7.3", name="release", play=play_manager_day,
+        "7.3", "release", play_manager_day,
         cases=[(4, 1, "start 123, abort 0"), (4, 1, "start 123, compute 0, finish 0"),
                (6, 2, "start 123, compute 0, finish 0"), (6, 2, f"{_ANNA}, start 12349, abort 0"),
                (8, 1, "start 123, start 45, abort 0, compute 0, finish 0"), (9, 1, f"{_GROWING}, abort 0")],

@@ -121,7 +121,7 @@ _RUNNING = st.tuples(st.text("01", min_size=1, max_size=5), st.integers(0, 6))
 
 PIECES = (
     Piece(
-        id="8.1", name="attention", play=play_attention,
+        "8.1", "attention", play_attention,
         cases=[(1, 0, 1, 4, 0), (1, 2, 1, 4, 1), (2, 0, 1, 4, 2), (2, 2, 1, 4, 3), (2, 1, 2, 3, 4)],
         strategy=st.tuples(*(st.integers(*ends) for ends in ((1, 4), (0, 4), (1, 3), (1, 8), (0, 99)))),
         hints=(
@@ -134,7 +134,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="8.2", name="schedule", play=play_schedule,
+        "8.2", "schedule", play_schedule,
         cases=[([], 8), ([5], 3), ([5, 9], 8), ([10, 1], 8), ([1, 10, 1, 4], 8), ([1, 1, 1], 2), ([2, 9, 1], 0)],
         strategy=st.tuples(_LEFT, st.integers(0, 12)),
         hints=(
@@ -145,7 +145,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="8.3", name="preempt", play=play_preempt,
+        "8.3", "preempt", play_preempt,
         cases=[([("123", 4), ("45", 3)], 0, 1), ([("123", 4), ("45", 3)], 2, 1), ([("12", 3), ("13", 2)], 1, 2),
                ([("123", 0)], 1, 1), ([("1", 2), ("2", 2), ("3", 1)], 1, 3)],
         strategy=st.tuples(st.lists(_RUNNING, min_size=1, max_size=3), st.integers(0, 2), st.integers(1, 3)),

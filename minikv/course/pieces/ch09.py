@@ -149,7 +149,7 @@ _STEPS = st.lists(st.sampled_from(["free", "take", "back"]), max_size=6).map(" "
 
 PIECES = (
     Piece(
-        id="9.1", name="trie_find", play=play_trie_find,
+        "9.1", "trie_find", play_trie_find,
         cases=[(["123"], ["123"]), ([], ["1"]), (["123"], ["129"]), (["123", "124"], ["1245"]), (["12"], ["912"]),
                (["12"], ["192"]), (["111"], ["1111"]), ([[1000, 2000]], [[1000, 2000]]), (["01"], ["01"])],
         strategy=ASKED,
@@ -160,7 +160,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="9.2", name="is_current", play=play_is_current,
+        "9.2", "is_current", play_is_current,
         cases=[(1, 0, ""), (1, 9, ""), (1, 0, "free"), (1, 0, "free take"), (1, 0, "free take free"),
                (1, 2, "free take free"), (0, 0, "free"), (1, 0, "free take free take")],
         strategy=st.tuples(st.integers(0, 1), st.integers(0, 4), _STEPS),
@@ -171,7 +171,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="9.3", name="trie_insert", play=play_trie_insert,
+        "9.3", "trie_insert", play_trie_insert,
         cases=[[("123", 0)], _FORK, [("", 0)], [("12", 0), ("12", 0)], [("12", 0), ("7", 0), ("123", 1)],
                [*_RECYCLED, ("123", 2)], [*_RECYCLED, ("124", 2)]],
         strategy=_FILLED,
@@ -183,7 +183,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="9.4", name="take_row", play=play_take_row,
+        "9.4", "take_row", play_take_row,
         cases=[([], [], "1"), (_FORK, [], "123"), (_FORK, [0], "123"), (_FORK, [], "12"), (_FORK, [], "1245"),
                (_FORK, [0, 1, 2], "124"), (_RECYCLED, [], "123"), (_RECYCLED, [1], "123"), ([("1", 0)], [], "1"),
                ([("1", 0), ("12", 1), ("123", 2), ("7", 0)], [], "123")],

@@ -174,7 +174,7 @@ def _looks_into_table(world: World) -> int:
 
 PIECES = (
     Piece(
-        id="10.1", name="block_keys", play=play_block_keys,
+        "10.1", "block_keys", play_block_keys,
         cases=[("1234", 2, b""), ("12345", 2, b""), ("", 4, b""), ("12", 2, b"salt"), ("123", 1, b"")],
         strategy=st.tuples(st.text("012", max_size=13), st.integers(1, 4), st.sampled_from([b"", b"salt"])),
         hints=(
@@ -184,7 +184,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="10.2", name="longest_hit", play=play_longest_hit,
+        "10.2", "longest_hit", play_longest_hit,
         cases=[("abc", "abc"), ("ab", "abc"), ("", "a"), ("ac", "abc"), ("bc", "abc"), ("fad", "dfa")],
         strategy=st.tuples(st.sets(_KEY).map(sorted), st.lists(_KEY, unique=True)),
         hints=(
@@ -196,7 +196,7 @@ PIECES = (
                   "behind the first miss nothing can be of use: stop there, and never search the table itself"),
     ),
     Piece(
-        id="10.3", name="give_back", play=play_give_back,
+        "10.3", "give_back", play_give_back,
         cases=[(1, "1k 1k 1k", False), (2, "2k 1k", False), (1, "1k 1", True), (1, "2k 1k", True),
                (0, "2 1 1k", False)],
         strategy=st.tuples(st.integers(0, 2), _REQUEST, st.booleans()),
@@ -208,7 +208,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="10.4", name="seed_of", play=play_seed_of,
+        "10.4", "seed_of", play_seed_of,
         cases=[[("x", None), (None, "x")], [(None, None), ("x", None), ("x", None)],
                [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")], [("a", "b"), ("b", "a")],
                [(ONE_TEXT, ONE_TEXT), (ONE_TEXT, AN_EQUAL_TEXT)], [("é", None), (None, None)],

@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.designs import branch_name, built, seen_of_pages
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import bracketed, kinds
+from minikv.course.pieces.observe import NOTHING, bracketed, came_of, kinds
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World
 
-_STEP = st.tuples(
-    st.sampled_from(["append", "append", "fork", "attach", "detach"]), st.integers(0, 3), st.integers(0, 3)
+_NUMBER = st.integers(0, 3)
+_STEP = st.builds(
+    "{} {} {}".format, st.sampled_from(["append", "append", "fork", "attach", "detach"]), _NUMBER, _NUMBER
 )
-_BUILT = st.tuples(st.integers(1, 3), st.lists(_STEP, max_size=5))
-_THREE = 2, [("append", 0, 3)]  # a: [A B] [C .]
-_FORKED = 2, [("append", 0, 3), ("fork", 0, 0)]  # b has the same
-_PARTED = 2, [("append", 0, 3), ("fork", 0, 0), ("append", 1, 2)]  # b: the first page of a, and two of its own
-_FULL = 2, [("append", 0, 4), ("fork", 0, 0)]  # as _FORKED, but the last page is full
-_THREE_HAVE_IT = 2, [("append", 0, 3), ("fork", 0, 0), ("fork", 0, 0)]
+_BUILT = st.tuples(st.integers(1, 3), st.lists(_STEP, max_size=5).map(", ".join))
+_THREE = 2, "append 0 3"  # a: [A B] [C .]
+_FORKED = 2, "append 0 3, fork 0"  # b has the same
+_PARTED = 2, "append 0 3, fork 0, append 1 2"  # b: the first page of a, and two of its own
+_FULL = 2, "append 0 4, fork 0"  # as _FORKED, but the last page is full
+_THREE_HAVE_IT = 2, "append 0 3, fork 0, fork 0"
+
+
+def _frame(caption: str, cache: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
+    """A frame with what is `seen` and what can be seen of shared pages."""
+    return CaseFrame(caption, {**seen, **seen_of_pages(cache)}, cache)
+
+
+def _branch(made: Any, which: int) -> tuple[Any, str, Any]:
+    """Shared pages, and the name of one of their branches with the branch itself."""
+    cache = built(made)
+    name = branch_name(cache, which)
+    return cache, name, cache.branches[name]
 
 
 def _copied_lists(branch: Any, old: Any) -> str:
@@ -40,11 +53,8 @@ def _copied_lists(branch: Any, old: Any) -> str:
 
 def play_fork_branch(world: World, case: Any) -> Iterator[CaseFrame]:
     """One of the branches is forked."""
-    made, which = case
-    cache = built(made)
-    name = branch_name(cache, which)
-    old = cache.branches[name]
-    yield CaseFrame("before", seen_of_pages(cache), cache)
+    cache, name, old = _branch(*case)
+    yield _frame("before", cache)
     new = world["fork_branch"](cache, old)
     names = ", ".join(map(str, cache.branches))
     is_branch = hasattr(new, "pages") and hasattr(new, "tokens")
@@ -52,17 +62,17 @@ def play_fork_branch(world: World, case: Any) -> Iterator[CaseFrame]:
         cache.branches["the new one"] = new
     seen = {
         "what is returned": "a branch" if is_branch else None if new is None else kinds(new),
-        "the new branch": _copied_lists(new, old), **seen_of_pages(cache), "the names in `cache.branches`": names,
+        "the new branch": _copied_lists(new, old), "the names in `cache.branches`": names,
         "the tokens of the new branch": getattr(new, "tokens", None), "its draft": getattr(new, "draft_from", "none"),
     }  # fmt: skip
-    yield CaseFrame(f"fork {name}", seen, cache)
+    yield _frame(f"fork {name}", cache, seen)
 
 
 def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     """Branches let go of their pages from number `start` on, one after the other."""
     made, leaving = case
     cache = built(made)
-    yield CaseFrame("before", seen_of_pages(cache), cache)
+    yield _frame("before", cache)
     for which, start in leaving:
         name = branch_name(cache, which)
         branch = cache.branches[name]
@@ -70,10 +80,8 @@ def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
         branch.tokens, branch.pages = branch.tokens[: start * cache.size], pages[:start]
         given = pages[start:]
         world["drop_pages"](cache, given)
-        told_given = ALL_RIGHT if given == pages[start:] else "the list `pages` has changed; leave it as it was"
-        seen = {**seen_of_pages(cache), "the list of pages that was given": told_given}
         what = "all its pages" if not start else f"its pages behind the first {start}"
-        yield CaseFrame(f"{name} lets go of {what}", seen, cache)
+        yield _frame(f"{name} lets go of {what}", cache, {"the list of pages, which must not change": given})
 
 
 def _own_values(cache: Any) -> str:
@@ -83,65 +91,50 @@ def _own_values(cache: Any) -> str:
     return ALL_RIGHT
 
 
-def _written(cache: Any, branch: Any, numbers: Sequence[int]) -> None:
-    """Put tokens into the pages that a branch has, with themselves for values."""
-    for number in numbers:
-        index, at = divmod(len(branch.tokens), cache.size)
-        cache.values[branch.pages[index]][at] = number
-        branch.tokens.append(number)
-
-
 def play_own_pages(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A branch is to have `count` more tokens; then they are written."""
+    """A branch is to have `count` more tokens; then they are written, with themselves for values."""
     made, which, count = case
-    cache = built(made)
-    name = branch_name(cache, which)
-    branch = cache.branches[name]
-    last = branch.pages[-1] if branch.pages else None
-    at = len(branch.pages) - 1
-    yield CaseFrame("before", seen_of_pages(cache), cache)
-    try:
-        world["own_pages"](cache, branch, count)
-        told_error = "no error"
-    except MemoryError:
-        told_error = "MemoryError"
-    numbers = list(range(101, 101 + count))
-    is_kept = last is None or branch.pages[at : at + 1] == [last]
+    cache, name, branch = _branch(made, which)
+    before, last = list(branch.pages), len(branch.pages) - 1
+    yield _frame("before", cache)
+    error, _ = came_of(lambda: world["own_pages"](cache, branch, count), MemoryError)
     seen = {
-        "what came of it": told_error, "the tokens, which `put` appends afterwards": bracketed(branch.tokens),
-        "the last page that it had": "kept" if is_kept else "replaced", **seen_of_pages(cache),
+        "raised": error, "the tokens, which `put` appends afterwards": bracketed(branch.tokens),
+        "the last page that it had": "kept" if branch.pages[last : last + 1] == before[-1:] else "replaced",
         "the values of the pages": _own_values(cache), "how many pages it has now": len(branch.pages),
     }  # fmt: skip
-    empty = ", which has no page yet," if last is None else ""
-    yield CaseFrame(f"{name}{empty} is to have {count} more token{'s' * (count != 1)}", seen, cache)
-    if told_error == "no error":
-        _written(cache, branch, numbers)
-        yield CaseFrame(f"then {name} writes {bracketed(numbers)}", seen_of_pages(cache), cache)
+    empty = "" if before else ", which has no page yet,"
+    yield _frame(f"{name}{empty} is to have {count} more token{'s' * (count != 1)}", cache, seen)
+    if error == "no error":
+        new = list(range(101, 101 + count))
+        for number in new:
+            index, at = divmod(len(branch.tokens), cache.size)
+            cache.values[branch.pages[index]][at] = number
+            branch.tokens.append(number)
+        yield _frame(f"then {name} writes {bracketed(new)}", cache)
 
 
 def play_settle_draft(world: World, case: Any) -> Iterator[CaseFrame]:
     """A branch has a draft, of which the first `right` tokens are right."""
     made, which, drafted, right = case
-    cache = built(made)
-    name, numbers = branch_name(cache, which), list(range(101, 101 + drafted))
-    branch, right = cache.branches[name], min(right, drafted)
-    try:
-        cache.draft(name, numbers, numbers)
-    except MemoryError:
+    cache, name, branch = _branch(made, which)
+    draft, right = list(range(101, 101 + drafted)), min(right, drafted)
+    error, _ = came_of(lambda: cache.draft(name, draft, draft), MemoryError)
+    if error != "no error":
         return
-    yield CaseFrame(f"{name} drafts {bracketed(numbers)}", seen_of_pages(cache), cache)
+    yield _frame(f"{name} drafts {bracketed(draft)}", cache)
     world["settle_draft"](cache, branch, right)
     begin = branch.draft_from
     seen = {
-        "its tokens": bracketed(branch.tokens), "how many pages it has": len(branch.pages), **seen_of_pages(cache),
+        "its tokens": bracketed(branch.tokens), "how many pages it has": len(branch.pages),
         "draft_from": "None" if begin is None else begin,
     }  # fmt: skip
-    yield CaseFrame(f"{right} of the {drafted} {'is' if right == 1 else 'are'} right", seen, cache)
+    yield _frame(f"{right} of the {drafted} {'is' if right == 1 else 'are'} right", cache, seen)
 
 
 PIECES = (
     Piece(
-        id="11.1", name="fork_branch", play=play_fork_branch,
+        "11.1", "fork_branch", play_fork_branch,
         cases=[(_THREE, 0), (_FORKED, 0), (_FORKED, 1), (_PARTED, 1), (_FULL, 0)],
         strategy=st.tuples(_BUILT, st.integers(0, 3)),
         hints=(
@@ -151,7 +144,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="11.2", name="drop_pages", play=play_drop_pages,
+        "11.2", "drop_pages", play_drop_pages,
         cases=[(_THREE, [(0, 0)]), (_FORKED, [(0, 0)]), (_PARTED, [(1, 0)]),
                (_THREE_HAVE_IT, [(0, 0), (1, 1), (2, 0)]), (_FULL, [(0, 0), (1, 0)])],
         strategy=st.tuples(_BUILT, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=3)),
@@ -162,9 +155,9 @@ PIECES = (
         ),
     ),
     Piece(
-        id="11.3", name="own_pages", play=play_own_pages,
-        cases=[(_FORKED, 1, 1), (_THREE, 0, 1), ((2, []), 0, 3), (_FORKED, 0, 2), (_FULL, 1, 1), (_FULL, 1, 2),
-               (_FORKED, 1, 0), (_FORKED, 1, 12), (_FORKED, 1, 11), ((2, [("append", 0, 13)]), 0, 1), (_PARTED, 1, 1),
+        "11.3", "own_pages", play_own_pages,
+        cases=[(_FORKED, 1, 1), (_THREE, 0, 1), ((2, ""), 0, 3), (_FORKED, 0, 2), (_FULL, 1, 1), (_FULL, 1, 2),
+               (_FORKED, 1, 0), (_FORKED, 1, 12), (_FORKED, 1, 11), ((2, "append 0 13"), 0, 1), (_PARTED, 1, 1),
                (_THREE_HAVE_IT, 2, 4)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 9)),
         hints=(
@@ -177,7 +170,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="11.4", name="settle_draft", play=play_settle_draft,
+        "11.4", "settle_draft", play_settle_draft,
         cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_PARTED, 0, 3, 1)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 5), st.integers(0, 5)),
         hints=(

@@ -117,7 +117,7 @@ def _looks_into_map(world: World) -> int:
 
 PIECES = (
     Piece(
-        id="12.1", name="valid_length", play=play_valid_length,
+        "12.1", "valid_length", play_valid_length,
         cases=[("xxxx", 2), ("..xx", 2), ("...x", 2), ("xx..", 2),
                ("x.x.", 2), ("x", 3), (".xxx.x", 2), ("xxx.x", 2), (".", 2)],
         strategy=st.tuples(_LIVE, _WINDOW),
@@ -132,7 +132,7 @@ PIECES = (
                   "begin at the end of the path: if its last slots have windows, the others do not matter"),
     ),
     Piece(
-        id="12.2", name="hold", play=play_hold,
+        "12.2", "hold", play_hold,
         cases=[(2, [[0, 1, 2, 3]]), (2, [[0, 1, 2], [0, 1, 5]]), (3, [[4]]), (2, [[]]), (1, [[0, 1], [1, 0]])],
         strategy=st.tuples(_WINDOW, _HELD),
         hints=(
@@ -142,7 +142,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="12.3", name="spare", play=play_spare,
+        "12.3", "spare", play_spare,
         cases=[([("xxx", False)], 1), ([("xxxx", True)], 2), ([("xx", True)], 3), ([("x.px", False)], 1),
                ([("xx", False), ("xxx", True)], 1), ([("xxx", True), ("xx", False)], 2), ([], 2),
                ([("px.px", False)], 1), ([("x", True), ("x", False)], 1), ([("xx", False), ("xp", False)], 1)],
@@ -155,7 +155,7 @@ PIECES = (
         ),
     ),
     Piece(
-        id="12.4", name="heal", play=play_heal,
+        "12.4", "heal", play_heal,
         cases=[".x", "xx", "..", "", ".x xx .. .x", ".x .x"],
         strategy=st.lists(st.sampled_from(["..", ".x", "x.", "xx"]), max_size=5).map(" ".join),
         hints=(

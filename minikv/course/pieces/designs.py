@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from minikv.course.pieces.observe import kinds, outline, token_in_words
+from minikv.course.pieces.observe import kinds, outline, steps_of, token_in_words
 from minikv.course.pieces.piece import wrong_answers_to
 from minikv.engine import World, engine_world, run_section
 from minikv.testing.attempt import attempt
@@ -83,7 +83,7 @@ def path_in_words(root: Any, path: Any) -> Any:
     return [node.token for node in path]
 
 
-_PAGES = 7
+_PAGES, _NAMES = 7, "abcdefghi"
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -92,21 +92,21 @@ def _ours() -> World:
     return engine_world(2, 11)
 
 
-def built(case: tuple[int, Sequence[Any]]) -> Any:
+def built(case: tuple[int, str]) -> Any:
     """Shared pages after some steps, made by our own pieces; tokens count from 1, and their values are letters.
 
-    A step for which there is no room is left out.
+    A step is a verb, the place of a branch, and perhaps how many tokens. One for which there is no room is left out.
     """
-    size, steps = case
+    size, day = case
     cache, count = _ours()["SharedPages"](_PAGES, size), 0
     cache.attach("a", [])
-    for verb, which, number in steps:
-        name, new = branch_name(cache, which), next(letter for letter in "abcdefghi" if letter not in cache.branches)
+    for verb, which, *more in steps_of(day):
+        name, new = branch_name(cache, int(which)), next(letter for letter in _NAMES if letter not in cache.branches)
         try:
             if verb == "append":
-                numbers = list(range(count + 1, count + number + 1))
+                numbers = list(range(count + 1, count + int(more[0]) + 1))
                 cache.append(name, numbers, values_of(numbers))
-                count += number
+                count += len(numbers)
             elif verb == "fork":
                 cache.fork(name, new)
             elif verb == "attach":
@@ -137,7 +137,7 @@ def values_of(tokens: Sequence[int]) -> str:
 def contents(cache: Any, branch: Any) -> Any:
     """What a branch reads, page by page, in words.
 
-    >>> contents(cache := built((2, [("append", 0, 3)])), cache.branches["a"])
+    >>> contents(cache := built((2, "append 0 3")), cache.branches["a"])
     '[A B] [C]'
     """
     if not hasattr(branch, "pages") or not isinstance(branch.pages, list):

@@ -35,6 +35,15 @@ def numbers(prompt: Iterable[Any]) -> list[int]:
     return [int(str(token)) for token in prompt]
 
 
+def steps_of(day: str) -> list[list[str]]:
+    """The words of each step of a day.
+
+    >>> steps_of("start 123, compute 0 2")
+    [['start', '123'], ['compute', '0', '2']]
+    """
+    return [step.split() for step in day.split(", ") if step]
+
+
 def with_slots(prompts: Sequence[str], size: int = 1) -> Iterator[tuple[list[int], list[int]]]:
     """The tokens of each prompt, and a slot for each of its pages of `size` tokens; slots count from 0.
 
