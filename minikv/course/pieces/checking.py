@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from minikv.course.pieces.guessing import come_back, forget_guesses
+from minikv.course.pieces.guessing import come_back, guesses
 from minikv.course.pieces.hunt import Hunt, judge_hunt
-from minikv.course.pieces.mine import colab_advice, forget_advice, keep, move_on_colab, recalled, world_with
-from minikv.course.pieces.mistakes import forget_hints, hint_for, mistake_in
+from minikv.course.pieces.mine import advised, colab_advice, keep, move_on_colab, recalled, world_with
+from minikv.course.pieces.mistakes import hint_for, hints_given, mistake_in
 from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
@@ -34,11 +34,8 @@ def begin(chapter: int, namespace: World) -> None:
     >>> begin(3, here := {}); here["split"].__name__, "lock" in here
     ('split', False)
     """
-    _accepted.clear()
-    forget_hints()
-    _aside.clear()
-    forget_advice()
-    forget_guesses()
+    for of_session in (_accepted, _aside, hints_given, advised, guesses):
+        of_session.clear()
     for line in come_back(chapter):
         print(line)
     for each in classes_for(chapter):

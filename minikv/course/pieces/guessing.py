@@ -42,7 +42,7 @@ class _Prediction:
         return {"question": self.question, "said": short_repr(self.said)[:MOST_SAID]}
 
 
-_predictions: dict[str, _Prediction] = {}  # of this session, by label
+guesses: dict[str, _Prediction] = {}  # of this session, by label
 
 
 def guess(label: str, question: object = "", *answer: Any) -> None:
@@ -60,7 +60,7 @@ def guess(label: str, question: object = "", *answer: Any) -> None:
     🔮 3.9 noted: [3, 1]. Run the next cell.
     """
     name = _name(label)
-    prediction = _predictions[name] = _Prediction(str(question)[:MOST_ASKED])
+    prediction = guesses[name] = _Prediction(str(question)[:MOST_ASKED])
     value = list(answer) if len(answer) > 1 else answer[0] if answer else None
     if value is None or value is ... or (isinstance(value, str) and not value.strip()):
         where = "in place of None" if answer else 'after the question, as in guess("3.a", "how many?", 4)'
@@ -94,26 +94,21 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, (str, int, float, np.generic, np.ndarray))
 
 
-def forget_guesses() -> None:
-    """Begin anew, as a notebook does."""
-    _predictions.clear()
-
-
 def missed() -> dict[str, dict[str, str]]:
     """The question and what was said, of each prediction that was missed, in this session or before it, by label."""
-    known = {label: miss for label, miss in recall_missed(aloud=False).items() if label not in _predictions}
-    here = {label: prediction.miss for label, prediction in _predictions.items() if prediction.is_right is False}
+    known = {label: miss for label, miss in recall_missed(aloud=False).items() if label not in guesses}
+    here = {label: prediction.miss for label, prediction in guesses.items() if prediction.is_right is False}
     return dict(sorted({**known, **here}.items()))
 
 
 def predictions() -> tuple[int, int]:
     """How many predictions have met their answers, in this session or before it, and how many of them were right.
 
-    >>> forget_guesses(); made, right = predictions(); made >= right
+    >>> guesses.clear(); made, right = predictions(); made >= right
     True
     """
     marks = {label for label, mark in recall(aloud=False).items() if mark == RIGHT and label[-1:].isalpha()}
-    right = sum(prediction.is_right is True for prediction in _predictions.values()) + len(marks - set(_predictions))
+    right = sum(prediction.is_right is True for prediction in guesses.values()) + len(marks - set(guesses))
     return right + len(missed()), right
 
 
@@ -158,7 +153,7 @@ class Folded:
 
     def __init__(self, label: str, answer: Any, things: tuple[Any, ...]):
         self.label, self.answer, self.things = label, answer, things
-        prediction = _predictions.get(label)
+        prediction = guesses.get(label)
         self.verdict = "" if prediction is None or prediction.said is None else self._compared(prediction)
 
     def _compared(self, prediction: _Prediction) -> str:

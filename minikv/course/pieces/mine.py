@@ -193,7 +193,7 @@ def recalled() -> dict[str, str]:
         return {}
 
 
-_advised: set[str] = set()  # the advice that was given in this session
+advised: set[str] = set()  # the advice that was given in this session
 ADVICE = '  Colab deletes this machine later. mine("download") saves {0}, mine("upload") brings it back.'
 
 
@@ -213,15 +213,10 @@ def colab_advice() -> list[str]:
     []
     """
     path = mine_path()
-    if not is_colab() or path is None or not path.exists() or _advised:
+    if not is_colab() or path is None or not path.exists() or advised:
         return []
-    _advised.add(ADVICE)
+    advised.add(ADVICE)
     return [ADVICE.format(path.name)]
-
-
-def forget_advice() -> None:
-    """Forget that the advice was given."""
-    _advised.clear()
 
 
 def move_on_colab(way: str) -> None:

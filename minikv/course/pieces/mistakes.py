@@ -13,7 +13,7 @@ from minikv.course.pieces.trial import Parting, Played, parted, play_case, refer
 from minikv.engine import World, run_section
 from minikv.testing.attempt import Outcome, TooLong, type_in_words
 
-_taken: dict[str, int] = {}  # how many hints were given in this session
+hints_given: dict[str, int] = {}  # by piece, how many hints were given in this session
 
 
 class Mistake(NamedTuple):
@@ -135,12 +135,12 @@ def hint(label: object = "") -> None:
     piece = _named(label)
     if piece is None:
         return
-    step = _taken.get(piece.id, 0)
+    step = hints_given.get(piece.id, 0)
     if step < len(piece.hints):
         print(f"Hint {step + 1} of {len(piece.hints)}: {piece.hints[step]}")
     else:
         print(f'That was the last hint. solution("{piece.id}") shows how we would write it.')
-    _taken[piece.id] = min(step + 1, len(piece.hints))
+    hints_given[piece.id] = min(step + 1, len(piece.hints))
 
 
 def solution(label: object = "") -> Code | None:
@@ -175,8 +175,3 @@ def _named(label: object) -> Piece | None:
     else:
         print(f"{WRONG} {name} is a piece of several chapters: ask for {' or '.join(piece.id for piece in pieces)}")
     return None
-
-
-def forget_hints() -> None:
-    """Begin each ladder of hints anew, as a notebook does."""
-    _taken.clear()

@@ -253,10 +253,7 @@ def kinds(result: Any) -> str:
 def _kind(value: Any) -> str:
     if hasattr(value, "tokens") and hasattr(value, "parent"):
         return "a node"
-    if isinstance(value, int):
-        return "a number"
-    name = type(value).__name__
-    return "a list" if isinstance(value, (list, tuple)) else "None" if value is None else f"a value of type {name}"
+    return "None" if value is None else type_in_words(value)
 
 
 def two(result: Any) -> Sequence[Any]:

@@ -2,7 +2,7 @@
 
 A whole cell is looked at, not `inspect.getsource`: that one fails for classes made in cells, and leaves out the
 helpers, the constants and the imports that a function needs. What a new version of the file replaces is kept in a
-folder beside it, if it is lost otherwise. A version that only looks different is no loss, and neither is code of ours.
+folder beside it, if it is lost otherwise. Code of ours is no loss.
 """
 
 from __future__ import annotations
@@ -11,18 +11,16 @@ import ast
 import builtins
 import contextlib
 import inspect
-import io
+import itertools
 import linecache
 import math
 import re
 import symtable
 import sys
-import tokenize
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 from minikv.engine import World, classes_for, engine_sections, given, sections
 from minikv.files import replace
@@ -85,21 +83,21 @@ def _is_about_a_piece(statement: ast.stmt) -> bool:
 
 
 def binds(statement: ast.stmt) -> set[str]:
-    """The names that a statement defines."""
-    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        return {statement.name}
-    if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        return {(alias.asname or alias.name).split(".")[0] for alias in statement.names}
-    if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
-        return {
-            node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
-    return set()
+    """The names that a statement defines.
+
+    >>> sorted(binds(ast.parse("for x in [1]: y = x").body[0]))
+    ['x', 'y']
+    """
+    return {s.get_name() for s in _names_in(statement).get_symbols() if s.is_assigned() or s.is_imported()}
+
+
+def _names_in(statement: ast.stmt) -> symtable.SymbolTable:
+    return symtable.symtable(ast.unparse(statement), "<cell>", "exec")
 
 
 def uses(statement: ast.stmt) -> set[str]:
     """The names that a statement takes from outside: not its arguments and not its own variables."""
-    found, tables = set(), [symtable.symtable(ast.unparse(statement), "<cell>", "exec")]
+    found, tables = set(), [_names_in(statement)]
     while tables:
         table = tables.pop()
         at_top = table.get_type() == "module"
@@ -176,9 +174,9 @@ class Gathered:
 
 def _goes_on(statement: ast.stmt, name: str) -> bool:
     """Whether a statement makes `name` from what it was before, as in `x += 1`."""
-    if isinstance(statement, ast.AugAssign):
-        return True
-    return isinstance(statement, (ast.Assign, ast.AnnAssign)) and name in uses(statement)
+    if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+        return False
+    return name in uses(statement) or any(isinstance(node, ast.AugAssign) for node in ast.walk(statement))
 
 
 def _is_plain(value: Any) -> bool:
@@ -212,68 +210,37 @@ def definitions(text: str) -> dict[str, str]:
     return {name: "\n".join(steps) for name, steps in found.items()}
 
 
-class Written(NamedTuple):
-    """A part of a file: what its code is, however it is laid out, and its comments."""
-
-    code: str
-    comments: frozenset[str]
-
-    def is_in(self, others: Iterable[Written]) -> bool:
-        """Whether one of the others has the same code and all these comments."""
-        return any(self.code == other.code and self.comments <= other.comments for other in others)
-
-
 def keep_older(path: Path, old: str, new: str, ours: str) -> Path | None:
-    """Copy the file into its folder of older ones if the new one lacks anything of the learner's; the copy's path.
+    """Copy the file into its folder of older ones if the new one lacks a part of the learner's; the copy's path.
 
     `ours` is the file of a learner who has written nothing.
 
-    >>> keep_older(Path("my_minikv.py"), "# %% 3.1 split\\nx = [1,2]", "# %% 3.1 split\\nx = [\\n    1, 2\\n]", "")
+    >>> keep_older(Path("my_minikv.py"), "# %% 3.1 split\\nx = 1", "# %% 3.1 split\\n\\nx = 1 ", "")
     """
     folder = path.with_name(f"{path.stem}_older")
-    known = [*parts_of(new), *parts_of(ours), *(_part(section.text) for section in engine_sections())]
-    lost = [part for part in parts_of(old) if not part.is_in(known)]
+    lost = parts_of(old) - parts_of(new) - parts_of(ours) - {_lines_of(section.text) for section in engine_sections()}
+    for file in sorted(folder.glob("*.py")):
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            lost -= parts_of(file.read_text("utf-8-sig"))
     if not lost:
         return None
-    kept = [part for text in _texts(folder) for part in parts_of(text)]
-    if all(part.is_in(kept) for part in lost):
-        return None
     folder.mkdir(exist_ok=True)
-    number = 1
-    while (copy := folder / f"{path.stem}_{number}{path.suffix}").exists():
-        number += 1
+    copies = (folder / f"{path.stem}_{number}{path.suffix}" for number in itertools.count(1))
+    copy = next(copy for copy in copies if not copy.exists())
     replace(copy, old)
     return copy
 
 
-def parts_of(text: str) -> list[Written]:
-    """What stands before the first section, if anything does, and the text of each section.
+def parts_of(text: str) -> set[str]:
+    """What stands before the first section, if anything does, and the text of each section, without empty lines.
 
-    >>> [sorted(part.comments) for part in parts_of("import sys\\n# %% 3.1 split\\nx = 1  # one\\n")]
-    [[], ['# one']]
+    >>> sorted(parts_of("import sys\\n\\n# %% 3.1 split\\nx = 1\\n\\ny = 2\\n"))
+    ['import sys', 'x = 1\\ny = 2']
     """
     found = sections(text)
-    before = "\n".join(text.split("\n")[: found[0].line - 2] if found else [text]).strip()
-    return [_part(each) for each in [*([before] if before else []), *(section.text for section in found)]]
+    before = "\n".join(text.split("\n")[: found[0].line - 2] if found else [text])
+    return {_lines_of(part) for part in (before, *(section.text for section in found))} - {""}
 
 
-def _part(text: str) -> Written:
-    try:
-        code = ast.dump(ast.parse(text))
-    except (SyntaxError, ValueError):
-        return Written(text.strip(), frozenset())
-    comments = set()
-    with contextlib.suppress(tokenize.TokenError, IndentationError):
-        for token in tokenize.generate_tokens(io.StringIO(text).readline):
-            if token.type == tokenize.COMMENT:
-                comments.add(token.string.strip())
-    return Written(code, frozenset(comments))
-
-
-def _texts(folder: Path) -> list[str]:
-    """The files of a folder that can be read."""
-    found = []
-    for file in sorted(folder.glob("*.py")):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            found.append(file.read_text("utf-8-sig"))
-    return found
+def _lines_of(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
