@@ -16,6 +16,7 @@ It stays. While an act is under way it only remembers the call.
 from __future__ import annotations
 
 import functools
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -31,7 +32,6 @@ try:  # `signal.getsignal` makes an enum of what it finds, which takes longer th
 except ImportError:
     from signal import getsignal as _handler_of
 _SIGINT = int(signal.SIGINT)
-_main_thread = threading.main_thread
 _this_thread = threading.get_ident
 
 
@@ -41,6 +41,11 @@ class _Acts:
     def __init__(self) -> None:
         self.under_way = False
         self.waiting: Callable[[], Any] | None = None
+        self.find_main_thread()
+
+    def find_main_thread(self) -> None:
+        """Only the main thread is told of Ctrl-C; in a child process another may have become it."""
+        self.main_thread = threading.main_thread().ident
 
     def deliver(self) -> None:
         """Do now what Ctrl-C would have done."""
@@ -50,6 +55,8 @@ class _Acts:
 
 
 _acts = _Acts()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_acts.find_main_thread)
 
 
 class _Deferral:
@@ -69,7 +76,7 @@ class _Deferral:
 
 def _begins() -> bool:
     """Whether an act begins that Ctrl-C must wait for: the outermost of the main thread, if Python handles Ctrl-C."""
-    if _acts.under_way or _this_thread() != _main_thread().ident:
+    if _acts.under_way or _this_thread() != _acts.main_thread:
         return False
     handler = _handler_of(_SIGINT)
     if type(handler) is not _Deferral:

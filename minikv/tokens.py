@@ -29,7 +29,7 @@ class PackedTokens(Sequence[int]):
     """Token ids packed into immutable bytes, four to a token; behaves as a sequence of ints.
 
     Made by `pack`. `data` is the bytes; `len`, indexing and slicing count in tokens. `head` is the bytes of the tokens
-    that these were appended to, if any: what has looked at that object need not look at it again.
+    that these were appended to (by `+`), if any: what has looked at that object need not look at it again.
 
     >>> key = pack([7, 8, 9])
     >>> len(key), key[1], key[:-1]
@@ -38,7 +38,7 @@ class PackedTokens(Sequence[int]):
 
     __slots__ = ("data", "head")
 
-    def __init__(self, data: bytes, head: bytes | None = None):
+    def __init__(self, data: bytes):
         if type(data) is not bytes:
             if not isinstance(data, (bytes, bytearray, memoryview)):
                 raise TypeError(
@@ -47,9 +47,8 @@ class PackedTokens(Sequence[int]):
             data = bytes(data)
         if len(data) % TOKEN_BYTES:
             raise ValueError(f"{len(data)} bytes are not whole tokens of {TOKEN_BYTES} bytes")
-        if head is not None and not (type(head) is bytes and data.startswith(head)):
-            raise ValueError(f"head is {bounded(head)}: expected the bytes with which data begins")
-        self.data, self.head = data, head
+        self.data = data
+        self.head: bytes | None = None
 
     def __len__(self) -> int:
         return len(self.data) // TOKEN_BYTES
@@ -65,8 +64,10 @@ class PackedTokens(Sequence[int]):
         if step != 1:
             return pack(self.tolist()[at])
         data = self.data[start * TOKEN_BYTES : stop * TOKEN_BYTES]
-        known = start == 0 and self.head is not None and len(self.head) <= len(data)
-        return PackedTokens(data, self.head if known else None)
+        some = PackedTokens(data)
+        if start == 0 and self.head is not None and len(self.head) <= len(data):
+            some.head = self.head
+        return some
 
     def __iter__(self) -> Iterator[int]:
         return iter(memoryview(self.data).cast(_CODE))
@@ -77,7 +78,13 @@ class PackedTokens(Sequence[int]):
         >>> pack([1, 2]) + [3]
         PackedTokens([1, 2, 3])
         """
-        return PackedTokens(self.data + pack(more).data, self.data)
+        return self.followed_by(pack(more).data)
+
+    def followed_by(self, more: bytes | bytearray) -> PackedTokens:
+        """These tokens followed by `more`, which are packed already."""
+        both = PackedTokens(self.data + more)
+        both.head = self.data
+        return both
 
     def __eq__(self, other: object) -> bool:
         return self.data == other.data if isinstance(other, PackedTokens) else NotImplemented

@@ -595,6 +595,15 @@ def test_the_audit_asks_the_cache_and_the_pool_for_theirs():
         manager.check()
 
 
+def test_a_page_that_was_freed_behind_the_managers_back_is_refused_when_it_comes_back():
+    manager = CacheManager(8)
+    ran(manager, [1, 2, 3])
+    manager.pool.free([1])
+    with pytest.raises(ValueError, match="page 1 is free already"):
+        manager.start(range(10, 17))
+    assert manager.pool.num_free == 6
+
+
 def test_the_audit_finds_a_lock_that_no_sequence_holds():
     manager = CacheManager(8)
     ran(manager, [1, 2, 3])

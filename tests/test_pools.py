@@ -156,14 +156,13 @@ def test_a_stack_reuses_what_was_freed_last():
 
 
 def outcomes(size, in_use, frees):
-    """What a pool says and gives out, when it goes from page to page, takes many in one step, and looks at runs."""
+    """What a pool says and gives out, when it goes from page to page, and when it takes many in one step."""
     found = []
-    for few, long_run in ((1000, 1000), (0, 1000), (0, 2)):
+    for few in (1000, 0):
         pool, said = FreeListPool(size), []
         pool.alloc(in_use)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(free_list, "_FEW", few)
-            patch.setattr(free_list, "_LONG_RUN", long_run)
             for pages in frees:
                 try:
                     pool.free(np.array(pages, np.int32))
@@ -178,8 +177,49 @@ def outcomes(size, in_use, frees):
 
 @given(st.lists(st.lists(st.integers(-1, 12), max_size=8), max_size=8), st.integers(1, 12))
 def test_every_way_to_free_has_the_same_outcome(frees, in_use):
-    one_by_one, at_once, by_runs = outcomes(12, in_use, frees)
-    assert one_by_one == at_once == by_runs
+    one_by_one, at_once = outcomes(12, in_use, frees)
+    assert one_by_one == at_once
+
+
+@given(st.data())
+def test_pages_that_the_caller_is_sure_of_are_as_free_as_any(data):
+    """They are given out in the same order, and refused when they are freed again; whatever is looked at between."""
+    looking, sure, used = FreeListPool(40), FreeListPool(40), []
+    for _ in range(data.draw(st.integers(1, 12))):
+        used += looking.alloc(count := data.draw(st.integers(0, looking.num_free))).tolist()
+        row = np.empty(count, np.int32)
+        sure.alloc_to(row.data)
+        assert row.tolist() == used[len(used) - count :]
+        back = data.draw(st.lists(st.sampled_from(used), unique=True)) if used else []
+        looking.free(np.array(back, np.int32))
+        sure.free(np.array(back, np.int32), sure=data.draw(st.booleans()))
+        used = [page for page in used if page not in back]
+        if data.draw(st.booleans()):
+            assert state(looking) == state(sure)
+            sure.check()
+        if looking.num_free and data.draw(st.booleans()):
+            free = [page for page in range(40) if page not in used]
+            with pytest.raises(ValueError, match="is free already"):
+                sure.free([data.draw(st.sampled_from(free))] * data.draw(st.sampled_from([1, 50])))
+    assert looking.alloc(looking.num_free).tolist() == sure.alloc(sure.num_free).tolist()
+
+
+def test_more_pages_than_there_are_cannot_come_back():
+    pool = FreeListPool(4)
+    pool.alloc(1)
+    with pytest.raises(ValueError, match=r"pages\[1\]: page 1 is free already"):
+        pool.free(np.array([0, 1], np.int32), sure=True)
+    assert pool.num_free == 3
+
+
+def test_a_page_that_was_wrongly_sure_is_found():
+    for pages, words in (([0, 1], "page 1 is on the stack 2 times"), ([9], "page 9 is on the stack: this pool has")):
+        pool = FreeListPool(4)
+        pool.alloc(3)
+        pool.free([1])
+        pool.free(np.array(pages, np.int32), sure=True)
+        with pytest.raises(InvariantError, match=words):
+            pool.check()
 
 
 @every_pool
@@ -212,43 +252,19 @@ def test_only_integers_in_one_dimension_are_pages(make):
     assert pool.num_free == 4
 
 
-PIECES = st.lists(st.tuples(st.integers(-2, 40), st.integers(1, 20)), min_size=1, max_size=3)
-
-
-@given(st.lists(PIECES, max_size=4), st.integers(1, 40))
-def test_runs_that_leave_the_pool_or_meet_are_refused(frees, in_use):
-    """Runs from -2 to 60 in a pool of 40, looked at as runs and page by page: the same outcome, all or nothing."""
-    runs = [[page for at, count in pieces for page in range(at, at + count)] for pieces in frees]
-    one_by_one, at_once, by_runs = outcomes(40, in_use, runs)
-    assert one_by_one == at_once == by_runs
-
-
-def test_a_run_that_wraps_round_int32_is_no_run():
-    pool = FreeListPool(5000)
-    pool.alloc(5000)
-    with pytest.raises(ValueError, match=r"pages\[0\] is 2147483148"):
-        pool.free((np.arange(2**31 - 500, 2**31 + 524) % 2**32).astype(np.uint32).view(np.int32))
-    assert pool.num_free == 0
-    pool.check()
-
-
-def test_a_long_run_that_ends_behind_the_last_page_is_refused():
-    pool = FreeListPool(4096)
-    pool.alloc(4096)
-    with pytest.raises(ValueError, match=r"pages\[3096\] is 4096: this pool has pages 0 to 4095"):
-        pool.free(np.arange(1000, 5096, dtype=np.int32))
-    assert pool.num_free == 0
-    pool.check()
-
-
-def test_long_runs_are_freed_and_refused_as_a_whole():
+def test_many_pages_are_freed_and_refused_as_a_whole():
     pool = FreeListPool(10_000)
     pages = pool.alloc(9000)
-    twice = np.concatenate([pages[3000:6000], pages[2000:5000]])
-    with pytest.raises(ValueError, match=r"cannot free pages\[4000\]: page 3000 is given twice"):
-        pool.free(twice)
-    assert pool.num_free == 1000
-    pool.check()
+    for wrong, words in (
+        (np.concatenate([pages[3000:6000], pages[2000:5000]]), r"cannot free pages\[4000\]: page 3000 is given twice"),
+        (np.arange(8000, 9500, dtype=np.int32), r"cannot free pages\[1000\]: page 9000 is free already"),
+        (np.arange(9000, 10_001, dtype=np.int32), r"pages\[1000\] is 10000: this pool has pages 0 to 9999"),
+        (np.arange(-1, 5000, dtype=np.int32), r"pages\[0\] is -1: this pool has pages 0 to 9999"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            pool.free(wrong)
+        assert pool.num_free == 1000
+        pool.check()
     pool.free(np.concatenate([pages[3000:6000], pages[:3000]]))
     assert pool.alloc(2).tolist() == [3000, 3001]
     pool.check()

@@ -153,9 +153,3 @@ def test_what_is_put_together_is_equal_to_what_was_never_apart():
     assert (joined[:1] + range(9, 10)).tolist() == [1, 9]
     with pytest.raises(ValueError, match=r"tokens\[0\] is -1"):
         _ = pack([1]) + range(-1, 0)
-
-
-@pytest.mark.parametrize("head", [pack([9]).data, pack([1, 2, 3]).data, [1], "a"])
-def test_a_head_is_what_the_tokens_begin_with(head):
-    with pytest.raises(ValueError, match=r"head is .*: expected the bytes with which data begins"):
-        PackedTokens(pack([1, 2]).data, head)

@@ -36,9 +36,9 @@ class CacheManager(PageOwners):
     to `(p + 1) * page_size - 1`. `prefix_cache` is any `PrefixCache` of that page size (default
     `RadixCache(page_size)`), `pool` any `SlotPool` of `num_pages` pages (default `FreeListPool(num_pages)`), both of
     them new or kept for this manager alone. `store` is where the keys and values lie; the manager only carries it.
-    The default pool takes 8 bytes per page. With 1,000,000 nodes a full garbage collection pauses for up to 392 ms;
-    `gc.collect(); gc.freeze()` once the cache is full makes that 162 ms. Raises `TypeError` or `ValueError` when the
-    parts do not fit each other.
+    The default pool takes 8 bytes per page; where a page is more than a slot, a table takes 4 per slot. With 1,000,000
+    nodes a full garbage collection pauses for up to 392 ms; `gc.collect(); gc.freeze()` once the cache is full makes
+    that 162 ms. Raises `TypeError` or `ValueError` when the parts do not fit each other.
 
     >>> manager = CacheManager(num_pages=8)
     >>> first = manager.start([1, 2, 3, 4])
@@ -74,16 +74,16 @@ class CacheManager(PageOwners):
         prompt = pack(tokens)
         if spare or type(spare) is not int:
             spare = whole_number("spare", spare, 0, "0 or more pages remain")
-        if not len(prompt):
+        if not prompt.data:
             raise ValueError("tokens are empty: a request has at least 1 token")
-        sequence = Sequence(self._started + 1, prompt, namespace, self.page_size)
+        sequence = Sequence(self._started + 1, prompt, namespace, self.page_size, self._every_slot)
         limit = sequence.length - 1 if limit is None else limit
         match = sequence._handle = self.cache.acquire(prompt, limit=limit, namespace=namespace)
         cached = match.length // self.page_size
         try:
             self._make_room(sequence._num_pages - cached, spare)
             match.copy_to(sequence._row_of(0, cached))
-            self.pool.alloc_to(sequence._row_of(cached, sequence._num_pages))
+            self._allocate(sequence, cached, sequence._num_pages)
         except BaseException:
             sequence._num_pages = 0
             self._release(sequence, ABORTED)
@@ -133,7 +133,7 @@ class CacheManager(PageOwners):
         if pages > before:
             self._make_room(pages - before)
             sequence._reserve(pages)
-            self.pool.alloc_to(sequence._row_of(before, pages))
+            self._allocate(sequence, before, pages)
         sequence._append(more, pages)
 
     @exclusive
@@ -154,7 +154,9 @@ class CacheManager(PageOwners):
         length = whole_number("length", length, max(1, sequence.shared), rule)
         if length > sequence.length:
             raise ValueError(f"length is {bounded(length)}: sequence {sequence.number} has {sequence.length} tokens")
-        self._give_back(sequence._cut(length))
+        cut = sequence._cut(length)
+        self._owned -= len(cut)
+        self._give_back(cut)
 
     @exclusive
     def checkpoint(self, sequence: Sequence) -> None:
@@ -171,8 +173,8 @@ class CacheManager(PageOwners):
         ([0, 1, 5], [], 4)
         """
         self._require(sequence, "checkpoint")
-        if sequence.publishable > sequence.shared:
-            done = self._publish(sequence)
+        done = self._publish(sequence)
+        if done is not None:
             try:
                 self._follow(sequence, done)
             except BaseException:
@@ -195,8 +197,7 @@ class CacheManager(PageOwners):
         ValueError: cannot finish sequence 1: it is finished already
         """
         self._require(sequence, "finish")
-        done = self._publish(sequence) if sequence.publishable > sequence.shared else None
-        self._release(sequence, FINISHED, done)
+        self._release(sequence, FINISHED, self._publish(sequence))
 
     @exclusive
     def abort(self, sequence: Sequence) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive
-from minikv.manager.sequence import RUNNING, Sequence
+from minikv.manager.sequence import RUNNING, Sequence, check_row
 from minikv.pools import FreeListPool, Pages, SlotPool
 from minikv.pools.contract import PAGE_LIMIT
 from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
@@ -54,6 +54,9 @@ class PageOwners(Exclusive):
         self.store = store
         self._running: dict[int, Sequence] = {}
         self._started = 0
+        self._owned = 0  # pages that are the running sequences' own
+        slots = np.arange(num_pages * page_size if page_size > 1 else 0, dtype=np.int32)
+        self._every_slot = slots.reshape(-1, page_size)  # page by page, where a page is more than a slot
         self._leaving: list[Any] = []  # pages and locks that are still to be given back: none, unless something failed
         self._loose: list[Handle] = []
         super().__init__()
@@ -101,21 +104,38 @@ class PageOwners(Exclusive):
             if num_pages + spare > free + evictable:
                 raise OutOfPages(num_pages + spare, free, evictable)
             if num_pages > free:
-                self._give_back(self.cache.evict((num_pages - free) * self.page_size))
+                self._take_back(self.cache.evict((num_pages - free) * self.page_size))
 
-    def _publish(self, sequence: Sequence) -> Insertion:
-        """Hand the computed whole pages to the cache, which keeps those that it does not have already.
+    def _take_back(self, evicted: Pages) -> None:
+        """Give the pool what the cache evicted, which it need not look at while all pages are accounted for."""
+        counted = self.pool.num_free + self.cache.total_size // self.page_size + self._owned + len(evicted)
+        self._leaving.append(evicted)
+        if counted == self.num_pages and type(self.pool) is FreeListPool:
+            self.pool.free(evicted, sure=True)
+            self._leaving.clear()
+        else:
+            self._give_back()
+
+    def _allocate(self, sequence: Sequence, start: int, stop: int) -> None:
+        """Take pages for the row's [start, stop)."""
+        self.pool.alloc_to(sequence._row_of(start, stop))
+        self._owned += stop - start
+
+    def _publish(self, sequence: Sequence) -> Insertion | None:
+        """Hand the computed whole pages to the cache, which keeps those that it does not have; `None` if none is new.
 
         row   [shared, prefix_length)   duplicates, still ours
               [.., length)              the cache's from now on
               [.., end of the row)      the rest, not offered or not kept: ours
         """
-        end, row = sequence.publishable, sequence._row_of(0, sequence.publishable // self.page_size)
+        end = sequence.publishable
+        if end <= sequence.shared:
+            return None
         all_computed = sequence.computed == sequence.length  # then no copy: the cache leaves out the tail itself
         tokens = sequence.tokens if all_computed else sequence.tokens[:end]
-        sequence._first_own = end // self.page_size  # what is on offer is not ours while it is
+        sequence._first_own = pages = end // self.page_size  # what is on offer is not ours while it is
         try:
-            return self._insert(sequence, tokens, row)
+            return self._insert(sequence, tokens, sequence._row_of(0, pages))
         except BaseException:
             sequence._first_own = sequence.shared // self.page_size
             raise
@@ -126,8 +146,8 @@ class PageOwners(Exclusive):
     def _follow(self, sequence: Sequence, done: Insertion) -> None:
         """Lock what was published and read it from where the cache has it; our duplicates and the old lock may go."""
         size, before = self.page_size, sequence._handle
-        given, kept = done.prefix_length // size, done.length // size
-        duplicates = sequence._row[sequence.shared // size : given].copy()
+        first, given, kept = sequence.shared // size, done.prefix_length // size, done.length // size
+        duplicates = sequence._row[first:given].copy()
         if len(duplicates):  # another sequence was faster: the cache kept its pages
             match = self.cache.acquire(sequence.tokens, limit=done.length, namespace=sequence.namespace)
             match.copy_to(sequence._row_of(0, kept))
@@ -135,6 +155,7 @@ class PageOwners(Exclusive):
         else:
             self.cache.lock(done.handle)
             sequence._read(done.length, done.handle)
+        self._owned -= kept - first
         self._give_back(duplicates, before)
 
     def _release(self, sequence: Sequence, state: str, done: Insertion | None = None) -> None:
@@ -148,6 +169,7 @@ class PageOwners(Exclusive):
         if done is not None and done.length > sequence.shared:
             given, kept = done.prefix_length // size, done.length // size
         own = row[kept:end] if given == shared else np.concatenate((row[shared:given], row[kept:end]))
+        self._owned -= end - shared
         self._running.pop(sequence.number, None)
         sequence._end(state)
         self._give_back(own, handle)
@@ -232,7 +254,7 @@ def check_manager(manager: PageOwners) -> None:
         _claim(owners, pages, "nobody, on its way to the pool")
     _check_count(manager, owners, counted=0 if nodes else manager.cache.total_size // manager.page_size)
     for sequence in manager.sequences:
-        _check_row(sequence)
+        check_row(sequence)
         if nodes:
             _check_shared(sequence, owners)
     _check_locks(manager)
@@ -251,23 +273,6 @@ def _check_count(manager: PageOwners, owners: Owners, counted: int) -> None:
         lost = [page for page in range(manager.num_pages) if page not in owners]
         named = f"page {lost[0]} has no owner: it is" if lost and not counted else f"{len(owners) + counted} pages are"
         raise InvariantError(f"{named} neither free, nor cached, nor a sequence's ({manager.num_pages} pages in all)")
-
-
-def _check_row(sequence: Sequence) -> None:
-    """The regions follow each other, and the row has a page for every token and no other."""
-    name, size, pages = f"sequence {sequence.number}", sequence.page_size, sequence._num_pages
-    shared, computed, length = sequence.shared, sequence.computed, sequence.length
-    if (
-        shared % size
-        or sequence._first_own != shared // size
-        or not shared <= computed <= length
-        or pages != -(-length // size)
-        or len(sequence._row) < pages
-    ):
-        regions = f"shared {shared}, computed {computed}, {length} tokens, a row of {pages} pages"
-        raise InvariantError(f"{name}: {regions}, in pages of {size}")
-    if len(sequence.tokens) != length:
-        raise InvariantError(f"{name}: its length is {length}, but it has {len(sequence.tokens)} tokens")
 
 
 def _check_shared(sequence: Sequence, owners: Owners) -> None:

@@ -16,12 +16,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from minikv.errors import InvariantError
 from minikv.pools import Pages, page_slots
 from minikv.prefix.contract import Handle, PrefixCache
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike
 
 RUNNING, FINISHED, ABORTED = "running", "finished", "aborted"
-_NO_PAGES = np.empty(0, np.int32)
+_NO_PAGES, _NO_SLOTS = np.empty(0, np.int32), np.empty((0, 1), np.int32)
 
 
 class Sequence:
@@ -39,25 +40,29 @@ class Sequence:
     [0, 1, 2]
     """
 
-    def __init__(self, number: int, prompt: PackedTokens, namespace: Hashable, page_size: int):
+    state = RUNNING
+    cached_length = computed = shared = 0
+    _handle: Handle | None = None  # locked: it protects [0, shared)
+    _first_own = 0  # its own pages begin here in the row: behind `shared`, or behind what is being published
+    _slots = _NO_SLOTS  # of the first pages of the row; for pages of one token the row says it all
+    _num_expanded = 0  # how many they are
+
+    def __init__(
+        self, number: int, prompt: PackedTokens, namespace: Hashable, page_size: int, every_slot: Pages = _NO_SLOTS
+    ):
         self.number, self.namespace, self.page_size = number, namespace, page_size
         self.length = len(prompt)
-        self.cached_length = self.computed = self.shared = 0
-        self.state = RUNNING
         self._tokens = self._prompt = prompt
         self._behind = bytearray()  # the tokens behind the prompt
-        self._handle: Handle | None = None  # locked: it protects [0, shared)
-        self._first_own = 0  # its own pages begin here in the row: behind `shared`, or behind what is being published
         self._num_pages = -(-self.length // page_size)
         self._row = np.empty(self._num_pages + self._num_pages // 8 + 8, np.int32)
-        self._slots = _NO_PAGES.reshape(0, page_size)  # of each page; for pages of one token the row says it all
-        self._num_expanded = 0  # pages whose slots are there
+        self._every_slot = every_slot  # page by page, of the whole pool
 
     @property
     def tokens(self) -> PackedTokens:
         """All tokens, the prompt's and those behind it."""
         if len(self._tokens) != self.length:
-            self._tokens = PackedTokens(self._prompt.data + self._behind, self._prompt.data)
+            self._tokens = self._prompt.followed_by(self._behind)
         return self._tokens
 
     @property
@@ -85,15 +90,15 @@ class Sequence:
         >>> tokens, slots = sequence.next_chunk(2); tokens, slots.tolist()
         (PackedTokens([5, 6]), [0, 1])
         """
-        begin, end = self.computed, self.computed + num_tokens
-        behind = begin - len(self._prompt)
-        if behind >= 0:
-            tokens = PackedTokens(bytes(self._behind[behind * TOKEN_BYTES : (behind + num_tokens) * TOKEN_BYTES]))
+        end = self.computed + num_tokens
+        begin_byte, end_byte, prompt = self.computed * TOKEN_BYTES, end * TOKEN_BYTES, self._prompt.data
+        if begin_byte >= len(prompt):
+            data = bytes(self._behind[begin_byte - len(prompt) : end_byte - len(prompt)])
         else:
-            tokens = (self._prompt if end <= len(self._prompt) else self.tokens)[begin:end]
+            data = (prompt if end_byte <= len(prompt) else self.tokens.data)[begin_byte:end_byte]
         slots = self._slots_of(end)
-        slots.flags.writeable = False
-        return tokens, slots
+        slots.setflags(write=False)
+        return PackedTokens(data), slots
 
     @property
     def publishable(self) -> int:
@@ -109,13 +114,11 @@ class Sequence:
         if self.page_size == 1:
             return self._row[:length]
         first, last = self._num_expanded, -(-length // self.page_size)
-        if last > len(self._slots):
-            grown = np.empty((len(self._row), self.page_size), np.int32)
-            grown[:first] = self._slots[:first]
-            self._slots = grown
         if last > first:
-            within = np.arange(self.page_size, dtype=np.int32)
-            np.add.outer(self._row[first:last] * np.int32(self.page_size), within, out=self._slots[first:last])
+            if last > len(self._slots):  # for all of the row's memory, so that this is rare
+                self._slots = self._every_slot.take(self._row, 0, mode="clip")
+            else:
+                self._every_slot.take(self._row[first:last], 0, self._slots[first:last], "clip")
             self._num_expanded = last
         return self._slots.reshape(-1)[:length]
 
@@ -150,11 +153,28 @@ class Sequence:
     def _end(self, state: str) -> None:
         """Hold nothing from now on."""
         self._handle, self._row, self._num_pages, self.state = None, _NO_PAGES, 0, state
-        self._slots, self._num_expanded = _NO_PAGES.reshape(0, self.page_size), 0
+        self._slots, self._num_expanded = _NO_SLOTS, 0
 
     def __repr__(self) -> str:
         progress = f"{self.length} tokens, cached={self.cached_length}, computed={self.computed}"
         return f"Sequence({self.number}, {self.state}, {progress})"
+
+
+def check_row(sequence: Sequence) -> None:
+    """The regions follow each other, and the row has a page for every token and no other."""
+    name, size, pages = f"sequence {sequence.number}", sequence.page_size, sequence._num_pages
+    shared, computed, length = sequence.shared, sequence.computed, sequence.length
+    if (
+        shared % size
+        or sequence._first_own != shared // size
+        or not shared <= computed <= length
+        or pages != -(-length // size)
+        or len(sequence._row) < pages
+    ):
+        regions = f"shared {shared}, computed {computed}, {length} tokens, a row of {pages} pages"
+        raise InvariantError(f"{name}: {regions}, in pages of {size}")
+    if len(sequence.tokens) != length:
+        raise InvariantError(f"{name}: its length is {length}, but it has {len(sequence.tokens)} tokens")
 
 
 # -- what an engine needs, so that anybody can serve with their own ---------------------------------------------------

@@ -94,7 +94,7 @@ class IndexLife:
             row = memoryview(_ONE_PAGE * (2 * pages))
         short = pages - cached - self.pool.num_free
         if short > 0:
-            self.pool.free(self.cache.evict(short * self.page_size))
+            self.pool.free(self.cache.evict(short * self.page_size), sure=True)
         match.copy_to(row)
         self.pool.alloc_to(row[cached:pages])
         held = self._publish(prompt, row, match) if self.publish else match

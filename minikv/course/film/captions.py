@@ -42,7 +42,7 @@ def operation(call: Call, label: Label | None, unit: str, name_of: Callable[[Any
             return verb if length is None else f"{verb} a prefix of {token_count(length)}"
         case ("cache", "evict", tokens, windows):
             return f"evict {token_count(tokens)} and {windows} window{'' if windows == 1 else 's'}"
-        case ("pool", "free" | "occupy" | "take", ids):
+        case ("pool", "free" | "occupy" | "take", ids, *_):
             return f"{verb} {numbered(ids, unit)}"
         case ("pool", "alloc_to", row):
             return f"alloc {len(row)}"
