@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 from careless_managers import CARELESS_MANAGERS, TakesAPageTooMuch
 from test_manager_mutants import (
@@ -29,6 +31,12 @@ MUTANTS = {
     DuplicatesKept: 7, DoubleReleaseOnAbort: 7, PublishesWhatIsNotComputed: 6, ForgetsToUnlockWithoutRoom: 5,
     LockIsNotMoved: 9, FreesWhatIsShared: 7, IgnoresTheLimit: 3, CountsTheLimitInPages: 3,
 }  # fmt: skip
+
+
+@functools.cache
+def judged(made):
+    """The verdicts on a careless manager."""
+    return verify(made, "manager", examples=0, home="careless_managers")
 
 
 def states(made, examples=0):
@@ -86,7 +94,7 @@ def test_a_leak_is_found_without_looking_inside():
 
 @pytest.mark.parametrize(("made", "rule"), MUTANTS.items(), ids=lambda value: getattr(value, "__name__", value))
 def test_each_mistake_is_found_under_its_rule(made, rule):
-    broken = verify(made, "manager", examples=0).broken
+    broken = judged(made).broken
     assert rule in [each.rule for each in broken][:2]
     assert len(broken) <= 3
 
@@ -97,7 +105,7 @@ def test_every_rule_has_a_careless_manager():
 
 @pytest.mark.parametrize("made", CARELESS_MANAGERS, ids=lambda made: made.__name__)
 def test_the_script_of_a_broken_rule_runs_as_it_is(made):
-    for each in verify(made, "manager", examples=0, home="careless_managers").broken:
+    for each in judged(made).broken:
         assert each.script[0].startswith("from careless_managers import ")
         exec("\n".join(each.script), {})
 
