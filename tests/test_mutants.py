@@ -75,7 +75,7 @@ def test_a_mutant_is_the_code_with_that_one_change():
 
 
 def test_a_sample_is_one_of_each_n_of_all_and_always_the_same(monkeypatch):
-    monkeypatch.setattr(mutants, "JUDGES", {"store/device": "", "pools/contract": "", "pools/queue": ""})
+    monkeypatch.setattr(mutants, "JUDGES", {"store/layout": "", "pools/contract": "", "pools/queue": ""})
 
     def names(*options):
         return [

@@ -1,5 +1,6 @@
 """The store: what is written is read, copies are as if all were read first, and what is wrong is said before."""
 
+import contextlib
 import copy
 import itertools
 import os
@@ -18,8 +19,7 @@ torch = pytest.importorskip("torch")
 
 from minikv import HostCopy, InvariantError, KVShape, KVStore, Slots, draw, kv_tensors  # noqa: E402
 from minikv.store import moves  # noqa: E402
-from minikv.store.device import DTYPES  # noqa: E402
-from minikv.store.layout import LAYOUTS  # noqa: E402
+from minikv.store.layout import DTYPES, LAYOUTS  # noqa: E402
 from minikv.store.moves import LONG_RUN, MANY, CopyView, disjoint, move_by_index, move_on_cpu, runs  # noqa: E402
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -484,14 +484,11 @@ def test_a_store_that_cannot_be_is_refused(make, error, words):
 
 @given(st.lists(st.integers(0, 9)))
 def test_the_first_repeated_slot_is_found(numbers):
-    slots, seen, first = Slots(numbers, limit=10), set(), None
-    for i, number in enumerate(numbers):
-        if number in seen:
-            first = i
-            break
-        seen.add(number)
-    assert slots.repeated() == first
+    slots = Slots(numbers, limit=10)
+    first = next((i for i, number in enumerate(numbers) if number in numbers[:i]), None)
     assert slots.distinct == (first is None)
+    with contextlib.nullcontext() if first is None else pytest.raises(ValueError, match=rf"^slots\[{first}\] is"):
+        slots.once()
 
 
 @given(st.lists(st.integers(0, 9), max_size=8), st.integers(-9, 9), st.integers(-9, 9), st.booleans())

@@ -8,11 +8,10 @@ import torch
 
 from minikv.errors import InvariantError, bounded, whole_number
 from minikv.sizing import KVShape
-from minikv.store.device import device_of, dtype_of, side_stream
 from minikv.store.host import HostCopy, fetch, layer_number, send
-from minikv.store.layout import Layout, cut, places, require_layout, row_bytes
+from minikv.store.layout import Layout, cut, dtype_of, places, require_layout, row_bytes
 from minikv.store.moves import CopyView, move
-from minikv.store.slots import Slots
+from minikv.store.slots import Slots, device_of
 
 
 class KVStore:
@@ -74,7 +73,8 @@ class KVStore:
             self._layers = list(zip(self._views.k, self._views.v))
             self._slots = [CopyView(plane) for plane in self._views.planes]
             self._pages = [CopyView(plane.view(len(plane), self.num_pages, -1)) for plane in self._views.planes]
-        self._side = side_stream(self.device)
+        is_gpu = self.device.type == "cuda"
+        self._side: Any = torch.cuda.Stream(self.device) if is_gpu else None  # type: ignore[no-untyped-call]
 
     def _cut(self) -> Layout:
         return cut(self._memory, self.shape, self.num_slots, self.dtype, self.layout)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from minikv.sizing import KVShape, require_shape
 from minikv.store.slots import SlotNumbers
 
 LAYOUTS = ("page", "layer")
+DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp8": torch.float8_e4m3fn}
 # A row is moved in items as wide as it allows, since what a copy costs is counted in items.
 _ITEMS = {16: torch.complex128, 8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.uint8}
 
@@ -40,6 +41,18 @@ class Layout(NamedTuple):
     def whole(self) -> torch.Tensor | None:
         """The plane (slot, items) in which all of a slot is one row, as in the page layout; else `None`."""
         return self.planes[0][0] if len(self.planes) == 1 and len(self.planes[0]) == 1 else None
+
+
+def dtype_of(dtype: Any) -> torch.dtype:
+    """A float dtype by its name here or its torch object; `ValueError` for anything else.
+
+    >>> dtype_of("bf16"), dtype_of(torch.float64)
+    (torch.bfloat16, torch.float64)
+    """
+    found = DTYPES.get(dtype) if isinstance(dtype, str) else dtype
+    if not isinstance(found, torch.dtype) or not found.is_floating_point:
+        raise ValueError(f"dtype is {bounded(dtype)}: expected one of {', '.join(DTYPES)} or a torch float dtype")
+    return found
 
 
 def row_bytes(shape: KVShape, dtype: torch.dtype) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Slots that have been checked once, so that no layer of a model has to check them again."""
+"""Slots that have been checked once, so that no layer of a model has to check them again, and where they are used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy.typing as npt
 import torch
 
 from minikv.errors import bounded, whole_number
-from minikv.store.device import device_of
 from minikv.tokens import integers
 
 SlotNumbers = npt.NDArray[np.int64]
@@ -92,21 +91,10 @@ class Slots:
         ValueError: slots[2] is 4: it is there twice, so one of the two would be lost
         """
         if not self.distinct:
-            at = self.repeated()
-            assert at is not None
+            order = np.argsort(self.numbers, kind="stable")  # equal numbers stay in the order in which they were given
+            at = order[1:][np.diff(self.numbers[order]) == 0].min()
             raise ValueError(f"{name}[{at}] is {self.numbers[at]}: it is there twice, so one of the two would be lost")
         return self
-
-    def repeated(self) -> int | None:
-        """The first place whose number has been there before, or `None`.
-
-        >>> Slots([3, 5, 3, 5], limit=8).repeated()
-        2
-        """
-        numbers = self.numbers
-        order = np.argsort(numbers, kind="stable")  # equal numbers stay in the order in which they were given
-        again = order[1:][numbers[order[1:]] == numbers[order[:-1]]]
-        return int(again.min()) if len(again) else None
 
     def tolist(self) -> list[int]:
         """The numbers as a list of Python ints.
@@ -121,6 +109,24 @@ class Slots:
         shown = ", ".join(map(str, self.numbers[:8].tolist()))
         more = f", ... {len(self)} in all" if len(self) > 8 else ""
         return f"Slots([{shown}{more}])"
+
+
+def device_of(device: Any) -> torch.device:
+    """A device that torch can keep bytes on, here and now, with its number ("cuda" became "cuda:0"); or `ValueError`.
+
+    >>> device_of("cpu")
+    device(type='cpu')
+    >>> device_of("meta")
+    Traceback (most recent call last):
+    ValueError: device is 'meta': expected one that keeps bytes
+    """
+    try:
+        found = torch.empty(0, device=torch.device(device)).device
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:  # each build of torch says it in its own way
+        raise ValueError(f"device is {bounded(device)}: torch has no such device here") from error
+    if found.type == "meta":
+        raise ValueError(f"device is {bounded(device)}: expected one that keeps bytes")
+    return found
 
 
 def _checked(numbers: Any, limit: int, name: str) -> SlotNumbers:
