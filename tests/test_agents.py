@@ -76,13 +76,9 @@ def test_prompts_come_back_whole_and_no_two_sessions_have_a_block_in_common(sess
     assert all(end < start for (_, end), (start, _) in itertools.pairwise(bases))
 
 
-def test_a_stream_counts_what_has_been_read():
+def test_requests_and_sessions_are_counted():
     sessions = AgentSessions([session([0, 64, 1, 0, [[0, 1]]], [1, 64, 1, 1, []]), session()])
-    assert (len(sessions), sessions.num_sessions, sessions.block_size, sessions.fraction()) == (2, 2, 64, 0)
-    requests = iter(sessions)
-    next(requests)
-    assert sessions.fraction() == 0.5
-    assert AgentSessions([session()]).fraction() == 1
+    assert (len(sessions), sessions.num_sessions, sessions.block_size) == (2, 2, 64)
 
 
 OK = [0, 64, 1, 0, [[0, 1]]]

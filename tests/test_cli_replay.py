@@ -95,14 +95,16 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.mark.parametrize(("from_file", "shows"), [(True, r" 50%\|.+\| \d\d:\d\d<"), (False, r"\d+ requests \[")])
-def test_on_a_terminal_a_bar_shows_how_much_was_read_and_goes_away(from_file, shows, tmp_path, monkeypatch):
-    path = tmp_path / "day.jsonl"
-    written(path, [[1]] * 200)  # of which 100 are read at once, to see what they are
+@pytest.mark.parametrize(
+    ("path", "shows"),
+    [("synthetic:chat?requests=200", r" 50%\|.+\| 100/200 \["), ("day.jsonl", r"\d+ requests \[")],
+)
+def test_on_a_terminal_a_bar_shows_how_much_was_read_and_goes_away(path, shows, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "day.jsonl", [[1]] * 200)
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
     monkeypatch.setattr("tqdm.tqdm.__init__", functools.partialmethod(tqdm.__init__, mininterval=0))
-    assert cli.main(["replay", str(path) if from_file else "-"]) == 0
+    assert cli.main(["replay", path]) == 0
     said = sys.stderr.getvalue()
     assert re.search(shows, said)
     assert not said.rpartition("\r")[0].rpartition("\r")[2].strip(), "it is wiped away"

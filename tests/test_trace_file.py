@@ -17,17 +17,16 @@ def test_a_packed_file_is_told_by_its_content_and_not_by_its_name(pack, name, tm
     path = tmp_path / name
     path.write_bytes(pack(b"one\ntwo\n"))
     with open_trace(str(path)) as file:
-        assert file.fraction() == 0
         assert list(file) == [b"one\n", b"two\n"]
-        assert (file.fraction(), file.name) == (1, str(path))
+        assert file.name == str(path)
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "packed"])
-def test_standard_input_is_read_likewise_and_its_size_is_not_known(pack, monkeypatch):
+def test_standard_input_is_read_likewise(pack, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pack(b"one\ntwo"))))
     with open_trace("-") as file:
         assert list(file) == [b"one\n", b"two"]
-        assert (file.fraction(), file.name) == (None, "standard input")
+        assert file.name == "standard input"
 
 
 def test_a_line_without_end_comes_in_pieces_though_it_was_packed_into_few_bytes(tmp_path):
@@ -35,7 +34,6 @@ def test_a_line_without_end_comes_in_pieces_though_it_was_packed_into_few_bytes(
     path.write_bytes(gzip.compress(b"{" * (3 * LONGEST_LINE), compresslevel=1, mtime=0))
     with open_trace(str(path)) as file:
         assert len(next(iter(file))) == LONGEST_LINE + 1
-        assert file.fraction() < 1
 
 
 PACKED = gzip.compress(b"one\n" * 1000 + bytes(range(256)), mtime=0)

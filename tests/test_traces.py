@@ -53,7 +53,6 @@ def test_a_format_is_recognised_from_the_first_line_and_said(entry, said, blocks
         assert str(traffic) == f"{path}: {said}"
         assert next(traffic.requests).blocks.tolist() == blocks
         assert len(list(traffic.requests)) == (1 if entry is AGENTS else 0)
-        assert traffic.fraction() == 1
 
 
 def test_the_size_of_a_block_and_the_span_can_be_given(written):

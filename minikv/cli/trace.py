@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from minikv import files
 from minikv.cli.command import complain, option, positive, say
@@ -87,27 +87,20 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
         if sys.stderr is not None:
             print(one_line(str(traffic)), file=sys.stderr)
         try:
-            return use(replace(traffic, requests=behind_bar(traffic.requests, traffic.fraction)))
+            return use(replace(traffic, requests=behind_bar(traffic.requests, traffic.total)))
         except TraceError as error:
             return complain(str(error), 1)
 
 
-def behind_bar(items: Iterable[_Item], fraction: Callable[[], float | None]) -> Iterator[_Item]:
-    """The items, behind a bar on a terminal: of the `fraction` that was read, or without an end where it is `None`.
+def behind_bar(items: Iterable[_Item], total: int | None = None) -> Iterator[_Item]:
+    """The items, behind a bar on a terminal, which ends where their number is known.
 
-    >>> list(behind_bar([1, 2], lambda: None))
+    >>> list(behind_bar([1, 2]))
     [1, 2]
     """
     from tqdm import tqdm
 
-    known = fraction() is not None
-    form = "{percentage:3.0f}%|{bar}| {elapsed}<{remaining}" if known else None
-    bar: Any = tqdm(total=1.0 if known else None, unit=" requests", bar_format=form, disable=None, leave=False)
-    with bar:
-        for number, item in enumerate(items):
-            yield item
-            if not bar.disable and number % 64 == 0:
-                bar.update((fraction() or 0.0) - bar.n if known else 64)
+    yield from tqdm(items, total=total, unit=" requests", disable=None, leave=False)
 
 
 _EXAMPLES = """examples:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 
-from minikv.cli.command import complain, lacking, option, positive, say
+from minikv.cli.command import complain, option, positive, say
 from minikv.cli.trace import behind_bar, cannot_read
 from minikv.errors import shown
 from minikv.files import destination, replace
-from minikv.traffic.logs import Units
+from minikv.traffic.logs import Units, units_of
 from minikv.traffic.trace_file import open_trace
 from minikv.traffic.why import HYBRID, explain, explanation_text
 from minikv.traffic.why.log import survey
@@ -69,7 +69,7 @@ def run_why(options: argparse.Namespace) -> int:
     if options.b is not None and options.html:
         return complain("--html goes with a log: name one", 2)
     try:
-        unit = _unit(options.tokenizer)
+        unit = units_of(options.tokenizer)
         if options.html:
             destination(options.html)  # what is wrong with it is said before the work begins
     except (OSError, ValueError, ModuleNotFoundError) as error:
@@ -95,7 +95,7 @@ def _run_pair(options: argparse.Namespace, unit: Units) -> int:
 def _run_log(options: argparse.Namespace, unit: Units) -> int:
     try:
         with open_trace(options.a) as file:
-            report = survey(behind_bar(file, file.fraction), file.name)
+            report = survey(behind_bar(file), file.name)
     except OSError as error:
         return cannot_read(options.a, error)
     words = LogWords(report, unit)
@@ -106,14 +106,3 @@ def _run_log(options: argparse.Namespace, unit: Units) -> int:
             return complain(f"cannot write {shown(options.html)}: {error.strerror}", 1)
     say(json.dumps(report.as_json(options.top)) if options.json else log_text(words, options.top))
     return 0
-
-
-def _unit(folder: str | None) -> Units:
-    """What prompts are counted in: the tokens of the checkpoint in `folder`, or bytes."""
-    if folder is None:
-        return Units()
-    if missing := lacking("--tokenizer", "tokenizers"):
-        raise ModuleNotFoundError(missing)
-    from minikv.serving.tokenizer import load_tokenizer
-
-    return Units(load_tokenizer(folder))

@@ -20,7 +20,7 @@ from minikv.errors import bounded
 from minikv.tokens import TOKEN_BYTES, TOKEN_LIMIT, PackedTokens
 from minikv.traffic.mooncake import LARGEST_BLOCK
 from minikv.traffic.trace_file import LARGEST, MOST_BLOCKS, TraceError, TraceRequest, located
-from minikv.untrusted import float_field, int_field, json_object
+from minikv.untrusted import float_field, int_field
 
 SPAN_HOURS, MOST_HOURS = 8.0, 1e6
 MOST_REQUESTS = 10**7  # of all sessions, which are held at once
@@ -60,7 +60,7 @@ class AgentSessions:
         self, lines: Iterable[bytes | str], name: str = "trace", span_hours: float = SPAN_HOURS, start: int = 1
     ):
         self.span_hours = float_field("span_hours", span_hours, least=0, most=MOST_HOURS)
-        self.block_size = self._num_requests = self._read = self._num_blocks = 0
+        self.block_size = self._num_requests = self._num_blocks = 0
         self._bases = [0]  # of each session: what is added to its ids; and of the next one
         self._sessions: list[list[_Call]] = []
         for _ in located(name, lines, self._add, start):
@@ -76,13 +76,8 @@ class AgentSessions:
     def __len__(self) -> int:
         return self._num_requests
 
-    def fraction(self) -> float:
-        """The part of the requests that has been read, from 0 to 1."""
-        return self._read / len(self) if len(self) else 1.0
-
-    def _add(self, line: bytes | str) -> None:
+    def _add(self, entry: dict[str, Any]) -> None:
         """Store one session."""
-        entry = json_object(line, "the line")
         size = int_field("block_size", entry.get("block_size"), "a block has at least 1 token", most=LARGEST_BLOCK)
         if size != (self.block_size or size):
             raise ValueError(f"block_size is {size}: the first session has {self.block_size}")
@@ -121,7 +116,6 @@ class AgentSessions:
             data = latest.pop(number, b"")[: TOKEN_BYTES * shared] + _new_ids(runs, self._bases[number])
             if at + 1 < len(session):
                 latest[number] = data
-            self._read += 1
             yield TraceRequest(time, length, output, PackedTokens(data), number)
 
 

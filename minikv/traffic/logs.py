@@ -24,12 +24,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from hashlib import blake2b
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+from minikv.errors import shown
 from minikv.tokens import TOKEN_BYTES, PackedTokens, pack
 from minikv.traffic.bodies import read_body
 from minikv.traffic.trace_file import LARGEST, Conversations, TraceRequest, located
-from minikv.untrusted import json_object
+from minikv.untrusted import refusal
 
 if TYPE_CHECKING:
     from minikv.serving.tokenizer import Tokenizer
@@ -76,6 +78,22 @@ class Units:
         return len(self.packed([text])) // self.width
 
 
+def units_of(folder: str | PathLike[str] | None) -> Units:
+    """What prompts are counted in: the tokens of the checkpoint in `folder`, or bytes.
+
+    >>> units_of(None).unit
+    'bytes'
+    """
+    if folder is None:
+        return Units()
+    from minikv.serving.tokenizer import load_tokenizer  # the tokenizers library comes with an extra
+
+    try:
+        return Units(load_tokenizer(folder))
+    except (OSError, ValueError) as error:
+        raise refusal(f"{shown(fspath(folder))} has no tokenizer that can be read", error) from None
+
+
 def _well_formed(text: str) -> bytes:
     """`text` in UTF-8, with a question mark for each half of a pair of surrogates."""
     return text.encode(errors="replace")
@@ -100,9 +118,8 @@ def read_log(
     """
     ids, conversation, begin, now = BlockIds(salt), Conversations(), None, 0.0
 
-    def request(line: bytes | str) -> TraceRequest:
+    def request(entry: dict[str, Any]) -> TraceRequest:
         nonlocal begin, now
-        entry = json_object(line, "the line")
         body = read_body(entry)
         packed = units.packed(piece.text for piece in body.pieces)
         blocks = ids.of(packed, block_size * units.width, body.namespace)

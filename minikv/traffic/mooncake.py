@@ -26,7 +26,7 @@ from typing import Any
 from minikv.errors import bounded
 from minikv.tokens import TOKEN_LIMIT, PackedTokens, integers, pack
 from minikv.traffic.trace_file import LARGEST, Conversations, TraceRequest, located, number_field
-from minikv.untrusted import float_field, int_field, json_object
+from minikv.untrusted import float_field, int_field
 
 BLOCK_SIZE = 512  # tokens: what the published traces have
 LARGEST_BLOCK = 2**20
@@ -51,8 +51,7 @@ def read_trace(lines: Iterable[bytes | str], name: str = "trace", start: int = 1
         raise TypeError(f"lines are {bounded(lines)}: expected the lines of a trace")
     conversation, said = Conversations(), dict[str, Any]()
 
-    def request(line: bytes | str) -> TraceRequest:
-        entry = json_object(line, "the line")
+    def request(entry: dict[str, Any]) -> TraceRequest:
         for key in ("block_size", "unit", "timed"):
             if entry.get(key) != said.setdefault(key, entry.get(key)):
                 raise ValueError(f"{key} is {bounded(entry.get(key))}: the first line says {bounded(said[key])}")
@@ -142,8 +141,7 @@ def read_bailian(lines: Iterable[bytes | str], name: str = "trace", start: int =
     """
     conversations, roots = dict[int, int](), itertools.count()  # of each chat: the conversation that it belongs to
 
-    def request(line: bytes | str) -> TraceRequest:
-        entry = json_object(line, "the line")
+    def request(entry: dict[str, Any]) -> TraceRequest:
         time = 1000.0 * float_field("timestamp", entry.get("timestamp"), least=0, most=_MOST_SECONDS)
         lengths = number_field(entry, "input_length"), number_field(entry, "output_length")
         chat, blocks = number_field(entry, "chat_id"), block_ids(entry)

@@ -12,8 +12,6 @@ import errno
 import functools
 import gzip
 import io
-import os
-import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -21,6 +19,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar, cast
 
 from minikv.errors import bounded, shown
 from minikv.tokens import PackedTokens
+from minikv.untrusted import json_object
 
 LONGEST_LINE = 2**24  # bytes: two million blocks, or a prompt of a billion tokens
 MOST_BLOCKS = 2**21  # of a request: what a line has room for
@@ -71,15 +70,15 @@ class Conversations:
 
 
 def located(
-    name: str, lines: Iterable[bytes | str], parse: Callable[[bytes | str], _Parsed], start: int = 1
+    name: str, lines: Iterable[bytes | str], parse: Callable[[dict[str, Any]], _Parsed], start: int = 1
 ) -> Iterator[_Parsed]:
-    """What `parse` makes of each line but blank ones; its error becomes a `TraceError` with the number of the line.
+    """What `parse` makes of the JSON object in each line but blank ones; an error is a `TraceError` with the line.
 
     `start` is the number of the first line.
 
-    >>> list(located("t.jsonl", ["1", " ", "x"], int))
+    >>> list(located("t.jsonl", ["{}", " ", "x"], dict))
     Traceback (most recent call last):
-    minikv.traffic.trace_file.TraceError: t.jsonl, line 3: invalid literal for int() with base 10: 'x'
+    minikv.traffic.trace_file.TraceError: t.jsonl, line 3: the line is not JSON: Expecting value at column 1
     """
     blank = 0
     for number, line in enumerate(lines, start):
@@ -90,7 +89,7 @@ def located(
         try:
             if len(line) > LONGEST_LINE:
                 raise ValueError(f"the line has over {LONGEST_LINE} bytes: expected a request of fewer")
-            found = parse(line)
+            found = parse(json_object(line, "the line"))
         except (TypeError, ValueError) as error:
             raise TraceError(f"{name}, line {number}: {error}") from None
         yield found
@@ -126,20 +125,19 @@ def trace_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 class TraceFile:
-    r"""An open trace: iterate its lines, once; `fraction` says how much of the file has been read.
+    r"""An open trace: iterate its lines, once.
 
     >>> from minikv.files import asset
     >>> with open_trace(str(asset("model/config.json"))) as file:
-    ...     file.fraction(), next(iter(file)), file.fraction() > 0
-    (0.0, b'{\n', True)
+    ...     next(iter(file))
+    b'{\n'
     """
 
     def __init__(self, raw: BinaryIO, name: str):
         self.name = name
-        self._raw = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
-        packed = self._raw.peek(2)[:2] == _GZIP
-        self._file = cast(BinaryIO, gzip.GzipFile(fileobj=self._raw) if packed else self._raw)
-        self._size = _size(raw)
+        reader = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
+        packed = reader.peek(2)[:2] == _GZIP
+        self._file = cast(BinaryIO, gzip.GzipFile(fileobj=reader) if packed else reader)
 
     def __iter__(self) -> Iterator[bytes]:
         """The lines, unpacked; `TraceError` where the file cannot be read to its end."""
@@ -149,19 +147,6 @@ class TraceFile:
             raise TraceError(f"{self.name} cannot be unpacked to its end: {str(error)[:100]}") from None
         except OSError as error:
             raise TraceError(f"{self.name} cannot be read to its end: {error.strerror}") from None
-
-    def fraction(self) -> float | None:
-        """The part of the file that has been read, from 0 to 1; `None` where its size is not known."""
-        return min(1.0, self._raw.tell() / self._size) if self._size else None
-
-
-def _size(file: BinaryIO) -> int:
-    """The bytes of a regular file, and 0 for anything else."""
-    try:
-        info = os.fstat(file.fileno())
-    except OSError:  # a file in memory
-        return 0
-    return info.st_size if stat.S_ISREG(info.st_mode) else 0
 
 
 @contextlib.contextmanager

@@ -18,20 +18,16 @@ from typing import Any, NamedTuple
 from minikv.errors import bounded, shown
 from minikv.traffic.agents import MOST_HOURS, SPAN_HOURS, AgentSessions
 from minikv.traffic.bodies import is_body
-from minikv.traffic.logs import Units, read_log, time_of
+from minikv.traffic.logs import Units, read_log, time_of, units_of
 from minikv.traffic.mooncake import BAILIAN_BLOCK, LARGEST_BLOCK, blocks_of, read_bailian, read_trace
 from minikv.traffic.synthetic import SYNTHETIC, SYNTHETIC_BLOCK, synthetic
 from minikv.traffic.trace_file import MOST_BLANK_LINES, TraceError, TraceFile, TraceRequest, located, open_trace
-from minikv.untrusted import float_field, int_field, json_object, refusal
+from minikv.untrusted import float_field, int_field
 
 __all__ = ["SPAN_HOURS", "TraceError", "TraceRequest", "Traffic", "open_traffic", "read_trace"]
 
 _SAMPLE_LINES, _SAMPLE_BYTES = 100, 2**20
 _GIVEN = "as --block-size says"
-
-
-def _unknown() -> float | None:
-    return None
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class Traffic:
 
     `block_size` is what a block holds, in `unit`s: tokens, or bytes where there was no tokenizer. The requests come in
     the order of the trace, which is that of time in every published one. `timed` is false where the trace says
-    nothing of time. `fraction()` is the part of the requests that has been read, from 0 to 1; `None`: not known.
+    nothing of time. `total` is the number of requests, where that is known before they are read.
     """
 
     name: str
@@ -50,7 +46,7 @@ class Traffic:
     requests: Iterator[TraceRequest]
     note: str = ""
     timed: bool = True
-    fraction: Callable[[], float | None] = _unknown
+    total: int | None = None
 
     def __str__(self) -> str:
         """What is said of the format: a line for people.
@@ -75,7 +71,7 @@ class _Source(NamedTuple):
     start: int
     span_hours: float
     block_size: int | None
-    units: Units | None
+    units: Units
     salt: bytes
 
 
@@ -102,8 +98,7 @@ def open_traffic(
     if block_size is not None:
         block_size = int_field("block_size", block_size, "a block has at least 1 token", most=LARGEST_BLOCK)
     span_hours = float_field("span_hours", span_hours, least=0, most=MOST_HOURS)
-    units = None if tokenizer is None else _units(tokenizer)
-    name = fspath(path)
+    units, name = units_of(tokenizer), fspath(path)
     if name.startswith(SYNTHETIC):
         _refuse_units(shown(name), units)
         yield _synthetic(name, block_size or SYNTHETIC_BLOCK)
@@ -113,33 +108,16 @@ def open_traffic(
         yield _traffic(_Source(file, *_opened(file), span_hours, block_size, units, salt))
 
 
-def _refuse_units(name: str, units: Units | None) -> None:
-    if units is not None:
+def _refuse_units(name: str, units: Units) -> None:
+    if units.unit == "tokens":
         raise ValueError(f"{name} has block ids already: a tokenizer is for a log of requests")
 
 
 def _synthetic(name: str, size: int) -> Traffic:
     parameters, requests = synthetic(name, size)
-    read = 0
-
-    def counted() -> Iterator[TraceRequest]:
-        nonlocal read
-        for request in requests:
-            read += 1
-            yield request
-
     note = ", ".join(f"{key}={value:g}" for key, value in parameters.items())
     title = shown(name.partition("?")[0])
-    return Traffic(title, "synthetic", size, "tokens", counted(), note, fraction=lambda: read / parameters["requests"])
-
-
-def _units(folder: str | PathLike[str]) -> Units:
-    from minikv.serving.tokenizer import load_tokenizer  # the tokenizers library comes with an extra
-
-    try:
-        return Units(load_tokenizer(folder))
-    except (OSError, ValueError) as error:
-        raise refusal(f"{shown(fspath(folder))} has no tokenizer that can be read", error) from None
+    return Traffic(title, "synthetic", size, "tokens", requests, note, total=int(parameters["requests"]))
 
 
 def _opened(file: TraceFile) -> tuple[dict[str, Any], list[bytes], Iterator[bytes], int]:
@@ -153,8 +131,7 @@ def _opened(file: TraceFile) -> tuple[dict[str, Any], list[bytes], Iterator[byte
         total += len(line)
         if len(sample) == _SAMPLE_LINES or total > _SAMPLE_BYTES:
             break
-    entries = located(file.name, sample, lambda line: json_object(line, "the line"), start)
-    first = next(entries, None)
+    first = next(located(file.name, sample, lambda entry: entry, start), None)
     if first is None:
         raise TraceError(f"{file.name} is empty: a trace has one request a line")
     return first, sample, itertools.chain(sample, lines), start
@@ -185,14 +162,14 @@ def _of_mooncake(source: _Source) -> Traffic:
     if source.block_size is not None:
         size, note = source.block_size, _GIVEN
     requests, timed = read_trace(source.lines, file.name, start), source.first.get("timed") is not False
-    return Traffic(file.name, "mooncake", size, unit, requests, note, timed, file.fraction)
+    return Traffic(file.name, "mooncake", size, unit, requests, note, timed)
 
 
 def _of_bailian(source: _Source) -> Traffic:
     file, size = source.file, source.block_size
     note = "as Bailian has them" if size is None else _GIVEN
     requests = read_bailian(source.lines, file.name, source.start)
-    return Traffic(file.name, "bailian", size or BAILIAN_BLOCK, "tokens", requests, note, fraction=file.fraction)
+    return Traffic(file.name, "bailian", size or BAILIAN_BLOCK, "tokens", requests, note)
 
 
 def _of_agents(source: _Source) -> Traffic:
@@ -201,16 +178,16 @@ def _of_agents(source: _Source) -> Traffic:
     spread = f"the sessions begin evenly over {sessions.span_hours:g} h"
     count = f"{sessions.num_sessions:,} session{'s' if sessions.num_sessions > 1 else ''}"
     note = f"{count}, {len(sessions):,} requests; {spread}"
-    return Traffic(name, "agents", sessions.block_size, "tokens", iter(sessions), note, fraction=sessions.fraction)
+    return Traffic(name, "agents", sessions.block_size, "tokens", iter(sessions), note, total=len(sessions))
 
 
 def _of_log(source: _Source) -> Traffic:
-    file, units = source.file, source.units or Units()
+    file, units = source.file, source.units
     size = source.block_size or units.block_size
     requests = read_log(source.lines, units, size, file.name, source.start, source.salt)
-    note = "bytes of UTF-8: no tokenizer was given" if source.units is None else ""
+    note = "bytes of UTF-8: no tokenizer was given" if units.unit == "bytes" else ""
     timed = time_of(source.first) is not None
-    return Traffic(file.name, "log", size, units.unit, requests, note, timed, file.fraction)
+    return Traffic(file.name, "log", size, units.unit, requests, note, timed)
 
 
 # By the keys of the first line that tell the format; a line with none of them may be one of a log.

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from minikv.traffic.bodies import Body, is_body, read_body
+from minikv.traffic.bodies import is_body, read_body
 from minikv.traffic.logs import conversation_of
 from minikv.traffic.trace_file import TraceError, located
 from minikv.traffic.trace_tree import PrefixTree
 from minikv.traffic.why.breaks import Break, Breaks, LoggedRequest, Turns
 from minikv.traffic.why.kinds import KINDS, ChangeKind
 from minikv.traffic.why.places import Spot, shown_after, shown_before
-from minikv.untrusted import json_object
 
 LARGEST_TREE = 2**30  # bytes of text that is not shared
 _SAMPLE = 2**17  # characters
@@ -89,20 +88,11 @@ def survey(lines: Iterable[bytes], name: str = "log") -> LogReport:
     [('prompt', 'clock', 3)]
     """
     work = _Survey(name)
-    for entry, body in located(name, work.counted(lines), _request):
-        if body is None:
-            work.report.other_lines += 1
-        else:
-            work.take(entry, body)
+    for _ in located(name, work.counted(lines), work.take):
         if work.report.size - work.report.reused > LARGEST_TREE:
             work.report.unread = True
             break
     return work.close()
-
-
-def _request(line: bytes | str) -> tuple[dict[str, Any], Body | None]:
-    entry = json_object(line, "the line")
-    return entry, read_body(entry) if is_body(entry) else None
 
 
 class _Survey:
@@ -120,10 +110,13 @@ class _Survey:
         for self._line, line in enumerate(lines, start=1):
             yield line
 
-    def take(self, entry: dict[str, Any], body: Body) -> None:
-        """One request of the log."""
+    def take(self, entry: dict[str, Any]) -> None:
+        """One line of the log."""
         report, conversation = self.report, conversation_of(entry)
-        turn = LoggedRequest(report.requests, self._line, body)
+        if not is_body(entry):
+            report.other_lines += 1
+            return
+        turn = LoggedRequest(report.requests, self._line, read_body(entry))
         text = turn.text.encode("utf-8", "surrogatepass")
         reused, latest = self._insert(text, turn.number)
         report.requests += 1
