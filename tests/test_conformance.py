@@ -9,7 +9,7 @@ import pytest
 from careless_caches import CARELESS, ForgetsTheMatch, SplitForgetsTheLocks, TakesTheNewPages
 from plain_cache import PlainCache
 
-from minikv import NoCache, RadixCache
+from minikv import RadixCache
 from minikv.testing import attempt as attempt_module
 from minikv.testing.conformance.examine import verify
 from minikv.testing.conformance.rules import BROKEN, CACHE_RULES, HOLDS, NOT_CLAIMED, NOT_REACHED
@@ -42,10 +42,6 @@ def script(made, rule, **options):
 
 def test_the_radix_cache_keeps_all_fifteen_rules():
     assert states(RadixCache, examples=FEW) == {HOLDS: [*range(1, 16)]}
-
-
-def test_the_null_cache_keeps_what_it_claims():
-    assert states(NoCache, examples=FEW) == {HOLDS: [n for n in range(1, 16) if n != 4], NOT_CLAIMED: [4]}
 
 
 def test_a_slow_cache_of_plain_lists_keeps_what_it_claims():

@@ -40,19 +40,14 @@ class Measured:
 
 
 def today(rounds: int, quick: bool = False, machine: str = "") -> tuple[str, str, int, bool]:
-    """The fields of `Measured`, here and now; `machine` adds what else matters of it."""
-    return this_machine() + machine, date.today().isoformat(), rounds, quick
+    """The fields of `Measured`, here and now: the interpreter, the processor's kind, its cores, and more of `machine`.
 
-
-def this_machine() -> str:
-    """What was measured on, as far as it matters: the interpreter, the processor's kind, its cores.
-
-    >>> this_machine().endswith("cores")
+    >>> today(3)[0].endswith("cores")
     True
     """
-    return (
-        f"{platform.python_implementation()} {platform.python_version()}, {platform.machine()}, {os.cpu_count()} cores"
-    )
+    python = f"{platform.python_implementation()} {platform.python_version()}"
+    here = f"{python}, {platform.machine()}, {os.cpu_count()} cores"
+    return here + machine, date.today().isoformat(), rounds, quick
 
 
 @dataclass

@@ -24,7 +24,7 @@ from minikv.errors import InvariantError, bounded, whole_number
 from minikv.pools import WindowedPool, page_slots
 from minikv.serving.request import end_tokens
 from minikv.sizing import KVShape
-from minikv.testing.ledger import CACHE_VERBS, given_pages
+from minikv.testing.ledger import CACHE_VERBS, call_words, given_pages
 from minikv.testing.snapshot import plain, walk
 from minikv.testing.watch import Call, require_verbs, watch
 from minikv.tokens import TOKEN_LIMIT, integers, pack
@@ -142,8 +142,7 @@ class Canary(AbstractContextManager["Canary"]):
 
     def _hear(self, call: Call) -> None:
         self.step += 1
-        said = bounded(plain(call.arguments["tokens"])) if "tokens" in call.arguments else ""
-        words = f"{call.verb} {said}".strip()
+        words = call_words(call)
         self._where = f"operation {self.step}, {words}: "
         try:
             if call.error is None and call.verb in ("insert", "match_prefix", "acquire"):

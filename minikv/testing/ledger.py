@@ -17,7 +17,6 @@ from minikv.testing.snapshot import Visit, plain, walk
 from minikv.testing.watch import Call, require_verbs, watch
 
 POOL_VERBS = ("alloc", "alloc_to", "free", "occupy")
-MOST_SLOTS = 2**24
 CACHE_VERBS = ("match_prefix", "acquire", "insert", "lock", "unlock", "evict", "reset")
 FREE, CALLER, CACHE = "free", "the caller's", "cached"
 _MOVES = {  # who gives what a verb moves, who takes it, and how
@@ -85,8 +84,6 @@ class Ledger(AbstractContextManager["Ledger"]):
         page_size = getattr(cache, "page_size", 1) if page_size is None else page_size
         self._page = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         self._num_slots = _require(pool, cache, sequences) * self._page
-        if self._num_slots > MOST_SLOTS:
-            raise ValueError(f"the pool has {self._num_slots} slots: a ledger has a record of each, of at most 2**24")
         self._pool, self._cache, self._sequences = pool, cache, sequences
         self.step = 0
         self._book = dict.fromkeys(range(self._num_slots), Entry(FREE, 0, ""))
@@ -128,7 +125,7 @@ class Ledger(AbstractContextManager["Ledger"]):
         if call.thing is self._pool and call.is_own:
             return  # a step of the pool's own: what it comes to is known when the outer one is over
         self.step += 1
-        where = f"operation {self.step}, {_words(call)}"
+        where = f"operation {self.step}, {call_words(call)}"
         if call.error is None and call.verb in _MOVES and (call.verb != "reset" or call.thing is self._cache):
             self._move(self._slots_moved(call), *_MOVES[call.verb], call, where)
         self._compare(where)
@@ -153,7 +150,7 @@ class Ledger(AbstractContextManager["Ledger"]):
             if slot in seen:
                 raise LedgerError(f"{where}: slot {slot} has two owners:\n{how}, twice in one operation")
             seen.add(slot)
-        self._book.update(dict.fromkeys(slots, Entry(taker, self.step, _words(call))))
+        self._book.update(dict.fromkeys(slots, Entry(taker, self.step, call_words(call))))
 
     def _entry(self, slot: int, what: str) -> Entry:
         if slot not in self._book:
@@ -230,8 +227,13 @@ def given_pages(call: Call) -> Any:
     return call.arguments["pages"] if "pages" in call.arguments else call.arguments["slots"]
 
 
-def _words(call: Call) -> str:
-    """An operation in words: its verb and what it was done to."""
+def call_words(call: Call) -> str:
+    """An operation in words: its verb and what it was done to.
+
+    >>> from minikv.testing.watch import Call
+    >>> call_words(Call(None, "insert", {"tokens": [1, 2], "pages": [7, 8]})), call_words(Call(None, "reset", {}))
+    ('insert [1, 2]', 'reset()')
+    """
     first = next(iter(call.arguments.values()), None)
     if first is None:
         return f"{call.verb}()"
