@@ -7,8 +7,6 @@ from browser import chromium, lab  # noqa: F401 - fixtures: imported here, they 
 from hypothesis import HealthCheck, Phase, settings
 from nightly import NIGHTLY
 
-LONGEST = "test_solved_notebooks.py"  # a third of the whole run, in one process: whatever starts last is waited for
-
 settings.register_profile("default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=2000, derandomize=False)
 settings.register_profile(  # a mutant that is found need not be found with the smallest example
@@ -18,8 +16,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_collection_modifyitems(items):
-    """The longest first; by day without those marked `nightly`, and those marked `gpu` where there are as many."""
-    items.sort(key=lambda item: item.path.name != LONGEST)
+    """By day without those marked `nightly`, and those marked `gpu` where there are as many."""
     for item in items:
         if mark := item.get_closest_marker("gpu"):
             wanted, found = mark.kwargs.get("count", 1), gpus()
