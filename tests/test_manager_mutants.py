@@ -62,7 +62,8 @@ class DuplicatesKept(CacheManager):
 
     def _publish(self, sequence):
         done = super()._publish(sequence)
-        done.prefix_length = sequence.shared
+        if done is not None:
+            done.prefix_length = sequence.shared
         return done
 
 
