@@ -32,17 +32,17 @@ from minikv import (
     draw,
     play,
 )
-from minikv.course.pictures import render
-from minikv.course.pictures.boxes import BoxRow, rows_picture
-from minikv.course.pictures.looks import LETTERS, SIZES, WORDS, legend_html, legend_svg
+from minikv.course.pictures import tree
+from minikv.course.pictures.boxes import legend_html, legend_svg
+from minikv.course.pictures.cells import word_rows
 from minikv.course.pictures.picture import MOST_WIDE
-from minikv.course.pictures.svg import markup, svg_size
+from minikv.course.pictures.svg import MOST_PIXELS, markup, svg_size
 from minikv.course.pictures.tree import BROAD, READABLE, tree_parts
-from minikv.palette import BOTH, EVENTS, INK, STATES
+from minikv.palette import BOTH, EVENTS, INK, LETTERS, SIZES, STATES, WORDS
 from minikv.prefix import INDEXES
 from minikv.testing.snapshot import MARKS, legible, snapshot
 
-needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
+needs_graphviz = pytest.mark.skipif(tree.graphviz_way() is None, reason="no way to run Graphviz here")
 
 
 def a_cache():
@@ -220,27 +220,25 @@ def test_a_page_table_and_its_text_twin():
     picture = draw(table, matched=[10])
     assert picture.text.splitlines() == [
         "PageTable: 2 of 3 rows open",
-        "row 0  10m  11   -   -",
-        "row 1  10m   -   -   -",
+        "row 0  10m  11  -  -",
+        "row 1  10m  -   -  -",
         "row 2  (closed)",
-        "h in hand  m matched",
+        ". free  h in hand  m matched",
     ]
-    assert "closed" in words_in(picture.svg)
+    assert "(closed)" in words_in(picture.svg)
 
 
 def test_rows_of_boxes_and_their_text_twin():
-    picture = rows_picture(
-        [BoxRow("at first", ["a", "b", ""]), BoxRow("0 to 1", ["a", "a"])], heads=["0", "1", "spare"]
-    )
+    picture = word_rows([("at first", ["a", "b", ""]), ("0 to 1", ["a", "a"])], heads=["0", "1", "spare"])
     assert picture.text.splitlines() == [
-        "          0      1      spare",
-        "at first  a      b      -",
-        "0 to 1    a      a",
+        "          0  1  spare",
+        "at first  a  b  -",
+        "0 to 1    a  a",
     ]
-    assert words_in(picture.svg) == ["0", "1", "spare", "at first", "a", "b", "", "0 to 1", "a", "a"]
-    ring = rows_picture([BoxRow("newer", ["ring", "[1 <]", "ring"])], joint="→")
-    assert ring.text == "newer  ring → [1 <] → ring"
-    assert words_in(ring.svg) == ["newer", "ring", "[1 <]", "→", "ring", "→"]
+    assert words_in(picture.svg) == ["0", "1", "spare", "at first", "a", "b", "0 to 1", "a", "a"]
+    ring = word_rows([("newer", ["ring", "[1 <]", "ring"])], joint="→")
+    assert ring.text == "newer  ring  →  [1 <]  →  ring"
+    assert words_in(ring.svg) == ["newer", "ring", "→", "[1 <]", "→", "ring"]
 
 
 def test_odd_fields_of_a_learners_node_are_shown_as_they_are():
@@ -283,7 +281,7 @@ def test_without_graphviz_the_text_stands_alone_and_says_what_to_install(monkeyp
     monkeypatch.setattr(importlib.import_module("minikv.course.pictures.picture"), "graphviz_way", lambda: None)
     data, _ = draw(a_cache())._repr_mimebundle_()
     assert set(data) == {"text/plain"}
-    assert data["text/plain"].endswith(render.HOW_TO_GET_PICTURES)
+    assert data["text/plain"].endswith(tree.HOW_TO_GET_PICTURES)
     assert words_in(frames_of(play([("one", draw(a_cache()))]).reel)[0]) == draw(a_cache()).text.splitlines()
 
 
@@ -293,22 +291,22 @@ def test_dot_does_where_webassembly_is_missing(monkeypatch, tmp_path):
     program.write_text("#!/bin/sh\ncat > /dev/null\necho 'graph 1 2 3'\necho 'node n0 1 1.5 1 1'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(render, "graphviz_way", lambda: "dot")
-    render.node_places.cache_clear()
+    monkeypatch.setattr(tree, "graphviz_way", lambda: "dot")
+    tree.node_places.cache_clear()
     assert svg_size(draw(RadixCache()).svg) == (2 * 72 + 14, 3 * 72 + 14)
-    render.node_places.cache_clear()
+    tree.node_places.cache_clear()
 
 
 COMPILING = """
 import sys
 import wasmtime
-from minikv.course.pictures.render import node_places
+from minikv.course.pictures.tree import node_places
 
 print(len(node_places(((60, 30), (60, 30)), (None, 0)).centres), wasmtime.Engine.__name__)
 """
 
 
-@pytest.mark.skipif(render.graphviz_way() != "wasm" or sys.platform != "linux", reason="where Linux has its cache")
+@pytest.mark.skipif(tree.graphviz_way() != "wasm" or sys.platform != "linux", reason="where Linux has its cache")
 def test_graphviz_is_compiled_once_for_all_processes_or_where_no_cache_can_be(tmp_path):
     (tmp_path / "a_file").touch()
     for cache in (tmp_path / "cache", tmp_path / "a_file"):
@@ -426,11 +424,11 @@ def test_a_picture_has_no_background_and_words_beside_boxes_can_be_read_on_white
 
 
 def test_every_state_and_event_has_a_word_a_letter_and_a_look_of_its_own():
-    for table in (STATES, EVENTS):
+    for table in ({state: STATES[state] for state in SIZES.values()}, EVENTS):
         assert len({look.line for look in table.values()} | {look.letter for look in table.values()}) == 2 * len(table)
-    assert len(set(LETTERS.values())) == len(WORDS)
+    assert len(set(LETTERS.values())) == len(WORDS) - 1, "a token to compute has the letter of a free slot"
     assert set(MARKS) <= set(WORDS)
-    assert set(SIZES.values()) == set(STATES)
+    assert set(STATES) - set(SIZES.values()) == {"computed", "to compute"}
     assert [word for word in WORDS if f">{word}</text>" not in legend_svg(WORDS, 300)[0]] == []
     assert [word for word in WORDS if f"{word}</li>" not in legend_html(WORDS)] == []
 
@@ -466,7 +464,7 @@ def test_a_manager_is_drawn_with_all_that_it_keeps():
         " 0  llchh...    . free  h in hand  c cached  l locked",
         "requests: 1 running, 0 waiting",
         "r2 runs  mm##",
-        "m matched  # computed",
+        "# computed  m matched",
         "free 3 · in hand 2 · cached 1 (evictable) · locked 2 (protected)",
     ]
     assert draw(manager.cache, manager.pool).text.splitlines()[:2] == picture.text.splitlines()[:2]
@@ -482,10 +480,10 @@ def test_a_slot_in_a_row_is_what_it_is_in_the_pool():
     row = table.open()
     table.append(row, [0, 1, *pool.alloc(1)])
     lines = draw(cache, pool, table).text.splitlines()
-    assert "row 0  0c 1c  2" in lines
-    assert lines[lines.index("row 0  0c 1c  2") + 2] == "h in hand  c cached"
+    assert "row 0  0c  1c  2" in lines
+    assert lines[lines.index("row 0  0c  1c  2") + 2] == "h in hand  c cached"
     cache.lock(handle)
-    assert "row 0  0l 1l  2" in draw(cache, pool, table).text
+    assert "row 0  0l  1l  2" in draw(cache, pool, table).text
 
 
 def test_of_a_large_tree_as_much_is_drawn_as_one_can_read():
@@ -562,7 +560,7 @@ def test_a_large_picture_has_a_bounded_number_of_pixels_and_all_of_its_nodes():
     picture = draw(a_large_cache(150))
     width, height = svg_size(picture.svg)
     pixels = [int.from_bytes(picture.png[at : at + 4], "big") for at in (16, 20)]
-    assert pixels[0] * pixels[1] <= render.MOST_PIXELS * 1.01
+    assert pixels[0] * pixels[1] <= MOST_PIXELS * 1.01
     assert 16 * pixels[0] / width > 9
     assert pixels[0] / width == pytest.approx(pixels[1] / height, rel=0.01)
     assert picture.svg.count("data-part") == len(picture.text.splitlines())

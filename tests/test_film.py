@@ -25,14 +25,14 @@ from minikv import (
     record,
 )
 from minikv.course.film.layout import BROAD, FilmLayout, breadth
-from minikv.course.pictures import render
-from minikv.course.pictures.cells import Pool
-from minikv.course.pictures.looks import SIZES
+from minikv.course.pictures import tree
+from minikv.course.pictures.cells import pool_rows
 from minikv.course.pictures.svg import Paper, svg_size
+from minikv.palette import SIZES
 from minikv.testing.model import NaiveCache
 from minikv.testing.watch import watch
 
-needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
+needs_graphviz = pytest.mark.skipif(tree.graphviz_way() is None, reason="no way to run Graphviz here")
 ALICE, BOB = [1, 2, 3, 4], [1, 2, 9]
 
 
@@ -72,9 +72,9 @@ def test_a_reader_that_changes_nothing_is_no_frame():
 
 def test_what_was_written_into_a_row_is_marked():
     film = pools_and_tables()
-    assert [list(rows.marks) for rows in film.at(5).rows] == [[(0, 0), (0, 1)]]
-    assert [list(rows.marks) for rows in film.at(6).rows] == [[(0, 1)]]
-    assert film.at(5).pools[0][1][2].name == "row 0"
+    assert [[box.event for box in rows.boxes][:2] for rows in film.at(5).rows] == [["new", "new"]]
+    assert [[box.event for box in rows.boxes][:2] for rows in film.at(6).rows] == [["", "new"]]
+    assert film.at(5).pools[0].boxes[2].word == "row 0"
 
 
 def test_the_sizes_of_several_pools_are_added_and_a_name_that_is_there_once_has_no_number():
@@ -83,7 +83,7 @@ def test_the_sizes_of_several_pools_are_added_and_a_name_that_is_there_once_has_
         first.alloc(3)
         second.alloc(1)
     assert film.at(-1).sizes == {"free": 6, "in hand": 4}
-    assert [title.split(":")[0] for title, _ in film.at(-1).pools] == [
+    assert [pool.heading.split(":")[0] for pool in film.at(-1).pools] == [
         "FreeListPool 0",
         "FreeListPool 1",
         "BitmaskPool",
@@ -198,10 +198,10 @@ def test_a_sequence_is_followed_by_whatever_changes_it():
         sequence.extend_by(pool.alloc(2))
         sequence.peek()
     assert words(film) == ["start", "alloc 2: slots 0-1", "extend by [0 1]"]
-    assert [cell.name for cell in film.at(2).pools[0][1]] == ["row 0", "row 0", "", ""]
+    assert [cell.word for cell in film.at(2).pools[0].boxes] == ["row 0", "row 0", "", ""]
     assert film.at(2).text.splitlines()[-4:] == [
         "sequences: 1 of 1 rows open",
-        "row 0  0n 1n",
+        "row 0  0n  1n",
         "h in hand  n new",
         "free 2 · in hand 2",
     ]
@@ -315,8 +315,8 @@ def test_the_pool_says_who_has_what():
         "ll..c...",
         "cc..c...",
     ]
-    assert [cell.name for cell in film.at(6).pools[0][1]] == ["n2", "n2", "n1", "n1", "n3", "", "", ""]
-    states = [cell.state for cell in film.at(7).pools[0][1]]
+    assert [cell.word for cell in film.at(6).pools[0].boxes] == ["n2", "n2", "n1", "n1", "n3", "", "", ""]
+    states = [cell.state for cell in film.at(7).pools[0].boxes]
     assert states == [*["locked"] * 2, *["cached"] * 2, "locked", *["free"] * 3]
     assert film.at(8).sizes == {"free": 3, "in hand": 2, "evictable": 0, "protected": 3}
 
@@ -328,7 +328,7 @@ def test_a_pool_of_pages_belongs_to_a_cache_with_pages():
         cache.insert(range(8), pages)
     assert film.at(1).words == "alloc 2: pages 0-1"
     assert film.at(2).sizes == {"free": 4, "in hand": 0, "evictable": 8, "protected": 0}
-    assert [cell.name for cell in film.at(2).pools[0][1]] == ["n1", "n1", ""]
+    assert [cell.word for cell in film.at(2).pools[0].boxes] == ["n1", "n1", ""]
     assert film.why(7).events == ("taken by step 1 (alloc 2)", "cached by step 2 in node 1 (insert [0 1 2 3 4 5 6 7])")
     with record(cache, FreeListPool(16), page_size=1) as slots:
         pass
@@ -343,7 +343,7 @@ def test_a_page_in_the_tree_is_not_in_hand():
         cache.insert(range(4), pages[2:3])
         pool.free(pages[:2])
     assert film.at(-1).sizes == {"free": 8, "in hand": 4, "evictable": 4, "protected": 0}
-    assert [cell.name for cell in film.at(-1).pools[0][1]] == ["", "", "n1", ""]
+    assert [cell.word for cell in film.at(-1).pools[0].boxes] == ["", "", "n1", ""]
 
 
 def test_a_shared_slot_is_named_after_the_first_row_that_has_it():
@@ -352,7 +352,7 @@ def test_a_shared_slot_is_named_after_the_first_row_that_has_it():
         slots = pool.alloc(2)
         for count in (1, 2):
             table.append(table.open(), slots[:count])
-    assert [cell.name for cell in film.at(-1).pools[0][1]] == ["row 0", "row 1"]
+    assert [cell.word for cell in film.at(-1).pools[0].boxes] == ["row 0", "row 1"]
 
 
 # -- why ----------------------------------------------------------------------------------------------------------
@@ -575,8 +575,8 @@ def test_every_frame_agrees_with_itself(steps, setting):
     for frame in film:
         live = [view for view in frame.nodes if "evicted" not in view.marks]
         holders = {slot // size: f"n{view.id}" for view in live for slot in view.slots}
-        cells = frame.pools[0][1]
-        assert {i: cell.name for i, cell in enumerate(cells) if cell.state in ("cached", "locked")} == holders
+        cells = frame.pools[0].boxes
+        assert {i: cell.word for i, cell in enumerate(cells) if cell.state in ("cached", "locked")} == holders
         for name, state in SIZES.items():
             assert frame.sizes[name] == size * sum(cell.state == state for cell in cells)
         assert sum(frame.sizes.values()) == pool.size * size
@@ -586,7 +586,7 @@ def test_every_frame_agrees_with_itself(steps, setting):
         ghosts = {slot for view in frame.nodes if "evicted" in view.marks for slot in view.slots}
         fresh = {slot for view in frame.nodes if "new" in view.marks for slot in view.slots}
         assert (ghosts, fresh) == (was - now, now - was)
-    for page, cell in enumerate(film.at(-1).pools[0][1]):
+    for page, cell in enumerate(film.at(-1).pools[0].boxes):
         last = film.why(page * size).events[-1]
         cached = ("cached", "split", "joined")
         ends = {"free": ("freed", "free from"), "cached": cached, "locked": cached, "in hand": ("taken", "evicted")}
@@ -649,7 +649,7 @@ def test_every_word_of_a_frame_is_in_its_picture():
         drawn = re.sub(r"<[^>]*>", " ", frame.picture.svg).replace("&#160;", " ").replace("&#45;", "-")
         wanted = {frame.caption, *frame.changes.words, *(view.label for view in frame.nodes)}
         wanted |= {mark for view in frame.nodes for mark in view.marks} | {
-            cell.name for _, c in frame.pools for cell in c
+            cell.word for pool in frame.pools for cell in pool.boxes
         }
         for word in " ".join(wanted).split():
             assert word in drawn, word
@@ -659,11 +659,11 @@ def test_marks_of_cells_differ_without_colour():
     frames = a_film().frames
     looks = {}
     for frame in frames:
-        for cell in frame.pools[0][1]:
-            svg = re.sub(r"#[0-9a-f]{6}", "", Paper(9, 9).svg(Pool("", [cell]).parts(1, 8)))
+        for cell in frame.pools[0].boxes:
+            svg = re.sub(r"#[0-9a-f]{6}", "", Paper(9, 9).svg(pool_rows("", [1], [cell]).parts((1, 44, 0))))
             key = (cell.state, cell.event)
-            looks.setdefault(svg.replace(cell.name or " ", ""), key)
-            assert looks[svg.replace(cell.name or " ", "")] == key
+            looks.setdefault(svg.replace(cell.word or " ", ""), key)
+            assert looks[svg.replace(cell.word or " ", "")] == key
     assert len(looks) >= 7
 
 

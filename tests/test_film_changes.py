@@ -71,7 +71,7 @@ def test_a_split_and_an_eviction_in_one_operation_are_both_told():
         "   ├─ [3 4] · n1 · slots 2-3 · evicted",
         "   └─ [8 9] · n3 · slots 2-3 · new",
     ]
-    assert [cell.event for cell in film.at(2).pools[0][1]] == ["matched", "matched", "new", "new", ""]
+    assert [cell.event for cell in film.at(2).pools[0].boxes] == ["matched", "matched", "new", "new", ""]
     assert film.why(2).events[2:] == (
         "evicted by step 2 (serve [1 2 8 9])",
         "freed by step 2",
@@ -84,7 +84,7 @@ def test_a_split_and_an_eviction_in_one_operation_are_both_told():
 def test_slots_that_are_used_again_at_once_have_changed_hands():
     film = served(4, [1, 2, 3, 4], [5, 6, 7])
     assert facts(film.at(2).changes) == {"gone": {1: "evicted"}, "new": [2]}
-    assert [cell.event for cell in film.at(2).pools[0][1]] == ["new", "new", "new", "freed"]
+    assert [cell.event for cell in film.at(2).pools[0].boxes] == ["new", "new", "new", "freed"]
     assert film.why(1).events[-1] == "cached by step 2 in node 2 (serve [5 6 7])"
 
 
@@ -187,7 +187,7 @@ def test_a_manager_and_its_parts_tell_the_same_story(prompts, evict_by):
         live = {view.id for view in frame.nodes if "evicted" not in view.marks}
         assert live == frame.state.nodes.keys()
         fresh = {slot for view in frame.nodes if "new" in view.marks for slot in view.slots}
-        assert fresh == {i for i, cell in enumerate(frame.pools[0][1]) if cell.event == "new"}
+        assert fresh == {i for i, cell in enumerate(frame.pools[0].boxes) if cell.event == "new"}
 
 
 def test_a_slot_that_the_pool_has_back_too_early_shows_its_node():
@@ -196,8 +196,8 @@ def test_a_slot_that_the_pool_has_back_too_early_shows_its_node():
         slots = pool.alloc(1)
         cache.insert([1], slots)
         pool.free(slots)
-    cell = film.at(3).pools[0][1][0]
-    assert (cell.state, cell.name) == ("free", "n1")
+    cell = film.at(3).pools[0].boxes[0]
+    assert (cell.state, cell.word) == ("free", "n1")
 
 
 # -- trees that are not ours ----------------------------------------------------------------------------------------
@@ -348,7 +348,7 @@ def test_cells_of_what_was_joined_have_a_sign():
     pool.alloc(3)
     with record(cache, pool) as film:
         cache.match_prefix([1, 2, 3])
-    assert [cell.event for cell in film.at(1).pools[0][1]] == ["joined", "joined", "matched", ""]
+    assert [cell.event for cell in film.at(1).pools[0].boxes] == ["joined", "joined", "matched", ""]
 
 
 def test_a_ghost_of_what_is_left_over_hangs_on_the_rest():

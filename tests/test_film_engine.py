@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from minikv import CacheManager, CanaryModel, Engine, Scheduler, record
 from minikv.course.film.layout import FilmLayout
-from minikv.course.film.requests import MOST_CELLS, MOST_LINES, Requests, RequestView
-from minikv.course.pictures import render
+from minikv.course.film.state import RequestView
+from minikv.course.film.view import MOST_LETTERS, MOST_LINES, request_rows
+from minikv.course.pictures import tree
 from minikv.course.pictures.svg import svg_size
 from minikv.engine import engine_world
 
-needs_graphviz = pytest.mark.skipif(render.graphviz_way() is None, reason="no way to run Graphviz here")
+needs_graphviz = pytest.mark.skipif(tree.graphviz_way() is None, reason="no way to run Graphviz here")
 
 
 def an_engine(pages=24, **how):
@@ -87,7 +88,7 @@ def test_a_managers_sequences_are_shown_with_what_is_computed():
         manager.extend(first, [4])
     assert [frame.words for frame in film][1:] == ["start [1 2 3]", "advance r1 by 2", "extend r1 by [4]"]
     assert [bars(frame) for frame in film][1:] == [["r1 runs  ..."], ["r1 runs  nn."], ["r1 runs  ##.."]]
-    assert [cell.name for cell in film.at(-1).pools[0][1]][:5] == ["r1", "r1", "r1", "r1", ""]
+    assert [cell.word for cell in film.at(-1).pools[0].boxes][:5] == ["r1", "r1", "r1", "r1", ""]
 
 
 def test_the_learners_engine_is_filmed_as_ours_is_with_letters_for_tokens():
@@ -123,15 +124,15 @@ def test_the_bars_are_what_the_engine_computes(prompts, budget):
 
 def test_many_requests_and_long_ones_are_cut_and_it_is_said():
     line = RequestView("r1", "waits", 0, 0, 1)
-    assert len(Requests((line,) * 20).text.splitlines()) == MOST_LINES + 2
-    assert Requests((line,) * 20).heading == "requests: 0 running, 20 waiting, the first 12 shown"
-    long = Requests((RequestView("r1", "reads", 50, 100, 120),))
+    assert len(request_rows((line,) * 20).text.splitlines()) == MOST_LINES + 2
+    assert request_rows((line,) * 20).heading == "requests: 0 running, 20 waiting, the first 12 shown"
+    long = request_rows((RequestView("r1", "reads", 50, 100, 120),))
     assert long.text.splitlines() == [
-        "requests: 1 running, 0 waiting, a cell is 3 tokens",
+        "requests: 1 running, 0 waiting",
         f"r1 reads  {17 * 'm'}{17 * 'n'}{6 * '.'}",
-        "m matched  n new  . to compute",
+        ". to compute  n new  m matched  (a letter is 3 tokens)",
     ]
-    assert MOST_CELLS >= 17 + 17 + 6
+    assert MOST_LETTERS >= 17 + 17 + 6
 
 
 @needs_graphviz
@@ -148,5 +149,7 @@ def test_all_frames_have_one_size_and_every_request_is_in_the_picture():
     drawn = requests.paper.svg(requests.parts(film.at(3)))
     assert all(f">r{number} waits<" in drawn for number in (1, 2, 3))
     assert [panel["kind"] for panel in film.player().reel["panels"]] == ["tree", "pool", "rows"]
-    kinds = {re.sub(r"#[0-9a-f]{6}", "", shape) for shape in re.findall(r"<path [^>]*>", drawn)[-4:]}
+    old, new = RequestView("r1", "reads", 2, 3, 7), RequestView("r1", "reads", 2, 5, 7)
+    shapes = re.findall(r"<path (?:data-say=\S+ )([^>]*) d=", request_rows([new], [old]).picture.svg)
+    kinds = {re.sub(r"#[0-9a-f]{6}", "", shape) for shape in shapes}
     assert len(kinds) == 4, "the kinds of cells differ without colour"

@@ -534,7 +534,7 @@ def test_a_locked_slot_that_was_matched_shows_both():
     press(room, "insert", "1 2")
     press(room, "lock", "1 2")
     press(room, "match", "1 2")
-    assert [(cell.state, cell.event) for cell in room.film.at(-1).pools[0][1][:2]] == [("locked", "matched")] * 2
+    assert [(cell.state, cell.event) for cell in room.film.at(-1).pools[0].boxes[:2]] == [("locked", "matched")] * 2
     for word in ("locked", "matched", "free"):
         assert f"{word}</li>" in room.view.value
 

@@ -13,8 +13,8 @@ from reels import pictures_of
 
 from minikv import CacheManager, CanaryModel, Engine, FreeListPool, RadixCache, Scheduler, draw, play, record
 from minikv.course.film.layout import FilmLayout
-from minikv.course.pictures.render import graphviz_way
 from minikv.course.pictures.svg import Drawing, Paper, Part
+from minikv.course.pictures.tree import graphviz_way
 from minikv.course.player import Reel, script
 
 needs_graphviz = pytest.mark.skipif(graphviz_way() is None, reason="no way to run Graphviz here")

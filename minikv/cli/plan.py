@@ -214,7 +214,7 @@ def _write(words: PlanWords, about: str, options: argparse.Namespace) -> None:
     if options.csv:
         replace(options.csv, curve_csv(words.plan))
     if options.png:
-        from minikv.course.pictures.render import svg_to_png
+        from minikv.course.pictures.svg import svg_to_png
 
         replace(options.png, svg_to_png(chart_svg(plan_curves(words))) or b"")
     if options.html:

@@ -20,11 +20,11 @@ from typing import Any
 import anywidget
 import traitlets
 
-from minikv.course.pictures.looks import state_css
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
 from minikv.errors import bounded
 from minikv.files import asset
+from minikv.palette import state_css
 from minikv.testing.snapshot import legible
 
 

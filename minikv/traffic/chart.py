@@ -11,7 +11,7 @@ from minikv.traffic.report import escape
 
 _DASHES = ("", "7 4", "2 4", "9 3 2 3", "1 3", "12 4", "5 2")
 MOST_LINES = len(_DASHES)
-_WIDE, _HIGH, _LEFT, _RIGHT, _FOOT = 640, 400, 88, 626, 348
+_WIDE, _HIGH, _LEFT, _RIGHT, _FOOT = 588, 360, 88, 574, 308
 _LETTER, _LINE = 7.9, 20  # the width of a letter, and the height of a line of them
 _FONT = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
 

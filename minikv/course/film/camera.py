@@ -6,8 +6,10 @@ and changes become its own.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from minikv.course.film.captions import caption, operation, slot_lists
@@ -18,8 +20,6 @@ from minikv.course.film.state import (
     State,
     StateReader,
     thing_kind,
-    watched_things,
-    watched_verbs,
     with_parts,
 )
 from minikv.course.film.view import Frame
@@ -28,6 +28,9 @@ from minikv.errors import bounded
 from minikv.testing.snapshot import legible, nodes_of
 from minikv.testing.watch import Call, moment, watch
 
+_READERS = ("check", "nodes", "version", "slots", "length", "request")
+_READING = ("_", "is_", "num_", "as_", "can_", "get_")
+_ENGINE = str(Path(__file__).parents[2] / "engine")  # what learners build
 _Self = TypeVar("_Self", bound="Recording")
 
 
@@ -35,6 +38,36 @@ def picture_now(things: tuple[Any, ...], label: Label | None) -> Picture:
     """Things as they are now, as one picture."""
     state = StateReader(with_parts(things), label, None).read()
     return Frame(state, state, label=label).without_idle_requests.picture
+
+
+def watched_things(things: list[Any]) -> list[Any]:
+    """Those of the things whose calls are frames: all, but of the learner's manager not the cache and the pool.
+
+    There are many right ways to go about a checkpoint, and the film is to be the same with each.
+    """
+    kinds = [thing_kind(thing) for thing in things]
+    managers = [thing for thing, kind in zip(things, kinds) if kind == "manager"]
+    own = any(file.startswith(_ENGINE) for manager in managers for _, file in _methods(manager))
+    return managers if own and "engine" not in kinds else things
+
+
+def watched_verbs(thing: Any) -> list[str]:
+    """The methods whose calls are frames: the verbs of its kind, and any other that might change something.
+
+    Of the learner's engine, the verbs alone: what stands around the pieces is not what a chapter is about.
+    """
+    kind = thing_kind(thing)
+    known = [verb for verb in VERBS[kind] if callable(getattr(thing, verb, None))]
+    if kind in ("pool", "table", "engine"):
+        return known
+    own = (name for name, file in _methods(thing) if not file.startswith(_ENGINE))
+    return known + [n for n in own if n not in known and n not in _READERS and not n.startswith(_READING)]
+
+
+def _methods(thing: Any) -> list[tuple[str, str]]:
+    """The methods of its class, each with the file that it was written in."""
+    found = inspect.getmembers(type(thing), inspect.isfunction)
+    return [(name, method.__code__.co_filename) for name, method in found]
 
 
 class Recording:

@@ -10,12 +10,13 @@ from typing import Any
 
 from minikv.course.film.layout import FilmLayout
 from minikv.course.film.view import Frame
+from minikv.course.pictures.boxes import legend_html
 from minikv.course.pictures.cells import MOST_CELLS
-from minikv.course.pictures.looks import SIZES, legend_html
-from minikv.course.pictures.render import HOW_TO_GET_PICTURES, svg_to_png
-from minikv.course.pictures.svg import markup
+from minikv.course.pictures.svg import markup, svg_to_png
+from minikv.course.pictures.tree import HOW_TO_GET_PICTURES
 from minikv.course.player import Reel, script, style_sheet
 from minikv.errors import bounded
+from minikv.palette import SIZES
 from minikv.testing.snapshot import NodeView, ranges, shorten
 
 Events = list[tuple[int, str]]  # steps, and what happened in each

@@ -11,11 +11,10 @@ from functools import partial
 from typing import NamedTuple
 
 from minikv.course.film.view import Frame
-from minikv.course.pictures.cells import Pool
-from minikv.course.pictures.looks import SIZES, legend_svg, size_words, sorted_words, style
+from minikv.course.pictures.boxes import Box, Rows, legend_svg
 from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
 from minikv.course.pictures.tree import tree_parts, tree_text
-from minikv.palette import STATES
+from minikv.palette import SIZES, size_words, sorted_words
 
 GAP, LINE, BROAD = 24, 22, 1000
 MOST_NODES = 400
@@ -48,8 +47,8 @@ class FilmLayout:
         self.panels = [*self._tree_panel(views), *_panels(views)]
         trees = [panel.paper.width for panel in self.panels if panel.kind == "tree"]
         beside = [panel.paper.width for panel in self.panels if panel.kind != "tree"]
-        self.width = max(sum(trees) + max(beside, default=0) + GAP * bool(trees and beside), 600)
-        states = STATES if views[0].sizes else ()  # which the bar below the pictures explains
+        self.width = max(sum(trees) + max(beside, default=0) + GAP * bool(trees and beside), 640)
+        states = SIZES.values() if views[0].sizes else ()  # which the bar below the pictures explains
         self.legend = sorted_words({word for view in views for word in view.legend}.difference(states))
         self._lines = max(len(self._caption_lines(view)) for view in views)
 
@@ -95,11 +94,16 @@ class FilmLayout:
             else:
                 content, y = content + place(svg, x, y), y + high + 8
         bottom = max(tree_foot, y) + 6
+        legends = [legend_svg(self.legend, self.width)]
         if view.sizes:
-            content, bottom = content + place(bar_svg(view.sizes, self.width - 8), 4, bottom), bottom + 54
-        legend, high = legend_svg(self.legend, self.width)
-        content += f'<g {_FONT} transform="translate(0 {bottom:g})">{legend}</g>'
-        return canvas(content, self.width, bottom + high)
+            content, bottom = content + place(_bar(view.sizes, self.width - 12), 0, bottom), bottom + 22
+            legends.insert(
+                0, legend_svg([], BROAD, {SIZES[name]: size_words(name, n) for name, n in view.sizes.items()})
+            )
+        for legend, high in legends:
+            content += f'<g {_FONT} transform="translate(0 {bottom:g})">{legend}</g>'
+            bottom += high
+        return canvas(content, self.width, bottom)
 
 
 def _words(view: Frame) -> str:
@@ -111,14 +115,13 @@ def _panels(views: Sequence[Frame]) -> Iterator[Panel]:
     for i in range(max(len(view.panels) for view in views)):
         found = [view.panels[i] for view in views if i < len(view.panels)]
         extent = tuple(max(numbers) for numbers in zip(*(panel.extent for panel in found)))
-        paper = max((panel.paper(*extent) for panel in found), key=lambda paper: paper.width)
-        grid = found[0].grid if isinstance(found[0], Pool) else {}
-        kind = "rows" if not grid else "other" if i else "pool"
-        yield Panel(kind, paper, partial(_parts, i, extent), grid)
+        paper = max((panel.paper(extent) for panel in found), key=lambda paper: paper.width)
+        kind = "rows" if i >= len(views[0].pools) else "other" if i else "pool"
+        yield Panel(kind, paper, partial(_parts, i, extent), found[0].grid)
 
 
-def _parts(which: int, extent: tuple[int, int], view: Frame) -> list[Part]:
-    return view.panels[which].parts(*extent) if which < len(view.panels) else []
+def _parts(which: int, extent: tuple[int, ...], view: Frame) -> list[Part]:
+    return view.panels[which].parts(extent) if which < len(view.panels) else []
 
 
 def _caption(lines: list[str]) -> str:
@@ -126,30 +129,8 @@ def _caption(lines: list[str]) -> str:
     return f'<g {_FONT} font-size="15" font-weight="bold">{spans}</g>'
 
 
-def bar_svg(sizes: dict[str, int], width: float) -> str:
-    """The sizes as one bar, and below it each with its number.
-
-    >>> bar_svg({"free": 1}, 100).count("<rect")
-    2
-    """
-    total, x, at, parts = sum(sizes.values()) or 1, 1.0, 1.0, []
-    for name, value in sizes.items():
-        part = value / total * (width - 2)
-        shapes = [(x, 1.0, part, 16)] * bool(value) + [(at, 29.0, 12, 12)]
-        parts += [_piece(SIZES[name], *shape) for shape in shapes]
-        x += part
-        words = size_words(name, value)
-        parts.append(f'<text x="{at + 18}" y="40">{words}</text>')
-        at += 34 + 7.3 * len(words)
-    wide = max(width, at)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} 48" {_FONT} font-size="12">'
-    return f"{head}{''.join(parts)}</svg>"
-
-
-def _piece(state: str, x: float, y: float, width: float, height: float) -> str:
-    """A part of the bar: round for what is in hand, with a double border for what is locked, as the cells are."""
-    corner = ' rx="5"' if state == "in hand" else ""
-    box = f'<rect x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{height:g}" {style(state)}{corner}/>'
-    wide, high = max(width - 6, 0), height - 6
-    inner = f'<rect x="{x + 3:.1f}" y="{y + 3:g}" width="{wide:.1f}" height="{high:g}" {style(state)}/>'
-    return box + inner * (state == "locked")
+def _bar(sizes: dict[str, int], width: float) -> str:
+    """The sizes as boxes in one row; the legend has their numbers."""
+    boxes = [Box(SIZES[name], wide=BROAD * value) for name, value in sizes.items() if value]
+    bar = Rows("", [("", boxes)], high=16, gap=0, room=round(width))
+    return bar.paper(bar.extent).svg(bar.parts(bar.extent))

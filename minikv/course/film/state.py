@@ -1,4 +1,4 @@
-"""What a film follows: the kinds of things, which of their calls are frames, and copies of their state.
+"""What a film follows: the kinds of things, and copies of their state.
 
 Things are told apart by what they can do, so a learner's own cache or pool is filmed as ours are. A `State` is plain
 data: what happens to the objects later does not reach it.
@@ -6,15 +6,12 @@ data: what happens to the objects later does not reach it.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
-from pathlib import Path
 from typing import Any
 
-from minikv.course.film.requests import RequestView, request_views
 from minikv.testing.snapshot import NodeView, label_of, plain, snapshot
 
 VERBS = {
@@ -34,11 +31,68 @@ _ATTRIBUTES = {  # a thing is of the first kind of which it has all attributes
     "sequence": ("slots",),
 }
 _PARTS = {"manager": ("cache", "pool", "table"), "engine": ("manager",)}
-_READERS = ("check", "nodes", "version", "slots", "length", "request")
-_READING = ("_", "is_", "num_", "as_", "can_", "get_")
-_ENGINE = str(Path(__file__).parents[2] / "engine")  # what learners build
+WAITS, READS, ANSWERS, RUNS = "waits", "reads", "answers", "runs"
 Label = Callable[[list[Any]], str]
 Row = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RequestView:
+    """One request as it was: its `name`, what it does, and of its `length` tokens how many are cached and computed.
+
+    `computed` counts from the first token on, those in the cache among them; `slots` are what it holds.
+    """
+
+    name: str
+    does: str
+    cached: int
+    computed: int
+    length: int
+    slots: tuple[int, ...] = ()
+
+    def runs(self, before: RequestView | None) -> dict[str, int]:
+        """How many of its tokens were matched, computed before, computed now, and are still to be computed.
+
+        >>> RequestView("r1", "reads", 2, 5, 7).runs(RequestView("r1", "reads", 2, 3, 7))
+        {'matched': 2, 'computed': 1, 'new': 2, 'to compute': 2}
+        """
+        known = before.computed if before and before.does != WAITS and before.computed <= self.computed else 0
+        known, ends = max(known, self.cached), dict[str, int]()
+        for word, end in (
+            ("matched", self.cached),
+            ("computed", known),
+            ("new", self.computed),
+            ("to compute", self.length),
+        ):
+            ends[word] = end - sum(ends.values())
+        return ends
+
+
+def request_views(thing: Any) -> tuple[RequestView, ...]:
+    """The requests of an engine, or the sequences of a manager.
+
+    >>> from minikv import CacheManager
+    >>> manager = CacheManager(8)
+    >>> _ = manager.start([1, 2, 3])
+    >>> request_views(manager)
+    (RequestView(name='r1', does='runs', cached=0, computed=0, length=3, slots=(0, 1, 2)),)
+    """
+    if not hasattr(thing, "scheduler"):
+        return tuple(_running(f"r{sequence.number}", RUNS, sequence) for sequence in thing.sequences)
+    found = sorted([*thing.scheduler.running, *thing.scheduler.waiting], key=lambda request: request.number)
+    return tuple(_request(f"r{request.number}", request) for request in found)
+
+
+def _request(name: str, request: Any) -> RequestView:
+    sequence = request.sequence
+    if sequence is None:
+        return RequestView(name, WAITS, 0, 0, len(request.tokens))
+    return _running(name, READS if sequence.computed < len(sequence.tokens) else ANSWERS, sequence)
+
+
+def _running(name: str, does: str, sequence: Any) -> RequestView:
+    slots = tuple(int(slot) for slot in sequence.slots)
+    return RequestView(name, does, sequence.cached_length, sequence.computed, len(sequence.tokens), slots)
 
 
 @dataclass(frozen=True)
@@ -110,36 +164,6 @@ def _kind(thing: Any) -> str:
     """Empty for what a film cannot follow."""
     kinds = (kind for kind, attributes in _ATTRIBUTES.items() if all(hasattr(thing, name) for name in attributes))
     return next(kinds, "")
-
-
-def watched_things(things: list[Any]) -> list[Any]:
-    """Those of the things whose calls are frames: all, but of the learner's manager not the cache and the pool.
-
-    There are many right ways to go about a checkpoint, and the film is to be the same with each.
-    """
-    kinds = [thing_kind(thing) for thing in things]
-    managers = [thing for thing, kind in zip(things, kinds) if kind == "manager"]
-    own = any(file.startswith(_ENGINE) for manager in managers for _, file in _methods(manager))
-    return managers if own and "engine" not in kinds else things
-
-
-def watched_verbs(thing: Any) -> list[str]:
-    """The methods whose calls are frames: the verbs of its kind, and any other that might change something.
-
-    Of the learner's engine, the verbs alone: what stands around the pieces is not what a chapter is about.
-    """
-    kind = thing_kind(thing)
-    known = [verb for verb in VERBS[kind] if callable(getattr(thing, verb, None))]
-    if kind in ("pool", "table", "engine"):
-        return known
-    own = (name for name, file in _methods(thing) if not file.startswith(_ENGINE))
-    return known + [n for n in own if n not in known and n not in _READERS and not n.startswith(_READING)]
-
-
-def _methods(thing: Any) -> list[tuple[str, str]]:
-    """The methods of its class, each with the file that it was written in."""
-    found = inspect.getmembers(type(thing), inspect.isfunction)
-    return [(name, method.__code__.co_filename) for name, method in found]
 
 
 class StateReader:

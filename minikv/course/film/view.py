@@ -8,17 +8,18 @@ from functools import cache, cached_property
 from typing import Any
 
 from minikv.course.film.changes import Changes, NodeEvent, lock_events, marked_views
-from minikv.course.film.requests import Requests
-from minikv.course.film.state import Label, Row, State
-from minikv.course.pictures.cells import MOST_CELLS, Cell, Pool, Table, pool_heading
-from minikv.course.pictures.looks import size_words
+from minikv.course.film.state import WAITS, Label, RequestView, Row, State
+from minikv.course.pictures.boxes import Box, Rows
+from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.tree import tree_text
+from minikv.palette import LETTERS, size_words, text_legend
 from minikv.testing.snapshot import NodeView
 
 MOST_COLUMNS, MOST_INNER = 16, 12
+MOST_LINES, MOST_LETTERS = 12, 48  # of requests, and of tokens in a line of text
 _IN_THE_TREE = ("new", "taken", "freed", "joined", "matched", "split")  # of several events, a cell shows the first
-_cell = cache(Cell)  # a long film has a few cells, over and over
+_cell = cache(Box)  # a long film has a few cells, over and over
 
 
 @dataclass(frozen=True)
@@ -74,15 +75,15 @@ class Frame:
         return marked_views(self.state, self.changes, self.path, self.label)
 
     @cached_property
-    def pools(self) -> list[Pool]:
+    def pools(self) -> list[Rows]:
         """The heading and the cells of each pool; the slots of the tree are those of the first one."""
         found = []
         for i, ((title, free), (_, was_free)) in enumerate(zip(self.state.pools, self.before.pools)):
             cells = [_handed(*page) for page in zip(free[:MOST_CELLS], was_free)]
-            found.append(Pool(pool_heading(title, free), cells if i else self._with_owners(cells)))
+            found.append(pool_rows(title, free, cells if i else self._with_owners(cells)))
         return found
 
-    def _with_owners(self, cells: list[Cell]) -> list[Cell]:
+    def _with_owners(self, cells: list[Box]) -> list[Box]:
         """The cells of the first pool, with the node or the request that each belongs to, and what happened there."""
         state, found = self.state, []
         held, holders, marks = state.held, state.holders, {view.id: view.marks for view in self.nodes}
@@ -102,20 +103,20 @@ class Frame:
         return found
 
     @cached_property
-    def rows(self) -> list[Table | Requests]:
+    def rows(self) -> list[Rows]:
         """The page tables, the sequences as one table, and the requests; cells that differ from before are new."""
         old, states = dict(self.before.tables), self.state.cached_states
-        found: list[Table | Requests] = []
+        found: list[Rows] = []
         for title, rows in self.state.tables:
             longest = max([1, *(len(row) for row in rows if row is not None)])
             new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
-            found.append(Table(title, rows, min(longest, MOST_COLUMNS), new, states))
+            found.append(table_rows(title, rows, min(longest, MOST_COLUMNS), new, states))
         if self.state.requests is not None:
-            found.append(Requests(self.state.requests, self.before.requests or ()))
+            found.append(request_rows(self.state.requests, self.before.requests or ()))
         return found
 
     @property
-    def panels(self) -> list[Pool | Table | Requests]:
+    def panels(self) -> list[Rows]:
         """What is beside the tree."""
         return [*self.pools, *self.rows]
 
@@ -129,7 +130,7 @@ class Frame:
         """Whether a node is in its tree or, where there is no tree, an id of a pool in use."""
         if self.nodes:
             return any(view.parent is not None for view in self.nodes)
-        return any(cell.state != "free" for _, cells in self.pools for cell in cells)
+        return any(box.state != "free" for pool in self.pools for box in pool.boxes)
 
     @property
     def legend(self) -> set[str]:
@@ -182,7 +183,7 @@ def first_and_last(lines: Sequence[str], most: int) -> list[str]:
     return list(lines) if over <= 0 else [*lines[: most // 2], f"… {over} more …", *lines[-most // 2 :]]
 
 
-def _handed(is_free: int, was_free: int) -> Cell:
+def _handed(is_free: int, was_free: int) -> Box:
     """A page as the pool alone knows it."""
     return _cell("free" if is_free else "in hand", "", "" if is_free == was_free else "freed" if is_free else "taken")
 
@@ -191,3 +192,35 @@ def _new_cells(before: tuple[Row | None, ...], after: tuple[Row | None, ...]) ->
     for y, (was, row) in enumerate(zip(before, after)):
         was = was or ()
         yield from ((y, x) for x, slot in enumerate(row or ()) if was[x : x + 1] != (slot,))
+
+
+def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = ()) -> Rows:
+    """The requests of one frame, with those of the frame before for what was computed in between.
+
+    A box is as wide as it has tokens; in the text each has a letter.
+
+    >>> old, new = RequestView("r1", "reads", 2, 3, 7), RequestView("r1", "reads", 2, 5, 7)
+    >>> print(request_rows([new, RequestView("r2", "waits", 0, 0, 3)], [old]).text)
+    requests: 1 running, 1 waiting
+    r1 reads  mm#nn..
+    r2 waits  ...
+    # computed  . to compute  n new  m matched
+    """
+    old, waiting = {view.name: view for view in before}, sum(view.does == WAITS for view in views)
+    more = f", the first {MOST_LINES} shown" if len(views) > MOST_LINES else ""
+    heading = f"requests: {len(views) - waiting} running, {waiting} waiting{more}"
+    names = [f"{view.name} {view.does}" for view in views[:MOST_LINES]]
+    runs = [view.runs(old.get(view.name)) for view in views[:MOST_LINES]]
+    size = max([1, *(-(-sum(run.values()) // MOST_LETTERS) for run in runs)])
+    bars = ["".join(LETTERS[word] * count for word, count in run.items())[::size] for run in runs]
+    wide = max(map(len, names), default=0)
+    lines = [heading, *(f"{name:<{wide}}  {bar}" for name, bar in zip(names, bars))]
+    legend = text_legend(word for run in runs for word, count in run.items() if count)
+    lines += [legend + f"  (a letter is {size} tokens)" * (size > 1)] * bool(runs)
+    rows = [(name, [_run(word, count) for word, count in run.items() if count]) for name, run in zip(names, runs)]
+    return Rows(heading, rows, "\n".join(lines), high=16, gap=0, room=256)
+
+
+def _run(word: str, count: int) -> Box:
+    """Tokens of a request of which the same is said."""
+    return marked_box(str(count), word, "computed")._replace(wide=16 * count)

@@ -1,244 +1,258 @@
-"""Rows of boxes with words in them: a ring on its way around, the memory of a store, sequences that share pages."""
+"""Rows of boxes: how everything beside a tree is drawn, and the legend of all pictures.
+
+A box is dashed when it is free, double when a lock protects it, and round when it is in hand. What just happened to
+it is a border and a letter in its corner (`palette.py`). The same boxes come back in every frame of a film, so each
+shape, number and word is a drawing of its own: few of them differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import cache
+from typing import NamedTuple
 
-from minikv.course.pictures.looks import LETTERS, legend_svg, style, text_legend
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup, words_drawing
-from minikv.palette import EVENTS, INK
-from minikv.testing.snapshot import legible
+from minikv.palette import INK, LETTERS, STATES, sorted_words, style, text_legend
 
-_HIGH, _LETTER, _JOINT = 30, 8, 24
-MOST_PIECES = 400
-_COLUMNS, _PIECE_WIDE, _PIECE_HIGH, _TITLE, _FOOT = 8, 46, 40, 26, 24
-_LAYERS = ("#f4f4ef", "#cfdef0", "#ecdcc4", "#d3e8cd")  # in turn, from the first layer on
-MOST_SEQUENCES, MOST_LETTERS = 32, 4
-_PAGE_HIGH, _HEAD = 50, 26
+TOP, GAP = 28, 6
+_SIDE, _LINE, _LETTER = 16, 22, 7.2  # of a legend
+_BOLD = ' font-weight="bold"'
 
 
-class BoxRow(NamedTuple):
-    """A row: its name, and the word in each of its boxes; a box without a word is empty, another one has a state."""
+class Box(NamedTuple):
+    """One box: its `state`, the `word` in it, what just happened to it, and the `number` in its upper corner.
 
-    name: str
-    words: Sequence[str]
-    state: str = "cached"
-
-
-def rows_picture(rows: Sequence[BoxRow], heads: Sequence[str] = (), joint: str = "") -> Picture:
-    """Rows below each other, `heads` above their columns, and `joint` between one box and the next.
-
-    >>> rows = [BoxRow("before", ["a", "b", ""]), BoxRow("0 to 1", ["a", "a", ""])]
-    >>> print(rows_picture(rows, heads=["0", "1", "spare"]))
-            0      1      spare
-    before  a      b      -
-    0 to 1  a      a      -
-    >>> print(rows_picture([BoxRow("newer", ["ring", "[1]", "ring"])], joint="→"))
-    newer  ring → [1] → ring
+    A `badge` is in the corner of the event's letter. A box that is not as wide as the others has a `wide` of its own;
+    one without a state has another `fill`, or is only its word.
     """
-    return Picture(_text(rows, heads, joint), lambda: _svg(rows, heads, joint))
 
+    state: str
+    word: str = ""
+    event: str = ""
+    number: str = ""
+    badge: str = ""
+    wide: int = 0
+    fill: str = ""
 
-def _text(rows: Sequence[BoxRow], heads: Sequence[str], joint: str) -> str:
-    name, word = max(len(row.name) for row in rows), _longest(rows, heads)
-    between, wide = (f" {joint} ", 0) if joint else ("  ", word)
-    lines = [BoxRow("", heads), *rows] if heads else rows
-    cells = [between.join(f"{found or '-':{wide}}" for found in row.words) for row in lines]
-    return "\n".join(f"{row.name:{name}}  {words}".rstrip() for row, words in zip(lines, cells))
-
-
-def _longest(rows: Sequence[BoxRow], heads: Sequence[str]) -> int:
-    return max([1, *map(len, heads), *(len(word) for row in rows for word in row.words)])
-
-
-def _svg(rows: Sequence[BoxRow], heads: Sequence[str], joint: str) -> str:
-    wide = _LETTER * _longest(rows, heads) + 14
-    left, step = _LETTER * max(len(row.name) for row in rows) + 16, wide + (_JOINT if joint else 4)
-    parts, top = [Part(-1 - x, _words(head, wide / 2), left + x * step, 0) for x, head in enumerate(heads)], 0
-    for row in rows:
-        top += 0 if not parts else _HIGH + 6
-        parts.append(Part(len(parts), _words(row.name), 4, top))
-        for x, word in enumerate(row.words):
-            parts.append(Part(len(parts), _box(word, wide, row.state), left + x * step, top))
-            if joint and x:
-                parts.append(Part(len(parts), _words(joint, -_JOINT / 2), left + x * step, top))
-    broad = max(len(heads), *(len(row.words) for row in rows))
-    return Paper(left + broad * step + 4, top + _HIGH + 4).svg(parts)
-
-
-def _box(word: str, wide: int, state: str) -> Drawing:
-    look, ink = style(state if word else "free"), "" if state == "free" else f' fill="{INK}"'
-    return Drawing(
-        f'<path {look} d="M0 2h{wide}v{_HIGH - 4}h-{wide}z"/>'
-        f'<text x="{wide / 2:g}" y="{_HIGH // 2 + 5}"{ink}>{markup(word)}</text>'
-    )
-
-
-def _words(text: str, middle: float | None = None) -> Drawing:
-    """Words beside the boxes: at the left, or around a middle."""
-    where = 'text-anchor="start"' if middle is None else f'x="{middle:g}"'
-    return Drawing(f'<text {where} y="{_HIGH // 2 + 5}">{markup(text)}</text>')
-
-
-InMemory = tuple[str, int]  # K or V with its layer, as in K0, and the slot
-
-
-def memory_picture(title: str, pieces: Sequence[InMemory], marks: Mapping[int, str]) -> Picture:
-    """The memory of a store from its first byte on: whose keys (K) or values (V) of which layer are in each cell.
-
-    >>> print(memory_picture("KVStore", [("K0", 0), ("V0", 0), ("K0", 1), ("V0", 1)], {1: "matched"}))
-    KVStore
-    K0:0   V0:0   K0:1m  V0:1m
-    K keys  V values, with their layer : slot  m matched
-    """
-    more = f", the first {MOST_PIECES} shown" if len(pieces) > MOST_PIECES else ""
-    shown = pieces[:MOST_PIECES]
-    return Picture(f"{title}{more}\n{_memory_text(shown, marks)}", lambda: _memory_svg(shown, marks, f"{title}{more}"))
-
-
-def _memory_text(pieces: Sequence[InMemory], marks: Mapping[int, str]) -> str:
-    words = [f"{name}:{slot}{LETTERS[marks[slot]] if slot in marks else ''}" for name, slot in pieces]
-    width = max(map(len, words), default=0)
-    cells = [f"{word:<{width}}" for word in words]
-    lines = ["  ".join(cells[at : at + _COLUMNS]).rstrip() for at in range(0, len(cells), _COLUMNS)]
-    legend = text_legend(marks[slot] for _, slot in pieces if slot in marks)
-    return "\n".join([*lines, f"K keys  V values, with their layer : slot  {legend}".rstrip()])
-
-
-def _memory_svg(pieces: Sequence[InMemory], marks: Mapping[int, str], title: str) -> str:
-    """The cells in lines of `_COLUMNS`, each with the layer's tint, K or V with the layer, and its slot."""
-    parts = [Part(-1, words_drawing(title, bold=True), 4, 15)]
-    for i, (name, slot) in enumerate(pieces):
-        place = i % _COLUMNS * _PIECE_WIDE + 3, i // _COLUMNS * _PIECE_HIGH + _TITLE
-        parts.append(Part(i, _piece(name, slot, marks.get(slot, "")), *place))
-    foot = _TITLE + -(-len(pieces) // _COLUMNS) * _PIECE_HIGH + 4
-    width = max(_COLUMNS * _PIECE_WIDE + 6, 8 * len(title) + 12)
-    words = (
-        '<text x="4" y="14" font-size="12" text-anchor="start">K keys · V values, with their layer; below: slot</text>'
-    )
-    legend, high = legend_svg({marks[slot] for _, slot in pieces if slot in marks}, width)
-    below = f'<g transform="translate(0 {foot})">{words}<g transform="translate(0 {_FOOT - 4})">{legend}</g></g>'
-    return Paper(width, foot + _FOOT + high, below).svg(parts)
-
-
-def _piece(name: str, slot: int, mark: str) -> Drawing:
-    look, wide, high = EVENTS.get(mark), _PIECE_WIDE - 4, _PIECE_HIGH - 4
-    fill = look.fill if look else _LAYERS[int(name[1:]) % len(_LAYERS)]
-    line = f'stroke="{look.line}" stroke-width="{look.weight}"' if look else 'stroke="#495057"'
-    svg = f'<path fill="{fill}" {line} d="M0 0h{wide}v{high}h-{wide}z"/><g fill="{INK}">'
-    svg += f'<text x="4" y="14" font-size="11" font-weight="bold" text-anchor="start">{name}</text>'
-    svg += f'<text x="{wide // 2}" y="{high - 6}" font-size="13">{slot}</text>'
-    svg += f'<text x="{wide - 7}" y="13" font-size="12" font-weight="bold">{LETTERS[mark]}</text>' if look else ""
-    return Drawing(f"{svg}</g>")
+    @property
+    def is_open(self) -> bool:
+        """Whether its words are on the page itself."""
+        look = self.fill or (STATES[self.state].fill if self.state else "none")
+        return look == "none" and self.event != "evicted"
 
 
 @dataclass(frozen=True)
-class PageView:
-    """A page as one sequence has it: its number, how many have it, and a word for each of its tokens."""
+class Rows:
+    """Named rows of boxes below a `heading`; `said` is their text twin, where it is not one word for each box.
 
-    page: int
-    refs: int
-    words: tuple[str, ...]
+    Boxes are `wide` and `high` with a `gap` between them; rows longer than `room` are shrunk. With `says_states` the
+    text and the legend say the states too. `foot` is a last line.
+
+    >>> row = [Box("cached", "8"), Box("in hand", "9", "new")]
+    >>> print(Rows("PageTable", [("row 0", row), ("row 1", [Box("free")])]).text)
+    PageTable
+    row 0  8c  9n
+    row 1  -
+    . free  h in hand  c cached  n new
+    """
+
+    heading: str
+    rows: Sequence[tuple[str, Sequence[Box]]]
+    said: str = ""
+    wide: int = 30
+    high: int = 30
+    gap: int = GAP
+    room: int = 10_000
+    says_states: bool = True
+    foot: str = ""
+
+    @property
+    def boxes(self) -> list[Box]:
+        """All boxes, row after row."""
+        return [box for _, boxes in self.rows for box in boxes]
+
+    @property
+    def words(self) -> set[str]:
+        """What the legend explains."""
+        states = {box.state for box in self.boxes} if self.says_states else set()
+        return (states | {box.event for box in self.boxes}) - {""}
 
     @property
     def text(self) -> str:
-        """The page in a line of text."""
-        return f"{self.page}[{' '.join(self.words)}]" + (f"×{self.refs}" if self.refs > 1 else "")
+        """The text twin."""
+        if self.said:
+            return self.said
+        lines = [[name, *map(self._box_text, boxes)] for name, boxes in self.rows]
+        longest = max(map(len, lines), default=0)  # the last word of a line needs no room
+        widths = [max([0, *(len(line[x]) for line in lines if x < len(line) - 1)]) for x in range(longest)]
+        shown = ["  ".join(f"{word:{wide}}" for word, wide in zip(line, widths)).rstrip() for line in lines]
+        if not any(name for name, _ in self.rows):
+            shown = [line.lstrip() for line in shown]
+        below = "  ".join(filter(None, (self.foot, text_legend(self.words))))
+        return "\n".join(filter(None, (self.heading, *shown, below)))
+
+    def _box_text(self, box: Box) -> str:
+        word = f"{box.number}[{box.word}]" if box.number else box.word or "-"
+        state = box.state if self.says_states and box.state not in ("free", "in hand") else ""
+        return word + (box.badge or LETTERS.get(box.event or state, ""))
+
+    @property
+    def picture(self) -> Picture:
+        """The rows with their legend."""
+        return Picture(self.text, self._svg)
+
+    def _svg(self) -> str:
+        return with_legend(self.paper(self.extent), self.words, self.parts(self.extent))
+
+    @property
+    def extent(self) -> tuple[int, ...]:
+        """The room that a picture needs: rows, the width of the widest, and the letters of the longest name."""
+        widths = [sum((box.wide or self.wide) + self.gap for box in boxes) for _, boxes in self.rows]
+        return len(self.rows), max(widths, default=0), max((len(name) for name, _ in self.rows), default=0)
+
+    @property
+    def grid(self) -> dict[str, int]:
+        """Where the boxes are: the side of one with its gap, how many are in a row, the top, and how many there are."""
+        cell = self.wide + self.gap
+        return {"cell": cell, "columns": self.extent[1] // cell, "top": TOP - 2, "count": len(self.boxes)}
+
+    def paper(self, extent: tuple[int, ...]) -> Paper:
+        """The paper for rows of such an extent."""
+        lines, widest, name = extent
+        words = max(8.5 * len(self.heading), 8 * len(self.foot)) + 12
+        width = max(_left(name) + min(widest, self.room) + 4, words)
+        return Paper(width, self._top + lines * (self.high + GAP) + 2 + _LINE * bool(self.foot))
+
+    @property
+    def _top(self) -> int:
+        return TOP if self.heading else 2
+
+    def parts(self, extent: tuple[int, ...]) -> list[Part]:
+        """The heading, and each row with its name and its boxes."""
+        lines, widest, name = extent
+        parts = [Part(-1, words_drawing(self.heading, "14", bold=True), 4, 17)] if self.heading else []
+        for y, (title, boxes) in enumerate(self.rows):
+            top, x = self._top + y * (self.high + GAP), _left(name)
+            parts += [Part(-3 - y, words_drawing(title), 4, top + self.high // 2 + 5)] if title else []
+            for key, box in enumerate(boxes, start=1000 * y):
+                wide = round(((box.wide or self.wide) + self.gap) * min(1, self.room / max(widest, 1)))
+                drawings = _drawings(box, max(wide - max(self.gap, 1), 1), self.high)
+                parts += [Part(3 * key + i, drawing, x, top) for i, drawing in enumerate(drawings) if drawing]
+                x += wide
+        foot = self._top + lines * (self.high + GAP) + 14
+        return parts + [Part(-2, words_drawing(self.foot), 4, foot)] * bool(self.foot)
 
 
-def is_shared_pages(thing: Any) -> bool:
-    """Whether it is a `CopyOnWrite`, or the like that chapter 11 builds."""
-    return hasattr(thing, "settle") and hasattr(thing, "fork") and hasattr(thing, "pool")
+def _left(name: int) -> int:
+    return 8 * name + 16 if name else 6
 
 
-def shared_pages_picture(cache: Any) -> Picture:
-    """Each sequence is a row, and each of its pages a box; a word followed by `?` is part of a draft.
+def _drawings(box: Box, wide: int, high: int) -> tuple[Drawing | None, ...]:
+    """The shape, the number and the word of a box; where there is no room for letters, the shape says what it is."""
+    says = LETTERS.get(box.event, "") if high > _SIDE else ""
+    shape = _shape(box.state, wide, high, box.event, box.fill, box.badge or says, box.is_open)
+    size = min(13.0 if high > 26 else 9.0 if box.number else 12.0, 1.6 * (wide - 4) / max(len(box.word), 1))
+    low = high - (8 if high > 30 else 4) if box.number else high // 2 + 5
+    return (
+        shape if box.state or box.fill else None,
+        _number(box.number, high, box.is_open) if box.number else None,
+        _word(box.word, wide // 2, low, size, bool(box.number), box.is_open) if box.word and size >= 6 else None,
+    )
 
-    >>> from minikv import CopyOnWrite
-    >>> cache = CopyOnWrite(num_pages=4, page_size=2)
-    >>> _ = cache.attach("a", [1, 2, 3], "ABC"); cache.fork("a", "b"); cache.draft("b", [4], "D")
-    >>> shared_pages_picture(cache)
-    CopyOnWrite: 1 of 4 pages free
-    a  0[A B]×2  1[C .]
-    b  0[A B]×2  2[C D?]
-    ×2 two sequences have it · ? a draft
+
+def _ink(is_open: bool) -> str:
+    """Words on a filled box are dark on any page; words on the page itself have the page's ink."""
+    return "" if is_open else f' fill="{INK}"'
+
+
+@cache
+def _shape(state: str, wide: int, high: int, event: str, fill: str, badge: str, is_open: bool) -> Drawing:
+    svg = box_path(state, wide, high, event, fill)
+    if high <= _SIDE:
+        svg = svg.replace("<path", f'<path data-say="{event or state}"', 1)
+    size, right = (13, 5 + 4 * len(badge)) if high > 32 else (10, 7)
+    letter = f'<text x="{wide - right}" y="{size}" font-size="{size}"{_BOLD}{_ink(is_open)}>{badge}</text>'
+    return Drawing(svg + letter * bool(badge))
+
+
+@cache
+def _number(number: str, high: int, is_open: bool) -> Drawing:
+    x, y, size = (5, 12, 9.5) if high > 30 else (3, 9, 7.5)
+    return Drawing(f'<text x="{x}" y="{y}" font-size="{size}" text-anchor="start"{_ink(is_open)}>{number}</text>')
+
+
+@cache
+def _word(word: str, x: int, y: int, size: float, is_bold: bool, is_open: bool) -> Drawing:
+    look = f' font-size="{size:.3g}"{_BOLD * is_bold}{_ink(is_open)}'
+    return Drawing(f'<text x="{x}" y="{y}"{look}>{markup(word)}</text>')
+
+
+def box_path(state: str, wide: int, high: int, event: str = "", fill: str = "") -> str:
+    """A box with the look of a state and an event: round for what is in hand, double for what is locked.
+
+    >>> box_path("cached", 10, 10)
+    '<path fill="#e9ecef" stroke="#495057" d="M0 0h10v10h-10z"/>'
     """
-    rows = dict(list(_page_rows(cache))[:MOST_SEQUENCES])
-    title = f"{type(cache).__name__}: {cache.pool.num_free} of {cache.pool.size} pages free"
-    wide = max([1, *(len(name) for name in rows)])
-    lines = [f"{name:<{wide}}  {'  '.join(view.text for view in views) or '-'}" for name, views in rows.items()]
-    legend = _sharing_legend([view for views in rows.values() for view in views])
-    text = "\n".join([title, *lines, *([legend] if legend else [])])
-    return Picture(text, lambda: _shared_svg(title, rows, legend))
+    outline, inner = f"M0 0h{wide}v{high}h-{wide}z", ""
+    if state == "in hand":
+        r = round(min(wide, high) * 0.36)
+        arcs = [f"a{r} {r} 0 0 1 {dx} {dy}" for dx, dy in ((r, r), (-r, r), (-r, -r), (r, -r))]
+        across, down = wide - 2 * r, high - 2 * r
+        outline = f"M{r} 0h{across}{arcs[0]}v{down}{arcs[1]}h-{across}{arcs[2]}v-{down}{arcs[3]}z"
+    elif state == "locked":
+        line, side = STATES["locked"].line, wide - 6
+        inner = f'<path fill="none" stroke="{line}" d="M3 3h{side}v{high - 6}h-{side}z"/>'
+    look = style(state or "cached", event)
+    look = look.replace(f'"{STATES["cached"].fill}"', f'"{fill}"', 1) if fill else look
+    return f'<path {look} d="{outline}"/>{inner}'
 
 
-def _page_rows(cache: Any) -> Iterator[tuple[str, list[PageView]]]:
-    size = cache.size if hasattr(cache, "branches") else cache.page_size
-    for name, tokens, pages, drafted, refs in _sequences(cache):
-        words = _page_words(cache, name, tokens)
-        words = [f"{word}?" if at >= len(tokens) - drafted else word for at, word in enumerate(words)]
-        words += ["."] * (len(pages) * size - len(words))
-        parts = (tuple(words[i * size : (i + 1) * size]) for i in range(len(pages)))
-        yield legible(str(name)), [PageView(page, refs(page), part) for page, part in zip(pages, parts)]
+def legend_svg(words: Iterable[str], width: float, labels: Mapping[str, str] | None = None) -> tuple[str, float]:
+    """The legend as SVG content for a paper of some `width`, and how high it is; nothing where there are no words.
+
+    With `labels` it has these words alone, each with what is said of it.
+
+    >>> legend_svg(["free"], 200)[1], legend_svg([], 200)
+    (26, ('', 0))
+    """
+    parts, x, y = [], 4.0, 4
+    for word, label in (labels or {word: word for word in sorted_words(words)}).items():
+        wide = _SIDE + 6 + _LETTER * len(label) + 14
+        if x > 4 and x + wide > width:
+            x, y = 4.0, y + _LINE
+        parts.append(f'<g transform="translate({x:g} {y})">{_swatch(word)}')
+        parts.append(f'<text x="{_SIDE + 6}" y="13" font-size="12" text-anchor="start">{label}</text></g>')
+        x += wide
+    return ("".join(parts), y + _LINE) if parts else ("", 0)
 
 
-def _sequences(cache: Any) -> Iterator[tuple[Any, list[int], list[int], int, Any]]:
-    """The name, the tokens, the pages, the length of the draft, and who counts references."""
-    if hasattr(cache, "branches"):  # the one that the learner builds
-        for name, branch in cache.branches.items():
-            begin = branch.draft_from
-            drafted = 0 if begin is None else len(branch.tokens) - begin
-            yield name, branch.tokens, branch.pages, drafted, cache.refs.__getitem__
-    else:
-        for name in cache.names():
-            yield name, cache.tokens(name), cache.pages(name), cache.draft_length(name), cache.references
+def with_legend(paper: Paper, words: Iterable[str], parts: Iterable[Part]) -> str:
+    """A picture with the legend below it."""
+    legend, high = legend_svg(words, paper.width)
+    below = f'<g transform="translate(0 {paper.height:g})">{legend}</g>' if legend else ""
+    return paper._replace(height=paper.height + high, over=paper.over + below).svg(parts)
 
 
-def _page_words(cache: Any, name: Any, tokens: list[int]) -> list[str]:
-    """The values, where there is a plain one for each token; else the tokens."""
-    values = cache.get(name)
-    is_plain = len(values) == len(tokens) and all(isinstance(value, (str, int, float)) for value in values)
-    return [legible(str(value))[:MOST_LETTERS] for value in (values if is_plain else tokens)]
+def legend_html(words: Iterable[str]) -> str:
+    """The legend as a list in HTML, which wraps where the page is narrow.
+
+    >>> legend_html(["locked"]).count("<li")
+    1
+    """
+    item = "display:inline-flex;gap:5px;align-items:center;margin:0"
+    box = f'<svg width="{_SIDE + 2}" height="{_SIDE + 2}" viewBox="-1 -1 {_SIDE + 2} {_SIDE + 2}" aria-hidden="true"'
+    font = 'font-size="11" font-weight="bold" text-anchor="middle">'
+    items = [f'<li style="{item}">{box} {font}{_swatch(word)}</svg>{word}</li>' for word in sorted_words(words)]
+    place = "display:flex;flex-wrap:wrap;gap:2px 16px;list-style:none;margin:4px 0;padding:0"
+    return f'<ul class="minikv-legend" aria-label="legend" style="{place}">{"".join(items)}</ul>' if items else ""
 
 
-def _sharing_legend(views: list[PageView]) -> str:
-    counts = sorted({view.refs for view in views if view.refs > 1})
-    named = {2: "two", 3: "three", 4: "four"}
-    found = [f"×{count} {named.get(count, count)} sequences have it" for count in counts]
-    drafts = any(word.endswith("?") for view in views for word in view.words)
-    return " · ".join(found + ["? a draft"] * drafts)
-
-
-def _shared_svg(title: str, rows: dict[str, list[PageView]], legend: str) -> str:
-    labels = max([24, *(8 * len(name) + 14 for name in rows)])
-    cell = max([26, *(9 * len(word) + 8 for views in rows.values() for view in views for word in view.words)])
-    foot, wide = _HEAD + len(rows) * _PAGE_HIGH, 0
-    parts = [Part(-1, words_drawing(title, bold=True), 4, 15), Part(-2, words_drawing(legend), 4, foot + 14)]
-    for y, (name, views) in enumerate(rows.items()):
-        top, x = _HEAD + y * _PAGE_HIGH, labels
-        parts.append(Part(1000 * y, words_drawing(name, bold=True), 4, top + 26))
-        for at, view in enumerate(views, start=1):
-            parts.append(Part(1000 * y + at, _page(view, cell), x, top + 2))
-            x += len(view.words) * cell + 16
-        wide = max(wide, x)
-    width = max(wide + 4, 8 * len(title) + 12, 8 * len(legend) + 12)
-    return Paper(width, foot + (22 if legend else 2)).svg(parts)
-
-
-@lru_cache(maxsize=1024)
-def _page(view: PageView, cell: int) -> Drawing:
-    """A box with the page's number above its words, and how many have it."""
-    wide, high = len(view.words) * cell + 6, _PAGE_HIGH - 8
-    shared = view.refs > 1
-    corner = 0 if shared else 9
-    svg = f'<rect {style("cached" if shared else "in hand")} width="{wide}" height="{high}" rx="{corner}"/>'
-    svg += f'<text x="5" y="13" font-size="10" text-anchor="start" fill="{INK}">{view.page}</text>'
-    if shared:
-        svg += f'<text x="{wide - 14}" y="13" font-size="12" font-weight="bold" fill="{INK}">×{view.refs}</text>'
-    for i, word in enumerate(view.words):
-        svg += f'<text x="{i * cell + cell // 2 + 3}" y="{high - 9}" fill="{INK}">{markup(word)}</text>'
-    return Drawing(svg)
+def _swatch(word: str) -> str:
+    if word in STATES:
+        return box_path(word, _SIDE, _SIDE)
+    state = {"taken": "in hand", "freed": "free"}.get(word, "cached")
+    ink = f'text-anchor="middle" fill="{"currentColor" if word == "freed" else INK}"'
+    letter = f'<text x="{_SIDE / 2:g}" y="12.5" font-size="12"{_BOLD} {ink}>{LETTERS[word]}</text>'
+    return box_path(state, _SIDE, _SIDE, word) + letter

@@ -1,132 +1,22 @@
-"""Pools, page tables and other rows of slots as cells: each says what it is and whose, by shape, word and color.
-
-A cell is a dashed square when free, a square when the tree has it, a double one when a lock protects it, and a round
-one when it is in hand. What just happened to it is a border and a letter in its corner (`looks.py`).
-"""
+"""What is drawn as rows of boxes: pools, page tables, words, the memory of a store, and sequences that share pages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from minikv.course.pictures.looks import LETTERS, box_path, text_legend, with_legend
-from minikv.course.pictures.svg import Drawing, Paper, Part, markup, words_drawing
+from minikv.course.pictures.boxes import Box, Rows
+from minikv.course.pictures.picture import Picture
 from minikv.errors import bounded
-from minikv.palette import INK, STATES
-from minikv.testing.snapshot import plain
+from minikv.palette import LETTERS, STATES, text_legend
+from minikv.testing.snapshot import legible, plain
 
-TOP, MOST_CELLS = 26, 512
+MOST_CELLS, MOST_PIECES, MOST_SEQUENCES, MOST_LETTERS = 512, 400, 32, 4
 TEXT_COLUMNS, MOST_COLUMNS = 16, 24  # of a line of text, and of a row of a picture
-_SIDE, _TITLE, _LABEL = 36, 22, 58  # of a table
+_PIECES = 8  # of a store's memory in a row
 _ORDER = ("locked", "matched", "new", "evicted")
-_BOLD = 'font-weight="bold"'
-
-
-class Cell(NamedTuple):
-    """One id of a pool: its `state`, the `name` of its owner, and the `event` that just happened to it."""
-
-    state: str
-    name: str = ""
-    event: str = ""
-
-
-class Pool(NamedTuple):
-    """The cells of a pool below its `heading`: 8 in a row of the picture or, of many, 16 smaller ones.
-
-    >>> pool = Pool("pool: 1 of 3 free", [Cell("free"), Cell("cached", "n1"), Cell("in hand", "r1", "taken")])
-    >>> print(pool.text)
-    pool: 1 of 3 free
-     0  .c+    . free  c cached  + taken
-    >>> pool.grid, sorted(pool.words)
-    ({'cell': 44, 'columns': 8, 'top': 26, 'count': 3}, ['cached', 'free', 'in hand', 'taken'])
-    """
-
-    heading: str
-    cells: Sequence[Cell]
-
-    @property
-    def grid(self) -> dict[str, int]:
-        """Where the cells are: the side of one with the gap to the next, cells in a row, the top, and how many."""
-        cell, columns = (44, 8) if len(self.cells) <= 64 else (32, 16)
-        return {"cell": cell, "columns": columns, "top": TOP, "count": len(self.cells)}
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """How many rows of cells there are, and how many cells are in one."""
-        columns = self.grid["columns"]
-        return -(-len(self.cells) // columns), columns
-
-    @property
-    def words(self) -> set[str]:
-        """The states and events that the cells show."""
-        return {word for cell in self.cells for word in (cell.state, cell.event) if word}
-
-    @property
-    def text(self) -> str:
-        """The text twin: the letter of each cell's state or of what just happened to it; 16 per line."""
-        shown = [cell.event or cell.state for cell in self.cells]
-        letters, width = "".join(LETTERS[word] for word in shown), len(str(len(shown) - 1)) + 1
-        starts = range(0, len(shown), TEXT_COLUMNS)
-        lines = [f"{start:>{width}}  {letters[start : start + TEXT_COLUMNS]}" for start in starts]
-        return "\n".join([self.heading, *lines]) + f"    {text_legend(shown)}"
-
-    def paper(self, lines: int, columns: int) -> Paper:
-        """The paper for so many rows of so many cells."""
-        side = self.grid["cell"]
-        return Paper(max(columns * side + 8, 352), TOP + lines * side + 8)
-
-    def parts(self, lines: int, columns: int) -> list[Part]:
-        """The heading, and each cell as a box, a number and a name: few boxes differ, and few names."""
-        step, parts = self.grid["cell"], [Part(-1, words_drawing(self.heading, "14", bold=True), 4, 17)]
-        for i, (state, name, event) in enumerate(self.cells):
-            side, corner = step - 6, (i % columns * step + 6, i // columns * step + TOP + 2)
-            parts.append(Part(3 * i, cell_box(state, event, side), *corner))
-            parts.append(Part(3 * i + 1, _number(i, state == "free", side), *corner))
-            if name:
-                parts.append(Part(3 * i + 2, _name(name, side, state == "free"), *corner))
-        return parts
-
-
-def pool_heading(name: str, free: Sequence[int]) -> str:
-    """The line above the cells of a pool, by what is 1 for each free page.
-
-    >>> pool_heading("pool", [1, 0, 1])
-    'pool: 2 of 3 free'
-    """
-    more = f" (the first {MOST_CELLS} shown)" if len(free) > MOST_CELLS else ""
-    return f"{name}: {sum(free)} of {len(free)} free{more}"
-
-
-@cache
-def cell_box(state: str, event: str, side: int) -> Drawing:
-    """A cell without number and name: double when locked, with a letter in its corner for what just happened."""
-    svg = box_path(state, side, event)
-    size, right = (13, 9) if side > 32 else (10, 7)
-    if event:
-        ink = _ink(state == "free" and event != "evicted")
-        svg += f'<text x="{side - right}" y="{size}" font-size="{size}" {_BOLD}{ink}>{LETTERS[event]}</text>'
-    return Drawing(svg)
-
-
-def _ink(on_paper: bool) -> str:
-    """Words on a filled cell are dark on any page; words on the page itself have the page's ink."""
-    return "" if on_paper else f' fill="{INK}"'
-
-
-@cache
-def _number(i: int, free: bool, side: int) -> Drawing:
-    x, y, size = (6, 12, 9.5) if side > 30 else (4, 9, 7.5)
-    return Drawing(f'<text x="{x - 1}" y="{y}" font-size="{size}" text-anchor="start"{_ink(free)}>{i}</text>')
-
-
-@cache
-def _name(name: str, side: int, free: bool) -> Drawing:
-    size, base = (12.0, 8) if side > 30 else (9.0, 4)
-    size = min(size, 1.6 * (side - 4) / max(len(name), 1))
-    where = f'x="{side // 2}" y="{side - base}" font-size="{size:.3g}"'
-    return Drawing(f"<text {where} {_BOLD}{_ink(free)}>{markup(name)}</text>")
+_LAYERS = ("#f4f4ef", "#cfdef0", "#ecdcc4", "#d3e8cd")  # in turn, from the first layer on
+InMemory = tuple[str, int]  # K or V with its layer, as in K0, and the slot
 
 
 def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
@@ -144,96 +34,158 @@ def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
     return found
 
 
-@dataclass(frozen=True)
-class Table:
+def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box]) -> Rows:
+    """The pages of a pool, 8 in a row or, of many, 16 smaller ones; `free` is 1 for each free one, shown or not.
+
+    >>> pool = pool_rows("pool", [1, 0, 0], [Box("free"), Box("cached", "n1"), Box("in hand", "r1", "taken")])
+    >>> print(pool.text)
+    pool: 1 of 3 free
+     0  .c+    . free  c cached  + taken
+    """
+    more = f" (the first {MOST_CELLS} shown)" if len(free) > MOST_CELLS else ""
+    heading = f"{name}: {sum(free)} of {len(free)} free{more}"
+    shown = [cell.event or cell.state for cell in cells]
+    letters, width = "".join(LETTERS[word] for word in shown), len(str(len(shown) - 1)) + 1
+    starts = range(0, len(shown), TEXT_COLUMNS)
+    lines = [f"{start:>{width}}  {letters[start : start + TEXT_COLUMNS]}" for start in starts]
+    text = "\n".join([heading, *lines]) + f"    {text_legend(shown)}"
+    side, columns = (38, 8) if len(cells) <= 64 else (26, 16)
+    boxes = [cell._replace(number=str(page)) for page, cell in enumerate(cells)]
+    rows = [("", boxes[at : at + columns]) for at in range(0, len(boxes), columns)]
+    return Rows(heading, rows, text, side, side)
+
+
+def table_rows(
+    title: str,
+    rows: Sequence[Sequence[int] | None],
+    columns: int,
+    marks: Mapping[Any, str],
+    states: Mapping[int, str],
+) -> Rows:
     """Rows of slots, of which so many `columns` are shown; `marks` is by slot, or by (row, column) for one cell.
 
     `states` says what a slot is where it is known; else a slot in a row is in hand. A row that is `None` is closed.
 
-    >>> print(Table("PageTable", ((8, 9), None), 3, {9: "new"}).text)
+    >>> print(table_rows("PageTable", ((8, 9), None), 3, {9: "new"}, {}).text)
     PageTable: 1 of 2 rows open
-    row 0   8 9n  -
+    row 0  8  9n  -
     row 1  (closed)
-    h in hand  n new
+    . free  h in hand  n new
     """
-
-    title: str
-    rows: Sequence[Sequence[int] | None]
-    columns: int
-    marks: Mapping[Any, str] = field(default_factory=dict)
-    states: Mapping[int, str] = field(default_factory=dict)
-
-    @property
-    def extent(self) -> tuple[int, int]:
-        """How many rows there are, and how many cells of a row are shown."""
-        return len(self.rows), self.columns
-
-    @property
-    def heading(self) -> str:
-        """The line above the rows."""
-        longest = max([0, *(len(row) for row in self.rows if row is not None)])
-        more = f", the first {self.columns} tokens" if longest > self.columns else ""
-        return f"{self.title}: {sum(row is not None for row in self.rows)} of {len(self.rows)} rows open{more}"
-
-    def _cells(self, y: int) -> list[tuple[int, str, str]]:
-        """The slot, the state and the event of each cell of a row."""
-        cells = []
-        for x, slot in enumerate((self.rows[y] or ())[: self.columns]):
-            mark = self.marks.get((y, x), self.marks.get(slot, ""))
-            is_state = mark in STATES
-            cells.append((slot, mark if is_state else self.states.get(slot, "in hand"), "" if is_state else mark))
-        return cells
-
-    @property
-    def words(self) -> set[str]:
-        """The states and events that the cells show."""
-        return {word for y in range(len(self.rows)) for _, *shown in self._cells(y) for word in shown if word}
-
-    @property
-    def text(self) -> str:
-        """A line for each row, `-` in a cell that is not used; a slot has the letter of what it is or of its mark."""
-        words = [[_word(*cell) for cell in self._cells(y)] for y in range(len(self.rows))]
-        width = max([2, *(len(word) for row in words for word in row)])
-        name, lines = len(f"row {len(self.rows) - 1}"), [self.heading]
-        for y, row in enumerate(words):
-            shown = "".join(f" {word:>{width}}" for word in row + ["-"] * (self.columns - len(row)))
-            lines.append(f"{f'row {y}':<{name}} {' (closed)' if self.rows[y] is None else shown}")
-        legend = text_legend(self.words)
-        return "\n".join(lines + ([legend] if legend else []))
-
-    def paper(self, lines: int, columns: int) -> Paper:
-        """The paper for so many rows of so many cells, with the longest heading."""
-        return Paper(max(_LABEL + columns * _SIDE + 4, 8 * len(self.heading) + 130), _TITLE + lines * _SIDE + 8)
-
-    def parts(self, lines: int, columns: int) -> list[Part]:
-        """The title, and the cells below it; a key is the row times the parts of a row, plus the column."""
-        parts = [Part(-1, words_drawing(self.heading, bold=True), 4, 15)]
-        for y, row in enumerate(self.rows):
-            key, top = y * (2 * columns + 2), y * _SIDE + _TITLE
-            parts.append(Part(key, words_drawing(f"row {y}"), 4, top + 22))
-            if row is None:
-                parts.append(Part(key + 1, words_drawing("closed"), _LABEL + 4, top + 22))
-                continue
-            empty = [(None, "free", "")] * columns
-            for x, (slot, state, event) in enumerate([*self._cells(y), *empty][:columns]):
-                place = _LABEL + x * _SIDE + 3, top + 3
-                parts.append(Part(key + 1 + 2 * x, cell_box(state, event, _SIDE - 6), *place))
-                if slot is not None:
-                    parts.append(Part(key + 2 + 2 * x, _slot(str(slot), state == "free"), *place))
-        return parts
-
-    def svg(self) -> str:
-        """The whole picture: title, rows and legend."""
-        width = max(_LABEL + self.columns * _SIDE + 4, 8 * len(self.heading) + 12)
-        paper = Paper(width, _TITLE + len(self.rows) * _SIDE)
-        return with_legend(paper, self.words, self.parts(*self.extent), 6)
+    longest = max([0, *(len(row) for row in rows if row is not None)])
+    more = f", the first {columns} tokens" if longest > columns else ""
+    shown = []
+    for y, row in enumerate(rows):
+        found = [(slot, marks.get((y, x), marks.get(slot, ""))) for x, slot in enumerate((row or ())[:columns])]
+        boxes = [marked_box(str(slot), mark, states.get(slot, "in hand")) for slot, mark in found]
+        boxes += [Box("free")] * (columns - len(boxes))
+        shown.append((f"row {y}", [Box("", "(closed)", wide=70)] if row is None else boxes))
+    count = sum(row is not None for row in rows)
+    return Rows(f"{title}: {count} of {len(rows)} rows open{more}", shown)
 
 
-def _word(slot: int, state: str, event: str) -> str:
-    return f"{slot}{LETTERS[event] if event else '' if state == 'in hand' else LETTERS[state]}"
+def marked_box(word: str, mark: str, state: str) -> Box:
+    """A box with a mark, which is a state or an event."""
+    return Box(mark, word) if mark in STATES else Box(state, word, mark)
 
 
-@cache
-def _slot(text: str, free: bool) -> Drawing:
-    where = f'x="{(_SIDE - 6) // 2}" y="{_SIDE // 2 + 6}"'
-    return Drawing(f'<text {where} font-size="12"{_ink(free)}>{markup(text)}</text>')
+def word_rows(
+    rows: Sequence[tuple[str, Sequence[str]]], heads: Sequence[str] = (), joint: str = "", states: Sequence[str] = ()
+) -> Picture:
+    """Words in boxes, in rows with names; `heads` are above the columns, `joint` is between a box and the next.
+
+    A box without a word is free; the others are cached, or what `states` say of their rows.
+
+    >>> print(word_rows([("before", ["a", "b", ""]), ("0 to 1", ["a", "a", ""])], heads=["0", "1", "spare"]))
+            0  1  spare
+    before  a  b  -
+    0 to 1  a  a  -
+    >>> print(word_rows([("newer", ["ring", "[1]", "ring"])], joint="→"))
+    newer  ring  →  [1]  →  ring
+    """
+    found: list[tuple[str, list[Box]]] = [("", [Box("", head) for head in heads])] if heads else []
+    for (name, words), state in zip(rows, states or ["cached"] * len(rows)):
+        boxes = [Box(state if word else "free", word) for word in words]
+        joined = [box for pair in zip([Box("", joint, wide=14)] * len(boxes), boxes) for box in pair][1:]
+        found.append((name, joined if joint else boxes))
+    longest = max([1, *(len(box.word) for _, boxes in found for box in boxes)])
+    return Rows("", found, wide=8 * longest + 12, high=26, says_states=False).picture
+
+
+def memory_picture(title: str, pieces: Sequence[InMemory], marks: Mapping[int, str]) -> Picture:
+    """The memory of a store from its first byte on: whose keys (K) or values (V) of which layer are in each cell.
+
+    >>> print(memory_picture("KVStore", [("K0", 0), ("V0", 0), ("K0", 1), ("V0", 1)], {1: "matched"}))
+    KVStore
+    K0[0]  V0[0]  K0[1]m  V0[1]m
+    K keys, V values, with their layer [slot]  m matched
+    """
+    more = f", the first {MOST_PIECES} shown" if len(pieces) > MOST_PIECES else ""
+    boxes = [
+        Box("", str(slot), marks.get(slot, ""), name, fill=_LAYERS[int(name[1:]) % len(_LAYERS)])
+        for name, slot in pieces[:MOST_PIECES]
+    ]
+    rows = [("", boxes[at : at + _PIECES]) for at in range(0, len(boxes), _PIECES)]
+    return Rows(title + more, rows, wide=40, high=36, foot="K keys, V values, with their layer [slot]").picture
+
+
+def is_shared_pages(thing: Any) -> bool:
+    """Whether it is a `CopyOnWrite`, or the like that chapter 11 builds."""
+    return hasattr(thing, "settle") and hasattr(thing, "fork") and hasattr(thing, "pool")
+
+
+def shared_pages_picture(cache: Any) -> Picture:
+    """Each sequence is a row, and each of its pages a box; a word followed by `?` is part of a draft.
+
+    >>> from minikv import CopyOnWrite
+    >>> cache = CopyOnWrite(num_pages=4, page_size=2)
+    >>> _ = cache.attach("a", [1, 2, 3], "ABC"); cache.fork("a", "b"); cache.draft("b", [4], "D")
+    >>> shared_pages_picture(cache)
+    CopyOnWrite: 1 of 4 pages free
+    a  0[A B]×2  1[C .]
+    b  0[A B]×2  2[C D?]
+    ×2 two sequences have it · ? a draft
+    """
+    rows = dict(list(_page_rows(cache))[:MOST_SEQUENCES])
+    boxes = [box for row in rows.values() for box in row]
+    counts = sorted({box.badge for box in boxes if box.badge}, key=lambda badge: int(badge[1:]))
+    named = {"×2": "two", "×3": "three", "×4": "four"}
+    legend = [f"{count} {named.get(count, count[1:])} sequences have it" for count in counts]
+    legend += ["? a draft"] * any("?" in box.word for box in boxes)
+    heading = f"{type(cache).__name__}: {cache.pool.num_free} of {cache.pool.size} pages free"
+    wide = max([40, *(8 * len(box.word) + 12 for box in boxes)])
+    shown = [(name, row or [Box("", "-")]) for name, row in rows.items()]
+    return Rows(heading, shown, wide=wide, high=40, says_states=False, foot=" · ".join(legend)).picture
+
+
+def _page_rows(cache: Any) -> Iterator[tuple[str, list[Box]]]:
+    size = cache.size if hasattr(cache, "branches") else cache.page_size
+    for name, tokens, pages, drafted, refs in _sequences(cache):
+        words = _page_words(cache, name, tokens)
+        words = [f"{word}?" if at >= len(tokens) - drafted else word for at, word in enumerate(words)]
+        words += ["."] * (len(pages) * size - len(words))
+        boxes = []
+        for i, page in enumerate(pages):
+            count, word = refs(page), " ".join(words[i * size : (i + 1) * size])
+            state, badge = ("cached", f"×{count}") if count > 1 else ("in hand", "")
+            boxes.append(Box(state, word, number=str(page), badge=badge))
+        yield legible(str(name)), boxes
+
+
+def _sequences(cache: Any) -> Iterator[tuple[Any, list[int], list[int], int, Any]]:
+    """The name, the tokens, the pages, the length of the draft, and who counts references."""
+    if hasattr(cache, "branches"):  # the one that the learner builds
+        for name, branch in cache.branches.items():
+            begin = branch.draft_from
+            drafted = 0 if begin is None else len(branch.tokens) - begin
+            yield name, branch.tokens, branch.pages, drafted, cache.refs.__getitem__
+    else:
+        for name in cache.names():
+            yield name, cache.tokens(name), cache.pages(name), cache.draft_length(name), cache.references
+
+
+def _page_words(cache: Any, name: Any, tokens: list[int]) -> list[str]:
+    """The values, where there is a plain one for each token; else the tokens."""
+    values = cache.get(name)
+    is_plain = len(values) == len(tokens) and all(isinstance(value, (str, int, float)) for value in values)
+    return [legible(str(value))[:MOST_LETTERS] for value in (values if is_plain else tokens)]

@@ -1,7 +1,7 @@
 """`draw`: any tree, pool, page table, store or manager as a picture, with its text twin.
 
 A picture is made from a snapshot at the moment of the call, so it does not change when the object does. What each
-color, letter and word means is said in one place, `looks.py`.
+color, letter and word means is said in one place, `palette.py`.
 """
 
 from __future__ import annotations
@@ -10,27 +10,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from minikv.course.pictures.boxes import (
-    BoxRow,
-    is_shared_pages,
-    memory_picture,
-    rows_picture,
-    shared_pages_picture,
-)  # fmt: skip
+from minikv.course.pictures.boxes import Box
 from minikv.course.pictures.cells import (
     MOST_CELLS,
     MOST_COLUMNS,
-    Cell,
-    Pool,
-    Table,
+    is_shared_pages,
+    marked_box,
     marks_of,
-    pool_heading,
-)  # fmt: skip
-from minikv.course.pictures.looks import with_legend
+    memory_picture,
+    pool_rows,
+    shared_pages_picture,
+    table_rows,
+    word_rows,
+)
 from minikv.course.pictures.picture import Picture, beside
 from minikv.course.pictures.tree import MOST_NODES, pruned, readable, tree_picture, tree_text
 from minikv.errors import whole_number
-from minikv.palette import STATES
 from minikv.testing.snapshot import NodeView, legible, plain, snapshot
 
 MOST_ROWS, MOST_TOKENS = 32, 16
@@ -123,21 +118,18 @@ def _draw_tree(views: list[NodeView], depth: int | None, top: int | None) -> Pic
 def _draw_pool(pool: Any, marked: Mapping[str, Any], cached: Any, owners: Mapping[str, Any]) -> Picture:
     marks, tree = marks_of(marked), set(marks_of({"matched": cached}))
     names = {page: legible(str(name)) for name, pages in owners.items() for page in marks_of({"matched": pages})}
-    all_free, cells = [bool(pool.is_free(page)) for page in range(pool.size)], []
+    all_free, cells = [bool(pool.is_free(page)) for page in range(pool.size)], list[Box]()
     for page, free in enumerate(all_free[:MOST_CELLS]):
-        mark = marks.get(page, "")
-        state = "free" if free else mark if mark in STATES else "cached" if page in tree else "in hand"
-        cells.append(Cell(state, names.get(page, ""), mark if mark not in STATES else ""))
-    shown = Pool(pool_heading(type(pool).__name__, all_free), cells)
+        cell = marked_box(names.get(page, ""), marks.get(page, ""), "cached" if page in tree else "in hand")
+        cells.append(cell._replace(state="free") if free else cell)
+    shown = pool_rows(type(pool).__name__, all_free, cells)
     whose = [f"{name}: {' '.join(map(str, plain(pages))) or 'nothing'}" for name, pages in owners.items()]
-    text, extent = "\n".join([shown.text, *whose]), shown.extent
-    return Picture(text, lambda: with_legend(shown.paper(*extent), shown.words, shown.parts(*extent)))
+    return replace(shown, said="\n".join([shown.text, *whose])).picture
 
 
 def _draw_table(table: Any, marked: Mapping[str, Any]) -> Picture:
     rows = [plain(table.slots(row)) if table.is_open(row) else None for row in range(table.num_rows)]
-    shown = Table(type(table).__name__, rows, min(table.max_length, MOST_COLUMNS), marks_of(marked))
-    return Picture(shown.text, shown.svg)
+    return table_rows(type(table).__name__, rows, min(table.max_length, MOST_COLUMNS), marks_of(marked), {}).picture
 
 
 def _draw_store(store: Any, marked: Mapping[str, Any]) -> Picture:
@@ -176,7 +168,7 @@ def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Callable[[list[Any]
         if node is not None:
             named.add(_say_row(view, node, cache.pool))
     shown = readable(views)
-    return beside(Picture(tree_text(shown), lambda: tree_picture(shown)), rows_picture(_boxes(cache, named)))
+    return beside(Picture(tree_text(shown), lambda: tree_picture(shown)), _row_words(cache, named))
 
 
 def _say_row(view: NodeView, node: Any, pool: Any) -> int | None:
@@ -186,11 +178,12 @@ def _say_row(view: NodeView, node: Any, pool: Any) -> int | None:
     return node.row if is_current else None
 
 
-def _boxes(cache: Any, named: set[Any]) -> list[BoxRow]:
+def _row_words(cache: Any, named: set[Any]) -> Picture:
     """The first rows, and of each the first tokens."""
-    boxes = []
+    rows, states = [], []
     for row, tokens in enumerate(cache.rows[:MOST_ROWS]):
         state = ("free, cached" if row in named else "free") if cache.pool.is_free(row) else "running"
         words = [str(token) for token in tokens[:MOST_TOKENS]] + ["…"] * (len(tokens) > MOST_TOKENS)
-        boxes.append(BoxRow(f"row {row}, {state}", words, _LOOKS[state]))
-    return boxes
+        rows.append((f"row {row}, {state}", words))
+        states.append(_LOOKS[state])
+    return word_rows(rows, states=states)

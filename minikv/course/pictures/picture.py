@@ -12,8 +12,8 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from minikv.course.pictures.render import HOW_TO_GET_PICTURES, graphviz_way, svg_to_png
-from minikv.course.pictures.svg import canvas, place, svg_size
+from minikv.course.pictures.svg import canvas, place, svg_size, svg_to_png
+from minikv.course.pictures.tree import HOW_TO_GET_PICTURES, graphviz_way
 
 MOST_WIDE = 1200  # units: a wider picture is shown smaller, and pictures side by side continue on a new line
 MOST_SAID = 3000  # letters of an alternative text

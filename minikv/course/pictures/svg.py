@@ -1,4 +1,4 @@
-"""What every picture of the course is made with: text that cannot break an SVG, a canvas, and parts placed on paper.
+"""What every picture of the course is made with: text that cannot break an SVG, parts placed on paper, and the PNG.
 
 The same node or cell comes back in frame after frame, at another place. So a film sends each drawing once, and of
 each frame only where its parts are; `Paper.svg` makes the picture of them, in Python and in `player.js` alike.
@@ -6,15 +6,22 @@ each frame only where its parts are; `Paper.svg` makes the picture of them, in P
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 from html import escape
 from typing import NamedTuple
 
+from minikv.files import asset
 from minikv.palette import BOTH
 from minikv.testing.snapshot import legible
 
+ZOOM = 2  # pixels for each unit, so that a projector shows sharp text
+MOST_SHARP = 600_000  # square units: about a page, or a slide
+COLORS = 128
+MOST_PIXELS = 1_200_000  # of a larger picture, for a PNG takes as long as it has pixels
 FONTS = "'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 
@@ -160,3 +167,34 @@ def line_to(part: Part, above: Part, sideways: bool) -> str:
     x, y = above.x, above.y + above.drawing.reach
     middle = (y + part.y) // 2
     return f"M{x} {y}C{x} {middle} {part.x} {middle} {part.x} {part.y}"
+
+
+@lru_cache(maxsize=64)
+def svg_to_png(svg: str, background: str | None = None) -> bytes | None:
+    """Paint an SVG at `ZOOM` times its size, or a large one with `MOST_PIXELS`; `None` without resvg.
+
+    Without a `background` it is transparent, as a page in the dark needs it. With Pillow it has few colors, and so
+    few bytes.
+    """
+    if not importlib.util.find_spec("resvg_py"):
+        return None
+    import resvg_py
+
+    width, height = svg_size(svg)
+    zoom = ZOOM if width * height <= MOST_SHARP else min(ZOOM, (MOST_PIXELS / (width * height)) ** 0.5)
+    fonts = [str(asset(f"fonts/minikv-mono{weight}.ttf")) for weight in ("", "-bold")]
+    png = resvg_py.svg_to_bytes(
+        svg_string=svg, background=background, zoom=zoom,
+        skip_system_fonts=True, font_files=fonts, monospace_family="DejaVu Sans Mono",
+    )  # fmt: skip
+    return _with_few_colors(bytes(png))
+
+
+def _with_few_colors(png: bytes) -> bytes:
+    if not importlib.util.find_spec("PIL"):
+        return png
+    from PIL import Image
+
+    small, out = Image.open(io.BytesIO(png)).convert("RGBA"), io.BytesIO()
+    small.quantize(COLORS, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(out, "PNG", optimize=True)
+    return min(png, out.getvalue(), key=len)

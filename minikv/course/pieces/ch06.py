@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pictures import Picture
-from minikv.course.pictures.boxes import BoxRow, rows_picture
+from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.observe import listed
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
@@ -37,13 +37,13 @@ def picture_of_runs(slots: list[int], found: Any) -> Picture | None:
     run 1  4  5
     run 2  1
     """
-    rows = [BoxRow("slots", list(map(str, slots)))]
+    rows = [("slots", list(map(str, slots)))]
     try:
         for number, (start, length) in enumerate(islice(found, MOST), start=1):
-            rows.append(BoxRow(f"run {number}", [str(start + at) for at in range(min(length, MOST))]))
+            rows.append((f"run {number}", [str(start + at) for at in range(min(length, MOST))]))
     except (TypeError, ValueError):
         return None
-    return rows_picture(rows)
+    return word_rows(rows)
 
 
 def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[CaseFrame]:
@@ -69,17 +69,17 @@ def picture_of_moves(cells: str, moves: Any) -> Picture:
     """What the slots hold at first and after each move, and the spare slot, where it is used.
 
     >>> picture_of_moves("ab", [(0, "spare"), (1, 0)])
-                0      1      spare
-    at first    a      b      -
-    0 to spare  a      b      a
-    1 to 0      b      b      a
+                0  1  spare
+    at first    a  b  -
+    0 to spare  a  b  a
+    1 to 0      b  b  a
     """
     held: dict[Any, str] = dict(enumerate(cells)) | ({SPARE: ""} if any(SPARE in move for move in moves) else {})
-    rows = [BoxRow("at first", list(held.values()))]
+    rows = [("at first", list(held.values()))]
     for at, to in moves[:MOST]:
         held[to] = held[at]
-        rows.append(BoxRow(f"{at} to {to}", list(held.values())))
-    return rows_picture(rows, heads=list(map(str, held)))
+        rows.append((f"{at} to {to}", list(held.values())))
+    return word_rows(rows, heads=list(map(str, held)))
 
 
 def wrong_in(moves: Any, slots: int) -> str | None:

@@ -11,9 +11,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from minikv.course.film.requests import ANSWERS, READS, Requests, RequestView
+from minikv.course.film.state import ANSWERS, READS, RequestView
+from minikv.course.film.view import request_rows
 from minikv.course.pictures import Picture, beside, draw
-from minikv.course.pictures.boxes import BoxRow, rows_picture
+from minikv.course.pictures.cells import word_rows
 from minikv.course.pictures.svg import (
     FONTS,
     canvas,
@@ -174,19 +175,17 @@ def schedule_picture(left: Sequence[int], counts: Any) -> Picture | None:
     requests: 2 running, 0 waiting
     [0] reads    nnn..
     [1] answers  n
-    n new  . to compute
+    . to compute  n new
     """
     try:
         computed = [int(counts[i]) for i in range(len(left))]
     except (TypeError, ValueError, LookupError, OverflowError):
         return None
-    bars = Requests(
-        tuple(
-            RequestView(f"[{i}]", ANSWERS if tokens == 1 else READS, 0, min(count, _MOST), tokens)
-            for i, (count, tokens) in enumerate(zip(computed, left))
-        )
-    )
-    return Picture(bars.text, lambda: bars.paper(*bars.extent).svg(bars.parts(*bars.extent)))
+    views = [
+        RequestView(f"[{i}]", ANSWERS if tokens == 1 else READS, 0, min(count, _MOST), tokens)
+        for i, (count, tokens) in enumerate(zip(computed, left))
+    ]
+    return request_rows(views).picture
 
 
 def attention_picture(rows: Mapping[str, Sequence[float]]) -> Picture:
@@ -197,7 +196,7 @@ def attention_picture(rows: Mapping[str, Sequence[float]]) -> Picture:
     token 1  .25  .75  -
     """
     heads = [str(token) for token in range(max(map(len, rows.values())))]
-    return rows_picture([BoxRow(name, list(map(_short, shares))) for name, shares in rows.items()], heads)
+    return word_rows([(name, list(map(_short, shares))) for name, shares in rows.items()], heads)
 
 
 def _short(share: float) -> str:
@@ -215,14 +214,14 @@ def picture_of_ring(ring: Any, *out: Any) -> Picture:
     >>> ring.newer = ring.older = node
     >>> node.newer = node.older = ring
     >>> picture_of_ring(ring)
-    newer  ring → [1 2] → ring
-    older  ring → [1 2] → ring
+    newer  ring  →  [1 2]  →  ring
+    older  ring  →  [1 2]  →  ring
     """
     ways = ("newer", "older")
-    rows = [BoxRow(way, way_around(ring, ring, way)) for way in ways]
+    rows = [(way, way_around(ring, ring, way)) for way in ways]
     for node in out:
-        rows += [BoxRow(f"{bracketed(node.tokens)} {way}", way_around(ring, node, way, most=1)) for way in ways]
-    return rows_picture(rows, joint="→")
+        rows += [(f"{bracketed(node.tokens)} {way}", way_around(ring, node, way, most=1)) for way in ways]
+    return word_rows(rows, joint="→")
 
 
 def way_around(ring: Any, start: Any, way: str, most: int = 20) -> list[str]:

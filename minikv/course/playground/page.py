@@ -8,8 +8,9 @@ from html import escape
 
 from minikv.course.film import Frame
 from minikv.course.film.layout import FilmLayout, Panel
-from minikv.course.pictures.looks import SIZES, legend_html
+from minikv.course.pictures.boxes import legend_html
 from minikv.course.playground.live import History
+from minikv.palette import SIZES
 
 SHOWN = 8  # lines of history
 _SMALLEST = {"tree": 0.7}  # and 0.6 of others: shrunk further it could not be read, so it scrolls instead
