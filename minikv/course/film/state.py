@@ -57,15 +57,9 @@ class RequestView:
         {'matched': 2, 'computed': 1, 'new': 2, 'to compute': 2}
         """
         known = before.computed if before and before.does != WAITS and before.computed <= self.computed else 0
-        known, ends = max(known, self.cached), dict[str, int]()
-        for word, end in (
-            ("matched", self.cached),
-            ("computed", known),
-            ("new", self.computed),
-            ("to compute", self.length),
-        ):
-            ends[word] = end - sum(ends.values())
-        return ends
+        ends = self.cached, max(known, self.cached), self.computed, self.length
+        counts = (max(0, end - start) for start, end in zip((0, *ends), ends))
+        return dict(zip(("matched", "computed", "new", "to compute"), counts))
 
 
 def request_views(thing: Any) -> tuple[RequestView, ...]:
