@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from minikv.course.film.view import Frame
-from minikv.course.pictures.boxes import Box, Rows, legend_svg
+from minikv.course.pictures.boxes import Box, BoxRows, legend_svg
 from minikv.course.pictures.svg import FONTS, Drawing, Paper, Part, canvas, markup, place, svg_size, words_svg
 from minikv.course.pictures.tree import tree_parts, tree_text
 from minikv.palette import SIZES, size_words, sorted_words
@@ -132,5 +132,5 @@ def _caption(lines: list[str]) -> str:
 def _bar(sizes: dict[str, int], width: float) -> str:
     """The sizes as boxes in one row; the legend has their numbers."""
     boxes = [Box(SIZES[name], wide=BROAD * value) for name, value in sizes.items() if value]
-    bar = Rows("", [("", boxes)], high=16, gap=0, room=round(width))
+    bar = BoxRows("", [("", boxes)], high=16, gap=0, room=round(width))
     return bar.paper(bar.extent).svg(bar.parts(bar.extent))

@@ -9,7 +9,7 @@ from typing import Any
 
 from minikv.course.film.changes import Changes, NodeEvent, lock_events, marked_views
 from minikv.course.film.state import WAITS, Label, RequestView, Row, State
-from minikv.course.pictures.boxes import Box, Rows
+from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import MOST_CELLS, marked_box, pool_rows, table_rows
 from minikv.course.pictures.picture import Picture
 from minikv.course.pictures.tree import tree_text
@@ -75,7 +75,7 @@ class Frame:
         return marked_views(self.state, self.changes, self.path, self.label)
 
     @cached_property
-    def pools(self) -> list[Rows]:
+    def pools(self) -> list[BoxRows]:
         """The heading and the cells of each pool; the slots of the tree are those of the first one."""
         found = []
         for i, ((title, free), (_, was_free)) in enumerate(zip(self.state.pools, self.before.pools)):
@@ -103,10 +103,10 @@ class Frame:
         return found
 
     @cached_property
-    def rows(self) -> list[Rows]:
+    def rows(self) -> list[BoxRows]:
         """The page tables, the sequences as one table, and the requests; cells that differ from before are new."""
         old, states = dict(self.before.tables), self.state.cached_states
-        found: list[Rows] = []
+        found: list[BoxRows] = []
         for title, rows in self.state.tables:
             longest = max([1, *(len(row) for row in rows if row is not None)])
             new = dict.fromkeys(_new_cells(old.get(title, rows), rows), "new")
@@ -116,7 +116,7 @@ class Frame:
         return found
 
     @property
-    def panels(self) -> list[Rows]:
+    def panels(self) -> list[BoxRows]:
         """What is beside the tree."""
         return [*self.pools, *self.rows]
 
@@ -194,7 +194,7 @@ def _new_cells(before: tuple[Row | None, ...], after: tuple[Row | None, ...]) ->
         yield from ((y, x) for x, slot in enumerate(row or ()) if was[x : x + 1] != (slot,))
 
 
-def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = ()) -> Rows:
+def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = ()) -> BoxRows:
     """The requests of one frame, with those of the frame before for what was computed in between.
 
     A box is as wide as it has tokens; in the text each has a letter.
@@ -218,7 +218,7 @@ def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = (
     legend = text_legend(word for run in runs for word, count in run.items() if count)
     lines += [legend + f"  (a letter is {size} tokens)" * (size > 1)] * bool(runs)
     rows = [(name, [_run(word, count) for word, count in run.items() if count]) for name, run in zip(names, runs)]
-    return Rows(heading, rows, "\n".join(lines), high=16, gap=0, room=256)
+    return BoxRows(heading, rows, "\n".join(lines), high=16, gap=0, room=256)
 
 
 def _run(word: str, count: int) -> Box:

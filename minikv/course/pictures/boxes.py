@@ -44,14 +44,14 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rows:
+class BoxRows:
     """Named rows of boxes below a `heading`; `said` is their text twin, where it is not one word for each box.
 
     Boxes are `wide` and `high` with a `gap` between them; rows longer than `room` are shrunk. With `says_states` the
     text and the legend say the states too. `foot` is a last line.
 
     >>> row = [Box("cached", "8"), Box("in hand", "9", "new")]
-    >>> print(Rows("PageTable", [("row 0", row), ("row 1", [Box("free")])]).text)
+    >>> print(BoxRows("PageTable", [("row 0", row), ("row 1", [Box("free")])]).text)
     PageTable
     row 0  8c  9n
     row 1  -

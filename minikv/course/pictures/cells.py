@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from minikv.course.pictures.boxes import Box, Rows
+from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.picture import Picture
 from minikv.errors import bounded
 from minikv.palette import LETTERS, STATES, text_legend
@@ -34,7 +34,7 @@ def marks_of(marked: Mapping[str, Any]) -> dict[int, str]:
     return found
 
 
-def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box]) -> Rows:
+def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box]) -> BoxRows:
     """The pages of a pool, 8 in a row or, of many, 16 smaller ones; `free` is 1 for each free one, shown or not.
 
     >>> pool = pool_rows("pool", [1, 0, 0], [Box("free"), Box("cached", "n1"), Box("in hand", "r1", "taken")])
@@ -52,7 +52,7 @@ def pool_rows(name: str, free: Sequence[int], cells: Sequence[Box]) -> Rows:
     side, columns = (38, 8) if len(cells) <= 64 else (26, 16)
     boxes = [cell._replace(number=str(page)) for page, cell in enumerate(cells)]
     rows = [("", boxes[at : at + columns]) for at in range(0, len(boxes), columns)]
-    return Rows(heading, rows, text, side, side)
+    return BoxRows(heading, rows, text, side, side)
 
 
 def table_rows(
@@ -61,7 +61,7 @@ def table_rows(
     columns: int,
     marks: Mapping[Any, str],
     states: Mapping[int, str],
-) -> Rows:
+) -> BoxRows:
     """Rows of slots, of which so many `columns` are shown; `marks` is by slot, or by (row, column) for one cell.
 
     `states` says what a slot is where it is known; else a slot in a row is in hand. A row that is `None` is closed.
@@ -81,7 +81,7 @@ def table_rows(
         boxes += [Box("free")] * (columns - len(boxes))
         shown.append((f"row {y}", [Box("", "(closed)", wide=70)] if row is None else boxes))
     count = sum(row is not None for row in rows)
-    return Rows(f"{title}: {count} of {len(rows)} rows open{more}", shown)
+    return BoxRows(f"{title}: {count} of {len(rows)} rows open{more}", shown)
 
 
 def marked_box(word: str, mark: str, state: str) -> Box:
@@ -109,7 +109,7 @@ def word_rows(
         joined = [box for pair in zip([Box("", joint, wide=14)] * len(boxes), boxes) for box in pair][1:]
         found.append((name, joined if joint else boxes))
     longest = max([1, *(len(box.word) for _, boxes in found for box in boxes)])
-    return Rows("", found, wide=8 * longest + 12, high=26, says_states=False).picture
+    return BoxRows("", found, wide=8 * longest + 12, high=26, says_states=False).picture
 
 
 def memory_picture(title: str, pieces: Sequence[InMemory], marks: Mapping[int, str]) -> Picture:
@@ -126,7 +126,7 @@ def memory_picture(title: str, pieces: Sequence[InMemory], marks: Mapping[int, s
         for name, slot in pieces[:MOST_PIECES]
     ]
     rows = [("", boxes[at : at + _PIECES]) for at in range(0, len(boxes), _PIECES)]
-    return Rows(title + more, rows, wide=40, high=36, foot="K keys, V values, with their layer [slot]").picture
+    return BoxRows(title + more, rows, wide=40, high=36, foot="K keys, V values, with their layer [slot]").picture
 
 
 def is_shared_pages(thing: Any) -> bool:
@@ -155,7 +155,7 @@ def shared_pages_picture(cache: Any) -> Picture:
     heading = f"{type(cache).__name__}: {cache.pool.num_free} of {cache.pool.size} pages free"
     wide = max([40, *(8 * len(box.word) + 12 for box in boxes)])
     shown = [(name, row or [Box("", "-")]) for name, row in rows.items()]
-    return Rows(heading, shown, wide=wide, high=40, says_states=False, foot=" · ".join(legend)).picture
+    return BoxRows(heading, shown, wide=wide, high=40, says_states=False, foot=" · ".join(legend)).picture
 
 
 def _page_rows(cache: Any) -> Iterator[tuple[str, list[Box]]]:
