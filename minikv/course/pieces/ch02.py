@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import NOTHING, came_of, counting
-from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
+from minikv.course.pieces.observe import came_of, counting
+from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise, framed
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.pools import BitmaskPool
@@ -23,11 +23,11 @@ _SLOTS = st.lists(st.integers(0, 4), max_size=4)
 _DAY = st.lists(st.one_of(_COUNT, _PAGES, _PAGES.map(tuple)), max_size=6)
 
 
-def _frame(caption: str, pool: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
-    """A frame with what is `seen` and what can be seen of a pool: its stack, and the pages with a mark."""
+@framed
+def _frame(pool: Any) -> dict[str, Any]:
+    """What can be seen of a pool: its stack from the top down, and the pages with a mark."""
     marked = [page for page, mark in enumerate(pool.in_use) if mark]
-    state = {"the stack, from the top": list(pool.stack)[::-1], "pages marked in use": marked}
-    return CaseFrame(caption, {**seen, **state}, pool)
+    return {"the stack, from the top": list(pool.stack)[::-1], "pages marked in use": marked}
 
 
 def play_pool_day(world: World, case: Any) -> Iterator[CaseFrame]:

@@ -25,12 +25,13 @@ from minikv.course.pieces.observe import (
     two,
     with_slots,
 )
-from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
+from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise, framed
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.tokens import common_prefix
 
 _NEAR = ["12345"]
+_frame = framed(state_of_tree)
 
 
 def play_split(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -41,10 +42,10 @@ def play_split(world: World, case: Any) -> Iterator[CaseFrame]:
         return
     node, at = cut
     caption = f"cut {edge(node)} after {at}"
-    yield CaseFrame("before", state_of_tree(root), root)
+    yield _frame("before", root)
     upper = world["split"](node, at)
-    seen = {"what is returned": edge(upper), "the old node": edge(node), **state_of_tree(root)}
-    yield CaseFrame(caption, seen, root)
+    seen = {"what is returned": edge(upper), "the old node": edge(node)}
+    yield _frame(caption, root, seen)
 
 
 def _called(world: World, verb: str, what: str, root: Any, *given: list[int]) -> CaseFrame:
@@ -66,7 +67,7 @@ def asking(verb: str, what: str) -> Callable[[World, Any], Iterator[CaseFrame]]:
     def play(world: World, case: Any) -> Iterator[CaseFrame]:
         prompts, queries = case
         root = planted(world, prompts)
-        yield CaseFrame("before", state_of_tree(root), root)
+        yield _frame("before", root)
         for query in queries:
             yield _called(world, verb, what, root, numbers(query))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import (
     FORK,
-    NOTHING,
     PROMPT,
     PROMPTS,
     bracketed,
-    came_of,
     edge,
     edge_to_cut,
     filled_cache,
@@ -26,7 +24,7 @@ from minikv.course.pieces.observe import (
     preorder,
     two,
 )
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise
+from minikv.course.pieces.piece import CaseFrame, Piece, exercise, framed
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.errors import OutOfPages
@@ -35,11 +33,12 @@ _MANY, _NUMBER = 99, st.integers(0, 9)
 _LOCKED = st.lists(PROMPT, max_size=3)
 
 
-def _frame(caption: str, cache: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
-    """A frame with what is `seen` and what can be seen of a cache: its tree, its locks and its sizes."""
+@framed
+def _frame(cache: Any) -> dict[str, Any]:
+    """What can be seen of a cache: its tree, its locks and its sizes."""
     root = cache.roots[None]
-    state = {"the tree": outline(root), "the root's locks": root.locks, "evictable": cache.evictable_size}
-    return CaseFrame(caption, {**seen, **state, "protected": cache.protected_size}, cache)
+    sizes = {"evictable": cache.evictable_size, "protected": cache.protected_size}
+    return {"the tree": outline(root), "the root's locks": root.locks, **sizes}
 
 
 def _of_path(verb: str, node: Any) -> str:
@@ -130,20 +129,15 @@ def play_admit(world: World, case: Any) -> Iterator[CaseFrame]:
 
 def _come(world: World, cache: Any, pool: Any, prompt: list[int], namespace: Any) -> tuple[Any, dict[str, Any]]:
     """What `admit` gave, if it did, and what can be seen after it."""
-    told = list[str]()
-
-    def admit() -> Any:
-        try:
-            return world["admit"](cache, pool, prompt, namespace)
-        except OutOfPages as error:
-            told.append(f"{error.needed} needed, {error.free} free, {error.evictable} evictable")
-            raise
-
-    error, result = came_of(admit, OutOfPages)
+    raised, result, told = "no error", None, ""
+    try:
+        result = world["admit"](cache, pool, prompt, namespace)
+    except OutOfPages as error:
+        raised, told = "OutOfPages", f"{error.needed} needed, {error.free} free, {error.evictable} evictable"
     found, own = two(result)
     is_pair = hasattr(found, "length") and hasattr(own, "__len__")
     seen = {
-        "raised": error, "what is returned": "admitted" if is_pair else None if told else kinds(result),
+        "raised": raised, "what is returned": "admitted" if is_pair else None if told else kinds(result),
         "tokens that were found": found.length if is_pair else None, "pages of its own": len(own) if is_pair else None,
         **_room(cache, pool), "the prompt afterwards": prompt, "the pages that OutOfPages tells": told,
     }  # fmt: skip
@@ -272,19 +266,15 @@ def _praise(careless: Played) -> str:
     return "Can you make it give away what another holds?"
 
 
-@st.composite
-def _lines(draw: st.DrawFn) -> tuple[int, list[int], list[tuple[int | None, int]]]:
-    prefixes = draw(st.lists(st.integers(1, 5), max_size=3))
-    begins = st.sampled_from([None, *range(len(prefixes))])
-    return draw(st.integers(0, 9)), prefixes, draw(st.lists(st.tuples(begins, st.integers(1, 5)), max_size=5))
-
+_OWN = st.integers(1, 5)
+_LINE = st.lists(st.tuples(st.sampled_from([None, 0, 1, 2]), _OWN), max_size=5)
 
 EXERCISES = (
     exercise(
         "4.5", "how_many_fit", how_many_fit,
         cases=[(4, [], [(None, 4)]), (0, [4], [(None, 4)]), (0, [4], [(0, 1)]), (2, [4], [(0, 1), (0, 1)]),
                (3, [4], [(None, 9), (0, 1)]), (0, [1, 4], [(1, 2)])],
-        strategy=_lines(),
+        strategy=st.tuples(_NUMBER, st.lists(_OWN, min_size=3, max_size=3), _LINE),
         hint="room is free + evictable; the first request with a prefix takes it out, and no later one does",
     ),
     engine_hunt(

@@ -12,7 +12,6 @@ from minikv.course.pieces.designs import path_in_words, trie_in_words
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.observe import (
     ASKED,
-    NOTHING,
     PROMPT,
     bracketed,
     came_of,
@@ -22,7 +21,7 @@ from minikv.course.pieces.observe import (
     two,
     yes_or_no,
 )
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise
+from minikv.course.pieces.piece import NOTHING, CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World
 from minikv.errors import OutOfPages

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.designs import branch_name, built, seen_of_pages
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import NOTHING, bracketed, came_of, kinds
-from minikv.course.pieces.piece import CaseFrame, Piece, exercise
+from minikv.course.pieces.observe import bracketed, came_of, kinds
+from minikv.course.pieces.piece import CaseFrame, Piece, exercise, framed
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World
 
@@ -24,11 +24,7 @@ _FORKED = 2, "append 0 3, fork 0"  # b has the same
 _PARTED = 2, "append 0 3, fork 0, append 1 2"  # b: the first page of a, and two of its own
 _FULL = 2, "append 0 4, fork 0"  # as _FORKED, but the last page is full
 _THREE_HAVE_IT = 2, "append 0 3, fork 0, fork 0"
-
-
-def _frame(caption: str, cache: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
-    """A frame with what is `seen` and what can be seen of shared pages."""
-    return CaseFrame(caption, {**seen, **seen_of_pages(cache)}, cache)
+_frame = framed(seen_of_pages)
 
 
 def _branch(made: Any, which: int) -> tuple[Any, str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import inspect
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -13,7 +14,6 @@ from minikv.course.pieces.guessing import come_back, guesses
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import advised, colab_advice, keep, move_on_colab, recalled, world_with
 from minikv.course.pieces.mistakes import hint_for, hints_given, mistake_in
-from minikv.course.pieces.origin import NotKeptError, binds, cell_of, parts
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
 from minikv.course.pieces.showing import both_films, display_film
@@ -174,8 +174,7 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
     if words.startswith("right, but"):
         return Verdict(WRONG, words, _earlier(piece))
     _accepted[piece.id] = answer
-    note = keep(piece, answer, namespace)
-    return Verdict(RIGHT, words, [*([note] if note else []), *colab_advice()])
+    return Verdict(RIGHT, words, [*keep(piece, answer, namespace), *colab_advice()])
 
 
 def _praise(piece: Piece, world: World, found: Judgement) -> str:
@@ -193,7 +192,7 @@ def _praise(piece: Piece, world: World, found: Judgement) -> str:
 
 def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdict:
     if not found.got.attempted:
-        if _lines_below_raise(answer, piece.name):
+        if _lines_below_raise(answer):
             words = "your lines stand below `raise NotImplementedError`: delete that line"
             return Verdict(WRONG, words, _earlier(piece))
         goes_on = "Your earlier one runs on." if piece.id in _accepted else "The chapter goes on with ours."
@@ -213,13 +212,12 @@ def _earlier(piece: Piece) -> list[str]:
     return ["  Your earlier one, which was right, runs on."] if piece.id in _accepted else []
 
 
-def _lines_below_raise(answer: Any, name: str) -> bool:
+def _lines_below_raise(answer: Any) -> bool:
     """Whether the learner wrote an answer and left the line in front of it that raises."""
-    with contextlib.suppress(NotKeptError, SyntaxError, OSError):
-        found = [part for part in parts(cell_of(answer, name)) if name in binds(part)]
-        if found and isinstance(found[-1], ast.FunctionDef):
-            body = [s for s in found[-1].body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-            return len(body) > 1 and isinstance(body[0], ast.Raise)
+    with contextlib.suppress(TypeError, SyntaxError, OSError):
+        body = getattr(ast.parse(inspect.getsource(answer)).body[0], "body", [])
+        lines = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+        return len(lines) > 1 and isinstance(lines[0], ast.Raise)
     return False
 
 

@@ -7,26 +7,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from minikv.course.pieces.observe import kinds, outline, steps_of, token_in_words
+from minikv.course.pieces.observe import kind_of, listed, outline, steps_of, token_in_words
 from minikv.course.pieces.piece import wrong_answers_to
 from minikv.engine import World, engine_world, run_section
 from minikv.testing.attempt import attempt
 from minikv.testing.snapshot import shorten
 
 
-def stored_design(id: str) -> Any:
-    """A design that is stored beside the wrong answers of its chapter, by its id.
-
-    >>> stored_design("9.0")(capacity=10).find([1, 2])
-    0
-    """
-    section = wrong_answers_to(id)[0].section
-    file, world = Path(__file__).with_name(f"wrong_{section.chapter:02d}.txt"), dict[str, Any]()
-    world.update(run_section(section, world, str(file)))
+def _stored_trie() -> Any:
+    """The trie that is stored with the wrong answers of its chapter."""
+    section, world = wrong_answers_to("9.0")[0].section, dict[str, Any]()
+    world.update(run_section(section, world, str(Path(__file__).with_name("wrong_09.txt"))))
     return world[section.name]
 
 
-OrderedTrie: Any = stored_design("9.0")  # as the chapter's notebook calls it
+OrderedTrie: Any = _stored_trie()  # as the chapter's notebook calls it
 
 
 def outcome(*steps: tuple[str, Sequence[int]]) -> str:
@@ -52,11 +47,10 @@ def trie_in_words(root: Any, pool: Any) -> str:
     """
 
     def name(node: Any) -> str:
+        is_stale = node.row is not None and node.version != pool.version(node.row)
+        row = "no row" if node.row is None else f"row {node.row}{', stale' * is_stale}"
         locks = f", locked ×{node.locks}" if getattr(node, "locks", 0) else ""
-        if node.row is None:
-            return f"{token_in_words(node.token)} in no row{locks}"
-        state = "" if node.version == pool.version(node.row) else ", stale"
-        return f"{token_in_words(node.token)} in row {node.row}{state}{locks}"
+        return f"{token_in_words(node.token)} in {row}{locks}"
 
     return outline(root, name)
 
@@ -65,18 +59,14 @@ def path_in_words(root: Any, path: Any) -> Any:
     """The tokens of a list of nodes, if they lead down from the root one after the other.
 
     >>> path_in_words(None, 7), path_in_words(None, [7])
-    ('one value, a number, and no list', 'a list with a number in it')
+    ('no list, but a number', 'a list with a number in it')
     """
     if not isinstance(path, (list, tuple)):
-        return path if path is None else f"{kinds(path)}, and no list"
+        return listed(path)
     above = root
     for at, node in enumerate(path):
-        if node is root:
-            return "a list with the root in it"
-        if node is None:
-            return "a list with None in it"
-        if not hasattr(node, "children"):
-            return f"a list with a {'number' if isinstance(node, int) else type(node).__name__} in it"
+        if node is root or not hasattr(node, "children"):
+            return f"a list with {'the root' if node is root else kind_of(node)} in it"
         if above.children.get(node.token) is not node:
             return f"the node at place {at} of the list is no child of the one before it"
         above = node
@@ -153,13 +143,10 @@ def contents(cache: Any, branch: Any) -> Any:
 def seen_of_pages(cache: Any) -> dict[str, Any]:
     """What can be seen of shared pages: what each branch reads, whose each page is, what is free and what is found.
 
-    Pages have numbers in the order in which they are met, since it does not matter which one the pool gives.
+    Pages are listed in the order in which they are met, since it does not matter which one the pool gives.
     """
-    met: dict[Any, int] = {}
-    for branch in cache.branches.values():
-        pages = branch.pages if isinstance(getattr(branch, "pages", None), list) else ()
-        for page in (page for page in pages if isinstance(page, int)):
-            met.setdefault(page, len(met) + 1)
+    rows = [getattr(branch, "pages", None) for branch in cache.branches.values()]
+    met = dict.fromkeys(page for row in rows if isinstance(row, list) for page in row if isinstance(page, int))
     valid = [page for page in met if 0 <= page < len(cache.refs)]
     others = sum(1 for page, refs in enumerate(cache.refs) if refs and page not in met)
     found = {name: contents(cache, branch) for name, branch in cache.branches.items()}
@@ -169,9 +156,8 @@ def seen_of_pages(cache: Any) -> dict[str, Any]:
         "pages with references that no branch has": others,
         "how many pages are free": cache.pool.num_free,
         "free pages with references, or that can be found": sum(
-            1
+            cache.pool.is_free(page) and bool(cache.refs[page] or page in cache.names)
             for page in range(cache.pool.size)
-            if cache.pool.is_free(page) and (cache.refs[page] or page in cache.names)
         ),
         "how many pages can be found": len(cache.known),
     }

@@ -202,13 +202,12 @@ def _numbers_in(guessed: Any, answer: Any) -> Any:
     """The numbers in a guess that was written as text, where the answer is a number or some: "3 and 1" is [3, 1]."""
     if isinstance(answer, str):
         return guessed
-    found = guessed
-    if isinstance(guessed, str) and guessed.strip().lower() in _WORDS:
-        found = [_WORDS[guessed.strip().lower()]]
-    elif isinstance(guessed, str):
-        found = [float(number.replace(",", "")) for number in _NUMBER.findall(guessed[:MOST_LETTERS])]
-    is_one = isinstance(found, (list, tuple)) and len(found) == 1 and not isinstance(answer, list)
-    return found[0] if is_one else found
+    if isinstance(guessed, str):
+        word = guessed.strip().lower()
+        numbers = [_WORDS[word]] if word in _WORDS else _NUMBER.findall(guessed[:MOST_LETTERS])
+        guessed = [float(str(number).replace(",", "")) for number in numbers]
+    is_one = isinstance(guessed, (list, tuple)) and len(guessed) == 1 and not isinstance(answer, list)
+    return guessed[0] if is_one else guessed
 
 
 def _whole(value: Any) -> Any:

@@ -12,7 +12,8 @@ import importlib
 import linecache
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -78,38 +79,34 @@ def load(text: str, name: str = "my_minikv") -> World:
     return vars(module)
 
 
-def keep(piece: Piece, answer: Any, world: World) -> str:
-    """Put a right answer into the file; nothing to say, or why it is not there yet."""
+def keep(piece: Piece, answer: Any, world: World) -> list[str]:
+    """Put a right answer into the file; what to say about it, such as why it is not there yet."""
     path = mine_path()
     if path is None:
-        return ""
+        return []
     try:
-        texts = kept_texts(piece.name, answer, world, piece.chapter)
-        with locked(path):
-            old = path.read_text("utf-8-sig") if path.exists() else ""
-            new = _with(piece, texts, old)
-            beside = keep_older(path, old, new, assembled({}))
-            replace(path, new)
+        return _put(path, partial(_with, piece, kept_texts(piece.name, answer, world, piece.chapter)))
     except Exception as error:  # the answer is right all the same
-        return f"  It is not in {path.name} yet: {error}."
-    return _replaced(path, beside) if beside else ""
+        return [f"  It is not in {path.name} yet: {error}."]
 
 
-def bring(path: Path, text: str) -> str:
+def bring(path: Path, text: str) -> list[str]:
     """Put a file that the learner kept elsewhere in the place of this one; what to say about it."""
     kept = kept_sections(text)
     if not kept:
-        return f"  Nothing has changed: this is not {path.name}, for no section in it is marked as yours."
+        return [f"  Nothing has changed: this is not {path.name}, for no section in it is marked as yours."]
+    said = f"  {path.name} is back, with {', '.join(kept)}. Run the first code cell again, and they run."
+    return [said, *_put(path, lambda old: text)]
+
+
+def _put(path: Path, new_of: Callable[[str], str]) -> list[str]:
+    """Give the file the text that `new_of` makes of the old one; what to say about what that replaces."""
     with locked(path):
         old = path.read_text("utf-8-sig") if path.exists() else ""
-        beside = keep_older(path, old, text, assembled({}))
-        replace(path, text)
-    said = f"  {path.name} is back, with {', '.join(kept)}. Run the first code cell again, and they run."
-    return said + (f"\n{_replaced(path, beside)}" if beside else "")
-
-
-def _replaced(path: Path, beside: Path) -> str:
-    return f"  What it replaces in {path.name} is kept in {beside.parent.name}/{beside.name}."
+        new = new_of(old)
+        beside = keep_older(path, old, new, assembled({}))
+        replace(path, new)
+    return [f"  What it replaces in {path.name} is kept in {beside.parent.name}/{beside.name}."] if beside else []
 
 
 def _with(piece: Piece, texts: dict[str, str], old: str) -> str:
@@ -256,7 +253,7 @@ def _upload(path: Path) -> None:
         return
     finally:
         Path(fresh).unlink(missing_ok=True)
-    print(bring(path, text))
+    print(*bring(path, text), sep="\n")
 
 
 def _files() -> Any:

@@ -5,9 +5,8 @@ A prompt of a case is a word, with a digit for each token. What is seen is said 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count, islice
-from types import MappingProxyType
 from typing import Any
 
 from hypothesis import strategies as st
@@ -21,9 +20,6 @@ PROMPT = st.text("012", max_size=6)
 PROMPTS = st.lists(PROMPT, max_size=5)
 ASKED = st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2))  # prompts that are cached, and some to ask for
 FORK = ["12345", "12378"]
-
-
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 def numbers(prompt: Iterable[Any]) -> list[int]:
@@ -246,11 +242,16 @@ def kinds(result: Any) -> str:
     if result is None:
         return "nothing"
     if _is_pair(result):
-        return f"two values, {_kind(result[0])} and {_kind(result[1])}"
-    return f"one value, {_kind(result)}"
+        return f"two values, {kind_of(result[0])} and {kind_of(result[1])}"
+    return f"one value, {kind_of(result)}"
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """What kind of thing a value is, in words.
+
+    >>> kind_of(7), kind_of(None)
+    ('a number', 'None')
+    """
     if hasattr(value, "tokens") and hasattr(value, "parent"):
         return "a node"
     return "None" if value is None else type_in_words(value)

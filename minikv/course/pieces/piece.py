@@ -16,6 +16,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ from minikv.errors import bounded, whole_number
 from minikv.testing.attempt import Outcome, arguments
 
 CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
+NOTHING: Mapping[str, Any] = {}
 GAVE = "gave"  # what is seen in the frame of an exercise: what a call came to
 
 
@@ -35,6 +37,19 @@ class CaseFrame(NamedTuple):
     caption: str
     seen: Mapping[str, Any]
     thing: Any = None
+
+
+def framed(look: Callable[[Any], Mapping[str, Any]]) -> Callable[..., CaseFrame]:
+    """A function that makes frames with what is `seen` and with what `look` sees of a thing.
+
+    >>> framed(lambda pages: {"how many": len(pages)})("before", [7, 8], {"first": 7}).seen
+    {'first': 7, 'how many': 2}
+    """
+
+    def frame(caption: str, thing: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
+        return CaseFrame(caption, {**seen, **look(thing)}, thing)
+
+    return frame
 
 
 @dataclass(frozen=True)
@@ -139,8 +154,7 @@ def wrong_answers(chapter: int) -> tuple[WrongAnswer, ...]:
     'the old node becomes the upper half'
     """
     file = Path(__file__).with_name(f"wrong_{chapter:02d}.txt")
-    found = sections(file.read_text("utf-8")) if file.exists() else []
-    return tuple(WrongAnswer(section, _hint_in(section.text)) for section in found)
+    return tuple(WrongAnswer(section, _hint_in(section.text)) for section in sections(file.read_text("utf-8")))
 
 
 def wrong_answers_to(id: str) -> list[WrongAnswer]:
@@ -153,12 +167,7 @@ def wrong_answers_to(id: str) -> list[WrongAnswer]:
 
 
 def _hint_in(text: str) -> str:
-    comments = []
-    for line in text.splitlines():
-        if not line.startswith("# "):
-            break
-        comments.append(line[2:])
-    return " ".join(comments)
+    return " ".join(line[2:] for line in takewhile(lambda line: line.startswith("# "), text.splitlines()))
 
 
 def pieces_of(chapter: int) -> Sequence[Piece]:
@@ -221,11 +230,11 @@ def find_exercise(label: str) -> Any:
     """
     known = [each for chapter in CHAPTERS for each in exercises_of(chapter)]
     if (found := _with_id(label, known)) is None:
-        named = label.split()[0] if label.split() else label
+        named = (label.split() or [label])[0]
         raise LookupError(f"there is no exercise {named!r}; there are {', '.join(each.id for each in known)}")
     return found
 
 
 def _with_id(label: str, among: Sequence[Any]) -> Any:
-    wanted = label.split()[0] if label.split() else label
+    wanted = (label.split() or [label])[0]
     return next((each for each in among if each.id == wanted), None)

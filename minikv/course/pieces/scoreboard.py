@@ -16,6 +16,7 @@ from minikv.course.pieces.checking import own_pieces
 from minikv.engine.cache_shell import CacheShell
 from minikv.serving import Engine, Generation
 from minikv.testing.watch import Call, watch
+from minikv.tokens import common_prefix
 
 Talk = Callable[[Engine], Sequence[Generation]]
 
@@ -145,7 +146,4 @@ def _counting(cache: Any, score: Score) -> Iterator[None]:
 
 def _tokens_compared(page: tuple[int, ...], other: Any) -> int:
     """Up to the first token that differs."""
-    same = 0
-    while same < len(page) and page[same] == other[same]:
-        same += 1
-    return min(same + 1, len(page))
+    return min(common_prefix(page, other) + 1, len(page))

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from itertools import groupby
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
 from minikv.course.film.state import ANSWERS, READS, RequestView
@@ -90,13 +89,11 @@ def _text_of(thing: Any) -> str:
         return str(thing)
     methods = filter(inspect.isfunction, vars(thing).values() if isinstance(thing, type) else ())
     written = {method.__code__.co_filename for method in methods}
-    for file in engine_files():
-        if file not in written:
-            continue
-        text = Path(file).read_text("utf-8")
-        found = (part for part in ast.parse(text).body if isinstance(part, ast.ClassDef))
-        part = next(part for part in found if part.name == thing.__name__)
-        return "\n".join(text.splitlines()[part.lineno - 1 : part.end_lineno])
+    for file, found in engine_files().items():
+        for section in found if file in written else ():
+            for part in ast.parse(section.text).body:
+                if isinstance(part, ast.ClassDef) and part.name == thing.__name__:
+                    return str(ast.get_source_segment(section.text, part))
     return inspect.getsource(thing)
 
 
