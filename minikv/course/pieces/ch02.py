@@ -64,9 +64,8 @@ def play_guard(world: World, case: Any) -> Iterator[CaseFrame]:
 
 def entries_looked_at(world: World) -> int:
     """How many entries of the stack and of the marks are looked at while three pages of a large pool are guarded."""
-    pool, tally = world["Pool"](1000), [0]
+    pool, (counted, tally) = world["Pool"](1000), counting(list)
     pages = pool.alloc(3)
-    counted = counting(list, tally, "__getitem__", "__iter__ __contains__ index count")
     pool.stack, pool.in_use = counted(pool.stack), counted(pool.in_use)
     world["guard"](pool, pages)
     return tally[0]
@@ -143,7 +142,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "2.5", "careless_occupy", ("2.5", "flips the bit, and asks nothing"),
-        Calls(lambda world: world.get("BitmaskPool", BitmaskPool)(2), ("alloc", "free", "occupy"),
+        Calls(lambda world: world.get("BitmaskPool", BitmaskPool)(2), "alloc free occupy",
               seen=lambda pool: {"free": pool.num_free}),
         hint="flip a bit that is in use, and see what the next alloc hands out",
         advice=_advice,

@@ -83,8 +83,7 @@ def play_insert(world: World, case: Any) -> Iterator[CaseFrame]:
 
 def nodes_looked_at(world: World) -> int:
     """How many children are looked at while a prompt is walked in a tree whose root has a hundred."""
-    tally, plain_node = [0], world["Node"]
-    children = counting(dict, tally, "__getitem__ get", "__iter__ keys values items")
+    plain_node, (children, tally) = world["Node"], counting(dict)
 
     class Counting(plain_node):  # type: ignore[misc, valid-type]
         def __init__(self, *args: Any):
@@ -190,7 +189,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "3.6", "careless_walk", ("3.2", "splits, and returns the lower part"),
-        Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix"),
+        Calls(lambda world: world["RadixCache"](), "insert match_prefix",
               note=lambda cache: len(cache.nodes())),
         hint="make an insert split an edge, think where its new branch hangs now, and walk there",
         advice=_advice,

@@ -283,7 +283,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "5.6", "careless_unlock", ("5.6", "gives a lock back from the root down"),
-        Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix", "acquire", "unlock", "evict")),
+        Calls(lambda world: world["RadixCache"](), "insert match_prefix acquire unlock evict"),
         hint="the two differ only when a lock is given back: what stands in the ring then, and in which order?",
         advice=_advice,
     ),

@@ -177,11 +177,7 @@ def orders(a: int, b: int) -> list[str]:
     found = []
     for places in itertools.combinations(range(a + b), a):
         found.append("".join("A" if at in places else "B" for at in range(a + b)))
-    return sorted(found, key=lambda order: (_changes(order), order))
-
-
-def _changes(order: str) -> int:
-    return sum(one != other for one, other in itertools.pairwise(order))
+    return sorted(found, key=lambda order: (sum(one != other for one, other in itertools.pairwise(order)), order))
 
 
 def _advice(right: Played) -> str | None:
@@ -218,7 +214,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "7.5", "careless_abort", ("7.5", "an abort goes by what was found at the start"),
-        Calls(lambda world: world["CacheManager"](8), ("start", "advance", "checkpoint", "finish", "abort"),
+        Calls(lambda world: world["CacheManager"](8), "start advance checkpoint finish abort",
               seen=lambda manager: {"free": manager.pool.num_free}),
         hint="compare cached_length with shared: which verb makes them differ, and who looks at the wrong one "
         "afterwards?",

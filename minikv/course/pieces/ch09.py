@@ -85,12 +85,12 @@ def play_is_current(world: World, case: Any) -> Iterator[CaseFrame]:
     node = _among_others(world, 1 - row, pool, is_below=len(steps.split()) % 2 == 0)
     before = "a node that names no row yet"
     for number, step in enumerate(["", *steps.split()]):
-        if step == "free" and not pool.is_free(row):
-            pool.free([row])
-        elif step and step != "free" and pool.is_free(row):
-            pool.occupy(row, renew=step == "take")
-        elif step:
+        if step and (step == "free") == pool.is_free(row):
             continue
+        if step == "free":
+            pool.free([row])
+        elif step:
+            pool.occupy(row, renew=step == "take")
         if number == at:
             node.row, node.version = row, pool.version(row)
             before = f"the node names row {row} with version {node.version}"
@@ -238,7 +238,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "9.6", "careless_take_row", ("9.4", "keeps the old version"),
-        Calls(lambda world: world["RowTrie"](2), ("start", "finish"),
+        Calls(lambda world: world["RowTrie"](2), "start finish",
               result=lambda trie, request: trie.rows[request.row][: request.found] if request else None),
         hint="a request takes over a row and writes behind its prefix: what was there before, and who still trusts it?",
         advice=_advice,

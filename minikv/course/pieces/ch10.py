@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, engine_hunt
-from minikv.course.pieces.observe import MOST, bracketed, came_of, counting, listed, numbers
+from minikv.course.pieces.observe import MOST, bracketed, came_of, counting, kind_of, listed, numbers
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
 from minikv.course.pieces.trial import ALL_RIGHT, Played
 from minikv.engine import World
@@ -56,10 +56,7 @@ def play_longest_hit(world: World, case: Any) -> Iterator[CaseFrame]:
 
 def _page(block: Any) -> str:
     """A block by its page, or what stands in its place, in words."""
-    if hasattr(block, "page"):
-        return f"page {block.page}"
-    is_plain = block is None or isinstance(block, (int, str, bytes))
-    return f"no block: {short_repr(block)}" if is_plain else f"no block, but of type {type(block).__name__}"
+    return f"page {block.page}" if hasattr(block, "page") else f"no block, but {kind_of(block)}"
 
 
 def play_give_back(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -166,8 +163,7 @@ class _OneHash(str):
 
 def _looks_into_table(world: World) -> int:
     """How often the table is looked into for a prompt of a hundred blocks of which the first three are cached."""
-    tally, keys = [0], [*range(3), *range(200, 300)]
-    table = counting(dict, tally, "__contains__ __getitem__ get", "__iter__ values items")
+    keys, (table, tally) = [*range(3), *range(200, 300)], counting(dict)
     world["longest_hit"](table((key, world["PoolBlock"](key)) for key in keys), list(range(100)))
     return tally[0]
 
@@ -273,8 +269,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "10.6", "careless_take", ("10.6", "the table is not told"),
-        Calls(_Desk, ("serve",),
-              note=lambda desk: set(desk.pool.table)),
+        Calls(_Desk, "serve", note=lambda desk: set(desk.pool.table)),
         hint="fill the pool with another prompt, and then ask for the first one again",
         advice=_advice,
     ),

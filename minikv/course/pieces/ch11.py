@@ -234,7 +234,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "11.6", "careless_drop_pages", ("11.2", "still found"),
-        Calls(_Desk, ("attach", "detach")),
+        Calls(_Desk, "attach detach"),
         hint="let a page be freed, let another sequence write to it, and ask for what was in it at first",
         advice=_advice,
     ),

@@ -109,8 +109,7 @@ def _looks_into_map(world: World) -> int:
     Before that comes a long path without any: an answer that calls itself for each slot does not get to its end.
     """
     world["valid_length"](list(range(20_000)), {}, 4)
-    tally = [0]
-    window_of = counting(dict, tally, "__contains__ __getitem__ get", "__iter__ values items")
+    window_of, tally = counting(dict)
     world["valid_length"](list(range(1000)), window_of(zip(range(1000), range(1000))), 4)
     return tally[0]
 
@@ -213,7 +212,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "12.6", "careless_leave", ("12.6", "looks for the tokens again"),
-        Calls(lambda world: world["WindowTree"](16, 16, 2), ("serve", "find", "leave", "free_windows"),
+        Calls(lambda world: world["WindowTree"](16, 16, 2), "serve find leave free_windows",
               seen=lambda tree: {"the pins": dict(tree.pins)}),
         hint="between lock and unlock, make the tree find more live tokens than it did before",
         advice=_advice, praise=_praise,

@@ -96,7 +96,7 @@ def _is_plain(value: Any) -> bool:
 
 def missed() -> dict[str, dict[str, str]]:
     """The question and what was said, of each prediction that was missed, in this session or before it, by label."""
-    known = {label: miss for label, miss in recall_missed(aloud=False).items() if label not in guesses}
+    known = {label: miss for label, miss in recall_missed().items() if label not in guesses}
     here = {label: prediction.miss for label, prediction in guesses.items() if prediction.is_right is False}
     return dict(sorted({**known, **here}.items()))
 
@@ -182,12 +182,11 @@ class Folded:
 
 def _one_number(guessed: Any, answer: Any) -> Any:
     """16384 for 16,384, which Python reads as two numbers, where the answer is one number; else the guess."""
-    if not isinstance(answer, (int, float, np.number)) or not isinstance(guessed, (list, tuple)) or len(guessed) < 2:
+    if not isinstance(answer, (int, float, np.number)) or not isinstance(guessed, (list, tuple)):
         return guessed
-    parts = [str(part) if type(part) is int else "" for part in guessed]
-    parts[1:] = ["000" if part == "0" else part for part in parts[1:]]  # 16,000 is 16 and 0
-    is_grouped = 0 < len(parts[0].lstrip("-")) <= 3 and all(part.isdecimal() and len(part) == 3 for part in parts[1:])
-    return int("".join(parts)) if is_grouped else guessed
+    text = ",".join(str(part) if type(part) is int else "?" for part in guessed)
+    text = re.sub(r",0\b", ",000", text)  # 16,000 is 16 and 0
+    return int(text.replace(",", "")) if re.fullmatch(r"-?\d{1,3}(,\d{3})+", text) else guessed
 
 
 def _as_value(guessed: Any) -> Any:

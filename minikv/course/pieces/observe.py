@@ -95,16 +95,19 @@ def came_of(call: Callable[[], Any], *errors: type[Exception]) -> tuple[str, Any
         return next(kind.__name__ for kind in errors if isinstance(error, kind)), None
 
 
-def counting(kind: type, tally: list[int], one: str, many: str) -> Any:
-    """A `kind` of list or dictionary that adds to `tally[0]` how many of its entries somebody looks at.
+_LOOKS_AT_ONE: dict[type, str] = {list: "__getitem__", dict: "__contains__ __getitem__ get"}  # or, of a slice, at some
+_LOOKS_AT_ALL: dict[type, str] = {list: "__iter__ __contains__ index count", dict: "__iter__ keys values items"}
 
-    Each of the methods `one` looks at one entry, or at those of a slice; each of the methods `many` at all of them.
 
-    >>> tally = [0]
-    >>> found = counting(dict, tally, "__contains__ get", "__iter__")({1: "a", 2: "b"})
+def counting(kind: type) -> tuple[Any, list[int]]:
+    """A `kind` of list or dictionary, and a tally of how many of its entries somebody looks at.
+
+    >>> counted, tally = counting(dict)
+    >>> found = counted({1: "a", 2: "b"})
     >>> found.get(1), 2 in found, list(found), tally
     ('a', True, [1, 2], [4])
     """
+    tally, one = [0], _LOOKS_AT_ONE[kind].split()
 
     def counted(name: str) -> Any:
         plain = getattr(kind, name)
@@ -112,12 +115,13 @@ def counting(kind: type, tally: list[int], one: str, many: str) -> Any:
         def look(self: Any, *args: Any) -> Any:
             at = args[0] if args else None
             some = len(range(*at.indices(len(self)))) if isinstance(at, slice) else 1
-            tally[0] += some if name in one.split() else len(self)
+            tally[0] += some if name in one else len(self)
             return plain(self, *args)
 
         return look
 
-    return type(kind.__name__, (kind,), {name: counted(name) for name in f"{one} {many}".split()})
+    methods = {name: counted(name) for name in [*one, *_LOOKS_AT_ALL[kind].split()]}
+    return type(kind.__name__, (kind,), methods), tally
 
 
 def bracketed(tokens: Any) -> str:

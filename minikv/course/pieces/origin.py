@@ -115,20 +115,12 @@ def text_of(source: str, statement: ast.stmt) -> str:
     return "\n".join(lines[first : statement.end_lineno])
 
 
-def provided(chapter: int) -> set[str]:
-    """The names that a learner's file has anyway for a chapter: the pieces, and the classes that it works with.
-
-    >>> "RowTrie" in provided(9), "RowTrie" in provided(3)
-    (True, False)
-    """
-    shown: World = {}
-    given(shown, *classes_for(chapter))
-    return {section.name for section in engine_sections() if section.id != "given"} | set(shown)
-
-
 @dataclass
 class Gathered:
-    """What the file must keep of a piece: the text of each definition by name, helpers first."""
+    """What the file must keep of a piece: the text of each definition by name, helpers first.
+
+    It has the names `provided` anyway: the pieces, and the classes that a chapter works with.
+    """
 
     world: World
     provided: set[str]
@@ -186,7 +178,9 @@ def _is_plain(value: Any) -> bool:
 
 def kept_texts(name: str, answer: Any, world: World, chapter: int) -> dict[str, str]:
     """What the file must keep of an answer, by name, in the order in which it is to stand there."""
-    found, own = Gathered(world, provided(chapter)), getattr(answer, "__name__", name)
+    provided: World = {section.name: section for section in engine_sections() if section.id != "given"}
+    given(provided, *classes_for(chapter))
+    found, own = Gathered(world, set(provided)), getattr(answer, "__name__", name)
     if own != name and own.isidentifier() and world.get(own) is answer:
         found.take(own, cell_of(answer, own))
         found.texts[name] = f"{name} = {own}"

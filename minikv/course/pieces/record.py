@@ -25,14 +25,14 @@ def recall(aloud: bool = True) -> dict[str, str]:
     return _marks(_recalled(aloud))
 
 
-def recall_missed(aloud: bool = True) -> dict[str, dict[str, str]]:
+def recall_missed() -> dict[str, dict[str, str]]:
     """What was asked and said, of each prediction that was missed and not made right since, by its label.
 
     >>> remember("0.0", {"question": "how many?", "said": "4"}); recall_missed()["0.0"]["said"]
     '4'
     >>> remember("0.0", RIGHT); recall_missed().get("0.0")
     """
-    return _missed(_recalled(aloud))
+    return _missed(_recalled(aloud=False))
 
 
 def _recalled(aloud: bool) -> dict[str, Any]:

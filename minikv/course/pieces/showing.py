@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
 from itertools import groupby
 from operator import itemgetter
@@ -99,16 +101,11 @@ def _text_of(thing: Any) -> str:
 
 def display_film(steps: list[tuple[str, Picture]]) -> None:
     """Show steps in a player that stands at the last one; in a notebook only."""
-    try:
-        from IPython import get_ipython
+    if steps and "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
         from IPython.display import display
-    except ImportError:
-        return
-    if get_ipython() is None:
-        return
-    from minikv.course.player import play as player
 
-    if steps:
+        from minikv.course.player import play as player
+
         display(player(steps, at=-1))  # type: ignore[no-untyped-call]
 
 
@@ -125,16 +122,12 @@ def both_films(piece: Piece, world: World, found: Parting) -> list[tuple[str, Pi
     for at in range(found.at + 1):
         sides = {"yours": yours[at].thing if at < len(yours) else None, "expected": theirs[at].thing}
         if sides["yours"] is None and sides["expected"] is not None:
-            sides["yours"] = _words_for(CANNOT_BE_DRAWN if at < len(yours) else ENDED)
+            missing = CANNOT_BE_DRAWN if at < len(yours) else ENDED
+            sides["yours"] = Picture(missing, partial(words_svg, missing))
         pictures = [_titled(name, picture) for name, picture in sides.items() if picture is not None]
         if pictures:
             steps.append((theirs[at].caption, beside(*pictures)))
     return steps
-
-
-def _words_for(missing: str) -> Picture:
-    """Words in the place of a picture."""
-    return Picture(missing, lambda: words_svg(missing))
 
 
 def _drawn(frame: CaseFrame) -> CaseFrame:
@@ -143,7 +136,7 @@ def _drawn(frame: CaseFrame) -> CaseFrame:
         return frame
     things = frame.thing if isinstance(frame.thing, tuple) else (frame.thing,)
     try:
-        return frame._replace(thing=None if frame.thing is None else draw(*things))
+        return frame._replace(thing=draw(*things))
     except Exception:
         return frame._replace(thing=None)
 

@@ -20,8 +20,7 @@ from minikv.testing.conformance.generate import INCONSTANT, smallest_case
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 MOST_WORDS = 200  # letters of a tree in a message
-# The cases of a strategy on which some answer was right. Hypothesis would make the same ones again, which takes it six
-# times as long as playing them does.
+# The cases of each strategy. Hypothesis would make the same ones again, which takes six times as long as playing them.
 _made: WeakKeyDictionary[SearchStrategy[Any], list[Any]] = WeakKeyDictionary()
 
 
@@ -215,27 +214,24 @@ def smallest(differs: Callable[[Any], bool], cases: Iterable[Any], strategy: Sea
     for case in cases:
         if differs(case):
             return case
-    if strategy is None:
+    if strategy is None or not any(differs(copy.deepcopy(case)) for case in _cases_of(strategy)):
         return None
-    known = _made.get(strategy, ())
-    if known and not any(differs(copy.deepcopy(case)) for case in known):
-        return None
-    found = _searched(differs, strategy)
-    return INCONSTANT if known and found is None else found
+    found = smallest_case(differs, strategy)
+    return INCONSTANT if found is None else found
 
 
-def _searched(differs: Callable[[Any], bool], strategy: SearchStrategy[Any]) -> Any:
-    """What Hypothesis finds; where that is nothing, the cases that it made are kept."""
+def _cases_of(strategy: SearchStrategy[Any]) -> list[Any]:
+    """The cases that Hypothesis makes, in its order."""
     made: list[Any] = []
 
     def noted(case: Any) -> bool:
-        made.append(copy.deepcopy(case))  # an answer may change what it is given
-        return differs(case)
+        made.append(case)
+        return False
 
-    found = smallest_case(noted, strategy)
-    if found is None:
+    if strategy not in _made:
+        smallest_case(noted, strategy)
         _made[strategy] = made
-    return found
+    return _made[strategy]
 
 
 def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
