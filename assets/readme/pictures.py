@@ -24,7 +24,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from minikv import cli, files
-from minikv.course.pictures.plot import plot
+from minikv.course.pictures.picture import plot
 
 HERE = Path(__file__).parent
 PROMPT = "the car is"  # typed into the playground

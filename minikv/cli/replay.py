@@ -157,7 +157,7 @@ def _refused_curve(options: argparse.Namespace) -> int:
 
 def _draw(options: argparse.Namespace, results: Sequence[Replay], traffic: Traffic) -> int:
     """Draw the hit rate over the capacities; that of an unlimited cache is a line across."""
-    from minikv.course.pictures.plot import plot
+    from minikv.course.pictures.picture import plot
 
     rates = {capacity: result.hit_rate for capacity, result in zip(options.capacity, results)}
     unlimited = rates.pop(None, None)

@@ -1,4 +1,4 @@
-"""A picture with its text twin, and pictures side by side.
+"""A picture with its text twin, pictures side by side, and plots of numbers.
 
 In a notebook it is an image whose alternative text is the text twin: as HTML, because neither JupyterLab nor nbconvert
 gives a plain PNG an alternative text, and as PNG for print. It has no background, and the words beside its boxes can
@@ -8,12 +8,15 @@ be read on a white page and on a black one.
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from minikv.course.pictures.svg import canvas, place, svg_size, svg_to_png
 from minikv.course.pictures.tree import HOW_TO_GET_PICTURES, graphviz_way
+from minikv.errors import bounded
+from minikv.testing.snapshot import legible
+from minikv.traffic.chart import MOST_LINES, Chart, chart_svg
 
 MOST_WIDE = 1200  # units: a wider picture is shown smaller, and pictures side by side continue on a new line
 MOST_SAID = 3000  # letters of an alternative text
@@ -96,3 +99,53 @@ def _side_by_side(svgs: list[str | None], gap: float = 24) -> str | None:
         placed.append(place(svg, x, y))
         x, line, broad = x + wide + gap, max(line, high), max(broad, x + wide)
     return canvas("".join(placed), broad, y + line)
+
+
+def plot(
+    title: str,
+    x: Mapping[str, Sequence[float]],
+    series: Mapping[str, Sequence[float | None]],
+    y: str = "",
+    log: str = "",
+) -> Picture:
+    """Lines over a common x; `x` is `{its name: its values}`, `log` has the axes to scale by powers ("x", "y", "xy").
+
+    Each line has its own dash, so that no meaning hangs on color alone; `None` leaves a gap. Raises `ValueError` for a
+    series of another length and for more series than can be told apart.
+
+    >>> plot("cost of one eviction", {"leaves": [10, 100]}, {"scan": [1, 10.5], "ring": [1, 1]}, "visits")
+    cost of one eviction (visits)
+    leaves   scan   ring
+        10      1      1
+       100   10.5      1
+    """
+    _require(x, series, log)
+    ((name, values),) = x.items()
+    title, name, y = legible(str(title)), legible(str(name)), legible(str(y))
+    if len(series) > MOST_LINES:
+        raise ValueError(f"{len(series)} series: a plot tells at most {MOST_LINES} apart")
+    lines = {legible(str(line)): numbers for line, numbers in series.items()}
+    for line, numbers in lines.items():
+        if len(numbers) != len(values):
+            raise ValueError(f"series {line!r} has {len(numbers)} values, {name} has {len(values)}: expected as many")
+    columns = [[name, *map(_number, values)]]
+    columns += [[line, *map(_number, numbers)] for line, numbers in lines.items()]
+    widths = [max(map(len, column)) for column in columns]
+    rows = ["   ".join(cell.rjust(width) for cell, width in zip(row, widths)) for row in zip(*columns)]
+    heading = f"{title} ({y})" if y else title
+    return Picture("\n".join([heading, *rows]), lambda: chart_svg(Chart(heading, name, values, lines, log=log)))
+
+
+def _require(x: Any, series: Any, log: Any) -> None:
+    if log not in ("", "x", "y", "xy"):
+        raise ValueError(f"log is {bounded(log)}: expected x, y or xy, or nothing")
+    if not isinstance(x, Mapping) or len(x) != 1:
+        raise TypeError(f"x is {bounded(x)}: expected one name with its values")
+    if not isinstance(series, Mapping):
+        raise TypeError(f"series is {bounded(series)}: expected names with their values")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{int(value):,}" if hasattr(value, "__index__") else f"{value:,.4g}"

@@ -15,10 +15,9 @@ from typing import Any
 
 from minikv.course.film import Film
 from minikv.course.pictures.picture import Picture
-from minikv.course.playground.controls import NONE, Controls
 from minikv.course.playground.lessons import GOALS, SCENES, Goal, Scene, goal_of
 from minikv.course.playground.live import History
-from minikv.course.playground.page import message_html, page_html, playground_text, view_of
+from minikv.course.playground.page import NONE, Controls, message_html, page_html, playground_text, view_of
 from minikv.course.playground.steps import NAMES, Settings, Step, prompt_step
 from minikv.errors import LockError
 
