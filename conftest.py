@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+gc.disable()  # until all tests are collected: nothing of what is imported goes, and to look for it takes a quarter
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small tensors, and the test processes share the cores already
 os.environ["MINIKV_MINE"] = os.devnull
 os.environ["MINIKV_PROGRESS"] = os.path.join(tempfile.mkdtemp(prefix="minikv-"), "progress.json")
@@ -32,6 +33,12 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: places.get(groups[item].rpartition("/")[2], len(places)))
     for item in items:
         item.add_marker(pytest.mark.xdist_group(groups[item]))  # for `--dist loadgroup`
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop():
+    """The garbage of tests is collected."""
+    gc.enable()
 
 
 # A shell starts what it puts in the background with Ctrl-C ignored; the tests that press it want it as it usually is.
