@@ -1,14 +1,12 @@
 """How costs grow, and what a cached token takes in memory: the figures of `growth.json`, which chapter 05 shows.
 
-    python assets/growth.py            some ten minutes on a quiet machine; prints a report and writes growth.json
-    python assets/growth.py --quick    a first look; writes nothing
+    python assets/growth.py     some ten minutes on a quiet machine; prints a report and writes growth.json
 
 Times are medians in microseconds, if nothing else is said.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import statistics
@@ -45,9 +43,6 @@ class Scales(NamedTuple):
     pages: tuple[int, ...] = (1, 16)
     cached: int = 2**20
     nodes: int = 1_000_000
-
-
-QUICK = Scales(6000, leaves=(1000, 10_000, 100_000), cached=2**16, nodes=100_000)
 
 
 @dataclasses.dataclass
@@ -93,10 +88,10 @@ class Growth(Measured):
             yield Promise(f"bytes per cached token, {kind}, pages of {page}", taken, most)
 
 
-def measure(scales: Scales, rounds: int, quick: bool, tick: Tick = quiet) -> Growth:
+def measure(scales: Scales, rounds: int, tick: Tick = quiet) -> Growth:
     """Measure everything."""
     return Growth(
-        *today(rounds, quick),
+        *today(rounds),
         long_run(scales.long_run, tick),
         evict_one(scales.leaves, rounds, tick),
         step_by_context(scales.contexts, rounds, tick),
@@ -237,17 +232,8 @@ def _median(nanoseconds: Iterable[int]) -> float:
     return round(statistics.median(nanoseconds) / 1000, 3)
 
 
-def main() -> None:
-    """Measure, print, and write `growth.json` unless it is a quick look."""
-    parser = argparse.ArgumentParser(description="Measure how costs grow, and what a cached token takes in memory.")
-    parser.add_argument("--quick", action="store_true", help="smaller sizes; writes nothing")
-    quick = parser.parse_args().quick
-    with Progress(command="growth") as tick:
-        found = measure(QUICK if quick else Scales(), 1 if quick else 5, quick, tick)
-    print(found.report())
-    if not quick:
-        replace(asset("growth.json"), json.dumps(dataclasses.asdict(found), indent=1) + "\n")
-
-
 if __name__ == "__main__":
-    main()
+    with Progress(command="growth") as tick:
+        found = measure(Scales(), rounds=5, tick=tick)
+    print(found.report())
+    replace(asset("growth.json"), json.dumps(dataclasses.asdict(found), indent=1) + "\n")

@@ -151,12 +151,12 @@ def test_blocks_leave_no_white_space_behind_as_in_transformers():
     assert rendered("  {% for m in messages %}{{ m.content }}{% endfor %}", [{"role": "user", "content": "hi"}]) == "hi"
 
 
-def test_a_template_that_writes_far_more_than_a_question_is_refused_when_it_is_asked():
+def test_a_template_that_writes_too_much_is_refused_when_it_is_asked():
     """It knows the conversation on which it is tried, and writes more for any other."""
     template = "{% if messages[-1].content != 'Bye' %}{{ 'a' * N }}{% endif %}A"
-    most = 4096 + 2 * len("Hi") + 256
+    most = 2**18
     assert len(TemplateFormat(BYTES, template.replace("N", str(most - 1)), {}).prompt([], "Hi")) == most
     with pytest.raises(
-        ValueError, match=f"the chat template writes {most + 1} characters here: expected at most {most}"
+        ValueError, match=f"the chat template fails: it writes {most + 1} characters: expected at most {most}"
     ):
         TemplateFormat(BYTES, template.replace("N", str(most)), {}).prompt([], "Hi")

@@ -6,8 +6,8 @@ is written from text again, as every engine's chat endpoint does, and where a to
 the model, the cache serves only up to there.
 
 A template runs in Jinja's own sandbox, which keeps it from code and files. Its source has a limit, and so has each
-product or power in it, and what it writes. A template that computes for hours is not stopped: open checkpoints that you
-trust.
+product or power in it, and what it writes. A template that computes for hours, or doubles a text with `~` until memory
+is full, is not stopped: open checkpoints that you trust.
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol
 
 from minikv.errors import bounded
-from minikv.serving.tokenizer import Tokenizer
+from minikv.serving.tokenizer import LONGEST_TEXT, Tokenizer
 from minikv.untrusted import inside, read_json, read_text, refusal, token_ids
 
-_LONGEST_GREETING = 4096  # characters that a template may write around a conversation
-_MOST_AROUND_A_TURN = 256  # and for each turn, beside twice the turn's own
 _LONGEST_TOKEN = 1000  # characters
 LONGEST_SOURCE = 2**16  # characters of a template
 LARGEST_PRODUCT = 2**19  # characters or items; of whole numbers, bits
@@ -98,7 +96,7 @@ class TemplateFormat:
     def prompt(self, turns: Sequence[Turn], question: str) -> list[int]:
         """The ids of all `turns`, of `question`, and of what comes before an answer.
 
-        `ValueError` when the template fails, refuses, or writes far more than it was given.
+        `ValueError` when the template fails, refuses, or writes more than a tokenizer takes.
         """
         return self._tokenizer.encode(self._text(turns, question))
 
@@ -107,18 +105,16 @@ class TemplateFormat:
         for turn in turns:
             messages += [{"role": "user", "content": turn.question}, {"role": "assistant", "content": turn.text}]
         messages.append({"role": "user", "content": question})
-        most, text = _LONGEST_GREETING + sum(2 * len(m["content"]) + _MOST_AROUND_A_TURN for m in messages), ""
+        text = ""
         try:
             for part in self._template.generate(messages=messages, add_generation_prompt=True, **self._special):
                 text += part
-                if len(text) > most:
-                    break
+                if len(text) > LONGEST_TEXT:
+                    raise ValueError(f"it writes {len(text)} characters: expected at most {LONGEST_TEXT}")
         except TemplateRefusal as error:
             raise refusal("the chat template refuses", error) from None
         except Exception as error:  # whatever the template raises
             raise refusal("the chat template fails", error) from None
-        if len(text) > most:
-            raise ValueError(f"the chat template writes {len(text)} characters here: expected at most {most}")
         return text
 
 
