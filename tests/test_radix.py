@@ -32,7 +32,7 @@ def test_nodes_come_parents_first_with_ids_in_the_order_of_their_making():
         (4, [7], 1, 0),
     ]
     assert repr(nodes[7,]) == "RadixNode(id=4, tokens=[7], pages=[9], ref_count=0)"
-    assert repr(cache.root) == "RadixNode(id=0, tokens=[], pages=[], ref_count=0)"
+    assert repr(cache.root) == "RadixRoot(id=0, tokens=[], pages=[], ref_count=0)"
 
 
 def test_a_long_node_has_a_short_repr():

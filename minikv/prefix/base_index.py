@@ -8,6 +8,7 @@ for another reason, and which nodes a lock protects, each index knows itself.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Hashable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -16,8 +17,44 @@ import numpy as np
 
 from minikv.errors import InvariantError, LockError, bounded, whole_number
 from minikv.pools.contract import Pages
-from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_bytes, require_hashable, require_limit
+from minikv.pools.page_table import page_slots
+from minikv.prefix.contract import (
+    Handle,
+    Insertion,
+    Match,
+    PagesLike,
+    brief,
+    page_bytes,
+    require_hashable,
+    require_limit,
+)
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
+
+
+class IndexNode:
+    """What a node of any index shows of its tokens, which are packed in `key_bytes`, and of their `pages`.
+
+    >>> from minikv import TokenTrie
+    >>> TokenTrie(page_size=2).insert([1, 2, 3, 4], [7, 8]).node.slots.tolist()
+    [16, 17]
+    """
+
+    __slots__ = ()
+
+    @property
+    def tokens(self: Any) -> list[int]:
+        """The tokens of this node alone, as a list of ints."""
+        return PackedTokens(self.key_bytes).tolist()
+
+    @property
+    def slots(self: Any) -> array[int]:
+        """The slots of those tokens, one per token, in order."""
+        page_size = len(self.tokens) // max(1, len(self.pages))
+        return array("i", page_slots(self.pages, page_size).tobytes()) if page_size > 1 else self.pages
+
+    def __repr__(self: Any) -> str:
+        held = f"tokens={brief(self.tokens)}, pages={brief(self.pages)}"
+        return f"{type(self).__name__}(id={self.id}, {held}, ref_count={self.ref_count})"
 
 
 class BaseIndex:

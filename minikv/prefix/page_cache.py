@@ -19,13 +19,12 @@ import numpy as np
 
 from minikv.errors import LockError, whole_number
 from minikv.pools.contract import Pages
-from minikv.prefix.base_index import BaseIndex, described, way_to
+from minikv.prefix.base_index import BaseIndex, IndexNode, described, way_to
 from minikv.prefix.contract import (
     Handle,
     Insertion,
     Match,
     PagesLike,
-    brief,
     page_bytes,
     require_hashable,
     require_limit,
@@ -35,7 +34,7 @@ from minikv.prefix.tree_check import check_nodes, check_ring, require
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 
-class PageNode:
+class PageNode(IndexNode):
     """One page of tokens that is cached: its tokens, packed, its page, and the node before it; a root has none of them.
 
     `end` is how many tokens lead to its end. `last_used` is the clock's reading at its last use. `older` and `newer`
@@ -67,20 +66,9 @@ class PageNode:
         return False
 
     @property
-    def tokens(self) -> list[int]:
-        """The tokens of this node alone, as a list of ints."""
-        return PackedTokens(self.key_bytes).tolist()
-
-    @property
     def pages(self) -> array[int]:
         """The page of those tokens: one number."""
         return array("i", [] if self.parent is None else [self.page])
-
-    @property
-    def slots(self) -> array[int]:
-        """The slots of those tokens, one per token, in order."""
-        size = len(self.tokens)
-        return array("i", [page * size + i for page in self.pages for i in range(size)])
 
     @property
     def path(self) -> list[Any]:
@@ -91,10 +79,6 @@ class PageNode:
         """It is evicted: nothing is left but its number."""
         self.page = self.parent = None
         self.key_bytes = b""
-
-    def __repr__(self) -> str:
-        held = f"tokens={brief(self.tokens)}, pages={brief(self.pages)}"
-        return f"{type(self).__name__}(id={self.id}, {held}, ref_count={self.ref_count})"
 
 
 class PageNodeCache(BaseIndex):

@@ -24,14 +24,12 @@ import numpy as np
 
 from minikv.errors import InvariantError, LockError, bounded, whole_number
 from minikv.pools.contract import Pages
-from minikv.pools.page_table import page_slots
-from minikv.prefix.base_index import BaseIndex, described, way_to
+from minikv.prefix.base_index import BaseIndex, IndexNode, described, way_to
 from minikv.prefix.contract import (
     Handle,
     Insertion,
     Match,
     PagesLike,
-    brief,
     page_bytes,
     require_hashable,
     require_limit,
@@ -51,7 +49,7 @@ _NO_CHILDREN: dict[bytes, RadixNode] = {}  # shared by all leaves, so that a lea
 # -- the node -----------------------------------------------------------------------------------------------------
 
 
-class RadixNode:
+class RadixNode(IndexNode):
     """One edge of the tree and the node at its end: its tokens, their pages, and how many locks pass through.
 
     `key_runs` and `page_runs` are the tokens and the pages as they are stored, four bytes a number, and no run is ever
@@ -94,24 +92,9 @@ class RadixNode:
             self.key_runs, self.page_runs = (self.key_bytes,), (self.page_bytes,)
 
     @property
-    def tokens(self) -> list[int]:
-        """The tokens on this edge, as a list of ints."""
-        return PackedTokens(self.key_bytes).tolist()
-
-    @property
     def pages(self) -> array[int]:
         """The pages of those tokens, in order."""
         return array("i", self.page_bytes)
-
-    @property
-    def slots(self) -> array[int]:
-        """The slots of those tokens, one a token, in order."""
-        page_size = len(self.key_bytes) // max(1, len(self.page_bytes))
-        return array("i", page_slots(self.pages, page_size).tobytes()) if page_size > 1 else self.pages
-
-    def __repr__(self) -> str:
-        held = f"tokens={brief(self.tokens)}, pages={brief(self.pages)}"
-        return f"RadixNode(id={self.id}, {held}, ref_count={self.ref_count})"
 
 
 class RadixRoot(RadixNode):
