@@ -18,10 +18,11 @@ def test_a_share_stands_in_its_box_which_is_empty_where_nothing_is_taken():
     assert re.findall(r">([^<>]*)</text>", picture.svg)[-5:] == shares
 
 
-def test_a_bar_has_a_cell_for_each_token_left_and_those_computed_are_new():
-    svg = schedule_picture([4, 1], [2, 1]).svg
-    assert svg.count('data-say="new"') == 3 + 1, "the legend has one"
-    assert svg.count('data-say="to compute"') == 2 + 1
+def test_a_bar_has_the_tokens_left_and_those_computed_are_new():
+    picture = schedule_picture([4, 1], [2, 1])
+    assert [line.split()[-1] for line in picture.text.splitlines()[1:3]] == ["nn..", "n"]
+    assert picture.svg.count('data-say="new"') == 2
+    assert picture.svg.count('data-say="to compute"') == 1
 
 
 @pytest.mark.parametrize("returned", [None, 5, "ab", [1], {0: 9}, [[1], [2]], [None, None]])
