@@ -11,12 +11,12 @@ from array import array
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
+from policy_model import PolicyModel
 
 from minikv import FreeListPool, LockError, RadixCache
 from minikv.prefix.indexes import index_named
 from minikv.testing.canary import Canary
 from minikv.testing.ledger import Ledger
-from minikv.testing.model import READS, NaiveCache
 
 # Prompts leave one trunk at some point, so that most of them share something and many part inside a node.
 TOKENS = st.builds(
@@ -40,7 +40,7 @@ class IndexAgainstModel(RuleBasedStateMachine):
     @initialize(page_size=st.integers(1, 3), number=st.integers(0, 1))
     def start(self, page_size, number):
         evict_by = self.evicts_by[number % len(self.evicts_by)]
-        self.model = NaiveCache(page_size, self.policy, evict_by)
+        self.model = PolicyModel(page_size, self.policy, evict_by)
         self.index = self.make(page_size, self.policy, evict_by)
         self.page_size, self.pool = page_size, FreeListPool(PAGES)
         self.ledger, self.canary = Ledger(self.pool, self.index, page_size), Canary(self.index)
@@ -187,7 +187,7 @@ class IndexAgainstModel(RuleBasedStateMachine):
 
     def use(self, item, locked) -> list:
         """What a policy may read of a node or a page; in use is not recent or old, and the unlock says when it was."""
-        fields = ("last_used", *READS[self.policy])
+        fields = ("last_used", *self.model.reads)
         return [None if locked and field == "last_used" else getattr(item, field) for field in fields]
 
     def contents(self) -> dict:

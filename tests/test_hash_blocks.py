@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 from indexes import collides
 from machine import IndexAgainstModel
+from policy_model import PolicyModel
 
 from minikv import HashBlockCache, InvariantError, LockError, RadixCache, TokenTrie, pack
 from minikv.prefix.hash_blocks import crc32_key, extra_keys, sha256_key
-from minikv.testing.model import NaiveCache
 
 TRUNK = [5, 6, 5, 5, 6, 6, 5, 6, 6, 5]
 PROMPTS = st.lists(
@@ -37,7 +37,7 @@ class HashAgainstModel(IndexAgainstModel):
     block_hash = "sha256"
 
     def make(self, page_size, policy, evict_by):
-        self.model = NaiveCache(page_size, "lru", "page")
+        self.model = PolicyModel(page_size, "lru", "page")
         return Unranked(page_size, self.block_hash)
 
     def use(self, item, locked):

@@ -7,13 +7,13 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 from machine import IndexAgainstModel, PagesAgainstModel
 from nightly import NIGHTLY
+from policy_model import GOES_FIRST, READS
 
 from minikv import LockError, RadixCache
 from minikv.prefix.contract import page_bytes
 from minikv.prefix.eviction import POLICIES, LeastRecentlyUsed
 from minikv.prefix.indexes import INDEXES
 from minikv.prefix.radix import _GONE
-from minikv.testing.model import GOES_FIRST, READS
 from minikv.tokens import pack
 
 

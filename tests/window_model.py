@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from policy_model import PolicyModel
 
 from minikv import LockError
 from minikv.prefix.contract import Match
-from minikv.testing.model import GOES_FIRST, NaiveCache
 
 
-class NaiveWindowCache(NaiveCache):
-    """`NaiveCache`, by pages, with a set of the pages that still have their window and when each was last used.
+class NaiveWindowCache(PolicyModel):
+    """`PolicyModel`, by pages, with a set of the pages that still have their window and when each was last used.
 
     A prefix is valid where the last `window` tokens before its end have their windows, or all of its tokens have.
     `policy` says what goes for the full layers; windows go least recently used first, whatever the policy is.
@@ -84,7 +84,7 @@ class NaiveWindowCache(NaiveCache):
         size, freed, tombs = self.page_size, [], []
         before = len(self.live)
         while len(freed) * size < num_tokens and (leaves := self.unlocked_leaves()):
-            freed += self.remove(min(leaves, key=lambda leaf: GOES_FIRST[self.policy](self.pages[leaf])))
+            freed += self.remove(min(leaves, key=lambda leaf: self.goes_first(self.pages[leaf])))
         while (before - len(self.live)) * size < window_tokens:
             free = [key for key in self.live if not self.pinned(key)]
             if not free:

@@ -7,7 +7,7 @@ against. A page is the key `(namespace, tokens up to its end)`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -18,25 +18,6 @@ from minikv.prefix.contract import Handle, Insertion, Match, PagesLike, page_byt
 from minikv.tokens import TokensLike, pack
 
 PageKey = tuple[Any, tuple[int, ...]]
-
-
-# Every policy spelt out again, by what it says it does: of two leaves, the one with the smaller value goes first.
-GOES_FIRST: dict[str, Callable[[Any], Any]] = {
-    "lru": lambda page: page.last_used,
-    "lfu": lambda page: (page.hits, page.last_used),
-    "fifo": lambda page: page.created,
-    "mru": lambda page: -page.last_used,
-    "filo": lambda page: -page.created,
-    "priority": lambda page: (page.priority, page.last_used),
-    "slru": lambda page: (page.hits >= 2, page.last_used),
-}
-
-
-# And what each of them looks at: pages that differ in it stay apart.
-READS = {
-    "lru": ("last_used",), "lfu": ("hits", "last_used"), "fifo": ("created",), "mru": ("last_used",),
-    "filo": ("created",), "priority": ("priority", "last_used"), "slru": ("hits", "last_used"),
-}  # fmt: skip
 
 
 class ModelPage:
@@ -50,6 +31,7 @@ class ModelPage:
 class NaiveCache:
     """Keeps the rules of `PrefixCache` the slow way; `ends` remembers where nodes end, for whole-node eviction.
 
+    The least recently used goes first; `goes_first` and `reads`, which a page is judged by, are for other policies.
     `cuts` are the prefixes at which an edge was split, in the order in which that happened.
 
     >>> cache = NaiveCache()
@@ -58,8 +40,10 @@ class NaiveCache:
     (Match(length=2, pages=[7, 8]), [(None, (1, 2))])
     """
 
-    def __init__(self, page_size: int = 1, policy: str = "lru", evict_by: str = "node"):
-        self.page_size, self.policy, self.evict_by = page_size, policy, evict_by
+    reads: tuple[str, ...] = ("last_used",)  # pages that differ in it stay apart
+
+    def __init__(self, page_size: int = 1, evict_by: str = "node"):
+        self.page_size, self.evict_by = page_size, evict_by
         self.cuts: list[PageKey] = []
         self._clear()
 
@@ -139,12 +123,12 @@ class NaiveCache:
     def join(self, path: list[PageKey]) -> None:
         """Forget the ends in the middle of `path`, just used, that nothing needs."""
         for key, below in itertools.pairwise(path):
-            if self.one(key, below, READS[self.policy]):
+            if self.one(key, below, self.reads):
                 self.ends.discard(key)
 
     def join_up(self, path: list[PageKey]) -> None:
         """Forget the ends above the last of `path`, which is locked, up to the first that something needs."""
-        fields = tuple(field for field in READS[self.policy] if field != "last_used")  # the unlock makes that equal
+        fields = tuple(field for field in self.reads if field != "last_used")  # the unlock makes that equal
         for key, below in reversed([*itertools.pairwise(path)]):
             if key in self.ends and not self.one(key, below, fields):
                 break
@@ -174,7 +158,6 @@ class NaiveCache:
         *,
         namespace: Hashable = None,
         start: Handle | None = None,
-        priority: int = 0,
     ) -> Insertion:
         """Cache the whole pages of `tokens`; those that are there keep their pages."""
         tokens = tuple(pack(tokens).tolist())
@@ -188,8 +171,6 @@ class NaiveCache:
         self.join_up(self.path(namespace, tokens[:skip]))
         there, path = self.cached_path(namespace, tokens), self.path(namespace, tokens)
         self.store(path, len(there), new)
-        for key in path:
-            self.pages[key].priority = max(self.pages[key].priority, priority)
         self.touch(path[skip // size :])
         self.join(path[skip // size : len(there)])
         return Insertion(self.epoch, *self.place(path), namespace, None, len(there) * size)
@@ -233,7 +214,7 @@ class NaiveCache:
         num_tokens = whole_number("num_tokens", num_tokens, 0, "evict frees 0 tokens or more")
         freed: list[int] = []
         while len(freed) * self.page_size < num_tokens and (leaves := self.unlocked_leaves()):
-            key = min(leaves, key=lambda leaf: GOES_FIRST[self.policy](self.pages[leaf]))
+            key = min(leaves, key=lambda leaf: self.goes_first(self.pages[leaf]))
             self.ends.discard(key)
             node = [self.pages.pop(key).number]
             parent = (key[0], key[1][: -self.page_size])
@@ -244,6 +225,10 @@ class NaiveCache:
             if parent in self.pages:
                 self.ends.add(parent)
         return np.array(freed, np.int32)
+
+    def goes_first(self, page: ModelPage) -> Any:
+        """Of two leaves, the one for which this is smaller goes first."""
+        return page.last_used
 
     def drop(self, keys: Iterable[PageKey]) -> None:
         """Forget these pages, because another cache evicted them; what they hung on ends there now."""

@@ -81,7 +81,7 @@ class CacheRun(SideBySide):
 
     def new_model(self) -> FollowingModel:
         """A naive cache, which evicts as this one does."""
-        return FollowingModel(self.page_size, evict_by=self.settings.get("evict_by", "node"))
+        return FollowingModel(self.page_size, self.settings.get("evict_by", "node"))
 
     def missing(self) -> dict[int, Breach]:
         """The verbs that the cache lacks, and the sizes."""

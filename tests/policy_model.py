@@ -1,0 +1,43 @@
+"""The naive cache under every policy: what goes first, and what keeps pages apart."""
+
+from __future__ import annotations
+
+from minikv.testing.model import NaiveCache
+
+# Every policy spelt out again, by what it says it does: of two leaves, the one with the smaller value goes first.
+GOES_FIRST = {
+    "lru": lambda page: page.last_used,
+    "lfu": lambda page: (page.hits, page.last_used),
+    "fifo": lambda page: page.created,
+    "mru": lambda page: -page.last_used,
+    "filo": lambda page: -page.created,
+    "priority": lambda page: (page.priority, page.last_used),
+    "slru": lambda page: (page.hits >= 2, page.last_used),
+}
+
+
+# And what each of them looks at: pages that differ in it stay apart.
+READS = {
+    "lru": ("last_used",), "lfu": ("hits", "last_used"), "fifo": ("created",), "mru": ("last_used",),
+    "filo": ("created",), "priority": ("priority", "last_used"), "slru": ("hits", "last_used"),
+}  # fmt: skip
+
+
+class PolicyModel(NaiveCache):
+    """A `NaiveCache` that evicts by a policy of `GOES_FIRST`, and knows priorities."""
+
+    def __init__(self, page_size=1, policy="lru", evict_by="node"):
+        self.policy, self.reads, self.priority = policy, READS[policy], 0
+        super().__init__(page_size, evict_by)
+
+    def goes_first(self, page):
+        return GOES_FIRST[self.policy](page)
+
+    def insert(self, tokens, pages, *, priority=0, **options):
+        self.priority = priority
+        return super().insert(tokens, pages, **options)
+
+    def store(self, path, there, numbers):
+        super().store(path, there, numbers)
+        for key in path:
+            self.pages[key].priority = max(self.pages[key].priority, self.priority)
