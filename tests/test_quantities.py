@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
+
 import pytest
 
+from minikv.cli.plan import memory_size
 from minikv.traffic.plan.plan_words import count, gib, percent
-from minikv.traffic.quantities import read_capacity, read_memory
+from minikv.traffic.replay import read_capacity
 
 
 @pytest.mark.parametrize(
@@ -28,15 +31,15 @@ def test_numbers_as_people_read_them(found, expected):
      ("2kB", 2000), ("2KiB", 2048), (" 1PiB ", 2**50)],
 )  # fmt: skip
 def test_units_count_by_1024_with_an_i_and_by_1000_without(text, size):
-    assert read_memory("--memory", text) == size
+    assert memory_size(text) == size
 
 
 @pytest.mark.parametrize(
     "text", ["", "80", "GiB", "-1GiB", "0B", "1e3GiB", "80 gib", "9" * 12 + "PiB", "8" * 99 + "B", "٣GiB"]
 )
 def test_any_other_memory_is_refused_in_one_bounded_line(text):
-    with pytest.raises(ValueError, match="expected a number and its unit") as error:
-        read_memory("--memory", text)
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a number and its unit") as error:
+        memory_size(text)
     assert len(str(error.value)) < 200
 
 

@@ -63,13 +63,6 @@ def _press(number):
     return "still here"
 
 
-def test_an_unknown_backend_is_refused():
-    with pytest.raises(
-        ValueError, match=r"backend is 'x{20,80}…: expected one of loky, threading, sequential, dask, ray"
-    ):
-        list(spread(abs, [1], "x" * 10**5))
-
-
 def test_one_job_needs_no_joblib(monkeypatch):
     monkeypatch.setitem(sys.modules, "joblib", None)
     assert list(spread(abs, [-1, -2], "loky", 1)) == list(spread(abs, [-1, -2], "sequential")) == [1, 2]

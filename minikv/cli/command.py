@@ -136,9 +136,14 @@ def complain(what: str, status: int) -> int:
     >>> complain("no such file", 2)
     2
     """
-    if sys.stderr is not None:
-        print(f"minikv: {one_line(what)}", file=sys.stderr)
+    mention(f"minikv: {what}")
     return status
+
+
+def mention(text: str) -> None:
+    """Print a line on standard error, if there is one."""
+    if sys.stderr is not None:
+        print(one_line(text, 1008), file=sys.stderr)
 
 
 class OutputError(Exception):

@@ -9,11 +9,13 @@ import hashlib
 import json
 import math
 import os
+import re
 from array import array
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 
 from minikv import __version__
-from minikv.cli.command import complain, lacking, say
+from minikv.cli.command import complain, lacking, option, say
 from minikv.cli.trace import add_traffic, with_traffic
 from minikv.errors import bounded
 from minikv.files import destination, replace
@@ -25,10 +27,9 @@ from minikv.traffic.chart import chart_svg
 from minikv.traffic.journal import JournalError, open_journal
 from minikv.traffic.plan import Plan, Terms
 from minikv.traffic.plan.plan_files import curve_csv, plan_curves, plan_object, plan_page
-from minikv.traffic.plan.plan_words import PlanWords
+from minikv.traffic.plan.plan_words import PlanWords, gib
 from minikv.traffic.plan.planning import make_plan, replay_policies
 from minikv.traffic.plan.prefill_cost import PrefillCost, require_full_attention
-from minikv.traffic.quantities import gib, read_memory
 from minikv.traffic.report import text_lines
 from minikv.traffic.trace_tree import TraceTree
 
@@ -43,30 +44,117 @@ _EXAMPLES = """examples:
 The curve is LRU's by pages, and the bound is what an order that knows the future could have: both exact, from one pass.
 The knee is the size from which on more memory gains less than the average of the whole curve."""
 _MOST_LIFETIMES = 20
+_POWERS = ("", "K", "M", "G", "T", "P")
+_SIZE = re.compile(r"(\d{1,12}(?:\.\d{1,6})?) ?([KMGTP]?)(i?)B", re.ASCII)
 
 
 def add_plan(plan: argparse.ArgumentParser) -> None:
     """Add the options of `minikv plan` to its parser.
 
     >>> parser = argparse.ArgumentParser(); add_plan(parser)
-    >>> parser.parse_args(["day.jsonl", "--model", "llama-3.1-8b", "--memory", "60GiB"]).memory
-    '60GiB'
+    >>> parser.parse_args(["day.jsonl", "--model", "llama-3.1-8b", "--memory", "1kB"]).memory
+    1000
     """
     plan.epilog = _EXAMPLES
     add_traffic(plan)
     plan.add_argument("--model", metavar="NAME|FILE", help="a config.json, its folder, or a name such as llama-3.1-8b")
-    plan.add_argument("--memory", metavar="SIZE", help="what the cache may use on each GPU, such as 60GiB")
+    plan.add_argument(
+        "--memory", type=memory_size, metavar="SIZE", help="what the cache may use on each GPU, such as 60GiB"
+    )
     plan.add_argument("--dtype", choices=DTYPE_BITS, default="bf16", help="of keys and values (default bf16)")
     plan.add_argument("--tp", type=int, default=1, metavar="N", help="GPUs that the model is split over (default 1)")
     plan.add_argument("--weights", choices=DTYPE_BITS, help="take weights of this type off --memory first")
-    plan.add_argument("--ttl", metavar="SECONDS", help="what forgetting after so many seconds costs: 60,300,3600")
-    plan.add_argument("--warm-up", default="0", metavar="SHARE", help="requests that fill the cache uncounted: 0.5")
-    plan.add_argument("--policies", metavar="NAMES", help=f"replay these too: all, or some of {', '.join(POLICIES)}")
+    _add_questions(plan)
+
+
+def _add_questions(plan: argparse.ArgumentParser) -> None:
+    plan.add_argument(
+        "--ttl",
+        type=seconds_list,
+        default=(),
+        metavar="SECONDS",
+        help="what forgetting after so many seconds costs: 60,300,3600",
+    )
+    plan.add_argument(
+        "--warm-up",
+        type=warm_up_share,
+        default=0.0,
+        metavar="SHARE",
+        help="requests that fill the cache uncounted: 0.5",
+    )
+    plan.add_argument(
+        "--policies",
+        type=policy_names,
+        default=(),
+        metavar="NAMES",
+        help=f"replay these too: all, or some of {', '.join(POLICIES)}",
+    )
+    _add_outputs(plan)
+
+
+def _add_outputs(plan: argparse.ArgumentParser) -> None:
     plan.add_argument("--journal", metavar="FILE", help="where replays of --policies are kept (default TRACE.journal)")
     plan.add_argument("--csv", metavar="FILE", help="write the curve as CSV")
     plan.add_argument("--png", metavar="FILE", help="write the curve as a picture")
     plan.add_argument("--html", metavar="FILE", help="write a report for a browser")
     plan.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+@option
+def seconds_list(text: str) -> tuple[float, ...]:
+    """`text` as numbers from 0 to 1e9, parted by commas.
+
+    >>> seconds_list("60,300")
+    (60.0, 300.0)
+    """
+    parts = text.split(",")
+    try:
+        found = tuple(float(part) for part in parts)
+    except ValueError:
+        found = (math.nan,)
+    if len(parts) > _MOST_LIFETIMES or not all(0 <= number <= 1e9 for number in found):
+        raise ValueError(f"{bounded(text)}: expected numbers from 0 to 1e9, such as 60,300,3600")
+    return found
+
+
+@option
+def warm_up_share(text: str) -> float:
+    """`text` as a share of the requests, less than 1.
+
+    >>> warm_up_share("0.5")
+    0.5
+    """
+    if (found := seconds_list(text)[0]) >= 1:
+        raise ValueError(f"{bounded(text)}: it is a share of the requests, less than 1")
+    return found
+
+
+@option
+def memory_size(text: str) -> int:
+    """`text` as a number of bytes, of at least 1; KiB, MiB, GiB and TiB count by 1024, kB, MB, GB and TB by 1000.
+
+    >>> memory_size("80GiB") == 80 * 2**30, memory_size("1.5 TB")
+    (True, 1500000000000)
+    """
+    found = _SIZE.fullmatch(text.strip().replace("k", "K", 1))
+    size = int(Decimal(found[1]) * (1024 if found[3] else 1000) ** _POWERS.index(found[2])) if found else 0
+    if not 1 <= size < 2**63:
+        raise ValueError(f"{bounded(text)}: expected a number and its unit, such as 80GiB, 1.5TB or 500MiB")
+    return size
+
+
+@option
+def policy_names(text: str) -> tuple[str, ...]:
+    """The policies that `text` names, each once.
+
+    >>> policy_names("lru,mru,lru")
+    ('lru', 'mru')
+    """
+    names = tuple(POLICIES) if text == "all" else tuple(dict.fromkeys(text.split(",")))
+    for name in names:
+        if name not in POLICIES:
+            raise ValueError(f"{bounded(name)}: expected all, or some of {', '.join(POLICIES)}")
+    return names
 
 
 def run_plan(options: argparse.Namespace) -> int:
@@ -76,7 +164,7 @@ def run_plan(options: argparse.Namespace) -> int:
             raise ValueError("--memory needs --model: how many tokens fit depends on the model")
         _require_other_files(options)
         terms = _terms(options)
-        policies = _policies(options, terms.warm_up)
+        policies = _policies(options)
     except (OSError, ValueError) as error:
         return complain(str(error), 2)
     if options.png and (missing := lacking("--png", "resvg_py")):
@@ -104,10 +192,8 @@ def _terms(options: argparse.Namespace) -> Terms:
         require_full_attention(options.model)
         each = bytes_per_token(KVShape.from_config(options.model), options.dtype, options.tp)
         cost = PrefillCost.from_config(options.model)
-    lifetimes = _numbers("--ttl", options.ttl) if options.ttl else ()
-    if (warm_up := _numbers("--warm-up", options.warm_up)[0]) >= 1:
-        raise ValueError(f"--warm-up is {bounded(options.warm_up)}: it is a share of the requests, less than 1")
-    return Terms(1, each, _memory(options, cost), cost, lifetimes, warm_up, options.tp if cost else 1)
+    memory, gpus = _memory(options, cost), options.tp if cost else 1
+    return Terms(1, each, memory, cost, options.ttl, options.warm_up, gpus)
 
 
 def _memory(options: argparse.Namespace, cost: PrefillCost | None) -> int | None:
@@ -116,35 +202,17 @@ def _memory(options: argparse.Namespace, cost: PrefillCost | None) -> int | None
         if options.weights:
             raise ValueError("--weights are taken off --memory, which is not given")
         return None
-    memory = read_memory("--memory", options.memory)
     if not options.weights:
-        return memory
-    return kv_budget(memory, -(-cost.total * DTYPE_BITS[options.weights] // (8 * options.tp)), utilization=1)
+        return int(options.memory)
+    return kv_budget(options.memory, -(-cost.total * DTYPE_BITS[options.weights] // (8 * options.tp)), utilization=1)
 
 
-def _numbers(name: str, text: str) -> tuple[float, ...]:
-    parts = text.split(",")
-    try:
-        found = tuple(float(part) for part in parts)
-    except ValueError:
-        found = (math.nan,)
-    if len(parts) > _MOST_LIFETIMES or not all(0 <= number <= 1e9 for number in found):
-        raise ValueError(f"{name} is {bounded(text)}: expected numbers from 0 to 1e9, such as 60,300,3600")
-    return found
-
-
-def _policies(options: argparse.Namespace, warm_up: float) -> tuple[str, ...]:
-    if not options.policies:
-        return ()
-    names = tuple(POLICIES) if options.policies == "all" else tuple(dict.fromkeys(options.policies.split(",")))
-    for name in names:
-        if name not in POLICIES:
-            raise ValueError(f"--policies has {bounded(name)}: expected all, or some of {', '.join(POLICIES)}")
-    if options.trace == "-":
+def _policies(options: argparse.Namespace) -> tuple[str, ...]:
+    if options.policies and options.trace == "-":
         raise ValueError("--policies reads the trace once for each replay, which standard input does not allow")
-    if warm_up:
+    if options.policies and options.warm_up:
         raise ValueError("--policies counts every request: leave --warm-up out")
-    return names
+    return tuple(options.policies)
 
 
 def _plan(traffic: Traffic, options: argparse.Namespace, terms: Terms, policies: tuple[str, ...]) -> int:

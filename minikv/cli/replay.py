@@ -15,8 +15,7 @@ from minikv.errors import shown
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named
 from minikv.prefix.radix import EVICT_BY
-from minikv.traffic.quantities import UNLIMITED, read_capacity
-from minikv.traffic.replay import Replay, Replayer, replay_each
+from minikv.traffic.replay import UNLIMITED, Replay, Replayer, read_capacity, replay_each
 from minikv.traffic.report import aligned
 from minikv.traffic.reuse import replay_sizes
 from minikv.traffic.sweep import sweep_csv

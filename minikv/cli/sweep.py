@@ -7,8 +7,8 @@ import dataclasses
 import json
 import sys
 
-from minikv.cli.command import complain, lacking, positive, say
-from minikv.errors import one_line, shown
+from minikv.cli.command import complain, lacking, mention, positive, say
+from minikv.errors import shown
 from minikv.files import destination, replace
 from minikv.progress_bar import Progress
 from minikv.traffic.journal import JournalError
@@ -65,7 +65,7 @@ def run_sweep(options: argparse.Namespace) -> int:
     except ValueError as error:
         return complain(str(error), 2)
     for note in sweep.notes:
-        _mention(note)
+        mention(note)
     try:
         found = _results_of(sweep, options.journal or f"{options.config}.journal")
     except JournalError as error:
@@ -88,7 +88,7 @@ def _results_of(sweep: Sweep, journal: str) -> list[Replay]:
         with Progress(command="sweep") as progress:
             return sweep.run(journal, progress)
     except KeyboardInterrupt:
-        _mention(f"stopped; what is done is in {shown(journal)}, and the same command goes on from there")
+        mention(f"stopped; what is done is in {shown(journal)}, and the same command goes on from there")
         raise
 
 
@@ -98,8 +98,3 @@ def _report(sweep: Sweep, found: list[Replay], options: argparse.Namespace) -> i
         replace(options.csv, sweep_csv(rows))
     say(json.dumps(rows) if options.json else sweep_table(sweep.runs, found))
     return 0
-
-
-def _mention(text: str) -> None:
-    if sys.stderr is not None:
-        print(one_line(text), file=sys.stderr)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -16,8 +15,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from minikv import files
-from minikv.cli.command import complain, option, positive, say
-from minikv.errors import one_line, shown
+from minikv.cli.command import complain, mention, option, positive, say
+from minikv.errors import shown
 from minikv.traffic.logs import anonymous
 from minikv.traffic.mooncake import write_trace
 from minikv.traffic.trace_file import TraceRequest
@@ -84,8 +83,7 @@ def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], sal
             return complain(str(error), 1)
         except (ValueError, ModuleNotFoundError) as error:
             return complain(str(error), 2)
-        if sys.stderr is not None:
-            print(one_line(str(traffic)), file=sys.stderr)
+        mention(str(traffic))
         try:
             return use(replace(traffic, requests=behind_bar(traffic.requests, traffic.total)))
         except TraceError as error:

@@ -2,23 +2,60 @@
 
 A `CacheManager` serves each request from start to finish, one after the other. One token of the cache stands for one
 block of the trace, so sizes and capacities count blocks. A trace lists whole blocks of a prompt, so a request may find
-all of them cached.
+all of them cached. A capacity may be written as 20k, 1e6 or unlimited.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from minikv.errors import InvariantError, whole_number
+from minikv.errors import InvariantError, bounded, whole_number
 from minikv.manager import CacheManager
 from minikv.pools.contract import NO_PAGES, PAGE_LIMIT, Pages, page_id, pages_to_free, request
 from minikv.prefix import PrefixCache
 from minikv.traffic.traces import TraceRequest
+
+UNLIMITED = "unlimited"
+_RULE = "expected a whole number of at least 1, such as 20000, 20k (k is 1,000), 1.5M or 1e6"
+_NUMBER = re.compile(r"(\d{1,20}(?:\.\d{0,20})?(?:[eE]\+?\d{1,2})?)([kM]?)", re.ASCII)
+_TIMES = {"": 1, "k": 1000, "M": 1000**2}
+
+
+def read_capacity(name: str, value: Any) -> int | None:
+    """A capacity in [1, 2**63), from a number or a text; `None` for the text "unlimited".
+
+    `ValueError` begins with `name` and says what was expected.
+
+    >>> [read_capacity("capacity", value) for value in (20000, "20k", "1.5M", 1e6, "unlimited")]
+    [20000, 20000, 1500000, 1000000, None]
+    >>> read_capacity("capacity", "1.5")
+    Traceback (most recent call last):
+    ValueError: capacity is '1.5': expected a whole number of at least 1, such as 20000, 20k (k is 1,000), 1.5M or 1e6
+    """
+    if value == UNLIMITED:
+        return None
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 2**63
+    found = _NUMBER.fullmatch(value if isinstance(value, str) else str(value) if is_number else "")
+    number = Decimal(found[1]) * _TIMES[found[2]] if found else Decimal(0)
+    if not 1 <= number < 2**63 or number != int(number):
+        raise ValueError(f"{name} is {bounded(value)}: {_RULE}")
+    return int(number)
+
+
+def capacity_text(capacity: int | None) -> str:
+    """A capacity as a person reads it.
+
+    >>> capacity_text(20000), capacity_text(None)
+    ('20,000', 'unlimited')
+    """
+    return UNLIMITED if capacity is None else f"{capacity:,}"
 
 
 @dataclass

@@ -7,8 +7,7 @@ from typing import Any
 
 from minikv.traffic.chart import Chart, chart_svg
 from minikv.traffic.plan import Plan
-from minikv.traffic.plan.plan_words import PlanWords
-from minikv.traffic.quantities import GIB
+from minikv.traffic.plan.plan_words import GIB, PlanWords
 from minikv.traffic.report import csv_text, document, escape, facts, section_html
 
 _STYLE = ".curve svg { min-width: 30rem; }"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from minikv.traffic.plan import Plan, PlanPoint
 from minikv.traffic.plan.planning import KNEE
-from minikv.traffic.quantities import count, gib, percent
 from minikv.traffic.report import NOTE, ReportPart
 
+GIB = 2**30
 _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
 
 
@@ -185,3 +185,36 @@ class PlanWords:
             "cached; a request counts for the longest of them that it begins with, as far as shorter ones do not reach."
         )
         return ReportPart("Prefixes worth most", (what,), head, rows)
+
+
+def percent(share: float) -> str:
+    """A share as a person reads it.
+
+    >>> percent(0.36643)
+    '36.6 %'
+    """
+    return f"{100 * share:.1f} %"
+
+
+def gib(size: float) -> str:
+    """Bytes in GiB, with as many digits as matter.
+
+    >>> gib(80 * 2**30), gib(10**9), gib(5 * 2**42)
+    ('80 GiB', '0.931 GiB', '20,480 GiB')
+    """
+    number = size / GIB
+    digits = 0 if number >= 1000 else 1 if number >= 1 else 3
+    return f"{number:,.{digits}f}".removesuffix(".0") + " GiB"
+
+
+def count(number: float) -> str:
+    """A number of tokens or FLOPs, short where it is large.
+
+    >>> count(9_999), count(655_360), count(3.2e9), count(2.5e18)
+    ('9,999', '655.4k', '3.2G', '2.5E')
+    """
+    if number < 10_000:
+        return f"{number:,.0f}"
+    letters = "kMGTPE"
+    power = next((power for power in range(1, len(letters)) if number < 999.95 * 1000**power), len(letters))
+    return f"{number / 1000**power:,.1f}{letters[power - 1]}"

@@ -25,8 +25,7 @@ from minikv.errors import bounded, shown
 from minikv.prefix.indexes import BY_POLICY, index_named
 from minikv.progress_bar import Progress, Tick, quiet
 from minikv.traffic.journal import Journal, JournalError, open_journal
-from minikv.traffic.quantities import UNLIMITED, capacity_text
-from minikv.traffic.replay import Replay, replay
+from minikv.traffic.replay import UNLIMITED, Replay, capacity_text, replay
 from minikv.traffic.report import aligned, csv_text
 from minikv.traffic.sweep.sweep_config import SweepConfig
 from minikv.traffic.sweep.workers import spread
@@ -76,17 +75,15 @@ def sweep_runs(config: SweepConfig) -> tuple[list[SweepRun], list[str]]:
     ([('radix', 'lru', 100), ('hash', None, 100)], ['left out: capacity 10 with pages of 16, which it cannot hold'])
     """
     runs, too_small = list[SweepRun](), dict[str, None]()
-    for trace in config.traces:
-        for size in config.page_sizes:
-            for index, policy, evict_by in _designs(config):
-                index_named(index, size, policy, evict_by)
-                for capacity in config.capacities:
-                    if capacity is not None and capacity < size:
-                        too_small[f"capacity {capacity_text(capacity)} with pages of {size}"] = None
-                        continue
-                    runs.append(SweepRun(trace, size, index, policy, evict_by, capacity))
-                    if len(runs) > MOST_RUNS:
-                        raise ValueError(f"there are more than {MOST_RUNS:,} combinations, the most of a sweep")
+    designs = itertools.product(config.traces, config.page_sizes, _designs(config), config.capacities)
+    for trace, size, (index, policy, evict_by), capacity in designs:
+        index_named(index, size, policy, evict_by)
+        if capacity is not None and capacity < size:
+            too_small[f"capacity {capacity_text(capacity)} with pages of {size}"] = None
+            continue
+        runs.append(SweepRun(trace, size, index, policy, evict_by, capacity))
+        if len(runs) > MOST_RUNS:
+            raise ValueError(f"there are more than {MOST_RUNS:,} combinations, the most of a sweep")
     left_out = _left_out(config, list(too_small))
     if not runs:
         raise ValueError(f"no combination is left: {left_out[-1]}")
@@ -108,10 +105,10 @@ def _left_out(config: SweepConfig, too_small: list[str]) -> list[str]:
 def _designs(config: SweepConfig) -> Iterator[tuple[str, str | None, str | None]]:
     for index in config.indexes:
         if index in BY_POLICY:
-            for evict_by in config.evict_by or ("node",):
-                yield from ((index, policy, evict_by) for policy in config.policies or ("lru",))
-            continue
-        yield index, None, None
+            ways = itertools.product(config.evict_by or ("node",), config.policies or ("lru",))
+            yield from ((index, policy, evict_by) for evict_by, policy in ways)
+        else:
+            yield index, None, None
 
 
 class Sweep:

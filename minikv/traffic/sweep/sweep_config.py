@@ -25,7 +25,7 @@ from minikv.errors import bounded
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES
 from minikv.prefix.radix import EVICT_BY
-from minikv.traffic.quantities import read_capacity
+from minikv.traffic.replay import read_capacity
 from minikv.traffic.sweep.workers import BACKENDS, CLUSTERS
 from minikv.traffic.synthetic import SYNTHETIC
 from minikv.traffic.traces import SPAN_HOURS
