@@ -95,7 +95,7 @@ def _text_of(thing: Any) -> str:
         for section in found if file in written else ():
             for part in ast.parse(section.text).body:
                 if isinstance(part, ast.ClassDef) and part.name == thing.__name__:
-                    return str(ast.get_source_segment(section.text, part))
+                    return "\n".join(section.text.splitlines()[part.lineno - 1 : part.end_lineno])
     return inspect.getsource(thing)
 
 
