@@ -12,13 +12,14 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from minikv.measure.lap import Contender
 from minikv.measure.lives import IndexLife, ManagerLife
 from minikv.measure.race import ROUNDS, Race, race
 from minikv.measure.results import Measured, Promise, today
 from minikv.measure.textbook import TextbookCache
-from minikv.measure.workloads import WORKLOADS, TracedRequest, Workload, w6_mooncake
+from minikv.measure.workloads import WORKLOADS, Workload, w6_mooncake
 from minikv.prefix import RadixCache
 from minikv.prefix.indexes import index_named
 from minikv.progress_bar import Tick, quiet
@@ -91,7 +92,7 @@ def _race_lines(found: Race) -> Iterator[str]:
 
 
 def bench(
-    trace: Sequence[TracedRequest] | None = None,
+    trace: Sequence[Any] | None = None,
     only: Sequence[str] = (),
     rounds: int = ROUNDS,
     quick: bool = False,
@@ -136,7 +137,7 @@ def designs(names: Sequence[str]) -> list[Contender]:
     return found
 
 
-def _workloads(only: Sequence[str], trace: Sequence[TracedRequest] | None, quick: bool) -> list[Workload]:
+def _workloads(only: Sequence[str], trace: Sequence[Any] | None, quick: bool) -> list[Workload]:
     """Those of `only`, or all that there are, made before the first race, so that a bad trace costs no figures."""
     found = []
     for name in dict.fromkeys(only) or [name for name in SHARES if name != "W6" or trace is not None]:

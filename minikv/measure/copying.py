@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from minikv.errors import InvariantError, bounded, whole_number
-from minikv.measure.results import Measured, Promise, Spread, today
+from minikv.measure.results import Measured, Promise, Spread, today, turns
 from minikv.progress_bar import Tick, quiet
 from minikv.sizing import KVShape
 from minikv.store import KVStore
@@ -205,13 +205,11 @@ def _race(field_of: Bench, count: int, rounds: int, found: CopyFigures, tick: Ti
     methods, memcpy = list(field_of.methods(count)), field_of.memcpy(count)
     ratios: dict[tuple[str, str], list[float]] = {(name, layout): [] for name, layout, _ in methods}
     floors = [lap(memcpy, field_of.device)]
-    for turn in range(rounds):
-        at = turn % len(methods)
-        for name, layout, act in methods[at:] + methods[:at]:
-            tick(f"{count} tokens, {name}, {layout}")
-            took = lap(act, field_of.device)
-            floors.append(lap(memcpy, field_of.device))
-            ratios[name, layout].append(took / statistics.mean(floors[-2:]))
+    for _, (name, layout, act) in turns(methods, rounds):
+        tick(f"{count} tokens, {name}, {layout}")
+        took = lap(act, field_of.device)
+        floors.append(lap(memcpy, field_of.device))
+        ratios[name, layout].append(took / statistics.mean(floors[-2:]))
     found.memcpy.append(Spread.of([floor * 1e6 for floor in floors]))
     for (name, layout), own in ratios.items():
         if count == found.tokens[0]:
@@ -223,33 +221,23 @@ def lap(act: Act, device: str) -> float:
     """Seconds that one call takes: the quickest of as many as fill a lap, after two that warm it up.
 
     The quickest, since whatever else the machine does can only add to a copy. On a GPU the calls are queued and timed
-    together, by the GPU's own clock.
+    together, until the last of them is done.
 
     >>> lap(lambda: None, "cpu") < 1e-3
     True
     """
 
-    def once() -> float:
+    def seconds(calls: int) -> float:
         start = time.perf_counter()
-        act()
+        for _ in range(calls):
+            act()
         if device == "cuda":
             torch.cuda.synchronize()
-        return time.perf_counter() - start
+        return (time.perf_counter() - start) / calls
 
-    once()
-    count = max(7, min(200, round(LAP / max(once(), 1e-7))))
-    return _gpu_lap(act, count) if device == "cuda" else min(once() for _ in range(count))
-
-
-def _gpu_lap(act: Act, count: int) -> float:
-    start, end = (torch.cuda.Event(enable_timing=True) for _ in "ab")  # type: ignore[no-untyped-call]
-    start.record()
-    for _ in range(count):
-        act()
-    end.record()
-    end.synchronize()
-    milliseconds: float = start.elapsed_time(end)
-    return milliseconds / 1000 / count
+    seconds(1)
+    count = max(7, min(200, round(LAP / max(seconds(1), 1e-7))))
+    return seconds(count) if device == "cuda" else min(seconds(1) for _ in range(count))
 
 
 @contextlib.contextmanager

@@ -5,14 +5,14 @@ Rounds are interleaved, so that a disturbance of the machine falls on all alike.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from minikv.errors import whole_number
 from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, collecting, run_lap
-from minikv.measure.results import Spread
+from minikv.measure.results import Spread, turns
 from minikv.measure.workloads import Workload
 from minikv.prefix import RadixCache
 from minikv.progress_bar import Tick, quiet
@@ -96,7 +96,7 @@ def race(
     limit = Limit(workload, capacity, publish)
     floors = [limit.run()]
     with collecting():
-        for turn, contender in _turns(contenders, rounds):
+        for turn, contender in turns(contenders, rounds):
             tick(f"{where}, round {turn + 1}, {contender.name}")
             laps[contender.name].append(_lap(contender, workload, capacity, publish))
             floors.append(limit.run())
@@ -125,14 +125,6 @@ def _capacity(workload: Workload, share: int) -> tuple[int, int]:
     everything = working_set(workload)
     capacity = max(everything * share // 100, IN_FLIGHT * (max(workload.lengths) + 16))
     return capacity, round(100 * capacity / everything)
-
-
-def _turns(contenders: Sequence[Contender], rounds: int) -> Iterator[tuple[int, Contender]]:
-    """Whose turn it is in which round: another contender goes first each time."""
-    for turn in range(rounds):
-        first = turn % len(contenders)
-        for contender in (*contenders[first:], *contenders[:first]):
-            yield turn, contender
 
 
 def _result(name: str, laps: list[Lap], num_tokens: int) -> Result:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import platform
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+One = TypeVar("One")
 
 
 @dataclass
@@ -48,6 +50,18 @@ def today(rounds: int, quick: bool = False, machine: str = "") -> tuple[str, str
     python = f"{platform.python_implementation()} {platform.python_version()}"
     here = f"{python}, {platform.machine()}, {os.cpu_count()} cores"
     return here + machine, date.today().isoformat(), rounds, quick
+
+
+def turns(sides: Sequence[One], rounds: int) -> Iterator[tuple[int, One]]:
+    """Whose turn it is in which round: another of `sides` goes first each time.
+
+    >>> list(turns("ab", 2))
+    [(0, 'a'), (0, 'b'), (1, 'b'), (1, 'a')]
+    """
+    for turn in range(rounds):
+        first = turn % len(sides)
+        for side in (*sides[first:], *sides[:first]):
+            yield turn, side
 
 
 @dataclass

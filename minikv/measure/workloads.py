@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,22 +24,6 @@ BLOCK = 512
 MOST_TOKENS = 2**27  # of a trace: a thousand requests of 128,000 tokens, or a gigabyte of memory
 _VOCABULARY = 128_000
 _Tokens = npt.NDArray[np.uint32]
-
-
-class TracedRequest(Protocol):
-    """A request of a trace, such as a `TraceRequest`: its lengths in tokens, and the ids of its prompt's blocks."""
-
-    @property
-    def input_length(self) -> int:
-        """Tokens of the prompt."""
-
-    @property
-    def output_length(self) -> int:
-        """Tokens of the answer."""
-
-    @property
-    def blocks(self) -> PackedTokens:
-        """The ids of the prompt's blocks, packed."""
 
 
 class Exchange(NamedTuple):
@@ -169,10 +153,11 @@ def w5_cuts(count: int = 2000) -> Workload:
     return Workload("W5", "cuts", [writer.exchange(base[:at], writer.text(4)) for at in places])
 
 
-def w6_mooncake(trace: Iterable[TracedRequest], count: int = 1000) -> Workload:
-    """W6: the first `count` requests of a trace in Mooncake's format that have a prompt, written out as tokens.
+def w6_mooncake(trace: Iterable[Any], count: int = 1000) -> Workload:
+    """W6: the first `count` requests of a trace that have a prompt, as tokens.
 
-    `ValueError` when its blocks do not hold a prompt, or when the requests have over `MOST_TOKENS` tokens together.
+    Each is a `TraceRequest`: its lengths in tokens, and the ids of its prompt's blocks. `ValueError` when its blocks do
+    not hold a prompt, or when the requests have over `MOST_TOKENS` tokens together.
 
     >>> from minikv.tokens import pack
     >>> from minikv.traffic import TraceRequest
@@ -190,7 +175,7 @@ def w6_mooncake(trace: Iterable[TracedRequest], count: int = 1000) -> Workload:
     return Workload("W6", "mooncake", exchanges)
 
 
-def _written_out(request: TracedRequest) -> _Tokens:
+def _written_out(request: Any) -> _Tokens:
     """The tokens of a prompt: `BLOCK` for each of its blocks, without what the last one has after its end."""
     length, num_blocks = request.input_length, -(-request.input_length // BLOCK)
     blocks = np.frombuffer(request.blocks.data, np.uint32)[:num_blocks]
