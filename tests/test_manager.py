@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import tracemalloc
 from array import array
 from unittest import mock
 
@@ -14,6 +15,7 @@ from manager_machine import ManagerAgainstModel
 
 from minikv import BitmaskPool, CacheManager, FreeListPool, InvariantError, NoCache, OutOfPages, QueuePool, RadixCache
 from minikv.pools import page_slots
+from minikv.traffic.replay import GrowingPool
 
 
 def ran(manager, tokens, **options):
@@ -190,8 +192,9 @@ def test_extending_costs_the_same_however_long_the_sequence_is(monkeypatch):
     manager.check()
 
 
+@pytest.mark.parametrize("limit", [2**24, 8], ids=["table", "no table"])
 @pytest.mark.parametrize("page_size", [1, 2, 3])
-def test_the_next_chunk_has_the_slots_of_the_row_as_it_is_now(page_size):
+def test_the_next_chunk_has_the_slots_of_the_row_as_it_is_now(page_size, limit, monkeypatch):
     """Also after a checkpoint that reads other pages from then on, after a truncation, and when the row has grown."""
 
     def expect(num_tokens):
@@ -200,6 +203,7 @@ def test_the_next_chunk_has_the_slots_of_the_row_as_it_is_now(page_size):
         assert slots.tolist() == page_slots(b.pages, page_size)[: b.computed + num_tokens].tolist()
         assert slots.tolist() == b.slots[: len(slots)].tolist()
 
+    monkeypatch.setattr("minikv.manager.page_owners._TABLE_LIMIT", limit)
     manager = CacheManager(64, page_size)
     a, b = manager.start([1, 2, 3, 4, 5, 6, 7]), manager.start([1, 2, 3, 4, 5, 6, 8])
     for sequence in (a, b):
@@ -520,6 +524,16 @@ def test_more_slots_than_there_are_numbers_are_refused_before_memory_is_taken():
     with pytest.raises(ValueError, match=r"num_pages is .*: expected less than 2\*\*63") as refused:
         CacheManager(10**5000)
     assert len(str(refused.value)) < 300
+
+
+def test_a_manager_of_a_huge_pool_takes_no_memory_for_its_slots():
+    """As `minikv replay` without a capacity makes one: 2**27 pages of 16 would be a table of 8 GiB."""
+    tracemalloc.start()
+    manager = CacheManager(2**27, 16, pool=GrowingPool(2**27))
+    sequence = manager.start(range(40))
+    assert sequence.slots.tolist() == list(range(40))
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize("pool", [FreeListPool, BitmaskPool, QueuePool])

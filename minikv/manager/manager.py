@@ -36,9 +36,9 @@ class CacheManager(PageOwners):
     to `(p + 1) * page_size - 1`. `prefix_cache` is any `PrefixCache` of that page size (default
     `RadixCache(page_size)`), `pool` any `SlotPool` of `num_pages` pages (default `FreeListPool(num_pages)`), both of
     them new or kept for this manager alone. `store` is where the keys and values lie; the manager only carries it.
-    The default pool takes 8 bytes per page; where a page is more than a slot, a table takes 4 per slot. With 1,000,000
-    nodes a full garbage collection pauses for up to 392 ms; `gc.collect(); gc.freeze()` once the cache is full makes
-    that 162 ms. Raises `TypeError` or `ValueError` when the parts do not fit each other.
+    The default pool takes 8 bytes per page; where a page is more than a slot, a table takes 4 per slot, 64 MiB at most.
+    With 1,000,000 nodes a full garbage collection pauses for up to 392 ms; `gc.collect(); gc.freeze()` once the cache
+    is full makes that 162 ms. Raises `TypeError` or `ValueError` when the parts do not fit each other.
 
     >>> manager = CacheManager(num_pages=8)
     >>> first = manager.start([1, 2, 3, 4])

@@ -23,6 +23,7 @@ from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
 from minikv.tokens import PackedTokens
 
 _NO_PAGES = np.empty(0, np.int32)
+_TABLE_LIMIT = 2**24  # slots: with larger pages, the slots of each page are in a table of at most 64 MiB
 _CACHE_VERBS = ("acquire", "insert", "lock", "unlock", "evict", "check")
 _POOL_VERBS = ("alloc_to", "free", "is_free", "check")
 Owners = dict[int, str]
@@ -55,8 +56,8 @@ class PageOwners(Exclusive):
         self._running: dict[int, Sequence] = {}
         self._started = 0
         self._owned = 0  # pages that are the running sequences' own
-        slots = np.arange(num_pages * page_size if page_size > 1 else 0, dtype=np.int32)
-        self._every_slot = slots.reshape(-1, page_size)  # page by page, where a page is more than a slot
+        in_table = page_size > 1 and num_pages * page_size <= _TABLE_LIMIT
+        self._every_slot = np.arange(num_pages * page_size if in_table else 0, dtype=np.int32).reshape(-1, page_size)
         self._leaving: list[Any] = []  # pages and locks that are still to be given back: none, unless something failed
         self._loose: list[Handle] = []
         super().__init__()

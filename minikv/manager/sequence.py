@@ -56,7 +56,7 @@ class Sequence:
         self._behind = bytearray()  # the tokens behind the prompt
         self._num_pages = -(-self.length // page_size)
         self._row = np.empty(self._num_pages + self._num_pages // 8 + 8, np.int32)
-        self._every_slot = every_slot  # page by page, of the whole pool
+        self._every_slot = every_slot  # page by page, of the whole pool; of a huge pool none
 
     @property
     def tokens(self) -> PackedTokens:
@@ -116,9 +116,13 @@ class Sequence:
         first, last = self._num_expanded, -(-length // self.page_size)
         if last > first:
             if last > len(self._slots):  # for all of the row's memory, so that this is rare
-                self._slots = self._every_slot.take(self._row, 0, mode="clip")
-            else:
+                longer = np.empty((len(self._row), self.page_size), np.int32)
+                longer[:first] = self._slots[:first]
+                self._slots = longer
+            if len(self._every_slot):
                 self._every_slot.take(self._row[first:last], 0, self._slots[first:last], "clip")
+            else:
+                self._slots[first:last] = page_slots(self._row[first:last], self.page_size).reshape(-1, self.page_size)
             self._num_expanded = last
         return self._slots.reshape(-1)[:length]
 
