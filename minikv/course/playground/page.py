@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from html import escape
 from typing import Any
@@ -10,12 +9,10 @@ from typing import Any
 import ipywidgets as widgets
 
 from minikv.course.film import Frame
-from minikv.course.film.layout import FilmLayout, Panel
-from minikv.course.pictures.boxes import legend_html
+from minikv.course.pictures.svg import svg_size, words_svg
 from minikv.course.playground.lessons import SCENES
 from minikv.course.playground.live import History
 from minikv.course.playground.steps import NAMES, Settings
-from minikv.palette import SIZES
 from minikv.prefix import INDEXES
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.radix import EVICT_BY
@@ -139,14 +136,9 @@ def _choices(field: Any, found: list[tuple[str, int]], nothing: str) -> None:
 
 
 SHOWN = 8  # lines of history
-_SMALLEST = {"tree": 0.7}  # and 0.6 of others: shrunk further it could not be read, so it scrolls instead
-_LINE = "1px solid #8888"
-_PANEL = (
-    f"line-height:1.4;font-size:13px;padding:8px;border:{_LINE};"
-    "border-radius:4px;display:flex;flex-wrap:wrap;gap:8px 20px;align-items:flex-start"
-)
-_NO_WIDER = "display:grid;grid-template-columns:minmax(0,1fr)"  # a wide tree scrolls instead of widening the page
-_TILE = f"border:{_LINE};border-radius:4px;padding:1px 8px;text-align:center"
+_PANEL = "line-height:1.4;font-size:13px;padding:8px;border:1px solid #8888;border-radius:4px"
+_SMALLEST = 0.65  # of its size: shrunk further the picture could not be read
+_NO_WIDER = "display:grid;grid-template-columns:minmax(0,1fr)"  # a wide picture scrolls instead of widening the page
 # Each is told apart by its sign and its border; the tint lets the page's own ink be read in any theme.
 _TONES = {
     "good": ("✓", "#2f9467", "rgb(47 148 103 / 14%)", "status"),
@@ -183,72 +175,33 @@ def playground_text(history: History) -> str:
      16  ................    . free
     free 32 · in hand 0 · cached 0 (evictable) · locked 0 (protected)
     """
-    shown = [view_of(history).contents, *(f"lock {number}: {what}" for number, (_, what) in history.live.locks.items())]
-    steps = [": ".join(filter(None, (name, what))) + " (undone)" * undone for name, what, undone in _log(history)]
-    return "\n".join([f"Playground({history.settings})", *shown, *steps])
+    return "\n".join([f"Playground({history.settings})", view_of(history).contents, *_log(history)])
 
 
 def page_html(history: History) -> str:
-    """The same as HTML in the page's own ink: the tree beside the rest, or above it where the window is narrow.
+    """The same as HTML in the page's own ink; in a narrow window the picture shrinks, and then scrolls.
 
-    >>> "nothing done yet" in page_html(History())
+    >>> "free 32" in page_html(History())
     True
     """
     view = view_of(history)
-    panels, texts = FilmLayout([view]).panels, view.texts
-    tree, *rest = (_drawn(panel, panel.paper.svg(panel.parts(view)), text) for panel, text in zip(panels, texts))
-    left = f'<div style="flex:1 1 {max(panels[0].paper.width, 180):g}px;min-width:0;max-width:100%">{tree}</div>'
-    right = "".join([_tiles(history, view), *rest, legend_html(view.legend), _locks(history), _history(history)])
-    panel = f'<div style="{_PANEL}">{left}<div style="flex:1 1 430px;min-width:0;max-width:560px">{right}</div></div>'
-    return f'<div style="{_NO_WIDER}">{panel}</div>'
+    svg = view.picture.svg or words_svg(view.text)
+    style = f"height:auto;min-width:{_SMALLEST * svg_size(svg)[0]:g}px;display:block;color:inherit"
+    drawn = svg.replace("<svg", '<svg aria-hidden="true"', 1).replace("height:auto", style, 1)
+    picture = f'<div role="img" aria-label="{escape(view.contents)}" tabindex="0" style="overflow-x:auto">{drawn}</div>'
+    said = escape("\n".join([str(history.settings), *_log(history)]))
+    lines = f'<div style="white-space:pre-wrap;overflow-wrap:anywhere">{said}</div>'
+    return f'<div style="{_NO_WIDER}"><div style="{_PANEL}">{picture}{lines}</div></div>'
 
 
-def _drawn(panel: Panel, svg: str, text: str) -> str:
-    narrowest = panel.paper.width * _SMALLEST.get(panel.kind, 0.6)
-    style = f"max-width:100%;height:auto;min-width:{narrowest:g}px;display:block;color:inherit"
-    drawn = re.sub('style="[^"]*"', f'style="{style}"', svg, count=1).replace(' role="img"', ' aria-hidden="true"', 1)
-    said = escape(text if panel.kind == "rows" else f"the {panel.kind}: {text}")
-    return f'<div role="img" aria-label="{said}" tabindex="0" style="overflow-x:auto">{drawn}</div>'
-
-
-def _tiles(history: History, view: Frame) -> str:
-    """The sizes, each with the name of the state that it counts."""
-    tiles = [f'<span style="{_TILE}">{_tile(name, n)}</span>' for name, n in view.sizes.items()]
-    size, pages = history.settings.page_size, history.settings.capacity
-    how = "" if size == 1 else f": {pages} pages of {size}; page p is slots {size}p to {size}p+{size - 1}"
-    total = f'<div style="margin:2px 0 6px">tokens, {size * pages} in all{how}</div>'
-    return f'<div style="display:flex;flex-wrap:wrap;gap:6px">{"".join(tiles)}</div>{total}'
-
-
-def _tile(name: str, value: int) -> str:
-    state = SIZES[name]
-    return f'<b style="font-size:16px">{value}</b> {state}' + (f" ({name})" if name != state else "")
-
-
-def _locks(history: History) -> str:
-    held = [f"<b>lock {number}</b>: {escape(what)}" for number, (_, what) in history.live.locks.items()]
-    return f'<div style="margin:4px 0">{"<br/>".join(held)}</div>' if held else ""
-
-
-def _log(history: History) -> Iterator[tuple[str, str, bool]]:
-    """The lines of history near the present: step, what came of it, and whether it is undone."""
+def _log(history: History) -> Iterator[str]:
+    """The locks, and the lines of history near the present: each step with what came of it, or that it is undone."""
+    yield from (f"lock {number}: {what}" for number, (_, what) in history.live.locks.items())
     end = min(len(history.steps), max(history.at + SHOWN // 2, SHOWN))
     start = max(0, end - SHOWN)
     if start:
-        yield "", f"… {start} earlier", False
+        yield f"… {start} earlier"
     for i in range(start, end):
-        done = i < history.at
-        yield f"{i + 1}. {history.steps[i]}", history.outcomes[i].words if done else "", not done
+        yield f"{i + 1}. {history.steps[i]}" + (f": {history.outcomes[i].words}" if i < history.at else " (undone)")
     if end < len(history.steps):
-        yield "", f"… {len(history.steps) - end} more", True
-
-
-def _history(history: History) -> str:
-    lines = []
-    for name, what, undone in _log(history):
-        shown = ": ".join(filter(None, (f"<b>{escape(name)}</b>" if name else "", escape(what))))
-        if undone:
-            shown = f"<s>{shown}</s> <i>(undone)</i>"
-        lines.append(f'<div style="overflow-wrap:anywhere">{shown}</div>')
-    empty = "<div>nothing done yet</div>"
-    return f'<div style="margin-top:6px;border-top:{_LINE};padding-top:4px">{"".join(lines) or empty}</div>'
+        yield f"… {len(history.steps) - end} more (undone)"
