@@ -67,69 +67,86 @@ MATCHES: list[Scenario] = [
 ]  # fmt: skip
 
 
-_TRUNK = [1, 2, 1, 1, 2, 2, 1, 2]
-_TOKENS = st.builds(lambda cut, tail: _TRUNK[:cut] + tail, st.integers(0, 8), st.lists(st.integers(1, 2), max_size=3))
-_NAMESPACES = st.sampled_from([None, None, "a"])
-_LIMITS = st.sampled_from([None, None, 0, 3, 5])
-_PICK = st.integers(0, 5)
-_Step = tuple[Any, ...]
+def prompts(trunk: list[int], least: int = 0) -> st.SearchStrategy[list[int]]:
+    """Prompts that leave one trunk at some point, for `least` to 3 tokens of their own.
+
+    >>> smallest_case(lambda prompt: len(prompt) > 2, prompts([1, 2, 1]))
+    [1, 1, 1]
+    """
+    tails = st.lists(st.integers(1, 2), min_size=least, max_size=3)
+    return st.builds(lambda cut, tail: trunk[:cut] + tail, st.integers(0, len(trunk)), tails)
 
 
-def scenarios(subject: Subject, longest: int = 14) -> st.SearchStrategy[Scenario]:
-    """Scenarios of at most `longest` steps for what this subject has and claims.
+class Writing:
+    """The lines so far, and what each name in them stands for; each kind of class says how a step is written."""
+
+    def __init__(self, page_size: int) -> None:
+        self.page_size = page_size
+        self.lines: list[str] = []
+        self.named: list[tuple[Any, ...]] = []
+
+    def write(self, kind: str, *parts: Any) -> None:
+        """One step; one on a result, before there is any, is left out."""
+        raise NotImplementedError
+
+    def name(self, call: str, *stands_for: Any) -> None:
+        """Write a call whose result gets a name."""
+        count = len(self.named)
+        name = "abcdefghijklmnopqrstuvwxyz"[count] if count < 26 else f"z{count}"
+        self.lines.append(f"{name} = {call}")
+        self.named.append((name, *stands_for))
+
+
+Kinds = dict[str, tuple[st.SearchStrategy[Any], ...]]  # of steps, with what each of them is made from
+
+
+def written(how: type[Writing], kinds: Kinds, sizes: Sequence[int], longest: int) -> st.SearchStrategy[Scenario]:
+    """Scenarios of at most `longest` steps of these kinds, for pages of these sizes."""
+
+    def scenario(page_size: int, steps: list[tuple[Any, ...]]) -> Scenario:
+        writing = how(page_size)
+        for step in steps:
+            writing.write(*step)
+        return Scenario(tuple(writing.lines), page_size)
+
+    steps = st.one_of([st.tuples(st.just(kind), *parts) for kind, parts in kinds.items()])
+    return st.builds(scenario, st.sampled_from(sizes), st.lists(steps, max_size=longest))
+
+
+def scenarios(subject: Subject) -> st.SearchStrategy[Scenario]:
+    """Scenarios for what this cache has and claims.
 
     >>> from minikv import RadixCache
     >>> from minikv.testing.conformance.subject import subject_of
     >>> strategy = scenarios(subject_of(RadixCache, range(1, 16)))
     """
-    names = _NAMESPACES if 10 in subject.claims else st.none()
-    limits = _LIMITS if 3 in subject.claims else st.none()
-    kinds = {
-        "match_prefix": (_TOKENS, names, limits),
-        "insert": (_TOKENS, names),
-        "evict": (st.integers(0, 12),),
-        "acquire": (_TOKENS, names, limits),
-        "lock": (_PICK,),
-        "unlock": (_PICK,),
-        "start": (_PICK, _TOKENS),
-        "request": (_TOKENS, _TOKENS, names),
-        "reset": (),
-    }
-    needs = {"start": ["insert", "lock"], "request": ["acquire", "insert", "unlock"]}
-    rules = {"lock": 6, "unlock": 6, "acquire": 6, "start": 6, "request": 6, "reset": 11}
-    usable = [
-        st.tuples(st.just(kind), *parts)
-        for kind, parts in kinds.items()
-        if not subject.lacks & set(needs.get(kind, [kind])) and rules.get(kind, 1) in subject.claims | {1}
-    ]
-    steps = st.lists(st.one_of(usable), max_size=longest)
-    return st.builds(_written, st.sampled_from(subject.page_sizes[:3]), steps)
+    tokens, pick = prompts([1, 2, 1, 1, 2, 2, 1, 2]), st.integers(0, 5)
+    names = st.sampled_from([None, None, "a"]) if 10 in subject.claims else st.none()
+    limits = st.sampled_from([None, None, 0, 3, 5]) if 3 in subject.claims else st.none()
+    kinds: Kinds = {"match_prefix": (tokens, names, limits), "insert": (tokens, names), "evict": (st.integers(0, 12),)}
+    if 6 in subject.claims:
+        kinds |= {"acquire": (tokens, names, limits), "lock": (pick,), "unlock": (pick,), "start": (pick, tokens),
+                  "request": (tokens, tokens, names)}  # fmt: skip
+    if 11 in subject.claims:
+        kinds["reset"] = ()
+    needs = {"start": {"insert", "lock"}, "request": {"acquire", "insert", "unlock"}}
+    usable = {kind: parts for kind, parts in kinds.items() if not subject.lacks & needs.get(kind, {kind})}
+    return written(_CacheWriting, usable, subject.page_sizes[:3], 14)
 
 
-def _written(page_size: int, steps: list[_Step]) -> Scenario:
-    """The steps as lines of Python."""
-    writer = _Writing(page_size)
-    for kind, *parts in steps:
-        writer.write(kind, *parts)
-    return Scenario(tuple(writer.lines), page_size)
+class _CacheWriting(Writing):
+    """A name stands for its tokens and its namespace; `page` is the next free one."""
 
-
-class _Writing:
-    """The lines so far, the next free page, and what each name stands for: its tokens and its namespace."""
-
-    def __init__(self, page_size: int) -> None:
-        self.page_size, self.page = page_size, 0
-        self.lines: list[str] = []
-        self.named: list[tuple[str, list[int], Any]] = []
+    page = 0
 
     def write(self, kind: str, *parts: Any) -> None:
-        """One step; one on a result, before there is any, is left out."""
+        """Also a longer prompt from a handle on, and the whole life of a request."""
         if kind in ("match_prefix", "acquire"):
             tokens, namespace, limit = parts
-            self.name(tokens, namespace, kind, f"{tokens}{_option('limit', limit)}")
+            self.name(f"cache.{kind}({tokens}{optional('limit', limit)}{optional('namespace', namespace)})", *parts)
         elif kind == "insert":
             self.insert(*parts)
-        elif kind == "request":  # its whole life: look the prompt up, cache prompt and answer, let go
+        elif kind == "request":  # look the prompt up, cache prompt and answer, let go
             prompt, answer, namespace = parts
             self.write("acquire", prompt, namespace, None)
             name = self.named[-1][0]
@@ -138,8 +155,8 @@ class _Writing:
         elif kind in ("evict", "reset"):
             self.lines.append(f"cache.{kind}({', '.join(map(str, parts))})")
         elif self.named:
-            name, tokens, namespace = self.named[-1 - parts[0] % len(self.named)]
-            if kind == "start":  # a longer prompt, from its handle on
+            name, tokens, namespace, *_ = self.named[-1 - parts[0] % len(self.named)]
+            if kind == "start":
                 self.insert([*tokens, *parts[1]], namespace, name)
             else:
                 self.lines.append(f"cache.{kind}({name}.handle)")
@@ -147,18 +164,16 @@ class _Writing:
     def insert(self, tokens: list[int], namespace: Any, start: str = "") -> None:
         """Cache `tokens` in pages that are new."""
         first, self.page = self.page, self.page - (-len(tokens) // self.page_size)
-        pages = list(range(first, self.page))
-        self.name(tokens, namespace, "insert", f"{tokens}, {pages}", f", start={start}.handle" if start else "")
-
-    def name(self, tokens: list[int], namespace: Any, verb: str, given: str, more: str = "") -> None:
-        """Write a call whose result gets a name."""
-        count = len(self.named)
-        name = "abcdefghijklmnopqrstuvwxyz"[count] if count < 26 else f"z{count}"
-        self.lines.append(f"{name} = cache.{verb}({given}{_option('namespace', namespace)}{more})")
-        self.named.append((name, tokens, namespace))
+        options = optional("namespace", namespace) + (f", start={start}.handle" if start else "")
+        self.name(f"cache.insert({tokens}, {[*range(first, self.page)]}{options})", tokens, namespace)
 
 
-def _option(name: str, value: Any) -> str:
+def optional(name: str, value: Any) -> str:
+    """An argument as it is written in a call, if there is one.
+
+    >>> optional("limit", 3), optional("limit", None)
+    (', limit=3', '')
+    """
     return "" if value is None else f", {name}={value!r}"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.testing.conformance.cases import scenarios_in
+from minikv.testing.conformance.generate import Kinds, Writing, optional, prompts, written
 from minikv.testing.conformance.script import Scenario, scenario_of
 from minikv.testing.conformance.subject import Subject
 from minikv.testing.interleave import Program, explore
@@ -179,11 +180,6 @@ _LIMITS = [
 MANAGER_CASES = {0: [*scenarios_in(_LIVES), *_OVER, *_NAMESPACES, *_BAD_INPUT, *_LIMITS]}
 
 
-_TRUNK = [1, 2, 1, 1, 2]
-_PROMPTS = st.builds(
-    lambda cut, tail: _TRUNK[:cut] + tail, st.integers(0, 5), st.lists(st.integers(1, 2), min_size=1, max_size=3)
-)
-_PICK = st.integers(0, 3)
 _FOUR = [
     ([1, 2, 3], ["advance({})", "checkpoint({})", "finish({})"]),
     ([1, 2, 4], ["advance({})", "checkpoint({})", "finish({})"]),
@@ -192,40 +188,39 @@ _FOUR = [
 ]
 
 
-def manager_scenarios(subject: Subject, longest: int = 12) -> st.SearchStrategy[Scenario]:
-    """Scenarios of at most `longest` steps for what this manager has.
+def manager_scenarios(subject: Subject) -> st.SearchStrategy[Scenario]:
+    """Scenarios for what this manager has.
 
     >>> from minikv import CacheManager
     >>> from minikv.testing.conformance.subject import subject_of
     >>> strategy = manager_scenarios(subject_of(CacheManager, range(1, 13)))
     """
     names = st.sampled_from([None, None, "a"]) if 11 in subject.claims else st.none()
-    kinds: dict[str, tuple[Any, ...]] = {
-        "start": (_PROMPTS, names),
-        "advance": (_PICK, st.sampled_from([None, None, 1, 2])),
-        "finish": (_PICK,),
-        "checkpoint": (_PICK,),
-        "extend": (_PICK, st.lists(st.integers(1, 2), min_size=1, max_size=2)),
-        "truncate": (_PICK, st.integers(0, 9)),
-        "abort": (_PICK,),
+    pick = st.integers(0, 3)
+    kinds: Kinds = {
+        "start": (prompts([1, 2, 1, 1, 2], least=1), names),
+        "advance": (pick, st.sampled_from([None, None, 1, 2])),
+        "finish": (pick,),
+        "checkpoint": (pick,),
+        "extend": (pick, st.lists(st.integers(1, 2), min_size=1, max_size=2)),
+        "truncate": (pick, st.integers(0, 9)),
+        "abort": (pick,),
     }
-    usable = [st.tuples(st.just(kind), *parts) for kind, parts in kinds.items() if kind not in subject.lacks]
-    return st.builds(_written, st.sampled_from(subject.page_sizes[:2]), st.lists(st.one_of(usable), max_size=longest))
+    usable = {kind: parts for kind, parts in kinds.items() if kind not in subject.lacks}
+    return written(_ManagerWriting, usable, subject.page_sizes[:2], 12)
 
 
-def _written(page_size: int, steps: list[tuple[Any, ...]]) -> Scenario:
-    """The steps as lines of Python; a step on a request that never began is left out."""
-    lines: list[str] = []
-    names: list[str] = []
-    for kind, pick, *more in steps:
+class _ManagerWriting(Writing):
+    """A name stands for a request."""
+
+    def write(self, kind: str, *parts: Any) -> None:
+        """A step on a request that never began is left out."""
+        pick, more = parts[0], parts[-1]
         if kind == "start":
-            names.append("abcdefghijkl"[len(names) % 12])
-            option = f", namespace={more[0]!r}" if more[0] is not None else ""
-            lines.append(f"{names[-1]} = manager.start({pick}{option})")
-        elif names:
-            option = f", {more[0]}" if more and more[0] is not None else ""
-            lines.append(f"manager.{kind}({names[-1 - pick % len(names)]}{option})")
-    return Scenario(tuple(lines), page_size)
+            self.name(f"manager.start({pick}{optional('namespace', more)})")
+        elif self.named:
+            (name,) = self.named[-1 - pick % len(self.named)]
+            self.lines.append(f"manager.{kind}({name}{f', {more}' if parts[1:] and more is not None else ''})")
 
 
 def interleavings(page_size: int, interruptions: int = 1) -> Iterator[Scenario]:
