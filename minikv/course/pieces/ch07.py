@@ -177,7 +177,11 @@ def orders(a: int, b: int) -> list[str]:
     found = []
     for places in itertools.combinations(range(a + b), a):
         found.append("".join("A" if at in places else "B" for at in range(a + b)))
-    return sorted(found, key=lambda order: (sum(one != other for one, other in itertools.pairwise(order)), order))
+    return sorted(found, key=lambda order: (_changes(order), order))
+
+
+def _changes(order: str) -> int:
+    return sum(one != other for one, other in itertools.pairwise(order))
 
 
 def _advice(right: Played) -> str | None:
