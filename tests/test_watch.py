@@ -18,7 +18,7 @@ def test_every_call_is_told_with_its_arguments_and_result():
     watch(cache, VERBS, calls.append)
     done = cache.insert([1, 2], [3, 4], namespace="a")
     (call,) = calls
-    assert (call.thing, call.verb, call.depth, call.error) == (cache, "insert", 0, None)
+    assert (call.thing, call.verb, call.caller, call.error) == (cache, "insert", None, None)
     assert call.arguments == {"tokens": [1, 2], "pages": [3, 4], "namespace": "a"}
     assert call.result is done
 
@@ -94,18 +94,18 @@ def test_a_complaint_reaches_the_caller_after_everybody_has_heard():
     assert pool.num_free == 1
 
 
-def test_a_call_inside_a_watched_call_is_deeper():
-    pool, depths = FreeListPool(2), []
+def test_a_call_inside_a_watched_call_knows_its_caller():
+    pool, callers = FreeListPool(2), []
 
     class Engine:
         def step(self):
             pool.alloc(1)
 
     engine = Engine()
-    watch(pool, ["alloc"], lambda call: depths.append((call.verb, call.depth)))
-    watch(engine, ["step"], lambda call: depths.append((call.verb, call.depth)))
+    watch(pool, ["alloc"], lambda call: callers.append(call.caller.verb))
+    watch(engine, ["step"], lambda call: callers.append(call.caller))
     engine.step()
-    assert depths == [("alloc", 1), ("step", 0)]
+    assert callers == ["step", None]
 
 
 def test_what_cannot_be_shadowed_says_so():
@@ -136,8 +136,8 @@ def test_who_is_stopped_in_the_middle_of_a_call_hears_nothing_of_it():
     assert heard == []
 
 
-def test_each_thread_has_a_depth_of_its_own():
-    pool, depths = FreeListPool(8), []
+def test_each_thread_has_callers_of_its_own():
+    pool, calls = FreeListPool(8), []
 
     class Engine:
         def step(self):
@@ -146,7 +146,7 @@ def test_each_thread_has_a_depth_of_its_own():
             thread.join()
 
     engine = Engine()
-    watch(engine, ["step"], lambda call: depths.append(("step", call.depth)))
-    watch(pool, ["alloc"], lambda call: depths.append(("alloc", call.depth)))
+    watch(engine, ["step"], calls.append)
+    watch(pool, ["alloc"], calls.append)
     engine.step()
-    assert depths == [("alloc", 0), ("step", 0)]
+    assert [(call.verb, call.caller) for call in calls] == [("alloc", None), ("step", None)]

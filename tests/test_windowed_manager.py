@@ -238,7 +238,9 @@ def windowed_engine(work, tight, draw):
     windows = least + draw.randint(0, 2) if tight or draw.random() < 0.5 else pages
     pool = WindowedPool(pages, windows)
     manager = WindowedManager(pool, window, work.page_size, evict_by=draw.choice(["node", "page"]))
-    model = WindowCanaryModel(pool, window, work.page_size, VOCAB, canary=Canary(manager.cache, writes=False))
+    model = WindowCanaryModel(
+        pool, window, work.page_size, vocab_size=VOCAB, canary=Canary(manager.cache, writes=False)
+    )
     running = draw.randint(1, 4)
     scheduling = {"max_running": running, "token_budget": draw.randint(running, running + 12)}
     return Engine(model, manager, Scheduler(manager, **scheduling))
@@ -249,7 +251,9 @@ def plain_engine(work):
     pages = (-(-work.longest // work.page_size)) * (len(work.asked) + 1) + 4
     pool = WindowedPool(pages, pages)
     manager = CacheManager(pages, work.page_size, NoCache(work.page_size), pool)
-    return Engine(WindowCanaryModel(pool, 5, work.page_size, VOCAB), manager, Scheduler(manager, max_running=4))
+    return Engine(
+        WindowCanaryModel(pool, 5, work.page_size, vocab_size=VOCAB), manager, Scheduler(manager, max_running=4)
+    )
 
 
 def in_every_way(seeds, audit=None):

@@ -249,8 +249,8 @@ class CanaryModel:
 class WindowCanaryModel(CanaryModel):
     """A `CanaryModel` with a full layer and a windowed one, which sees a token and the `window - 1` before it.
 
-    `pool` says which window page belongs to a page of `page_size`. Raises `CanaryError` when a slot of either kind
-    does not hold what the row says.
+    `pool` says which window page belongs to a page of `page_size`; `options` are those of a `CanaryModel`. Raises
+    `CanaryError` when a slot of either kind does not hold what the row says.
 
     >>> from minikv import CacheManager, Engine, WindowedManager, WindowedPool
     >>> pool = WindowedPool(32, num_window_pages=8)
@@ -261,16 +261,8 @@ class WindowCanaryModel(CanaryModel):
     (True, True)
     """
 
-    def __init__(
-        self,
-        pool: WindowedPool,
-        window: int,
-        page_size: int = 1,
-        vocab_size: int = 256,
-        eos: Collection[int] = (),
-        canary: Canary | None = None,
-    ):
-        super().__init__(vocab_size, eos, canary)
+    def __init__(self, pool: WindowedPool, window: int, page_size: int = 1, **options: Any):
+        super().__init__(**options)
         self.window = whole_number("window", window, 1, "a windowed layer sees at least 1 token")
         self.pool, self.page_size = pool, whole_number("page_size", page_size, 1, "a page holds at least 1 token")
         self.windows, self.owners = Canary(), 0

@@ -75,7 +75,7 @@ class Exploration:
 def explore(
     world: Callable[[], Any],
     *programs: Program,
-    check: Callable[[Any], object] | None = None,
+    check: Callable[[Any], object] = bool,
     interruptions: int | None = None,
 ) -> Exploration:
     """Run `programs` in every order, fewest interruptions first and then alphabetically, until one breaks.
@@ -105,11 +105,12 @@ def explore(
     """
     if not 0 < len(programs) <= len(NAMES):
         raise ValueError(f"{len(programs)} programs: expected 1 to {len(NAMES)}")
-    _require_functions(world=world, check=bool if check is None else check)
+    for name, function in (("world", world), ("check", check)):
+        if not callable(function):
+            raise TypeError(f"{name} is {bounded(function)}: expected a function")
     many = "0 or more are allowed"
     most = math.inf if interruptions is None else whole_number("interruptions", interruptions, 0, many)
-    waiting: list[tuple[int, tuple[int, ...]]] = [(0, ())]
-    tried = 0
+    waiting, tried = [(0, tuple[int, ...]())], 0
     while waiting:
         _, begun = heapq.heappop(waiting)
         tried += 1
@@ -121,12 +122,6 @@ def explore(
             if cost <= most:
                 heapq.heappush(waiting, (cost, other))
     return Exploration(tried)
-
-
-def _require_functions(**functions: Any) -> None:
-    for name, function in functions.items():
-        if not callable(function):
-            raise TypeError(f"{name} is {bounded(function)}: expected a function")
 
 
 def _begin(name: str, program: Program, world: Any) -> Steps:
@@ -146,49 +141,36 @@ def _words(name: str, words: Any) -> Any:
 class _Run:
     """Programs in a world, and in which order they have gone so far."""
 
-    def __init__(self, world: Any, programs: Sequence[Program], check: Callable[[Any], object] | None):
+    def __init__(self, world: Any, programs: Sequence[Program], check: Callable[[Any], object]):
         self.world, self.check = world, check
         self.running = [_begin(NAMES[who], program, world) for who, program in enumerate(programs)]
         self.next_words = [_words(NAMES[who], next(steps, _DONE)) for who, steps in enumerate(self.running)]
         self.chosen: list[int] = []
-        self.words: list[str] = []
         self.choices: list[list[int]] = []  # before each step, the programs that could go
-
-    @property
-    def ready(self) -> list[int]:
-        """The programs that could go now."""
-        return [who for who, words in enumerate(self.next_words) if words is not _DONE]
 
     def complete(self, begun: tuple[int, ...]) -> Interleaving:
         """Go as `begun` says, and then on without interruptions."""
-        while ready := self.ready:
-            at = len(self.chosen)
-            last = self.chosen[-1] if self.chosen else -1
-            who = begun[at] if at < len(begun) else last if last in ready else ready[0]
-            if (error := self.step(who)) is not None:
-                return self.order(error)
-        return self.order(None)
+        said, error = list[str](), None
+        while error is None and (ready := [who for who, words in enumerate(self.next_words) if words is not _DONE]):
+            at, last = len(said), self.chosen[-1] if said else -1
+            self.choices.append(ready)
+            self.chosen.append(begun[at] if at < len(begun) else last if last in ready else ready[0])
+            said.append(self.next_words[self.chosen[at]])
+            error = self.step(self.chosen[at])
+        letters = "".join(NAMES[who] for who in self.chosen)
+        return Interleaving(letters, tuple(said), self._interruptions(self.chosen), error)
 
     def step(self, who: int) -> Exception | None:
         """One step of one program, and the error that it or the check ended in."""
-        self.choices.append(self.ready)
-        self.chosen.append(who)
-        self.words.append(self.next_words[who])
         if self.chosen.count(who) > MOST_STEPS:
             raise ValueError(f"program {NAMES[who]} has more than {MOST_STEPS} steps")
         try:
             words = next(self.running[who], _DONE)
-            if self.check is not None:
-                self.check(self.world)
+            self.check(self.world)
         except Exception as error:
             return error
         self.next_words[who] = _words(NAMES[who], words)
         return None
-
-    def order(self, error: Exception | None) -> Interleaving:
-        """What has happened so far."""
-        letters = "".join(NAMES[who] for who in self.chosen)
-        return Interleaving(letters, tuple(self.words), self._interruptions(self.chosen), error)
 
     def others(self, decided: int) -> Iterator[tuple[int, tuple[int, ...]]]:
         """The beginnings that part from this order after `decided` steps, each with its interruptions."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from minikv.errors import InvariantError, bounded, whole_number
+from minikv.errors import InvariantError, bounded, require_method, whole_number
 from minikv.testing.snapshot import Visit, plain, walk
 from minikv.testing.watch import Call, require_verbs, watch
 
@@ -191,8 +191,7 @@ class Ledger(AbstractContextManager["Ledger"]):
 
 def _require(pool: Any, cache: Any, sequences: Any) -> int:
     """The size of `pool`, if a ledger can watch these three."""
-    if not callable(getattr(pool, "is_free", None)) or isinstance(pool, type):
-        raise TypeError(f"pool is {bounded(pool)}: expected a pool, with size and is_free()")
+    require_method("pool", pool, "is_free", "a pool, with size and is_free()")
     require_verbs("cache", cache, CACHE_VERBS)
     if sequences is not None and not callable(sequences):
         raise TypeError(f"sequences is {bounded(sequences)}: expected a function that returns them")

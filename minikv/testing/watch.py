@@ -44,20 +44,12 @@ class Call:
         self.error: BaseException | None = None
 
     @property
-    def depth(self) -> int:
-        """How many watched calls this one was made within."""
-        return 0 if self.caller is None else self.caller.depth + 1
-
-    @property
     def is_own(self) -> bool:
         """Whether the same object made this call, within another of its verbs."""
         caller = self.caller
         while caller is not None and caller.thing is not self.thing:
             caller = caller.caller
         return caller is not None
-
-    def __repr__(self) -> str:
-        return f"Call({type(self.thing).__name__}.{self.verb}, depth={self.depth})"
 
 
 Listener = Callable[[Call], None]

@@ -154,7 +154,7 @@ class Calls:
         thing, script, shots = self.make(world), list[tuple[str, Mapping[str, Any]]](), list[CaseFrame]()
 
         def listen(call: Call) -> None:
-            if call.depth == 0:
+            if call.caller is None:
                 script.append((call.verb, {name: _placed(value, shots) for name, value in call.arguments.items()}))
                 shots.append(self._frame(call, shots))
 

@@ -92,7 +92,7 @@ def _scored(engine: Engine, talk: Talk) -> Score:
     score = Score(str(len(own_pieces())) if learners else "-")
 
     def count(call: Call) -> None:
-        if call.depth == 0 and call.error is None:  # a look-up that another one makes is a part of it
+        if call.caller is None and call.error is None:  # a look-up that another one makes is a part of it
             followed = getattr(call.result, "prefix_length", call.result.length)
             score.lookups += 1
             score.nodes += _depth(call.result.node) - (followed < call.result.length)  # not the leaf that was made
