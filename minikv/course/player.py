@@ -107,7 +107,7 @@ class Player(anywidget.AnyWidget):
     clicked = traitlets.Int(-1).tag(sync=True)
 
     def __init__(self, reel: Reel, still: Picture, **options: Any):
-        self._still = still
+        self.still = still  # the picture that it begins with, for where widgets do not run
         super().__init__(reel=reel.as_dict(), **options)
 
     @traitlets.validate("index")
@@ -120,12 +120,7 @@ class Player(anywidget.AnyWidget):
     @property
     def text(self) -> str:
         """What every step says, and the text twin of the picture that it begins with."""
-        return self._still.text
-
-    @property
-    def still(self) -> Picture:
-        """The picture that it begins with, for where widgets do not run."""
-        return self._still
+        return self.still.text
 
     def __repr__(self) -> str:
         return self.text

@@ -33,24 +33,20 @@ _TIPS = {
     "redo": "do the undone step again",
     "start over": "load the scene again; undo leads back",
 }
-_LABEL = {"style": {"description_width": "initial"}}
 # Typed text is sent when its field is left: sent key by key, a click could overtake the last key.
-_TYPED = {**_LABEL, "continuous_update": False}
+_TYPED: Any = {"continuous_update": False}
 
 
 class Controls:
     """Every control of a playground, by name."""
 
     def __init__(self, settings: Settings):
-        self.prompt = widgets.Text(
-            description="prompt", placeholder="hello, or 1 2 3", layout=_place("auto", flex="1 1 240px"), **_TYPED
-        )
-        self.namespace = widgets.Text(description="namespace", placeholder="default", layout=_place("160px"), **_TYPED)
-        self.amount = widgets.IntText(value=1, description="tokens", layout=_place("110px"), **_TYPED)
-        self.held = widgets.Dropdown(description="held", layout=_place("220px"), **_LABEL)
-        self.runs = widgets.Dropdown(description="running", layout=_place("220px"), **_LABEL)
-        options = ["(none)", *SCENES]
-        self.scene = widgets.Dropdown(options=options, description="scene", layout=_place("260px"), **_LABEL)
+        self.prompt = _field(widgets.Text, "prompt", "auto", "1 1 240px", placeholder="hello, or 1 2 3", **_TYPED)
+        self.namespace = _field(widgets.Text, "namespace", "160px", placeholder="default", **_TYPED)
+        self.amount = _field(widgets.IntText, "tokens", "110px", value=1, **_TYPED)
+        self.held = _field(widgets.Dropdown, "held", "220px")
+        self.runs = _field(widgets.Dropdown, "running", "220px")
+        self.scene = _field(widgets.Dropdown, "scene", "260px", options=["(none)", *SCENES])
         self._fields = self.prompt, self.namespace, self.amount, self.held, self.runs
         self.more = widgets.ToggleButton(description="settings", tooltip="pages, policy", layout=_place("84px"))
         self.buttons = {name: _button(name, tip) for name, tip in _TIPS.items()}
@@ -109,10 +105,14 @@ def _button(name: str, tip: str) -> Any:
     return widgets.Button(description=name, tooltip=tip, button_style=style, layout=_place("auto"))
 
 
+def _field(kind: Any, words: str, width: str, flex: str = "0 0 auto", **more: Any) -> Any:
+    return kind(description=words, layout=_place(width, flex), style={"description_width": "initial"}, **more)
+
+
 def _setting(name: str, value: Any, choices: list[str] | None) -> Any:
     if choices is None:
-        return widgets.IntText(value=value, description=NAMES[name], layout=_place("128px"), **_TYPED)
-    return widgets.Dropdown(options=choices, value=value, description=NAMES[name], layout=_place("150px"), **_LABEL)
+        return _field(widgets.IntText, NAMES[name], "128px", value=value, **_TYPED)
+    return _field(widgets.Dropdown, NAMES[name], "150px", options=choices, value=value)
 
 
 def _group(*controls: Any) -> Any:
