@@ -54,7 +54,7 @@ def examine_class(
 def _as_made(subject: Subject, run: SideBySide) -> Subject:
     """The subject with what an object of it shows: the size of its pages, and the verbs that it lacks."""
     size = getattr(run.index, "page_size", 1)
-    if not subject.takes_page_size and type(size) is int and size > 1:
+    if len(subject.page_sizes) == 1 and type(size) is int and size > 1:
         subject = dataclasses.replace(subject, page_sizes=(size,))
     return dataclasses.replace(subject, lacks=run.lacking())
 

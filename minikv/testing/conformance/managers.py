@@ -191,14 +191,13 @@ class ManagerRun(SideBySide):
 def _shared_by(one: tuple[NaiveRequest, int], two: tuple[NaiveRequest, int], verb: str) -> int | None:
     """The rule that is broken when these two places have the same slot; `None` if it is the cache's for both."""
     (first, at), (second, place) = one, two
-    if first is second and at == place:
-        return None
+    if first is second:
+        return None if at == place else 1
+    reads = at < first.shared, place < second.shared
     alike = first.tokens[: at + 1] == second.tokens[: place + 1] and first.namespace == second.namespace
-    if first is not second and alike and at < min(first.shared, second.shared):
+    if all(reads) and alike:
         return None
-    if first is not second and (at < first.shared or place < second.shared):
-        return 9 if verb == "checkpoint" else 4
-    return 1
+    return 1 if not any(reads) else 9 if verb == "checkpoint" else 4
 
 
 def _in_words(request: NaiveRequest, place: int) -> str:

@@ -96,8 +96,9 @@ _MOST_CLAIMS = 1000  # that are looked at
 class Subject:
     """A class under test: `make(**settings)` is one object, and `settings` are the ways in which it can be made.
 
-    `page_sizes` are the sizes of a page that it can have. `fixed` are arguments that are always given. `claims` are
-    the numbers of the rules that it says it keeps, and `lacks` the verbs that it does not have.
+    `page_sizes` are the sizes of a page that it can have; a choice of them is an argument. `fixed` are arguments that
+    are always given. `claims` are the numbers of the rules that it says it keeps, and `lacks` the verbs that it does
+    not have.
 
     >>> from minikv import RadixCache
     >>> subject = subject_of(RadixCache, range(1, 16))
@@ -109,7 +110,6 @@ class Subject:
     name: str
     claims: frozenset[int]
     page_sizes: tuple[int, ...] = (1,)
-    takes_page_size: bool = False
     settings: tuple[Mapping[str, Any], ...] = ({},)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     home: str = ""
@@ -118,7 +118,7 @@ class Subject:
 
     def arguments(self, page_size: int, settings: Mapping[str, Any]) -> dict[str, Any]:
         """What an object with pages of this size, made in this way, is made from."""
-        return {**({"page_size": page_size} if self.takes_page_size else {}), **self.fixed, **settings}
+        return {**({"page_size": page_size} if len(self.page_sizes) > 1 else {}), **self.fixed, **settings}
 
     def spelled(self, page_size: int, settings: Mapping[str, Any]) -> str:
         """The expression that makes such an object; what the class does by default is left out."""
@@ -137,9 +137,8 @@ def subject_of(made: Any, rules: Iterable[int], fixed: Mapping[str, Any] | None 
     """
     takes, given = _parameters(made), dict(fixed or {})
     by_page = "evict_by" in takes and "evict_by" not in given
-    sized = "page_size" in takes
     return Subject(
-        made, getattr(made, "__name__", "Cache"), claimed(made, rules), (1, 2, 3, 4) if sized else (1,), sized,
+        made, getattr(made, "__name__", "Cache"), claimed(made, rules), (1, 2, 3, 4) if "page_size" in takes else (1,),
         ({"evict_by": "node"}, {"evict_by": "page"}) if by_page else ({},), given, getattr(made, "__module__", ""),
     )  # fmt: skip
 
