@@ -7,6 +7,7 @@ import tracemalloc
 from array import array
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -15,6 +16,7 @@ from manager_machine import ManagerAgainstModel
 
 from minikv import BitmaskPool, CacheManager, FreeListPool, InvariantError, NoCache, OutOfPages, QueuePool, RadixCache
 from minikv.pools import page_slots
+from minikv.prefix import INDEXES, index_named
 from minikv.traffic.replay import GrowingPool
 
 
@@ -609,13 +611,40 @@ def test_the_audit_asks_the_cache_and_the_pool_for_theirs():
         manager.check()
 
 
-def test_a_page_that_was_freed_behind_the_managers_back_is_refused_when_it_comes_back():
-    manager = CacheManager(8)
-    ran(manager, [1, 2, 3])
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_page_that_was_freed_behind_the_managers_back_is_refused_when_it_comes_back(index):
+    manager = CacheManager(8, prefix_cache=index_named(index))
+    ran(manager, [1, 2, 3, 4])
+    running = manager.start([9])
     manager.pool.free([1])
     with pytest.raises(ValueError, match="page 1 is free already"):
         manager.start(range(10, 17))
-    assert manager.pool.num_free == 6
+    assert manager.pool.num_free == 4
+    assert manager.sequences == [running]
+
+
+@pytest.mark.parametrize(
+    ("evicted", "words"),
+    [([0, 0], "page 0 is given twice"), ([4, 0], "page 4 is free already"), ([9, 0], r"pages\[0\] is 9")],
+)
+def test_what_another_index_evicts_is_looked_at_though_the_numbers_agree(evicted, words):
+    class Careless(RadixCache):
+        def evict(self, num_tokens):
+            super().evict(2)
+            return np.array(evicted, np.int32)
+
+    manager = CacheManager(6, prefix_cache=Careless())
+    ran(manager, [1, 2])
+    with pytest.raises(ValueError, match=words):
+        manager.start(range(10, 16))
+
+
+def test_the_audit_counts_the_pages_of_the_sequences():
+    manager = CacheManager(8)
+    manager.start([1, 2, 3])
+    manager._owned -= 1
+    with pytest.raises(InvariantError, match="the manager counts 2 pages of its sequences: they have 3"):
+        manager.check()
 
 
 def test_the_audit_finds_a_lock_that_no_sequence_holds():

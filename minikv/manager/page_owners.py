@@ -18,14 +18,15 @@ from minikv.errors import InvariantError, OutOfPages, bounded, whole_number
 from minikv.interrupts import Exclusive
 from minikv.manager.sequence import RUNNING, Sequence, check_row
 from minikv.pools import FreeListPool, Pages, SlotPool
-from minikv.pools.contract import PAGE_LIMIT
-from minikv.prefix import Handle, Insertion, PrefixCache, RadixCache
+from minikv.pools.contract import require_slots
+from minikv.prefix import Handle, HashBlockCache, Insertion, PrefixCache, RadixCache, SlidingWindowCache, TokenTrie
 from minikv.tokens import PackedTokens
 
 _NO_PAGES = np.empty(0, np.int32)
 _TABLE_LIMIT = 2**24  # slots: with larger pages, the slots of each page are in a table of at most 64 MiB
 _CACHE_VERBS = ("acquire", "insert", "lock", "unlock", "evict", "check")
 _POOL_VERBS = ("alloc_to", "free", "is_free", "check")
+_TRUSTED = (RadixCache, TokenTrie, HashBlockCache, SlidingWindowCache)  # no page is in them twice
 Owners = dict[int, str]
 
 
@@ -60,6 +61,7 @@ class PageOwners(Exclusive):
         self._every_slot = np.arange(num_pages * page_size if in_table else 0, dtype=np.int32).reshape(-1, page_size)
         self._leaving: list[Any] = []  # pages and locks that are still to be given back: none, unless something failed
         self._loose: list[Handle] = []
+        self._trusting = type(self.cache) in _TRUSTED
         super().__init__()
         require_fit(self)
 
@@ -108,10 +110,14 @@ class PageOwners(Exclusive):
                 self._take_back(self.cache.evict((num_pages - free) * self.page_size))
 
     def _take_back(self, evicted: Pages) -> None:
-        """Give the pool what the cache evicted, which it need not look at while all pages are accounted for."""
+        """Give the pool what the cache evicted.
+
+        Our own pool need not look at what our own index evicted, as long as all pages are accounted for. What anybody
+        else evicts, and what was inserted or freed behind the manager's back, is looked at page by page.
+        """
         counted = self.pool.num_free + self.cache.total_size // self.page_size + self._owned + len(evicted)
         self._leaving.append(evicted)
-        if counted == self.num_pages and type(self.pool) is FreeListPool:
+        if self._trusting and counted == self.num_pages and type(self.pool) is FreeListPool:
             self.pool.free(evicted, sure=True)
             self._leaving.clear()
         else:
@@ -189,18 +195,6 @@ class PageOwners(Exclusive):
             del self._leaving[0]
 
 
-def require_slots(num_pages: int, page_size: int) -> None:
-    """Raise `ValueError` when there are more slots than an int32 can number.
-
-    >>> require_slots(num_pages=2**12, page_size=2**20)
-    Traceback (most recent call last):
-    ValueError: 4096 pages of 1048576 are 4294967296 slots: a slot is an integer in [0, 2**31)
-    """
-    if num_pages * page_size > PAGE_LIMIT:
-        pages, slots = bounded(num_pages), bounded(num_pages * page_size)
-        raise ValueError(f"{pages} pages of {bounded(page_size)} are {slots} slots: a slot is an integer in [0, 2**31)")
-
-
 def require_fit(manager: PageOwners) -> None:
     """Raise `TypeError` for what cannot be a part of a manager, `ValueError` for a part that does not fit the others.
 
@@ -254,6 +248,9 @@ def check_manager(manager: PageOwners) -> None:
     for pages in manager._leaving:
         _claim(owners, pages, "nobody, on its way to the pool")
     _check_count(manager, owners, counted=0 if nodes else manager.cache.total_size // manager.page_size)
+    owned = sum(sequence._num_pages - sequence.shared // manager.page_size for sequence in manager.sequences)
+    if manager._owned != owned:
+        raise InvariantError(f"the manager counts {manager._owned} pages of its sequences: they have {owned}")
     for sequence in manager.sequences:
         check_row(sequence)
         if nodes:

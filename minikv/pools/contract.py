@@ -144,3 +144,15 @@ class CountedPool:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.num_free} of {self.size} free)"
+
+
+def require_slots(num_pages: int, page_size: int) -> None:
+    """Raise `ValueError` when there are more slots than an int32 can number.
+
+    >>> require_slots(num_pages=2**12, page_size=2**20)
+    Traceback (most recent call last):
+    ValueError: 4096 pages of 1048576 are 4294967296 slots: a slot is an integer in [0, 2**31)
+    """
+    if num_pages * page_size > PAGE_LIMIT:
+        pages, slots = bounded(num_pages), bounded(num_pages * page_size)
+        raise ValueError(f"{pages} pages of {bounded(page_size)} are {slots} slots: a slot is an integer in [0, 2**31)")

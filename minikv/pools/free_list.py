@@ -69,8 +69,9 @@ class FreeListPool:
     def free(self, pages: Any, sure: bool = False) -> None:
         """Push `pages` back, so that the same `alloc` would give them again in the same order; all or none.
 
-        With `sure` the caller knows that all of them are in use and each is given once, as a cache manager does of what
-        its cache evicted: then the pool does not look, and it costs one copy.
+        With `sure` the pool does not look at them, and it costs one copy. The caller answers for it that all of them
+        are in use and each is given once, as a cache manager does for what its cache evicted. If that is wrong, a page
+        is handed out twice, and only `check` finds it.
         """
         kind = type(pages)
         plain = (kind is memoryview and pages.format == "i") or (kind is np.ndarray and pages.dtype is _INT32)
