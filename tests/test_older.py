@@ -28,9 +28,22 @@ def test_other_code_is_kept_in_a_folder_of_its_own(path):
     assert (path.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == assembled({"3.1": MY_SPLIT})
 
 
-def test_empty_lines_and_spaces_at_the_end_are_no_loss(path):
-    assert kept(path, MY_SPLIT, MY_SPLIT.replace("\n", "  \n\n")) is None
+@pytest.mark.parametrize(
+    "new",
+    [
+        MY_SPLIT.replace("'", '"'),
+        "def split( node,at ):\n\n    return ('mine',\n            node, at)\n",
+        MY_SPLIT.replace("\n", "  \n\n"),
+        "# a remark of mine\n" + MY_SPLIT,
+    ],
+)
+def test_the_same_code_in_another_form_is_no_loss(new, path):
+    assert kept(path, MY_SPLIT, new) is None
     assert not list(path.parent.iterdir())
+
+
+def test_a_comment_in_another_form_is_no_loss(path):
+    assert kept(path, "#why: see page 3\n" + MY_SPLIT, "# why: see page 3\n" + MY_SPLIT) is None
 
 
 def test_a_comment_that_is_gone_is_a_loss(path):

@@ -11,11 +11,22 @@ from minikv.course.pieces.showing import attention_picture, both_films, schedule
 from minikv.course.pieces.trial import judge, parting, reference_world
 
 
-def test_a_share_stands_in_its_box_which_is_empty_where_nothing_is_taken():
-    picture = attention_picture({"token 0": [0.0, 0.5, 1.0, 7.5, -2.0, float("nan")]})
-    shares = [".50", "1", "7.5", "-2", "nan"]
-    assert picture.text.splitlines()[1].split()[2:] == ["-", *shares]
-    assert re.findall(r">([^<>]*)</text>", picture.svg)[-5:] == shares
+def test_a_share_is_the_darker_the_larger_it_is_and_none_is_out_of_range():
+    picture = attention_picture({"token 0": [0.004, 0.5, 1.0, 7.5, -2.0, float("nan")]})
+    fills = [tuple(map(int, fill)) for fill in re.findall(r"rgb\((\d+),(\d+),(\d+)\)", picture.svg)]
+    none, half, full = fills[:3]
+    assert none > half > full
+    assert fills[3] == full
+    assert fills[4] == fills[5] >= none
+    shares = [".00", ".50", "1", "7.5", "-2", "nan"]
+    assert picture.text.splitlines()[1].split()[2:] == shares
+    assert re.findall(r">([^<>]*)</text>", picture.svg)[-6:] == shares
+
+
+def test_a_box_is_empty_where_nothing_is_taken_and_only_there():
+    picture = attention_picture({"token 0": [0.001, 0.0]})
+    assert picture.text.splitlines()[1].split()[2:] == [".00", "-"]
+    assert picture.svg.count("rgb(") == 1
 
 
 def test_a_bar_has_the_tokens_left_and_those_computed_are_new():

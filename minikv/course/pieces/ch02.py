@@ -142,7 +142,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "2.5", "careless_occupy", ("2.5", "flips the bit, and asks nothing"),
-        Calls(lambda world: world.get("BitmaskPool", BitmaskPool)(2), "alloc free occupy",
+        Calls(lambda world: world.get("BitmaskPool", BitmaskPool)(2), ("alloc", "free", "occupy"),
               seen=lambda pool: {"free": pool.num_free}),
         hint="flip a bit that is in use, and see what the next alloc hands out",
         advice=_advice,

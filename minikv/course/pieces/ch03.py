@@ -189,7 +189,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "3.6", "careless_walk", ("3.2", "splits, and returns the lower part"),
-        Calls(lambda world: world["RadixCache"](), "insert match_prefix",
+        Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix"),
               note=lambda cache: len(cache.nodes())),
         hint="make an insert split an edge, think where its new branch hangs now, and walk there",
         advice=_advice,

@@ -279,7 +279,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "4.6", "careless_unlock", ("4.6", "keeps no receipt, and looks the prompt up again"),
-        Calls(lambda world: world["RadixCache"](), "insert acquire unlock",
+        Calls(lambda world: world["RadixCache"](), ("insert", "acquire", "unlock"),
               seen=lambda cache: {"evictable": cache.evictable_size, "locks": [node.locks for node in cache.nodes()]}),
         hint="between lock and unlock, make the tree find more of the same prompt than it did before",
         advice=_advice, praise=_praise,

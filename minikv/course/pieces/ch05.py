@@ -34,9 +34,12 @@ _SOME = st.lists(st.integers(0, 4), max_size=2)
 
 def _seen_of_ring(ring: Any) -> dict[str, Any]:
     """What can be seen of a ring: the way around it, and the way back."""
-    ways = {"from the oldest to the newest": "newer", "and back": "older"}
-    endless = "… and it never comes back to the ring"
-    return {name: " → ".join(way_around(ring, ring, way)).replace("…", endless) for name, way in ways.items()}
+    return {"from the oldest to the newest": _around(ring, "newer"), "and back": _around(ring, "older")}
+
+
+def _around(ring: Any, way: str) -> str:
+    names = " → ".join(way_around(ring, ring, way))
+    return "empty" if names == "ring → ring" else names.replace("…", "… and it never comes back to the ring")
 
 
 def _ring_of(world: World, nodes: Sequence[Any]) -> Any:
@@ -283,7 +286,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "5.6", "careless_unlock", ("5.6", "gives a lock back from the root down"),
-        Calls(lambda world: world["RadixCache"](), "insert match_prefix acquire unlock evict"),
+        Calls(lambda world: world["RadixCache"](), ("insert", "match_prefix", "acquire", "unlock", "evict")),
         hint="the two differ only when a lock is given back: what stands in the ring then, and in which order?",
         advice=_advice,
     ),

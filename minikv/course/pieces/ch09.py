@@ -136,7 +136,8 @@ def play_take_row(world: World, case: Any) -> Iterator[CaseFrame]:
     error, result = came_of(lambda: world["take_row"](pool, path), OutOfPages)
     row, is_copy = two(result)
     seen = {
-        "raised": error, "what is returned": kinds(result), "the row": row, "has to be copied": yes_or_no(is_copy),
+        "raised": error, "what is returned": "two values" if two(result) is result else kinds(result),
+        "the row": row, "has to be copied": yes_or_no(is_copy),
         "the versions of the rows": [pool.version(each) for each in range(_ROWS)],
         "the rows that are free now": [each for each in range(_ROWS) if pool.is_free(each)],
         "the list of nodes": ALL_RIGHT if len(path) == count else "it has changed; leave it as it was",
@@ -238,7 +239,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "9.6", "careless_take_row", ("9.4", "keeps the old version"),
-        Calls(lambda world: world["RowTrie"](2), "start finish",
+        Calls(lambda world: world["RowTrie"](2), ("start", "finish"),
               result=lambda trie, request: trie.rows[request.row][: request.found] if request else None),
         hint="a request takes over a row and writes behind its prefix: what was there before, and who still trusts it?",
         advice=_advice,

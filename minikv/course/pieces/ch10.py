@@ -269,7 +269,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "10.6", "careless_take", ("10.6", "the table is not told"),
-        Calls(_Desk, "serve", note=lambda desk: set(desk.pool.table)),
+        Calls(_Desk, ("serve",), note=lambda desk: set(desk.pool.table)),
         hint="fill the pool with another prompt, and then ask for the first one again",
         advice=_advice,
     ),

@@ -58,10 +58,10 @@ def play_fork_branch(world: World, case: Any) -> Iterator[CaseFrame]:
         cache.branches["the new one"] = new
     seen = {
         "what is returned": "a branch" if is_branch else None if new is None else kinds(new),
-        "the new branch": _copied_lists(new, old), "the names in `cache.branches`": names,
+        "the new branch": _copied_lists(new, old), **seen_of_pages(cache), "the names in `cache.branches`": names,
         "the tokens of the new branch": getattr(new, "tokens", None), "its draft": getattr(new, "draft_from", "none"),
     }  # fmt: skip
-    yield _frame(f"fork {name}", cache, seen)
+    yield CaseFrame(f"fork {name}", seen, cache)
 
 
 def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -234,7 +234,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "11.6", "careless_drop_pages", ("11.2", "still found"),
-        Calls(_Desk, "attach detach"),
+        Calls(_Desk, ("attach", "detach")),
         hint="let a page be freed, let another sequence write to it, and ask for what was in it at first",
         advice=_advice,
     ),

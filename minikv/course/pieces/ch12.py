@@ -212,7 +212,7 @@ EXERCISES = (
     ),
     engine_hunt(
         "12.6", "careless_leave", ("12.6", "looks for the tokens again"),
-        Calls(lambda world: world["WindowTree"](16, 16, 2), "serve find leave free_windows",
+        Calls(lambda world: world["WindowTree"](16, 16, 2), ("serve", "find", "leave", "free_windows"),
               seen=lambda tree: {"the pins": dict(tree.pins)}),
         hint="between lock and unlock, make the tree find more live tokens than it did before",
         advice=_advice, praise=_praise,

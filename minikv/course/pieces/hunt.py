@@ -144,7 +144,7 @@ class Calls:
     """
 
     make: Callable[[World], Any]
-    verbs: str
+    verbs: Sequence[str]
     seen: Callable[[Any], Mapping[str, Any]] = lambda thing: {}
     result: Callable[[Any, Any], Any] = lambda thing, value: in_words(value)
     note: Callable[[Any], Any] = lambda thing: None
@@ -158,7 +158,7 @@ class Calls:
                 script.append((call.verb, {name: _placed(value, shots) for name, value in call.arguments.items()}))
                 shots.append(self._frame(call, shots))
 
-        watch(thing, self.verbs.split(), listen)
+        watch(thing, self.verbs, listen)
         ended = attempt(lambda: answer(thing))
         if isinstance(ended.error, NotImplementedError):
             raise ended.error
@@ -166,8 +166,7 @@ class Calls:
         if ended.error is not None and (ended.error is not of_call or isinstance(of_call, TooLong)):
             raise Malformed(f"your function {ended.in_words}")
         if not Played(shots, Outcome()).is_like(Played(list(self(world, script)), Outcome())):
-            verbs = self.verbs.replace(" ", ", ")
-            raise Malformed(f"only calls of {verbs} count, and yours also changes something by itself")
+            raise Malformed(f"only calls of {', '.join(self.verbs)} count, and yours also changes something by itself")
         return script
 
     def __call__(self, world: World, script: Script) -> Iterator[CaseFrame]:

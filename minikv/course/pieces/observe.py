@@ -95,8 +95,14 @@ def came_of(call: Callable[[], Any], *errors: type[Exception]) -> tuple[str, Any
         return next(kind.__name__ for kind in errors if isinstance(error, kind)), None
 
 
-_LOOKS_AT_ONE: dict[type, str] = {list: "__getitem__", dict: "__contains__ __getitem__ get"}  # or, of a slice, at some
-_LOOKS_AT_ALL: dict[type, str] = {list: "__iter__ __contains__ index count", dict: "__iter__ keys values items"}
+_LOOKS_AT_ONE: dict[type, tuple[str, ...]] = {
+    list: ("__getitem__",),  # or, of a slice, at some
+    dict: ("__contains__", "__getitem__", "get"),
+}
+_LOOKS_AT_ALL: dict[type, tuple[str, ...]] = {
+    list: ("__iter__", "__contains__", "index", "count"),
+    dict: ("__iter__", "keys", "values", "items"),
+}
 
 
 def counting(kind: type) -> tuple[Any, list[int]]:
@@ -107,7 +113,7 @@ def counting(kind: type) -> tuple[Any, list[int]]:
     >>> found.get(1), 2 in found, list(found), tally
     ('a', True, [1, 2], [4])
     """
-    tally, one = [0], _LOOKS_AT_ONE[kind].split()
+    tally, one = [0], _LOOKS_AT_ONE[kind]
 
     def counted(name: str) -> Any:
         plain = getattr(kind, name)
@@ -120,7 +126,7 @@ def counting(kind: type) -> tuple[Any, list[int]]:
 
         return look
 
-    methods = {name: counted(name) for name in [*one, *_LOOKS_AT_ALL[kind].split()]}
+    methods = {name: counted(name) for name in one + _LOOKS_AT_ALL[kind]}
     return type(kind.__name__, (kind,), methods), tally
 
 

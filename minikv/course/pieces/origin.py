@@ -2,7 +2,7 @@
 
 A whole cell is looked at, not `inspect.getsource`: that one fails for classes made in cells, and leaves out the
 helpers, the constants and the imports that a function needs. What a new version of the file replaces is kept in a
-folder beside it, if it is lost otherwise. Code of ours is no loss.
+folder beside it, if it is lost otherwise. A version that only looks different is no loss, and neither is code of ours.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ import ast
 import builtins
 import contextlib
 import inspect
+import io
 import itertools
 import linecache
 import math
 import re
 import symtable
 import sys
+import tokenize
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from minikv.engine import World, classes_for, engine_sections, given, sections
 from minikv.files import replace
@@ -204,19 +207,30 @@ def definitions(text: str) -> dict[str, str]:
     return {name: "\n".join(steps) for name, steps in found.items()}
 
 
+class Written(NamedTuple):
+    """A part of a file: what its code is, however it is laid out, and its comments."""
+
+    code: str
+    comments: frozenset[str]
+
+    def is_in(self, others: Iterable[Written]) -> bool:
+        """Whether one of the others has the same code and all these comments."""
+        return any(self.code == other.code and self.comments <= other.comments for other in others)
+
+
 def keep_older(path: Path, old: str, new: str, ours: str) -> Path | None:
     """Copy the file into its folder of older ones if the new one lacks a part of the learner's; the copy's path.
 
     `ours` is the file of a learner who has written nothing.
 
-    >>> keep_older(Path("my_minikv.py"), "# %% 3.1 split\\nx = 1", "# %% 3.1 split\\n\\nx = 1 ", "")
+    >>> keep_older(Path("my_minikv.py"), "# %% 3.1 split\\nx = [1,2]", "# %% 3.1 split\\nx = [\\n    1, 2\\n]", "")
     """
     folder = path.with_name(f"{path.stem}_older")
-    lost = parts_of(old) - parts_of(new) - parts_of(ours) - {_lines_of(section.text) for section in engine_sections()}
+    known = [*parts_of(new), *parts_of(ours), *(_part(section.text) for section in engine_sections())]
     for file in sorted(folder.glob("*.py")):
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            lost -= parts_of(file.read_text("utf-8-sig"))
-    if not lost:
+            known += parts_of(file.read_text("utf-8-sig"))
+    if all(part.is_in(known) for part in parts_of(old)):
         return None
     folder.mkdir(exist_ok=True)
     copies = (folder / f"{path.stem}_{number}{path.suffix}" for number in itertools.count(1))
@@ -225,16 +239,21 @@ def keep_older(path: Path, old: str, new: str, ours: str) -> Path | None:
     return copy
 
 
-def parts_of(text: str) -> set[str]:
-    """What stands before the first section, if anything does, and the text of each section, without empty lines.
+def parts_of(text: str) -> list[Written]:
+    """What stands before the first section, if anything does, and the text of each section.
 
-    >>> sorted(parts_of("import sys\\n\\n# %% 3.1 split\\nx = 1\\n\\ny = 2\\n"))
-    ['import sys', 'x = 1\\ny = 2']
+    >>> [sorted(part.comments) for part in parts_of("import sys\\n# %% 3.1 split\\nx = 1  # one\\n")]
+    [[], ['one']]
     """
     found = sections(text)
-    before = "\n".join(text.split("\n")[: found[0].line - 2] if found else [text])
-    return {_lines_of(part) for part in (before, *(section.text for section in found))} - {""}
+    before = "\n".join(text.split("\n")[: found[0].line - 2] if found else [text]).strip()
+    return [_part(part) for part in (before, *(section.text for section in found)) if part]
 
 
-def _lines_of(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip())
+def _part(text: str) -> Written:
+    try:
+        code = ast.dump(ast.parse(text))
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (SyntaxError, ValueError, tokenize.TokenError):
+        return Written(text.strip(), frozenset())
+    return Written(code, frozenset(token.string.strip("# ") for token in tokens if token.type == tokenize.COMMENT))

@@ -15,6 +15,7 @@ from typing import Any
 from minikv.course.film.state import ANSWERS, READS, RequestView
 from minikv.course.film.view import request_rows
 from minikv.course.pictures import Picture, beside, draw
+from minikv.course.pictures.boxes import Box, BoxRows
 from minikv.course.pictures.cells import word_rows
 from minikv.course.pictures.svg import (
     FONTS,
@@ -42,6 +43,7 @@ _LOOKS = {
     "Comment": _PALE + ";font-style:italic",
 }
 _MOST = 20  # cells of a bar, however many tokens an answer gives
+_NONE, _ALL = (248, 249, 250), (116, 169, 216)  # the fill of a share of 0, and of all
 CANNOT_BE_DRAWN, ENDED = "cannot be drawn:\nsee the message above", "it ended in an error"  # in place of a picture
 _BOX = "font-family:monospace;line-height:125%;white-space:pre;overflow-x:auto"  # lines are not broken
 
@@ -179,21 +181,25 @@ def schedule_picture(left: Sequence[int], counts: Any) -> Picture | None:
 
 
 def attention_picture(rows: Mapping[str, Sequence[float]]) -> Picture:
-    """A row for each new token and a box for each token of the sequence: the share taken of it, if any.
+    """A row for each new token and a box for each token of the sequence: the share taken of it, the larger the darker.
 
-    >>> attention_picture({"token 1": [0.25, 0.75, 0.0]})
-             0    1    2
-    token 1  .25  .75  -
+    A box is empty where nothing is taken at all.
+
+    >>> attention_picture({"token 1": [0.25, 0.75, 0.001, 0.0]})
+             0    1    2    3
+    token 1  .25  .75  .00  -
     """
-    heads = [str(token) for token in range(max(map(len, rows.values())))]
-    return word_rows([(name, list(map(_short, shares))) for name, shares in rows.items()], heads)
+    heads = [Box("", str(token)) for token in range(max(map(len, rows.values())))]
+    shown = [(name, [_share(share) if share else Box("free") for share in row]) for name, row in rows.items()]
+    return BoxRows("", [("", heads), *shown], wide=44, high=26, says_states=False).picture
 
 
-def _short(share: float) -> str:
-    """Two decimals, without the 0 in front of them; nothing for next to nothing."""
-    if abs(share) < 0.005:
-        return ""
-    return f"{share:.2f}".replace("0.", ".", 1) if -1 < share < 1 else f"{share:.3g}"
+def _share(share: float) -> Box:
+    """A share as two decimals, without the 0 in front of them, on the color that it has between none and all."""
+    part = share if 0 <= share <= 1 else float(share > 1)  # and none for NaN
+    fill = ",".join(str(round(none + part * (full - none))) for none, full in zip(_NONE, _ALL))
+    word = f"{share:.2f}".replace("0.", ".", 1) if -1 < share < 1 else f"{share:.3g}"
+    return Box("", word, fill=f"rgb({fill})")
 
 
 def picture_of_ring(ring: Any, *out: Any) -> Picture:
