@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from minikv.cli.command import complain, option, positive, say
+from minikv.cli.command import complain, lacking, option, positive, say
 from minikv.cli.trace import behind_bar, cannot_read
 from minikv.errors import shown
 from minikv.files import destination, replace
@@ -68,6 +68,8 @@ def run_why(options: argparse.Namespace) -> int:
     """Compare two prompts, or look through a log, as `options` say, and print what was found; the exit status."""
     if options.b is not None and options.html:
         return complain("--html goes with a log: name one", 2)
+    if options.tokenizer is not None and (missing := lacking("--tokenizer", "tokenizers")):
+        return complain(missing, 2)
     try:
         unit = units_of(options.tokenizer)
         if options.html:
