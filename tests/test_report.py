@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from minikv.traffic.report import NOTE, ReportPart, csv_text, document, escape, section_html, text_lines
+from minikv.traffic.report import ReportPart, csv_text, document, escape, section_html, text_lines
 
 
 class Tags(HTMLParser):
@@ -51,11 +51,18 @@ def test_no_text_breaks_out_of_its_place(text):
 
 
 def test_a_table_has_headings_and_marks_rows():
-    found = section_html(ReportPart("sizes", (), ("size", "what"), (("1", "a"), ("2", "b")), marked=(1,)))
+    found = section_html(ReportPart("sizes", (), ("size", "what"), (("1", "a"), ("2", "b")), (1,), ("what",)))
     assert found.count('<th scope="row"') == 2
     assert '<th scope="col" class="words">what</th>' in found
     assert found.count('<tr class="marked"><th scope="row">2</th>') == 1
     assert 'tabindex="0" role="region" aria-label="sizes"' in found
+
+
+@pytest.mark.parametrize("cells", [("5", ""), ("5", "-"), ("5", "(5)"), ("", "")])
+def test_a_column_holds_words_where_its_part_says_so_whatever_is_in_its_cells(cells):
+    part = ReportPart("sizes", (), ("size", "what"), tuple((cell, cell) for cell in cells), words=("what",))
+    seen = [dict(attributes).get("class") for tag, attributes in Tags(section_html(part)).seen if tag in ("th", "td")]
+    assert seen == [None, "words"] * 3
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@sum", "\tday"])
@@ -73,5 +80,6 @@ def test_a_section_without_a_table_is_its_heading_and_its_sentences():
 
 
 def test_numbers_stand_under_each_other_and_notes_begin_at_one_place():
-    found = lines(ReportPart("One", (), ("size", NOTE), (("1", "a"), ("10,000", "longer"), ("5", ""))))
+    rows = ("1", "a"), ("10,000", "longer"), ("5", "")
+    found = lines(ReportPart("One", (), ("size", "note"), rows, words=("note",)))
     assert found[2:] == ["      size  note", "         1  a", "    10,000  longer", "         5"]

@@ -100,21 +100,27 @@ def escape(text: str) -> str:
     return html.escape("".join(c if c.isprintable() else " " for c in text))
 
 
-NOTE = "note"  # the heading of a column of words, the last one
-
-
 class ReportPart(NamedTuple):
-    """A heading, sentences, and perhaps a table: its `head`, its `rows`, and which rows are to be pointed out."""
+    """A heading, sentences, and perhaps a table: its `head`, its `rows`, and which rows are to be pointed out.
+
+    The columns whose headings are in `words` hold words, all others numbers.
+    """
 
     title: str
     sentences: tuple[str, ...]
     head: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     marked: tuple[int, ...] = ()
+    words: tuple[str, ...] = ()
+
+    @property
+    def left(self) -> list[int]:
+        """The columns that hold words, from 0: they begin on the left."""
+        return [at for at, heading in enumerate(self.head) if heading in self.words]
 
 
 def section_html(part: ReportPart) -> str:
-    """A section of a page. Its table scrolls sideways where it is too wide; a column of numbers has nothing else.
+    """A section of a page. Its table scrolls sideways where it is too wide.
 
     >>> print(section_html(ReportPart("Sizes", ("Some.",), ("size", "hits"), (("1", "5 %"),))))  # doctest: +ELLIPSIS
     <h2>Sizes</h2><p>Some.</p><div class="scroll" tabindex="0" role="region" aria-label="Sizes"><table><thead><tr>...
@@ -123,10 +129,10 @@ def section_html(part: ReportPart) -> str:
     text = f"<h2>{name}</h2>" + "".join(f"<p>{escape(sentence)}</p>" for sentence in part.sentences)
     if not part.head:
         return text
-    words = {at for row in part.rows for at, cell in enumerate(row) if cell[:1].isalpha() or cell[:1] in "-("}
 
     def cells(row: Iterable[str], first: str, other: str) -> str:
-        tags = [(other if at else first) + (' class="words"' if at in words else "") for at in range(len(part.head))]
+        kinds = [' class="words"' if at in part.left else "" for at in range(len(part.head))]
+        tags = [(other if at else first) + kind for at, kind in enumerate(kinds)]
         return "".join(f"<{tag}>{escape(cell)}</{tag[:2]}>" for tag, cell in zip(tags, row))
 
     head = cells(part.head, 'th scope="col"', 'th scope="col"')
@@ -155,8 +161,7 @@ def text_lines(sections: Sequence[ReportPart]) -> Iterator[str]:
         yield section.title
         yield from (f"  {sentence}" for sentence in section.sentences)
         if section.head:
-            left = [len(section.head) - 1] if section.head[-1] == NOTE else []
-            yield from (f"    {line}" for line in aligned([section.head, *section.rows], left))
+            yield from (f"    {line}" for line in aligned([section.head, *section.rows], section.left))
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Iterable[int] = ()) -> Iterator[str]:

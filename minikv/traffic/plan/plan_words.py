@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from minikv.traffic.plan import Plan, PlanPoint
 from minikv.traffic.plan.planning import KNEE
-from minikv.traffic.report import NOTE, ReportPart
+from minikv.traffic.report import ReportPart
 
 GIB = 2**30
 _DOUBLE = 1.98  # sizes are whole blocks, so a doubling may be a little less
@@ -95,11 +95,11 @@ class PlanWords:
     def _curve(self) -> ReportPart:
         memory = [f"memory{self.each}"] if self.block_bytes else []
         flops = ["FLOPs saved"] if self.plan.prefill_flops else []
-        head = (*memory, self.unit, "LRU", "bound", "of ceiling", "prefill saved", *flops, NOTE)
+        head = (*memory, self.unit, "LRU", "bound", "of ceiling", "prefill saved", *flops, "note")
         rows = tuple((*self._cells(point), self.name(point)) for point in self.shown_points())
         marked = tuple(at for at, row in enumerate(rows) if row[-1])
         what = "The share of all blocks that hit: LRU by pages, and the most that any order of eviction could have."
-        return ReportPart("Hits by size", (what,), head, rows, marked)
+        return ReportPart("Hits by size", (what,), head, rows, marked, words=("note",))
 
     def _cells(self, point: PlanPoint) -> Iterator[str]:
         """A row of the curve, up to its note."""

@@ -75,7 +75,8 @@ class LogWords:
             for place in self.report.places[:top]
         )
         nowhere = () if rows else ("Nowhere: no two requests part.",)
-        return ReportPart("Where the prefix breaks", nowhere, head if rows else (), rows)
+        words = ("place", "kind of change")
+        return ReportPart("Where the prefix breaks", nowhere, head if rows else (), rows, words=words)
 
     def telling(self, top: int) -> list[BreakingPlace]:
         """Those of the `top` places about which something can be done."""
@@ -101,9 +102,10 @@ def log_text(words: LogWords, top: int) -> str:
     log: 1 request, 2 bytes of prompts.
     """
     lines = [line for sentence in words.sentences() for line in textwrap.wrap(sentence, _WIDTH)]
-    if rows := words.places(top).rows:
-        lines += ["", *aligned([words.places(top).head, *rows], left=(3, 4))]
-        if left := len(words.report.places) - len(rows):
+    table = words.places(top)
+    if table.rows:
+        lines += ["", *aligned([table.head, *table.rows], table.left)]
+        if left := len(words.report.places) - len(table.rows):
             lines.append(f"and {left:,} more places (--top)")
     for number, place in enumerate(words.telling(top), start=1):
         lines += ["", f"{number}. {place.place}: {place.about.says}"]
@@ -126,10 +128,10 @@ def log_page(words: LogWords, top: int, depth: int) -> str:
         ("reused by an unlimited cache", words.share(report.reused), sized[1]),
         ("lost at breaks", words.share(report.lost), sized[2]),
     ])  # fmt: skip
-    parts = [words.places(top), *(
-        ReportPart(f"{number}. {place.place}", (place.about.says, place.about.remedy), ("in", "text"), _sides(place))
-        for number, place in enumerate(words.telling(top), start=1)
-    )]  # fmt: skip
+    parts = [words.places(top)]
+    for number, place in enumerate(words.telling(top), start=1):
+        says, head = (place.about.says, place.about.remedy), ("in", "text")
+        parts.append(ReportPart(f"{number}. {place.place}", says, head, _sides(place), words=head))
     what = "Each level is text that several prompts have in common, and a bar is their share of all prompts."
     tree = section_html(ReportPart("What the prompts begin with", (what,))) + tree_html(report.tree, depth)
     about = f"<p>{escape(' '.join(words.sentences()))}</p>"
