@@ -33,6 +33,7 @@ from minikv import (
     slot_pages,
 )
 from minikv.measure import race
+from minikv.measure.bench import bench
 from minikv.measure.lap import Contender
 from minikv.measure.workloads import WORKLOADS, w6_mooncake
 from minikv.traffic import replay
@@ -137,6 +138,9 @@ THINGS = {
     "pool": [lambda v: Ledger(v, RadixCache())],
     "cache": [lambda v: Ledger(FreeListPool(4), v), Canary],
     "sequences": [lambda v: Ledger(FreeListPool(4), RadixCache(), sequences=v)],
+    "workload": [lambda v: race(v, MINE)],
+    "contenders": [lambda v: race(WORKLOADS["W3"](2), v)],
+    "only": [lambda v: bench(only=v)],
     "lines": [lambda v: list(read_trace(v))],
     "world": [lambda v: explore(v, steps)],
     "check": [lambda v: explore(list, steps, check=v)],

@@ -157,3 +157,13 @@ def test_a_trace_without_a_prompt_is_refused_before_any_race(monkeypatch):
 
 def test_a_trace_and_w6_go_together():
     assert cli.main(["bench", "--trace", "day.jsonl", "--only", "W1"]) == 2
+    for only, requests in ((["W6"], None), (["W1"], [])):
+        with pytest.raises(ValueError, match="W6 is a trace: expected both of them, or neither"):
+            bench(requests, only)
+
+
+def test_an_unknown_workload_is_named():
+    with pytest.raises(ValueError, match="workload is 'W9': expected one of W1, W2"):
+        bench(only=["W9"])
+    with pytest.raises(TypeError, match="only is 'W3': expected a sequence of names of workloads"):
+        bench(only="W3")

@@ -21,6 +21,10 @@ def test_contenders_have_names_of_their_own():
         race(WORKLOADS["W3"](4), [CONTENDERS[0], CONTENDERS[0]], rounds=1)
     with pytest.raises(ValueError, match="contenders are none"):
         race(WORKLOADS["W3"](4), [])
+    with pytest.raises(TypeError, match="contenders are 'abc': expected a sequence of Contender"):
+        race(WORKLOADS["W3"](4), "abc")
+    with pytest.raises(ValueError, match="workload W3 has no requests to race with"):
+        race(Workload("W3", "none", []), [CONTENDERS[0]])
     with pytest.raises(ValueError, match="rounds is 0"):
         race(WORKLOADS["W3"](4), [CONTENDERS[0]], rounds=0)
 

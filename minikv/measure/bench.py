@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from minikv.errors import bounded
 from minikv.measure.lap import Contender
 from minikv.measure.lives import IndexLife, ManagerLife
 from minikv.measure.race import ROUNDS, Race, race
@@ -105,7 +106,7 @@ def bench(
     `expect` gets the number of ticks to come. A trace that cannot be raced is a `ValueError` before any race.
     """
     found = Figures(*today(rounds, quick))
-    workloads = _workloads(only, trace, quick)
+    workloads = _workloads(_names(only, trace), trace or (), quick)
     contenders = [*CONTENDERS, *guests]
     expect(2 * (1 + rounds * len(contenders)) * sum(len(_shares(workload.name, quick)) for workload in workloads))
     while workloads:
@@ -137,12 +138,24 @@ def designs(names: Sequence[str]) -> list[Contender]:
     return found
 
 
-def _workloads(only: Sequence[str], trace: Sequence[Any] | None, quick: bool) -> list[Workload]:
-    """Those of `only`, or all that there are, made before the first race, so that a bad trace costs no figures."""
+def _names(only: Any, trace: Sequence[Any] | None) -> list[str]:
+    """The workloads to race, each once: those of `only`, or all for which there is something."""
+    if not isinstance(only, Sequence) or isinstance(only, str):
+        raise TypeError(f"only is {bounded(only)}: expected a sequence of names of workloads")
+    for name in only:
+        if name not in SHARES:
+            raise ValueError(f"workload is {bounded(name)}: expected one of {', '.join(SHARES)}")
+    if only and ("W6" in only) != (trace is not None):
+        raise ValueError("W6 is a trace: expected both of them, or neither")
+    return list(dict.fromkeys(only)) or [name for name in SHARES if name != "W6" or trace is not None]
+
+
+def _workloads(names: Sequence[str], trace: Sequence[Any], quick: bool) -> list[Workload]:
+    """All workloads, made before the first race, so that a bad trace costs no figures."""
     found = []
-    for name in dict.fromkeys(only) or [name for name in SHARES if name != "W6" or trace is not None]:
+    for name in names:
         count = {"count": QUICK[name]} if quick else {}
-        found.append(w6_mooncake(trace or (), **count) if name == "W6" else WORKLOADS[name](**count))
+        found.append(w6_mooncake(trace, **count) if name == "W6" else WORKLOADS[name](**count))
         if not found[-1].exchanges:
             raise ValueError(f"workload {name} has no requests to race with")
     return found

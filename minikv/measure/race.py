@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from minikv.errors import whole_number
+from minikv.errors import bounded, whole_number
 from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, collecting, run_lap
 from minikv.measure.results import Spread, turns
 from minikv.measure.workloads import Workload
@@ -89,12 +90,13 @@ def race(
     >>> found.to_limit("mine").median > 1, found.of("mine").hit_rate
     (True, 0.569)
     """
-    laps = _no_laps([contender.name for contender in contenders])
+    _require(workload, contenders)
     rounds = whole_number("rounds", rounds, 1, "a race has at least 1 round")
     (capacity, room), where = _capacity(workload, share), f"{workload.name} at {share} %"
     tick(f"{where}, warming up")
     limit = Limit(workload, capacity, publish)
     floors = [limit.run()]
+    laps: dict[str, list[Lap]] = {contender.name: [] for contender in contenders}
     with collecting():
         for turn, contender in turns(contenders, rounds):
             tick(f"{where}, round {turn + 1}, {contender.name}")
@@ -106,10 +108,17 @@ def race(
     return Race(*head, floor.p50, floor.mean, results)
 
 
-def _no_laps(names: list[str]) -> dict[str, list[Lap]]:
+def _require(workload: Any, contenders: Any) -> None:
+    """That there is something to race with, and some to race."""
+    if not isinstance(workload, Workload):
+        raise TypeError(f"workload is {bounded(workload)}: expected a Workload")
+    if not isinstance(contenders, Sequence) or not all(isinstance(each, Contender) for each in contenders):
+        raise TypeError(f"contenders are {bounded(contenders)}: expected a sequence of Contender")
+    names = [contender.name for contender in contenders]
     if not names or len(set(names)) < len(names):
         raise ValueError(f"contenders are {', '.join(names) or 'none'}: expected some, each with a name of its own")
-    return {name: [] for name in names}
+    if not workload.exchanges:
+        raise ValueError(f"workload {workload.name} has no requests to race with")
 
 
 def _lap(contender: Contender, workload: Workload, capacity: int, publish: bool) -> Lap:
