@@ -64,6 +64,12 @@ def test_names_cannot_break_it():
     ET.fromstring(chart_svg(Chart("<&>", '"', [1, 2], {"</svg>": [0, 1]}, marks={"<b>": 1})))
 
 
+def test_every_point_says_its_values_under_the_mouse():
+    chart = Chart("Hits", "GiB", [10, 1000], {"<LRU>": [12.3456, None]}, " %")
+    titles = [[title.text for title in circle] for circle in ET.fromstring(chart_svg(chart)).iter(f"{SPACE}circle")]
+    assert titles == [["10 GiB, <LRU>: 12.3456 %"]]
+
+
 def test_where_there_is_no_value_there_is_a_gap():
     (way,) = re.findall(
         r'd="([^"]*)"[^>]*class="line"', chart_svg(Chart("t", "x", [1, 2, 3, 4], {"a": [1, None, 2, 3]}))

@@ -112,7 +112,8 @@ def _grid(chart: Chart, x: _Axis, y: _Axis) -> list[str]:
     for value in y.ticks():
         found.append(_path(f"M{_LEFT} {y(value)}H{_RIGHT}", f'stroke="{BOTH}" stroke-opacity="0.3"'))
         found.append(_text(_LEFT - 8, y(value) + 4.5, f"{value:,.10g}{chart.unit}", ' text-anchor="end"'))
-    for value in x.ticks(least_step=all(x == int(x) for x in chart.xs)):
+    is_whole = all(size == int(size) for size in chart.xs)
+    for value in x.ticks(least_step=1 if is_whole else 0):
         found.append(_path(f"M{x(value)} {_FOOT}v5", f'stroke="{BOTH}"'))
         found.append(_text(x(value), _FOOT + 20, f"{value:,.10g}", ' text-anchor="middle"'))
     return found
@@ -133,15 +134,20 @@ def _rules(chart: Chart, x: _Axis, y: _Axis, top: int) -> list[str]:
 
 
 def _lines(chart: Chart, x: _Axis, y: _Axis) -> list[str]:
-    """Each line in its own color and dash, with a point at each value and a gap where there is none."""
+    """Each line in its own color and dash, with a point at each value and a gap where there is none.
+
+    A browser shows the values of a point when the mouse is over it.
+    """
     found = []
-    for number, values in enumerate(chart.lines.values()):
+    for number, (name, values) in enumerate(chart.lines.items()):
         way, pen = "", "M"
         for at, value in zip(chart.xs, values):
             if value is None:
                 pen = "M"
                 continue
             way, pen = f"{way}{pen}{x(at)} {y(value)}", "L"
-            found.append(f'<circle cx="{x(at)}" cy="{y(value)}" r="3" fill="{LINES[number]}"/>')
+            says = escape(f"{at:,.6g} {chart.axis}, {name}: {value:,.6g}{chart.unit}")
+            place = f'cx="{x(at)}" cy="{y(value)}" r="3" fill="{LINES[number]}"'
+            found.append(f"<circle {place}><title>{says}</title></circle>")
         found.append(_path(way, f'{_stroke(number)} class="line"'))
     return found
