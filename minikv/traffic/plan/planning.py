@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 
@@ -50,21 +51,43 @@ class _Planning:
         self.own, self.blocks = own_depths(tree), self._total(self.whole.lengths)
 
     def plan(self, tick: Tick, expect: Callable[[int], None]) -> Plan:
-        tree, terms = self.tree, self.terms
-        reach = self._reach()
+        terms, reach = self.terms, self._reach()
         points, bend = self._curve(reach, tick, expect)
-        continued = continued_depths(tree)
         return Plan(
-            int(self.counts.sum()), (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0, terms.warm_up,
-            self.blocks, terms.block_size, terms.unit, self._total(self.inputs), self._flops(self.inputs),
-            tree.num_distinct, max(tree.lengths, default=0), terms.bytes_per_token, terms.memory,
-            tuple(points.values()), points.get(terms.capacity), points[bend], self._ceiling(), reach,
-            tuple(self._lifetime(seconds) for seconds in terms.lifetimes),
-            len(set(tree.conversations) - {None}) or None, self._total(continued > 0),
-            self._total(np.minimum(continued, self.whole.found())),
-            sum(count > 1 for count in tree.requests_through()[1:]), tuple(prefixes_worth_most(tree, terms.block_size)),
-            int(self.inputs.max(initial=0)), terms.gpus, terms.cost,
-        )  # fmt: skip
+            **self._traffic(),
+            warm_up=terms.warm_up,
+            block_size=terms.block_size,
+            unit=terms.unit,
+            bytes_per_token=terms.bytes_per_token,
+            memory=terms.memory,
+            points=tuple(points.values()),
+            at_memory=points.get(terms.capacity),
+            knee=points[bend],
+            ceiling=self._ceiling(),
+            lru_reaches_ceiling_at_blocks=reach,
+            time_to_live=tuple(self._lifetime(seconds) for seconds in terms.lifetimes),
+            gpus=terms.gpus,
+            cost=terms.cost,
+        )
+
+    def _traffic(self) -> dict[str, Any]:
+        """The fields of a plan that tell of the traffic, whatever memory there is."""
+        tree, continued = self.tree, continued_depths(self.tree)
+        return {
+            "requests": int(self.counts.sum()),
+            "seconds": (max(tree.times) - min(tree.times)) / 1000 if tree.times else 0.0,
+            "blocks": self.blocks,
+            "prompt_tokens": self._total(self.inputs),
+            "prefill_flops": self._flops(self.inputs),
+            "distinct_blocks": tree.num_distinct,
+            "longest_request_blocks": max(tree.lengths, default=0),
+            "conversations": len(set(tree.conversations) - {None}) or None,
+            "continuing_requests": self._total(continued > 0),
+            "hits_of_continuing_requests": self._total(np.minimum(continued, self.whole.found())),
+            "shared_prefixes": sum(count > 1 for count in tree.requests_through()[1:]),
+            "prefixes": tuple(prefixes_worth_most(tree, self.terms.block_size)),
+            "longest_prompt": int(self.inputs.max(initial=0)),
+        }
 
     def _reach(self) -> int:
         """The last place in the list that is ever found, or the longest request that finds or is found."""
@@ -111,9 +134,19 @@ class _Planning:
         own = None if self.own is None else self._total(np.minimum(found, self.own))
         too_large = self._total(reuse.lengths != self.whole.lengths)
         tokens, hits = size * self.terms.block_size, self._total(found)
-        takes = self.terms.bytes_per_token and tokens * self.terms.bytes_per_token
-        return PlanPoint(size, tokens, takes, hits, self._share(hits), bound, self._share(bound), own,
-                         self._total(saved), self._flops(saved), too_large)  # fmt: skip
+        return PlanPoint(
+            blocks=size,
+            tokens=tokens,
+            bytes=self.terms.bytes_per_token and tokens * self.terms.bytes_per_token,
+            hits=hits,
+            hit_rate=self._share(hits),
+            bound=bound,
+            bound_rate=self._share(bound),
+            own_conversation_hits=own,
+            tokens_saved=self._total(saved),
+            flops_saved=self._flops(saved),
+            requests_too_large=too_large,
+        )
 
     def _share(self, hits: int) -> float:
         return round(hits / self.blocks, 6) if self.blocks else 0.0
