@@ -462,16 +462,27 @@ def test_a_manager_that_cannot_truncate_serves_without_drafts_alone():
 
 
 @pytest.mark.parametrize(
-    ("num_tokens", "sampled"), [(1, None), (3, None), (3, [7, 7, 7, 7]), (2, [7, 7]), (4, [7, 7, 7])]
+    ("num_tokens", "sampled", "message"),
+    [
+        (1, None, "num_tokens of request 1 is 1: expected all 3, as 2 of them are a draft"),
+        (2, [7, 7], "num_tokens of request 1 is 2: expected all 3, as 2 of them are a draft"),
+        (4, [7, 7, 7], "num_tokens of request 1 is 4: expected at most the 3 left to compute"),
+        (
+            3,
+            None,
+            "the number of tokens sampled for request 1 is 0: expected 1 to 3, as a token is",
+        ),
+        (3, [7] * 4, "the number of tokens sampled for request 1 is 4: expected 1 to 3, as .* its 2 drafted tokens$"),
+    ],
 )
-def test_the_scheduler_takes_at_most_a_token_for_each_that_was_drafted(num_tokens, sampled):
+def test_the_scheduler_takes_at_most_a_token_for_each_that_was_drafted(num_tokens, sampled, message):
     manager = CacheManager(64)
     plan = Scheduler(manager)
     request = Request([1, 2], 9)
     plan.submit(request)
     plan.update_from_output(plan.schedule(), [3])
     (chunk,) = drafts.with_drafts(plan.schedule(), Says(7, 7), manager, 99, 10)
-    with pytest.raises(ValueError, match=r"^num_tokens of request 1 is "):
+    with pytest.raises(ValueError, match=f"^{message}"):
         plan.update_from_output([chunk._replace(num_tokens=num_tokens)], [sampled])
     assert (plan.step, request.output) == (1, [3])
     plan.update_from_output([chunk], [[7, 7, 5]])

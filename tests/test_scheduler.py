@@ -483,8 +483,11 @@ def test_what_is_entered_was_scheduled():
     assert [chunk.samples for chunk in chunks] == [True, False]
     for tokens, message in (
         ([7], "1 tokens for 2 chunks"),
-        ([None, None], "num_tokens of request 1 is 2, and 0 are sampled: 2 are left to compute, 0 of them drafted"),
-        ([7, 7], "num_tokens of request 2 is 2, and 1 are sampled: 3 are left to compute, 0 of them drafted"),
+        (
+            [None, None],
+            "tokens sampled for request 1 is 0: expected 1, as a token is sampled exactly when the chunk",
+        ),
+        ([7, 7], "tokens sampled for request 2 is 1: expected 0, as a token is sampled exactly when the chunk"),
     ):
         with pytest.raises(ValueError, match=message):
             scheduler.update_from_output(chunks, tokens)
@@ -500,7 +503,7 @@ def test_what_is_entered_was_scheduled():
             lambda a, b: [a, b._replace(num_tokens=3)],
             [7, None],
             ValueError,
-            "num_tokens of request 2 is 3, .*: 2 are left",
+            "num_tokens of request 2 is 3: expected at most the 2 left to compute",
         ),
         (
             lambda a, b: [a, b._replace(num_tokens=0)],

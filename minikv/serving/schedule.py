@@ -85,10 +85,17 @@ def paired(
 def _check_pair(name: str, chunk: ScheduledChunk, sequence: RunningSequence, sampled: list[int]) -> None:
     drafted, left = num_drafted(chunk.request), sequence.length - sequence.computed
     count = whole_number(f"num_tokens of {name}", chunk.num_tokens, 1, "a chunk has at least 1 token")
-    most = 1 + drafted if count == left else 0
-    if count > left or (drafted and not most) or not min(most, 1) <= len(sampled) <= most:
-        left_over = f"{left} are left to compute, {drafted} of them drafted"
-        raise ValueError(f"num_tokens of {name} is {bounded(count)}, and {len(sampled)} are sampled: {left_over}")
+    if count > left:
+        raise ValueError(f"num_tokens of {name} is {bounded(count)}: expected at most the {left} left to compute")
+    if drafted and count < left:
+        raise ValueError(f"num_tokens of {name} is {count}: expected all {left}, as {drafted} of them are a draft")
+    least, most = (1, 1 + drafted) if count == left else (0, 0)
+    if not least <= len(sampled) <= most:
+        expected = f"{least} to {most}" if least < most else least
+        rule = "a token is sampled exactly when the chunk reaches the end of the request"
+        more = f", and one more at most for each of its {drafted} drafted tokens" if drafted else ""
+        found = f"the number of tokens sampled for {name} is {len(sampled)}"
+        raise ValueError(f"{found}: expected {expected}, as {rule}{more}")
     for token in sampled:
         token_id(token)
 
