@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import gzip
 import io
 import json
 import re
@@ -97,11 +98,19 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(
     ("path", "shows"),
-    [("synthetic:chat?requests=200", r" 50%\|.+\| 100/200 \["), ("day.jsonl", r"\d+ requests \[")],
+    [
+        ("synthetic:chat?requests=200", r" 50%\|.+\| 100/200 \["),
+        ("day.jsonl", r" 50%\|.+\| \S+k/\S+k \[\d\d:\d\d<"),
+        ("day.jsonl.gz", r"\d\d%\|.+\| \S+/\S+ \[\d\d:\d\d<"),
+        ("-", r"\d+ requests \["),
+    ],
 )
 def test_on_a_terminal_a_bar_shows_how_much_was_read_and_goes_away(path, shows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    written(tmp_path / "day.jsonl", [[1]] * 200)
+    written(tmp_path / "day.jsonl", [[1]] * 200)  # of which 100 are read at once
+    lines = (tmp_path / "day.jsonl").read_bytes()
+    (tmp_path / "day.jsonl.gz").write_bytes(gzip.compress(lines, mtime=0))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setattr("tqdm.tqdm.__init__", functools.partialmethod(tqdm.__init__, mininterval=0))
     assert cli.main(["replay", path]) == 0

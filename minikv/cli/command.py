@@ -79,7 +79,8 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=says, description=says, formatter_class=lines)
         if name == called:
             module = importlib.import_module("minikv.cli.lab" if name == "doctor" else f"minikv.cli.{name}")
-            getattr(module, f"add_{name}", lambda command: None)(command)
+            if name != "doctor":  # it has no options
+                getattr(module, f"add_{name}")(command)
             command.set_defaults(run=getattr(module, f"run_{name}"))
     return parser
 

@@ -16,7 +16,7 @@ from decimal import Decimal
 
 from minikv import __version__
 from minikv.cli.command import complain, lacking, option, say
-from minikv.cli.trace import add_traffic, with_traffic
+from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import bounded
 from minikv.files import destination, replace
 from minikv.prefix.eviction import POLICIES

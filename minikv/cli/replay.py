@@ -10,7 +10,7 @@ from typing import Any
 
 from minikv import files
 from minikv.cli.command import complain, lacking, option, positive, say
-from minikv.cli.trace import add_traffic, with_traffic
+from minikv.cli.traffic import add_traffic, with_traffic
 from minikv.errors import shown
 from minikv.prefix.eviction import POLICIES
 from minikv.prefix.indexes import INDEXES, index_named

@@ -6,7 +6,7 @@ import argparse
 import json
 
 from minikv.cli.command import complain, lacking, option, positive, say
-from minikv.cli.trace import behind_bar, cannot_read
+from minikv.cli.traffic import behind_bar, cannot_read
 from minikv.errors import shown
 from minikv.files import destination, replace
 from minikv.traffic.logs import Units, units_of
@@ -97,7 +97,7 @@ def _run_pair(options: argparse.Namespace, unit: Units) -> int:
 def _run_log(options: argparse.Namespace, unit: Units) -> int:
     try:
         with open_trace(options.a) as file:
-            report = survey(behind_bar(file), file.name)
+            report = survey(behind_bar(file, file=file), file.name)
     except OSError as error:
         return cannot_read(options.a, error)
     words = LogWords(report, unit)

@@ -12,6 +12,8 @@ import errno
 import functools
 import gzip
 import io
+import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -125,7 +127,7 @@ def trace_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 class TraceFile:
-    r"""An open trace: iterate its lines, once.
+    r"""An open trace: iterate its lines, once; `size` is its bytes, packed or not, or 0 where they are not known.
 
     >>> from minikv.files import asset
     >>> with open_trace(str(asset("model/config.json"))) as file:
@@ -135,9 +137,10 @@ class TraceFile:
 
     def __init__(self, raw: BinaryIO, name: str):
         self.name = name
-        reader = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
-        packed = reader.peek(2)[:2] == _GZIP
-        self._file = cast(BinaryIO, gzip.GzipFile(fileobj=reader) if packed else reader)
+        self._raw = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(io.RawIOBase, raw))
+        packed = self._raw.peek(2)[:2] == _GZIP
+        self._file = cast(BinaryIO, gzip.GzipFile(fileobj=self._raw) if packed else self._raw)
+        self.size = _size(raw)
 
     def __iter__(self) -> Iterator[bytes]:
         """The lines, unpacked; `TraceError` where the file cannot be read to its end."""
@@ -147,6 +150,19 @@ class TraceFile:
             raise TraceError(f"{self.name} cannot be unpacked to its end: {str(error)[:100]}") from None
         except OSError as error:
             raise TraceError(f"{self.name} cannot be read to its end: {error.strerror}") from None
+
+    def position(self) -> int:
+        """How many of its bytes have been read, where their number is known."""
+        return self._raw.tell()
+
+
+def _size(file: BinaryIO) -> int:
+    """The bytes of a regular file, and 0 for anything else."""
+    try:
+        found = os.fstat(file.fileno())
+    except OSError:
+        return 0  # it is no file of the system
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 @contextlib.contextmanager

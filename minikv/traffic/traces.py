@@ -36,7 +36,8 @@ class Traffic:
 
     `block_size` is what a block holds, in `unit`s: tokens, or bytes where there was no tokenizer. The requests come in
     the order of the trace, which is that of time in every published one. `timed` is false where the trace says
-    nothing of time. `total` is the number of requests, where that is known before they are read.
+    nothing of time. `total` is the number of requests, where that is known before they are read; else `file` is
+    what they are read from, line by line.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Traffic:
     note: str = ""
     timed: bool = True
     total: int | None = None
+    file: TraceFile | None = None
 
     def __str__(self) -> str:
         """What is said of the format: a line for people.
@@ -162,14 +164,14 @@ def _of_mooncake(source: _Source) -> Traffic:
     if source.block_size is not None:
         size, note = source.block_size, _GIVEN
     requests, timed = read_trace(source.lines, file.name, start), source.first.get("timed") is not False
-    return Traffic(file.name, "mooncake", size, unit, requests, note, timed)
+    return Traffic(file.name, "mooncake", size, unit, requests, note, timed, file=file)
 
 
 def _of_bailian(source: _Source) -> Traffic:
     file, size = source.file, source.block_size
     note = "as Bailian has them" if size is None else _GIVEN
     requests = read_bailian(source.lines, file.name, source.start)
-    return Traffic(file.name, "bailian", size or BAILIAN_BLOCK, "tokens", requests, note)
+    return Traffic(file.name, "bailian", size or BAILIAN_BLOCK, "tokens", requests, note, file=file)
 
 
 def _of_agents(source: _Source) -> Traffic:
@@ -187,7 +189,7 @@ def _of_log(source: _Source) -> Traffic:
     requests = read_log(source.lines, units, size, file.name, source.start, source.salt)
     note = "bytes of UTF-8: no tokenizer was given" if units.unit == "bytes" else ""
     timed = time_of(source.first) is not None
-    return Traffic(file.name, "log", size, units.unit, requests, note, timed)
+    return Traffic(file.name, "log", size, units.unit, requests, note, timed, file=file)
 
 
 # By the keys of the first line that tell the format; a line with none of them may be one of a log.

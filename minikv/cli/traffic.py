@@ -1,0 +1,100 @@
+"""What the commands that read a trace share: its options, what is said of it, a bar, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TypeVar
+
+from minikv.cli.command import complain, mention, option, positive
+from minikv.errors import shown
+from minikv.traffic.trace_file import TraceFile
+from minikv.traffic.traces import SPAN_HOURS, TraceError, Traffic, open_traffic
+
+_Item = TypeVar("_Item")
+
+
+@option
+def hours(text: str) -> float:
+    """`text` as a number of hours from 0 to 1,000,000.
+
+    >>> hours("1.5")
+    1.5
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 1e6:
+        raise ValueError(f"{text[:60]!r} is not a number of hours from 0 to 1,000,000")
+    return number
+
+
+def cannot_read(path: str, error: OSError) -> int:
+    """Say why a trace cannot be opened; returns the exit status.
+
+    >>> cannot_read("-", OSError(9, "it is closed"))
+    2
+    """
+    return complain(f"cannot read {'standard input' if path == '-' else shown(path)}: {error.strerror}", 2)
+
+
+def add_traffic(command: argparse.ArgumentParser) -> None:
+    """Add the trace to the arguments of a command, and the options that say how it is read.
+
+    >>> parser = argparse.ArgumentParser(); add_traffic(parser)
+    >>> parser.parse_args(["day.jsonl.gz", "--span", "24"]).span
+    24.0
+    """
+    command.add_argument("trace", help="a trace or a log of requests, packed with gzip or not; - for standard input; "
+                         "or made-up traffic: synthetic:chat, few-shot, documents, agents, tree-search")  # fmt: skip
+    command.add_argument("--span", type=hours, default=SPAN_HOURS, metavar="HOURS",
+                         help="sessions without start times begin evenly over these hours (default 8)")  # fmt: skip
+    command.add_argument("--block-size", type=positive, metavar="B",
+                         help="tokens (of a log: bytes) in a block, where the trace does not say so")  # fmt: skip
+    command.add_argument("--tokenizer", metavar="FOLDER",
+                         help="cut a log of requests into the tokens of this checkpoint, not into bytes")  # fmt: skip
+
+
+def with_traffic(options: argparse.Namespace, use: Callable[[Traffic], int], salt: bytes | None = None) -> int:
+    """Open the trace that `options` name, say on standard error what it is, and `use` it; returns the exit status.
+
+    `salt` is that of the block ids of a log (`None`: a random one). A trace that cannot be opened or read is one line
+    on standard error. On a terminal a bar shows what has been read.
+    """
+    with ExitStack() as stack:
+        try:
+            opened = open_traffic(options.trace, options.span, options.block_size, options.tokenizer, salt)
+            traffic = stack.enter_context(opened)
+        except OSError as error:
+            return cannot_read(options.trace, error)
+        except TraceError as error:
+            return complain(str(error), 1)
+        except (ValueError, ModuleNotFoundError) as error:
+            return complain(str(error), 2)
+        mention(str(traffic))
+        try:
+            return use(replace(traffic, requests=behind_bar(traffic.requests, traffic.total, traffic.file)))
+        except TraceError as error:
+            return complain(str(error), 1)
+
+
+def behind_bar(items: Iterable[_Item], total: int | None = None, file: TraceFile | None = None) -> Iterator[_Item]:
+    """The items, behind a bar on a terminal: of the bytes of the `file` that they are read from, or of their `total`.
+
+    Without both, it counts them.
+
+    >>> list(behind_bar([1, 2]))
+    [1, 2]
+    """
+    from tqdm import tqdm
+
+    if file is None or not file.size:
+        yield from tqdm(items, total=total, unit=" requests", disable=None, leave=False)
+        return
+    with tqdm(total=file.size, unit="B", unit_scale=True, disable=None, leave=False) as bar:
+        for item in items:
+            bar.update(file.position() - bar.n)
+            yield item
