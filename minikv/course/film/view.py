@@ -143,20 +143,22 @@ class Frame:
     @property
     def texts(self) -> list[str]:
         """The text twin of each panel of the picture: the tree, the pools, and the rows."""
-        tree = [tree_text(self.nodes)] * bool(self.nodes)
-        return [*tree, *(panel.text for panel in self.panels)]
+        panels = [panel.text for panel in self.panels]
+        return [tree_text(self.nodes), *panels] if self.nodes else panels
 
     @property
     def contents(self) -> str:
         """The text twin of all that there is."""
         sizes = " · ".join(size_words(name, value) for name, value in self.sizes.items())
-        return "\n".join([*self.texts, *[sizes] * bool(sizes)])
+        return "\n".join([*self.texts, sizes] if sizes else self.texts)
 
     @property
     def text(self) -> str:
         """The text twin of the picture, with what the operation called."""
-        lines, changes = [self.caption] * bool(self.words), "; ".join(self.changes.words)
-        lines += [*(f"   {words}" for words in self.inner_words), *[f"   ({changes})"] * bool(changes)]
+        lines = [self.caption] if self.words else []
+        lines += [f"   {words}" for words in self.inner_words]
+        if changes := "; ".join(self.changes.words):
+            lines.append(f"   ({changes})")
         return "\n".join([*lines, self.contents])
 
     @property
@@ -215,8 +217,9 @@ def request_rows(views: Sequence[RequestView], before: Sequence[RequestView] = (
     bars = ["".join(LETTERS[word] * count for word, count in run.items())[::size] for run in runs]
     wide = max(map(len, names), default=0)
     lines = [heading, *(f"{name:<{wide}}  {bar}" for name, bar in zip(names, bars))]
-    legend = text_legend(word for run in runs for word, count in run.items() if count)
-    lines += [legend + f"  (a letter is {size} tokens)" * (size > 1)] * bool(runs)
+    if runs:
+        legend = text_legend(word for run in runs for word, count in run.items() if count)
+        lines.append(f"{legend}  (a letter is {size} tokens)" if size > 1 else legend)
     rows = [(name, [_run(word, count) for word, count in run.items() if count]) for name, run in zip(names, runs)]
     return BoxRows(heading, rows, "\n".join(lines), high=16, gap=0, room=256)
 

@@ -123,7 +123,7 @@ class BoxRows:
         lines, widest, name = extent
         words = max(8.5 * len(self.heading), 8 * len(self.foot)) + 12
         width = max(_left(name) + min(widest, self.room) + 4, words)
-        return Paper(width, self._top + lines * (self.high + GAP) + 2 + _LINE * bool(self.foot))
+        return Paper(width, self._top + lines * (self.high + GAP) + 2 + (_LINE if self.foot else 0))
 
     @property
     def _top(self) -> int:
@@ -141,8 +141,9 @@ class BoxRows:
                 drawings = _drawings(box, max(wide - max(self.gap, 1), 1), self.high)
                 parts += [Part(3 * key + i, drawing, x, top) for i, drawing in enumerate(drawings) if drawing]
                 x += wide
-        foot = self._top + lines * (self.high + GAP) + 14
-        return parts + [Part(-2, words_drawing(self.foot), 4, foot)] * bool(self.foot)
+        if self.foot:
+            parts.append(Part(-2, words_drawing(self.foot), 4, self._top + lines * (self.high + GAP) + 14))
+        return parts
 
 
 def _left(name: int) -> int:

@@ -221,7 +221,8 @@ def readable(views: Sequence[NodeView]) -> list[NodeView]:
             continue
         kept.append(replace(views[at], parent=parent))
         hidden, here = sum(counts[child] for child in children[at] if child not in shown), len(kept) - 1
-        stack += [(-hidden, here)] * bool(hidden)
+        if hidden:
+            stack.append((-hidden, here))
         stack += [(child, here) for child in reversed(children[at]) if child in shown]
     return kept
 
