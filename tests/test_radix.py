@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from minikv import FreeListPool, InvariantError, RadixCache, pack
-from minikv.prefix.eviction import LeastRecentlyUsed
+from minikv.prefix.eviction import FirstInFirstOut, LeastRecentlyUsed
 
 
 def small_tree():
@@ -66,14 +66,18 @@ CORRUPTIONS = {
     "does not list it": lambda cache, nodes: setattr(nodes[3, 4], "parent", nodes[5,]),
     "evictable_size is 4": lambda cache, nodes: setattr(cache, "_evictable", 4),
     "protected_size is 0": lambda cache, nodes: setattr(cache, "_protected", 0),
-    "breaks off between RadixNode(id=1, tokens=[3, 4]": lambda cache, nodes: cache._order.remove([nodes[7,]]),
-    "the order of use, by nodes, breaks off": lambda cache, nodes: cache._order.add([nodes[5,]]),
-    "breaks off between": lambda cache, nodes: cache._order.touch([nodes[3, 4]]),
+    "the ring of nodes, least recently used first and of a path the deepest first: node 4 belongs right behind node 1, "
+    "but node 1 links to the mark and node 4 back to nothing": lambda cache, nodes: cache._order.remove([nodes[7,]]),
+    "the mark belongs right behind node 4, but node 4 links to node 3 and the mark back to node 3":
+        lambda cache, nodes: cache._order.add([nodes[5,]]),
+    "node 1 belongs right behind the mark, but the mark links to node 4 and node 1 back to node 4":
+        lambda cache, nodes: cache._order.touch([nodes[3, 4]]),
     "share 4 ids": lambda cache, nodes: setattr(nodes[7,], "id", 2),
     "next id to give out is 3": lambda cache, nodes: setattr(cache, "_next_id", 3),
     "not whole pages": lambda cache, nodes: setattr(nodes[7,], "key_runs", (b"",)),
-    "the order of use, by nodes, breaks off between": lambda cache, nodes: setattr(nodes[7,], "older", None),
-    "breaks off between RadixNode(id=1": lambda cache, nodes: setattr(cache._order.first(), "newer", None),
+    "but node 1 links to node 4 and node 4 back to nothing": lambda cache, nodes: setattr(nodes[7,], "older", None),
+    "but node 1 links to nothing and node 4 back to node 1":
+        lambda cache, nodes: setattr(cache._order.first(), "newer", None),
     "but the clock is at": lambda cache, nodes: setattr(nodes[5,], "last_used", 99),
     "later than its parent": lambda cache, nodes: (
         cache.insert([7, 8], [9, 10]), setattr(nodes[7,], "created", 0), setattr(nodes[7,], "last_used", 0)
@@ -102,6 +106,32 @@ def test_check_finds(message):
     with pytest.raises(InvariantError, match=r"node|root of |_size is |page \d") as caught:
         cache.check()
     assert message in str(caught.value)
+
+
+class Twice(FirstInFirstOut):
+    """It lists a node again."""
+
+    def __iter__(self):
+        return (node for node in super().__iter__() for _ in range(2))
+
+
+class Broken(FirstInFirstOut):
+    """Its list ends in a link to nothing."""
+
+    def __iter__(self):
+        return iter([*super().__iter__(), None])
+
+
+@pytest.mark.parametrize(("policy", "message"), [
+    (Twice, "node 1: twice in the eviction order"),
+    (Broken, "the eviction order breaks off after 2 of its nodes"),
+])  # fmt: skip
+def test_check_finds_in_an_order_of_ones_own(policy, message):
+    cache = RadixCache(policy=policy)
+    for token in (1, 2):
+        cache.insert([token], [token])
+    with pytest.raises(InvariantError, match=f"^{message}$"):
+        cache.check()
 
 
 HEAP_CORRUPTIONS = {

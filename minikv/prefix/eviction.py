@@ -110,9 +110,13 @@ class LeastRecentlyUsed(EvictionOrder):
         self.add(path)
 
     def reorder(self, node: Any) -> None:
-        """Nothing to do: only use counts, and a parent is younger than its children."""
+        """Nothing to do: only use counts."""
 
-    add_leaf = remove_leaf = reorder
+    def remove_leaf(self, node: Any) -> None:
+        """Nothing to do: a parent is younger than its child."""
+
+    def add_leaf(self, node: Any) -> None:
+        """Nothing to do: it is here already."""
 
     def first(self) -> Any | None:
         """The oldest node, or `None`."""
@@ -245,13 +249,19 @@ class FirstInLastOut(SmallestKeyFirst):
 
 
 class LowestPriority(SmallestKeyFirst):
-    """priority: the lowest one, the largest of all inserts that went through; of those the least recently used."""
+    """priority: the leaf of the lowest priority, and of those the least recently used.
+
+    A node has the largest priority of all inserts that went through it, so a path is never worth less than its end.
+    """
 
     reads = ("priority", "last_used")
 
 
 class SegmentedLRU(SmallestKeyFirst):
-    """slru: leaves used once before leaves used again, so that one long document drives out nothing that is in use."""
+    """slru: leaves used once go before leaves used again, each in the order of their last use.
+
+    So one pass over a long document does not drive out what is asked for again and again.
+    """
 
     reads = ("hits", "last_used")
 
@@ -264,7 +274,7 @@ POLICIES: dict[str, type[EvictionOrder]] = {
     "lru": LeastRecentlyUsed, "lfu": LeastFrequentlyUsed, "fifo": FirstInFirstOut, "mru": MostRecentlyUsed,
     "filo": FirstInLastOut, "priority": LowestPriority, "slru": SegmentedLRU,
 }  # fmt: skip
-_METHODS = (*(name for name in vars(EvictionOrder) if name[0] != "_"), "__iter__")
+_METHODS = ("key", "add", "touch", "reorder", "remove", "remove_leaf", "add_leaf", "first", "__iter__")
 
 
 def order_named(policy: str | Callable[[], EvictionOrder]) -> tuple[str, Callable[[], EvictionOrder]]:

@@ -30,7 +30,7 @@ from minikv.prefix.contract import (
     require_limit,
 )
 from minikv.prefix.eviction import LeastRecentlyUsed
-from minikv.prefix.tree_check import check_nodes, check_ring, require
+from minikv.prefix.tree_check import RING_OF_NODES, check_nodes, check_ring, require
 from minikv.tokens import TOKEN_BYTES, PackedTokens, TokensLike, pack
 
 
@@ -253,7 +253,7 @@ class PageNodeCache(BaseIndex):
         free = sorted(
             (node for node in self.nodes() if not node.ref_count), key=lambda node: (node.last_used, -node.end)
         )
-        check_ring(self._queue, free)
+        check_ring(RING_OF_NODES, self._queue, free)
 
     def __repr__(self) -> str:
         sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"

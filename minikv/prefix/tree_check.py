@@ -139,11 +139,15 @@ def _check_order(order: EvictionOrder, nodes: Sequence[Any]) -> None:
     A ring holds all unlocked nodes and a heap no inner ones; what an order of one's own does is its own affair.
     """
     if isinstance(order, LeastRecentlyUsed):
-        free = [node for node in nodes if not node.ref_count]
-        check_ring(order, sorted(free, key=lambda node: (node.last_used, -node.end)))
+        free = sorted((node for node in nodes if not node.ref_count), key=lambda node: (node.last_used, -node.end))
+        check_ring(RING_OF_NODES, order, free)
         return
     heap = isinstance(order, SmallestKeyFirst)
-    place = {node.id: at for at, node in enumerate(order)}
+    place: dict[int, int] = {}
+    for node in order:
+        require(node is not None, f"the eviction order breaks off after {len(place)} of its nodes")
+        require(node.id not in place, f"node {node.id}: twice in the eviction order")
+        place[node.id] = len(place)
     for node in nodes:
         there, above = node.id in place, place.get(node.parent.id)
         fits = there == (not node.ref_count and (not node.children or (there and not heap)))
@@ -156,11 +160,21 @@ def _check_order(order: EvictionOrder, nodes: Sequence[Any]) -> None:
         order.check()
 
 
-def check_ring(ring: LeastRecentlyUsed, expected: Sequence[Any]) -> None:
-    """The ring links what is expected, in that order, from the oldest to the youngest and back."""
+RING_OF_NODES = "the ring of nodes, least recently used first and of a path the deepest first"
+
+
+def check_ring(what: str, ring: LeastRecentlyUsed, expected: Sequence[Any]) -> None:
+    """The ring links what is expected, in that order, from the oldest to the youngest and back; `what` describes it."""
+
+    def named(member: Any) -> str:
+        if member is None or member is ring:
+            return "nothing" if member is None else "the mark"
+        return f"node {getattr(member, 'node', member).id}"  # a node, or the state of one
+
     for before, after in pairwise([ring, *expected, ring]):
-        linked = before.newer is after and after.older is before
-        require(linked, f"the order of use, by nodes, breaks off between {bounded(before)} and {bounded(after)}")
+        if before.newer is not after or after.older is not before:  # the text only now: there are many nodes
+            links = f"{named(before)} links to {named(before.newer)} and {named(after)} back to {named(after.older)}"
+            raise InvariantError(f"{what}: {named(after)} belongs right behind {named(before)}, but {links}")
 
 
 def _check_pages(nodes: Sequence[Any]) -> None:

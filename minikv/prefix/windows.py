@@ -248,7 +248,8 @@ class Windows:
         size = f"window_protected_size is {self.protected}"
         require(self.protected == pinned, f"{size}, the locks need {pinned} tokens")
         states = (node.window for node in nodes if node.window.num_free)
-        check_ring(self.ring, sorted(states, key=lambda state: (state.used, state.node.end)))
+        ring = "the ring of windows, least recently used first and of a path the nearest to the root first"
+        check_ring(ring, self.ring, sorted(states, key=lambda state: (state.used, state.node.end)))
 
     def _pins_of(self, held: Mapping[Handle, int]) -> dict[int, list[int]]:
         """Where the windows of all locks begin, for each node that they reach; no layer lacks anything there."""
