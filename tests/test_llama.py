@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from llamas import LLAMA3, everywhere, llama, scattered, settings, store_for
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from minikv import CacheManager, Engine
 from minikv.serving.batch import Batch
@@ -406,6 +406,15 @@ def test_a_header_that_makes_no_sense_is_an_error_that_names_the_file(tmp_path, 
     path = tmp_path / "odd.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header.encode() + b"\0" * 8)
     with pytest.raises(ValueError, match=r"odd\.safetensors"):
+        read_safetensors(path)
+
+
+def test_a_name_that_the_header_has_twice_is_refused(tmp_path):
+    entry = json.dumps({"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}).encode()
+    text, path = b'{"a": %b, "a": %b}' % (entry, entry), tmp_path / "odd.safetensors"
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
+    assert load_file(path), "the library takes it"
+    with pytest.raises(ValueError, match=r"^the header of .*odd\.safetensors has the key 'a' twice$"):
         read_safetensors(path)
 
 

@@ -2,8 +2,8 @@
 
 A setting that would change the logits, and that the decoder of `llama.py` does not have, is an error: wrong logits look
 like right ones, and a cache cannot be blamed for them. Weights are in one file, or in shards with an index. The
-`safetensors` library checks that the tensors cover the data without gaps or overlaps, and maps the file: a weight comes
-off the disk when it is used for the first time.
+`safetensors` library checks that the header has at most 100 MB and that the tensors cover the data without gaps or
+overlaps, and maps the file: a weight comes off the disk when it is used for the first time.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from minikv.untrusted import (
     float_field,
     inside,
     int_field,
+    json_object,
     read_json,
     refusal,
     require_regular,
@@ -237,6 +238,7 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, torch.Tensor]:
     require_regular(path)
     try:
         with safe_open(path, framework="pt") as file:
+            _refuse_repeated_names(path)
             for name in file.keys():  # noqa: SIM118 - it is no dictionary
                 if (dtype := file.get_slice(name).get_dtype()) not in _DTYPES:
                     raise ValueError(f"{bounded(name)} in {path} is {dtype}: expected one of {', '.join(_DTYPES)}")
@@ -246,6 +248,12 @@ def read_safetensors(path: str | PathLike[str]) -> dict[str, torch.Tensor]:
     except (RuntimeError, MemoryError) as error:  # what torch raises where it cannot map the file
         size = path.stat().st_size
         raise refusal(f"{path} has {size} bytes: expected what fits into memory", error, between="; ") from None
+
+
+def _refuse_repeated_names(path: Path) -> None:
+    """The library takes the last tensor of a name; the file, which it has opened, is sound otherwise."""
+    with path.open("rb") as file:
+        json_object(file.read(int.from_bytes(file.read(8), "little")), f"the header of {path}")
 
 
 def weight_shapes(config: LlamaConfig) -> dict[str, tuple[int, ...]]:

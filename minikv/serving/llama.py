@@ -197,9 +197,11 @@ class Llama:
         found: list[torch.Tensor] = []
         for block in [h] if len(h) <= BLOCK else torch.split(h, BLOCK):
             (gate,), (up,) = (self._linears(block, f"{name}.{part}_proj") for part in ("gate", "up"))
-            kept = gate.requires_grad  # else the result takes the memory of `gate`: new memory is slow
-            up = functional.silu(gate) * up if kept else functional.silu(gate, inplace=True).mul_(up)
-            found += self._linears(up, f"{name}.down_proj")
+            if gate.requires_grad:
+                product = functional.silu(gate) * up
+            else:  # in the memory of `gate`: new memory is slow
+                product = functional.silu(gate, inplace=True).mul_(up)
+            found += self._linears(product, f"{name}.down_proj")
         return found[0] if len(found) == 1 else torch.cat(found)
 
     def _angles(self, positions: torch.Tensor) -> Angles:
