@@ -80,3 +80,8 @@ def test_where_there_is_no_value_there_is_a_gap():
 def test_where_all_xs_are_whole_there_is_no_tick_between_them():
     svgs = [chart_svg(Chart("t", "x", xs, {"a": [1, 2, 3]})) for xs in ([1, 2, 3], [1, 1.5, 3])]
     assert [sum(x in svg for x in (">1.5<", ">2.5<")) for svg in svgs] == [0, 2]
+
+
+def test_the_name_of_the_level_stands_below_the_names_of_the_lines():
+    line, level = (float(re.search(rf'y="([\d.]+)">{name}<', chart_svg(CHART))[1]) for name in ("LRU", "ceiling"))
+    assert level >= line + 20

@@ -70,7 +70,8 @@ def chart_svg(chart: Chart) -> str:
     values = [value for line in chart.lines.values() for value in line if value is not None]
     values += [chart.level[1]] if chart.level else []
     x = _Axis(chart.xs, "x" in chart.log, _LEFT, _RIGHT)
-    y = _Axis(values if "y" in chart.log else [0, *values], "y" in chart.log, _FOOT, top)
+    room = 12 if chart.level else 0  # for its name
+    y = _Axis(values if "y" in chart.log else [0, *values], "y" in chart.log, _FOOT, top + room)
     content = [_text(4, 17, chart.title, ' font-size="14" font-weight="bold"'), *legend, *_grid(chart, x, y)]
     content.append(_path(f"M{_LEFT} {top}V{_FOOT}H{_RIGHT}", f'stroke="{BOTH}"'))
     content += [*_rules(chart, x, y, top), *_lines(chart, x, y)]
