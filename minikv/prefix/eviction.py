@@ -89,8 +89,7 @@ class LeastRecentlyUsed(EvictionOrder):
         """Put the nodes at the young end, the first of them oldest."""
         last = self.older
         for node in path:
-            node.older = last
-            last.newer = node
+            node.older, last.newer = last, node
             last = node
         last.newer = self
         self.older = last
@@ -249,19 +248,13 @@ class FirstInLastOut(SmallestKeyFirst):
 
 
 class LowestPriority(SmallestKeyFirst):
-    """priority: the leaf of the lowest priority, and of those the least recently used.
-
-    A node has the largest priority of all inserts that went through it, so a path is never worth less than its end.
-    """
+    """priority: the lowest, then lru; a node has its inserts' largest, so a path is never worth less than its end."""
 
     reads = ("priority", "last_used")
 
 
 class SegmentedLRU(SmallestKeyFirst):
-    """slru: leaves used once go before leaves used again, each in the order of their last use.
-
-    So one pass over a long document does not drive out what is asked for again and again.
-    """
+    """slru: leaves used once go first, so that one long document does not drive out what is asked for repeatedly."""
 
     reads = ("hits", "last_used")
 
@@ -297,12 +290,10 @@ def order_named(policy: str | Callable[[], EvictionOrder]) -> tuple[str, Callabl
     for method in _METHODS:
         if not callable(getattr(made, method, None)):
             raise TypeError(f"policy {name} has no method {method}: expected those of EvictionOrder")
-    reads = getattr(made, "reads", ())
-    if isinstance(reads, str):
+    if isinstance(reads := getattr(made, "reads", ()), str):
         raise ValueError(f"policy {name} has the string {bounded(reads)} as reads: expected a tuple of names")
-    for field in reads:
-        if field not in READABLE:
-            raise ValueError(f"policy {name} reads {bounded(field)}: a node has {', '.join(READABLE)}")
+    if strange := [field for field in reads if field not in READABLE]:
+        raise ValueError(f"policy {name} reads {bounded(strange[0])}: a node has {', '.join(READABLE)}")
     if not reads:
         raise ValueError(f"policy {name} does not say what it reads: some of {', '.join(READABLE)}")
     return name, policy
