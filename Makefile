@@ -14,7 +14,7 @@ GPU    ?= $(if $(shell command -v nvidia-smi 2>/dev/null),1,0)
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu
 
 BIN    := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist loadscope --no-loadscope-reorder
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 BUILD  := $(if $(filter 0,$(TORCH)),none,$(if $(filter 1,$(GPU)),cuda,cpu))
 COURSE := $(VENV)/.course-$(BUILD)
@@ -92,13 +92,10 @@ $(COURSE): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e '.[$(if $(filter none,$(BUILD)),course,course$(comma)serving)]'
 	touch $@
 
-# Where rfc3987-syntax is there, jsonschema imports it, and it builds 39 grammars then: 1.5 seconds in each process that
-# reads a notebook, for addresses in other letters than A to Z, which no notebook has.
 $(DEV): $(VENV)/.torch-$(BUILD) pyproject.toml constraints.txt
 	$(if $(filter none,$(BUILD)),$(error TORCH=0 is for `make lab`: the tests need PyTorch))
 	@echo "The course and what checks it: 0.4 GB to fetch."
 	$(PIP) install --no-compile -c constraints.txt -e '.[dev]'
-	$(PIP) uninstall --yes rfc3987-syntax
 	touch $@ $(COURSE)
 
 $(VENV)/.torch-none: $(BIN)/python

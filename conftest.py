@@ -17,22 +17,18 @@ collect_ignore = ["notebooks/src"]  # to look for doctests in the source of a ch
 
 # What takes longest goes first: whatever starts last is waited for, with one core at rest.
 LONGEST = (
-    "browser", "test_solved_notebooks.py", "test_pieces.py", "test_engine_oracle.py", "test_verify.py",
-    "test_notebooks.py", "test_conformance.py", "08_serving_engine.ipynb", "test_cli.py", "test_drafts.py",
-    "test_bench.py", "test_machine.py", "test_playground.py", "test_extras.py", "test_house.py", "test_small_model.py",
-    "test_sweep.py", "test_exercises.py",
+    "test_solved_notebooks.py", "test_pieces.py", "test_chapters_accessible.py", "test_player_js.py",
+    "test_engine_oracle.py", "test_playground_browser.py", "test_verify.py", "test_notebooks.py",
+    "test_predictions_browser.py", "test_conformance.py", "08_serving_engine.ipynb", "test_reports_browser.py",
+    "test_cli.py", "test_drafts.py", "test_bench.py", "test_machine.py", "test_playground.py", "test_extras.py",
+    "test_house.py", "test_small_model.py", "test_sweep.py", "test_exercises.py",
 )  # fmt: skip
 
 
 def pytest_collection_modifyitems(items):
-    """A file is tested by one process; all that needs a browser too, so that JupyterLab and Chromium start once."""
+    """The longest first: a process takes a whole file at a time."""
     places = {name: place for place, name in enumerate(LONGEST)}
-    groups = {
-        item: "browser" if item.get_closest_marker("browser") else item.nodeid.partition("::")[0] for item in items
-    }
-    items.sort(key=lambda item: places.get(groups[item].rpartition("/")[2], len(places)))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(groups[item]))  # for `--dist loadgroup`
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -602,7 +602,7 @@ def test_a_picture_of_a_store_has_every_piece_in_the_order_of_memory(shape, layo
     every_layer = {f"{letter}{layer}" for letter in "KV" for layer in range(shape.num_layers)}
     assert {name for name, _ in store.pieces()} == every_layer
     picture = draw(store, new=[2])
-    assert picture.text.count(":2n") == lines
+    assert picture.text.count("[2]n") == lines
     assert all(picture.svg.count(f">{name}</text>") == 4 for name in every_layer)
     assert draw(KVStore(EVEN, 1000)).text.splitlines()[0].endswith("the memory, the first 400 shown")
 
