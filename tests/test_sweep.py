@@ -205,7 +205,7 @@ def test_killed_half_way_and_started_again_it_prints_the_same_table(number, tmp_
     assert said[0] == ""
     if number == signal.SIGINT:
         assert run.returncode == 130
-        assert said[1].endswith(f"stopped; what is done is in {journal}, and the same command goes on from there\n"
+        assert said[1].endswith(f"stopped; what is done is in {journal}, and the same command continues from there\n"
                                 "minikv: interrupted\n")  # fmt: skip
     journal.write_bytes(journal.read_bytes() + b'{"run":{"trace":"lo')  # a record that was cut off
     again = swept(tmp_path, "--backend", "sequential")
@@ -318,7 +318,7 @@ def test_ctrl_c_says_where_what_is_done_is_kept(command, folder, monkeypatch):
     monkeypatch.setattr(sweep, "replay", interrupted)
     status, out, err = command()
     journal = folder / "sweep.toml.journal"
-    said = f"stopped; what is done is in {journal}, and the same command goes on from there\nminikv: interrupted\n"
+    said = f"stopped; what is done is in {journal}, and the same command continues from there\nminikv: interrupted\n"
     assert (status, out, records(journal)) == (130, "", 2)
     assert err.endswith(said)
 

@@ -88,7 +88,7 @@ def _results_of(sweep: Sweep, journal: str) -> list[Replay]:
         with Progress(command="sweep") as progress:
             return sweep.run(journal, progress)
     except KeyboardInterrupt:
-        mention(f"stopped; what is done is in {shown(journal)}, and the same command goes on from there")
+        mention(f"stopped; what is done is in {shown(journal)}, and the same command continues from there")
         raise
 
 

@@ -294,7 +294,7 @@ class RadixCache(BaseIndex):
         """Cache the whole pages of `tokens`, whose keys and values lie in `pages` (one for each whole page of tokens).
 
         Tokens already cached keep the pages they have: `prefix_length` says how many, and the caller frees its own
-        duplicates. With `start`, a locked handle of a prefix of `tokens`, the walk goes on from there, its pages in
+        duplicates. With `start`, a locked handle of a prefix of `tokens`, the walk continues from there, its pages in
         `pages` are not looked at, and only what lies behind it counts as used (the rest is in use until it is
         unlocked, and counts then). `priority`, 0 or more, is for the policy of that name: the whole path is worth at
         least that much from now on.

@@ -128,7 +128,7 @@ class Film(Recording):
     def still(self) -> Picture:
         """The first frame in which there is something, with the text of all operations, for where widgets do not run.
 
-        What comes of the operations is not in the picture: one can still say it before one looks.
+        The results of the operations are not in the picture, so a reader can still predict them.
         """
         return self._still_of(next((frame for frame in self.frames if frame.shows_something), self.at(0)))
 

@@ -83,7 +83,7 @@ def picture_of_moves(cells: str, moves: Any) -> Picture:
 
 
 def wrong_in(moves: Any, slots: int) -> str | None:
-    """What is wrong with some moves, whatever comes of them; `None` if nothing is.
+    """What is wrong with some moves, whatever their result; `None` if nothing is.
 
     >>> wrong_in([(0, "spare"), (1, 0), ("spare", 1)], slots=2), wrong_in([("spare", 0)], slots=2)
     (None, "move 0 takes from 'spare', and nothing has been saved there yet")

@@ -36,7 +36,7 @@ class _Desk:
         self.manager = world["CacheManager"](num_pages, page_size)
 
     def step(self, verb: str, what: str, more: str = "") -> tuple[str, Mapping[str, Any]] | None:
-        """Do one step; what was done in words, and what came of it. `None` if nobody runs who could do it."""
+        """Do one step; what was done in words, and the result. `None` if no running request could do it."""
         if verb == "start":
             return f"start {bracketed(what)}" + (f" in namespace {more!r}" if more else ""), self.start(what, more)
         if not self.manager.sequences:

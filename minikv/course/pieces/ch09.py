@@ -103,7 +103,7 @@ def play_is_current(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def play_trie_insert(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Requests come one after the other; each takes a given row anew, publishes its prompt, and leaves."""
+    """Requests come one after the other; each is handed a given row again, publishes its prompt, and leaves."""
     root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
     for prompt, row in case:
         pool.occupy(row, renew=True)
