@@ -12,6 +12,7 @@ from minikv import RadixCache
 from minikv.measure import race
 from minikv.measure.bench import CONTENDERS
 from minikv.measure.lap import IN_FLIGHT, Contender, Lap, Limit, run_lap
+from minikv.measure.lives import verbs_life
 from minikv.measure.results import Spread
 from minikv.measure.workloads import WORKLOADS, Workload
 
@@ -132,3 +133,19 @@ def test_a_race_runs_with_the_garbage_collector_on_and_leaves_it_as_it_was(on):
         assert gc.get_freeze_count() == 0
     finally:
         (gc.enable if before else gc.disable)()
+
+
+class EvictsTwice(RadixCache):
+    """Gives half of the pages that it evicts, each of them twice."""
+
+    def evict(self, num_tokens):
+        pages = super().evict(num_tokens).tolist()[: num_tokens // 2]
+        return array("i", pages + pages)
+
+
+def test_what_somebody_elses_index_evicts_is_looked_at():
+    """Else it would race with pages that two requests write into."""
+    life = verbs_life(EvictsTwice(), 100, publish=False)
+    life.finish(life.begin(([1] * 40, 39, [1] * 50, 50))[0])
+    with pytest.raises(ValueError, match="is given twice"):
+        life.begin(([2] * 60, 59, [2] * 70, 70))

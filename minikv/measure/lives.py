@@ -76,6 +76,7 @@ class IndexLife:
 
     def __init__(self, cache: Any, capacity: int, publish: bool):
         self.cache, self.page_size, self.publish = cache, cache.page_size, publish
+        self.is_ours = not isinstance(cache, FiveVerbs)  # the pool looks at what somebody else's index evicts
         self.pool = FreeListPool(-(-capacity // cache.page_size))
         self.rows: list[memoryview] = []  # free ones
 
@@ -94,7 +95,7 @@ class IndexLife:
             row = memoryview(_ONE_PAGE * (2 * pages))
         short = pages - cached - self.pool.num_free
         if short > 0:
-            self.pool.free(self.cache.evict(short * self.page_size), sure=True)
+            self.pool.free(self.cache.evict(short * self.page_size), sure=self.is_ours)
         match.copy_to(row)
         self.pool.alloc_to(row[cached:pages])
         held = self._publish(prompt, row, match) if self.publish else match
