@@ -27,7 +27,7 @@ else:
 
 FACTS = Path(__file__).resolve().parent / "src" / "engines.toml"
 COLUMNS = "sglang", "vllm", "mini-sglang", "nano-vllm"
-PLACE = re.compile(r"\{\{engines\s+([\w-]+)\}\}")
+PLACE = re.compile(r"\{\{engines\s+([\w-]+)(?:\|([^}]+))?\}\}")
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,11 @@ def entries() -> tuple[Entry, ...]:
     return tuple(found)
 
 
-def table(chapter: str) -> str:
+def table(chapter: str, first: Sequence[str] = ()) -> str:
     """The table "In real engines" of a chapter, as markdown; each cell is a link to a line.
 
-    A chapter without entries, or a row without an engine, is a `ValueError`.
+    `first` names the rows that a reader needs: the table has these, and the rest is folded below it. A chapter without
+    entries or without such a row, or a row without an engine, is a `ValueError`.
 
     >>> table("03").splitlines()[0]
     '| here | SGLang | vLLM | mini-sglang | nano-vllm |'
@@ -114,8 +115,21 @@ def table(chapter: str) -> str:
     cells = [entry for entry in entries() if entry.kind == "cell" and chapter in entry.chapters]
     if not cells:
         raise ValueError(f"engines.toml has no cell of chapter {chapter!r:.20}")
+    rows = list(dict.fromkeys(entry.row for entry in cells))
+    if missing := set(first) - set(rows):
+        raise ValueError(f"engines.toml, chapter {chapter}: no row {sorted(missing)}; there are {rows}")
+    shown = _rows(chapter, cells, first or rows)
+    if not first:
+        return shown
+    rest = _rows(chapter, cells, [row for row in rows if row not in first])
+    read = ", ".join(f"{engines()[name].title} of {engines()[name].date}" for name in COLUMNS)
+    dates = f"The links show the sources of {read}."
+    return f"{shown}\n\n{dates}\n\n<details><summary>More rows</summary>\n\n{rest}\n\n</details>"
+
+
+def _rows(chapter: str, cells: Sequence[Entry], rows: Sequence[str]) -> str:
     lines = ["| here | " + " | ".join(engines()[name].title for name in COLUMNS) + " |", "|---" * 5 + "|"]
-    for row in dict.fromkeys(entry.row for entry in cells):
+    for row in rows:
         columns = [", ".join(str(e) for e in cells if (e.row, e.engine) == (row, name)) for name in COLUMNS]
         if not all(columns):
             raise ValueError(f"engines.toml, chapter {chapter}: row {row!r} has no cell for each of {COLUMNS}")
@@ -126,18 +140,24 @@ def table(chapter: str) -> str:
 def fill(text: str) -> str:
     """The text with each `{{engines NAME}}` replaced: a table, an engine's introduction, or a link.
 
-    A number stands for the table of that chapter; any other name is an engine's or an entry's id.
+    A number stands for the table of that chapter; any other name is an engine's or an entry's id. After a `|` come
+    the rows of a table that are not folded, with `; ` between them, or the words of a link in place of its own.
 
     >>> fill("It did, {{engines mini-sglang-52}}.")
     'It did, [mini-sglang#52](https://github.com/sgl-project/mini-sglang/pull/52) (fixed in December 2025).'
+    >>> fill("It {{engines mini-sglang-52|lost a lock}} until December 2025.")
+    'It [lost a lock](https://github.com/sgl-project/mini-sglang/pull/52) until December 2025.'
     """
     named = {name: engine.about for name, engine in engines().items()}
     named |= {entry.id: str(entry) for entry in entries() if entry.id}
+    linked = {entry.id: entry.thread or entry.link for entry in entries() if entry.id}
 
     def found(place: re.Match[str]) -> str:
-        name = place[1]
+        name, words = place.groups()
         if re.fullmatch(r"\d\d", name):
-            return table(name)
+            return table(name, words.split("; ") if words else ())
+        if words and name in linked:
+            return f"[{words}]({linked[name]})"
         if name not in named:
             raise ValueError(f"{{{{engines {name}}}}}: engines.toml has no engine and no entry of that name")
         return named[name]

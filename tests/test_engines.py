@@ -70,7 +70,9 @@ def test_every_cell_of_a_table_is_a_link():
 def test_a_chapter_shows_its_table_and_leaves_no_place_unfilled():
     for path in NOTEBOOKS:
         text = markdown(load(path))
-        assert engines.table(path.stem[:2]) in text, path.stem
+        head, line, *rows = engines.table(path.stem[:2]).splitlines()
+        assert f"{head}\n{line}\n" in text, path.stem
+        assert all(f"{row}\n" in text for row in rows), path.stem
         assert "{{" not in text, path.stem
 
 
@@ -84,6 +86,13 @@ def test_a_row_that_lacks_an_engine_is_refused(monkeypatch):
     monkeypatch.setattr(engines, "entries", lambda: fewer)
     with pytest.raises(ValueError, match="chapter 03: row 'split'"):
         engines.table("03")
+
+
+def test_a_table_can_fold_the_rows_that_few_readers_need():
+    shown, rest = engines.fill("{{engines 03|split}}").split("<details>")
+    assert shown.count("\n| ") == rest.count("| here |") == 1
+    with pytest.raises(ValueError, match=r"chapter 03: no row \['splits'\]; there are \["):
+        engines.table("03", ["splits"])
 
 
 def test_a_name_that_is_nowhere_is_refused():
