@@ -7,8 +7,10 @@ import pytest
 from browser import RUN_ALL, Page
 from chapters import NOTEBOOKS, load
 from nbconvert import HTMLExporter
+from nightly import by_day
 
 pytestmark = pytest.mark.browser
+PROGRAMS = [("jupyterlab", "lab/tree"), ("notebook", "notebooks")]
 CHAPTER = next(path for path in NOTEBOOKS if path.stem.startswith("03"))
 READABLE = """() => [...document.querySelectorAll('.jp-OutputArea-output details')].map(fold => [
     fold.querySelector('summary').innerText.split(':')[0],
@@ -50,7 +52,7 @@ def tab(chromium):
     tab.context.close()
 
 
-@pytest.mark.parametrize(("program", "address"), [("jupyterlab", "lab/tree"), ("notebook", "notebooks")])
+@pytest.mark.parametrize(("program", "address"), by_day(PROGRAMS, lambda one: one[0] == "jupyterlab"))
 def test_no_answer_is_visible_before_a_guess(program, address, lab, tab):
     """Fresh from a clone, where nothing is trusted; once it is trusted; and after Run All."""
     pytest.importorskip(program)
