@@ -21,7 +21,6 @@ INSTRUCTIONS = (
 )
 QUESTIONS = "Hello!", "What is a slot?", "What is evicted first?"
 NEW_TOKENS = 140
-END = 256  # the token with which the model ends an answer
 
 
 @dataclass(frozen=True)
@@ -49,21 +48,6 @@ class LiveChat:
     def computed(self) -> int:
         """Tokens of all prompts that had to be computed."""
         return sum(turn.computed for turn in self.turns)
-
-    @property
-    def requests(self) -> list[tuple[list[int], list[int]]]:
-        """The prompt and the answer of each turn of a chat without a clock, as tokens.
-
-        >>> [(len(prompt), len(answer)) for prompt, answer in live_chat().requests]
-        [(223, 76), (332, 109), (481, 105)]
-        """
-        said, found = list(INSTRUCTIONS.encode()), []
-        for turn in self.turns:
-            said += f"User: {turn.question}\nAssistant:".encode()
-            answer = [*f" {turn.answer}".encode(), END]
-            found.append((said[:], answer))
-            said += [*answer, *b"\n"]
-        return found
 
     def __repr__(self) -> str:
         lines = ["(torch is not installed: this is a stored run of the same conversation)"] * self.is_stored
