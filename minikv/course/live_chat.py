@@ -1,13 +1,14 @@
-"""The chat of chapter 00: the small model answers, with its cache or without, and each turn says what it took.
+"""The chat of chapter 00: the small model answers, with or without a cache, and each turn says what it cost.
 
-Where torch is not installed, the stored run of the same conversation is played: `assets/live_chat.json`, which a test
-compares with a run.
+`live_chat` holds it with the package's engine, `chat_through` with the learner's `serve` (at the end of chapters 02 and
+03). Without torch, the stored answers of `assets/live_chat.json` are replayed; a test compares them with a live run.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -21,6 +22,8 @@ INSTRUCTIONS = (
 )
 QUESTIONS = "Hello!", "What is a slot?", "What is evicted first?"
 NEW_TOKENS = 140
+END = 256  # the token that ends an answer; those before it are bytes
+WIDTH = 88  # of a printed line
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class SpokenTurn:
 
 
 class LiveChat:
-    """The `turns` of a conversation; `str()` is what was said, and what each turn took."""
+    """The `turns` of a conversation; `str()` shows what was said and what each turn cost."""
 
     def __init__(self, turns: Sequence[SpokenTurn], is_stored: bool = False):
         self.turns, self.is_stored = list(turns), is_stored
@@ -52,7 +55,8 @@ class LiveChat:
     def __repr__(self) -> str:
         lines = ["(torch is not installed: this is a stored run of the same conversation)"] * self.is_stored
         for turn in self.turns:
-            lines += [f"you:   {turn.question}", f"model: {turn.answer}"]
+            said = f"you:   {turn.question}", f"model: {turn.answer}"
+            lines += [textwrap.fill(line, WIDTH, subsequent_indent=" " * 7) for line in said]
             lines.append(f"       {turn.prompt} tokens in the prompt, {turn.computed} computed")
         return "\n".join(lines)
 
@@ -70,19 +74,30 @@ def live_chat(cache: bool = True, clock: bool = False, questions: Sequence[str] 
     questions = [questions] if isinstance(questions, str) else questions
     if find_spec("torch") is None:
         return _stored(cache, clock, questions)
-    import torch
-
     from minikv.manager import CacheManager
     from minikv.prefix import NoCache, RadixCache
     from minikv.serving import Engine
+
+    model, store = _small_model(2048)
+    engine = Engine(model, CacheManager(2048, prefix_cache=RadixCache() if cache else NoCache(), store=store))
+    return LiveChat(_spoken(engine, _tokenizer(), clock, questions))
+
+
+def _small_model(num_slots: int) -> tuple[Any, Any]:
+    """The small model and a store with `num_slots` slots for it."""
+    import torch
+
     from minikv.serving.llama import Llama
-    from minikv.serving.tokenizer import load_tokenizer
     from minikv.store import KVStore
 
-    model, tokenizer = Llama.from_folder(asset("model"), dtype=torch.float32), load_tokenizer(asset("model"))
-    store = KVStore(model.shape, 2048, dtype=model.dtype)
-    engine = Engine(model, CacheManager(2048, prefix_cache=RadixCache() if cache else NoCache(), store=store))
-    return LiveChat(_spoken(engine, tokenizer, clock, questions))
+    model = Llama.from_folder(asset("model"), dtype=torch.float32)
+    return model, KVStore(model.shape, num_slots, dtype=model.dtype)
+
+
+def _tokenizer() -> Any:
+    from minikv.serving.tokenizer import load_tokenizer
+
+    return load_tokenizer(asset("model"))
 
 
 def _spoken(engine: Any, tokenizer: Any, clock: bool, questions: Sequence[str]) -> list[SpokenTurn]:
@@ -104,6 +119,74 @@ def _stored(cache: bool, clock: bool, questions: Sequence[str]) -> LiveChat:
     runs = json.loads(asset("live_chat.json").read_text("utf-8"))
     turns = runs[run_name(cache, clock)]
     return LiveChat([SpokenTurn(**turn) for turn in turns], is_stored=True)
+
+
+# -- the learner's own ------------------------------------------------------------------------------------------------
+
+
+class SlotModel:
+    """The small model as `serve` calls it: `model(tokens, row)` returns the next token.
+
+    The keys and values of `tokens` are written to the last slots of `row`, and those of all earlier tokens are read
+    from the slots before them: with wrong slots it talks nonsense. The token `model.end` ends an answer. Without torch,
+    it replays `answers` and does not look at `row`.
+    """
+
+    def __init__(self, num_slots: int, answers: Sequence[str]):
+        self.end, self.computed = END, 0
+        self._parts = _small_model(num_slots) if find_spec("torch") else None
+        self._replay = (token for answer in answers for token in [*f" {answer}".encode(), self.end])
+
+    def __call__(self, tokens: Sequence[int], row: Sequence[int]) -> int:
+        """The token that follows; `ValueError` unless `row` has a slot for each of `tokens`."""
+        if not 0 < len(tokens) <= len(row):
+            raise ValueError(f"{len(tokens)} tokens and {len(row)} slots: expected 1 token or more, each with a slot")
+        self.computed += len(tokens)
+        if self._parts is None:
+            return next(self._replay)
+        from minikv.serving import Chunk
+
+        model, store = self._parts
+        logits = model.forward([Chunk(tokens, len(row) - len(tokens), row)], store)
+        return int(logits[0].argmax())
+
+
+Serve = Callable[[SlotModel, Any, Any, list[int]], list[int]]  # model, pool, cache, prompt; the answer's tokens
+
+
+def chat_through(serve: Serve, pool: Any, cache: Any) -> LiveChat:
+    """Hold the chat of chapter 00 through `serve(model, pool, cache, prompt)`, which returns the tokens of an answer.
+
+    In chapters 02 and 03 `serve` is the learner's `respond` (piece 2.7), and `cache` has its two verbs: `find(tokens)`
+    returns the slots of the cached prefix in a new list, and `keep(tokens, row)` remembers a computed sequence. Chapter
+    02 has a list of prompts for it, chapter 03 a tree. The tokens that a turn computed are those that `serve` gave to
+    the model, without the generated ones: 223, 34 and 41 with either cache.
+
+    >>> def serve(model, pool, cache, prompt):
+    ...     row, answer, new = [], [], prompt
+    ...     while model.end not in answer:
+    ...         row += pool.alloc(len(new)).tolist()
+    ...         answer.append(model(new, row))
+    ...         new = answer[-1:]
+    ...     return answer
+    >>> from minikv import FreeListPool
+    >>> [turn.computed for turn in chat_through(serve, FreeListPool(2048), cache=None).turns]
+    [223, 332, 481]
+    """
+    answers = [turn.answer for turn in _stored(True, False, QUESTIONS).turns]
+    return LiveChat(list(_served(serve, SlotModel(pool.size, answers), pool, cache)))
+
+
+def _served(serve: Serve, model: SlotModel, pool: Any, cache: Any) -> Iterator[SpokenTurn]:
+    tokenizer = _tokenizer()
+    said = tokenizer.encode(INSTRUCTIONS)
+    for question in QUESTIONS:
+        said += tokenizer.encode(f"User: {question}\nAssistant:")
+        before = model.computed
+        tokens = serve(model, pool, cache, list(said))
+        answer = tokenizer.decode([token for token in tokens if token != model.end]).strip()
+        yield SpokenTurn(question, answer, len(said), model.computed - before - len(tokens) + 1)
+        said = [*said, *tokens, *tokenizer.encode("\n")]
 
 
 def run_name(cache: bool, clock: bool) -> str:
