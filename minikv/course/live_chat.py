@@ -133,9 +133,10 @@ class SlotModel:
     """
 
     def __init__(self, num_slots: int, answers: Sequence[str]):
-        self.end, self.computed = END, 0
+        self.end: int = END
+        self.computed = 0
         self._parts = _small_model(num_slots) if find_spec("torch") else None
-        self._replay = (token for answer in answers for token in [*f" {answer}".encode(), self.end])
+        self._replay: Iterator[int] = (token for answer in answers for token in [*f" {answer}".encode(), self.end])
 
     def __call__(self, tokens: Sequence[int], row: Sequence[int]) -> int:
         """The token that follows; `ValueError` unless `row` has a slot for each of `tokens`."""
