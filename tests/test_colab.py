@@ -54,7 +54,7 @@ def test_how_to_keep_the_file_is_said_once_and_on_colab_only(file, colab, monkey
     assert colab_advice() == []  # there is no file yet
     file.write_text(MINE, "utf-8")
     (said,) = colab_advice()
-    assert 'mine("download") saves my_minikv.py' in said
+    assert 'mine("download") saves your my_minikv.py' in said
     assert colab_advice() == []
     begin(1, {})
     assert colab_advice() == [said]
@@ -65,7 +65,7 @@ def test_how_to_keep_the_file_is_said_once_and_on_colab_only(file, colab, monkey
 
 def test_the_file_is_downloaded(file, colab, capsys):
     mine("download")
-    assert "There is no my_minikv.py yet" in capsys.readouterr().out
+    assert "You don't have a my_minikv.py yet" in capsys.readouterr().out
     file.write_text(MINE, "utf-8")
     mine("download")
     assert colab.downloaded == [str(file)]
@@ -77,8 +77,8 @@ def test_the_file_is_uploaded_and_what_it_replaces_is_kept(file, colab, capsys):
     colab.chosen = MINE.encode()
     mine("upload")
     assert capsys.readouterr().out == (
-        "  my_minikv.py is back, with 3.1. Run the first code cell again, and they run.\n"
-        "  What it replaces in my_minikv.py is kept in my_minikv_older/my_minikv_1.py.\n"
+        "  my_minikv.py is restored, with 3.1. Run the first code cell again to use them.\n"
+        "  Your previous version is saved in my_minikv_older/my_minikv_1.py.\n"
     )
     assert file.read_text("utf-8") == MINE
     assert (file.parent / "my_minikv_older" / "my_minikv_1.py").read_text("utf-8") == ANOTHER
@@ -97,4 +97,4 @@ def test_without_a_file_of_pieces_nothing_changes(chosen, file, colab, capsys):
 
 def test_elsewhere_the_file_stays_where_it_is(file, capsys):
     mine("download")
-    assert capsys.readouterr().out.startswith('  mine("download") is for Google Colab. Here my_minikv.py lies in')
+    assert capsys.readouterr().out.startswith('  mine("download") is for Google Colab. Here, my_minikv.py is in')

@@ -213,7 +213,7 @@ def test_an_endless_loop_is_a_broken_rule(monkeypatch):
             return super().evict(num_tokens)
 
     (broken,) = verify(Spins, examples=0, home="").broken
-    assert (broken.rule, broken.script[-1]) == (9, "# does not end within 0.3 seconds")
+    assert (broken.rule, broken.script[-1]) == (9, "# did not finish within 0.3 seconds")
 
 
 def test_a_plain_cache_is_needed_to_say_what_an_object_can_do():

@@ -72,7 +72,7 @@ def shown(cells):
 def verdicts(cells):
     """What is said of each piece, by its number and name."""
     text = "".join(output.get("text", "") for cell in cells if cell.cell_type == "code" for output in cell.outputs)
-    return dict(re.findall(r"^[⬜❌✅] ([\d.]+ \w+): (.*)", text, re.MULTILINE))
+    return dict(re.findall(r"^[□✗✓] ([\d.]+ \w+): (.*)", text, re.MULTILINE))
 
 
 def variants(chapter):
@@ -104,7 +104,7 @@ def test_a_notebook_shows_the_same_with_any_right_pieces(tmp_path, monkeypatch):
     tried = {f"{path.stem} {name}": (path, answers) for path, (name, answers) in found}
     for name, cells in answered(tried, tmp_path).items():
         path, answers = tried[name]
-        right = {piece for piece, said in verdicts(cells).items() if re.match(r"right in \d+ cases", said)}
+        right = {piece for piece, said in verdicts(cells).items() if re.match(r"correct in \d+ cases", said)}
         assert right == {f"{id} {find_piece(id).name}" for id in answers}, f"{name}: {verdicts(cells)}"
         assert set(kept_sections((tmp_path / f"{name}.py").read_text("utf-8"))) == set(answers), name
         assert shown(cells) == shown(load(path).cells), name

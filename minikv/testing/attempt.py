@@ -60,7 +60,7 @@ class Outcome:
     def in_words(self) -> str:
         """What the call did, as it stands after its name: gives a value, raises an error, or does not end."""
         if isinstance(self.error, TooLong):
-            return f"does not end within {MOST_SECONDS:g} seconds"
+            return f"did not finish within {MOST_SECONDS:g} seconds"
         if self.error is None:
             return f"gives {attempt(lambda: bounded(self.value)).value}"
         said = error_text(self.error, 80)
@@ -68,7 +68,7 @@ class Outcome:
 
     def __str__(self) -> str:
         if isinstance(self.error, TooLong):
-            return "no end"
+            return f"no result within {MOST_SECONDS:g} seconds"
         if self.error is None:
             return short_repr(self.value)
         words = error_text(self.error)

@@ -12,17 +12,18 @@ from typing import Any, NamedTuple
 
 from minikv.course.pieces.guessing import come_back, guesses
 from minikv.course.pieces.hunt import Hunt, judge_hunt
-from minikv.course.pieces.mine import advised, colab_advice, keep, move_on_colab, recalled, world_with
+from minikv.course.pieces.mine import advised, colab_advice, keep, line_in_file, move_on_colab, recalled, world_with
 from minikv.course.pieces.mistakes import hint_for, hints_given, mistake_in
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
-from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember
+from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember, sign
 from minikv.course.pieces.showing import both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
 from minikv.testing.attempt import TooLong, attempt, error_text
 
 _accepted: dict[str, Any] = {}  # the learner's newest right answer to each piece, in this session
-_aside: set[str] = set()  # pieces of the file that are not right any more
+_aside: set[str] = set()  # pieces of the file that no longer pass
+_EARLIER = "Your earlier version, which passed, stays in use."
 
 
 def begin(chapter: int, namespace: World) -> None:
@@ -60,9 +61,12 @@ def _recall(piece: Piece, text: str, namespace: World) -> None:
         raise
     except BaseException as error:  # a section that was edited by hand may do anything
         why = f"{type(error).__name__}: {error}"
+        if isinstance(error, SyntaxError):
+            why = f"SyntaxError in line {line_in_file(piece.id, error.lineno)} of my_minikv.py: {error.msg}"
     if why:
         _aside.add(piece.id)
-        print(f"  {piece.id} {piece.name} of my_minikv.py is set aside, and ours runs: {why:.200}")
+        said = f"Your {piece.id} {piece.name} no longer passes, so the package's version is used for now"
+        print(f"  {said}: {why:.200}")
     else:
         exec(compile(text, f"<my_minikv {piece.id}>", "exec"), namespace)
         _accepted[piece.id] = namespace[piece.name]
@@ -80,14 +84,14 @@ class Verdict(NamedTuple):
 def check(label: str, answer: Any = None) -> Any:
     """Judge an answer to a piece or an exercise, named as in the notebook, and print one line; never raises.
 
-    The line is ⬜ not attempted, ❌ with the smallest failing case, or ✅. For a piece it returns what the chapter goes
+    The line is □ not attempted, ✗ with the smallest failing case, or ✓. For a piece it returns what the chapter goes
     on with: the answer once it is right, the newest right one, or ours. What is right is kept in `my_minikv.py`.
 
     >>> def split(node, at):
     ...     return node
     >>> split = check("3.1 split", split)  # doctest: +ELLIPSIS
-    ❌ 3.1 split: cut [1 2 3 4 5] in slots 0-4 after 3. What is returned: [1 2 3 4 5] in slots 0-4; expected: ...
-      hint("3.1") helps a little, and each further call a little more.
+    ✗ 3.1 split: cut [1 2 3 4 5] in slots 0-4 after 3. What is returned: [1 2 3 4 5] in slots 0-4; expected: ...
+      Stuck? Try hint("3.1"). Call it again for a stronger hint.
     """
     task = _task(label, answer)
     if task is None:
@@ -98,9 +102,9 @@ def check(label: str, answer: Any = None) -> Any:
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever an answer manages to break, the notebook goes on
-        verdict = Verdict(WRONG, f"could not be judged, {type(error).__name__}: {error_text(error)}")
+        verdict = Verdict(WRONG, f"can't be judged: {type(error).__name__} ({error_text(error)})")
     name = "" if not is_piece and verdict.words.startswith((task.name, "on ")) else f"{task.name}: "
-    print(f"{verdict.mark} {task.id} {name}{verdict.words}", *verdict.notes, sep="\n")
+    print(f"{sign(verdict.mark)} {task.id} {name}{verdict.words}", *verdict.notes, sep="\n")
     if verdict.film is not None:
         display_film(verdict.film)
     if verdict.mark != NOT_ATTEMPTED:
@@ -119,12 +123,13 @@ def _task(label: Any, answer: Any) -> Any:
     meant = [piece for piece in all_pieces() if piece.name == str(named).strip()]
     if meant or not isinstance(label, str):
         example = f"{meant[-1].id} {meant[-1].name}" if meant else "3.1 split"
-        print(f'{WRONG} the label comes first, and begins with a number: check("{example}", {example.split()[1]})')
+        said = f'a label that starts with a number: check("{example}", {example.split()[1]})'
+        print(f"{sign(WRONG)} the first argument is {said}")
         return None
     try:
         return find_exercise(label)
     except LookupError as error:
-        print(f"{WRONG} {error}")
+        print(f"{sign(WRONG)} {error}")
         return None
 
 
@@ -136,9 +141,9 @@ def _exercised(task: Any, answer: Any) -> Verdict:
     world = world_for(task, answer, {})
     found = judge(task, world)
     if found.is_inconstant:
-        return Verdict(WRONG, "gives different answers to the same arguments. Hint: keep nothing between two calls")
+        return Verdict(WRONG, "gives different answers to the same input. Hint: don't keep state between calls")
     if found.parting is None:
-        return Verdict(RIGHT, "right on every case tried")
+        return Verdict(RIGHT, "correct in every case tried")
     if not found.parting.got.attempted:
         return Verdict(NOT_ATTEMPTED, "not attempted yet")
     hint = hint_for(task, world, found.parting)
@@ -157,51 +162,51 @@ def _namespace_of(answer: Any) -> World:
 def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
     if not callable(answer):
         kind = "nothing" if answer is None else f"a value of type {type(answer).__name__}"
-        words = f'you passed {kind}: pass the function itself, as in check("{piece.id} {piece.name}", {piece.name})'
+        words = f'you passed {kind}. Pass the function itself: check("{piece.id} {piece.name}", {piece.name})'
         return Verdict(WRONG, words)
     if getattr(getattr(answer, "__code__", None), "co_filename", None) in engine_files():
-        words = f"  This is our own function. Write yours under the name `{piece.name}`, in the cell that checks it."
-        return Verdict(NOT_ATTEMPTED, "not attempted yet", [words, *_earlier(piece)])
+        words = f"That is the course's own `{piece.name}`. Define your own `{piece.name}` in this cell."
+        return Verdict(NOT_ATTEMPTED, f"not attempted yet. {words}", _earlier(piece))
     namespace = getattr(answer, "__globals__", namespace)  # of its module, where it comes from one
     world = world_for(piece, answer, namespace, _accepted)
     found = judge(piece, world)
     if found.is_inconstant:
-        words = "gives different answers to the same case: keep nothing between two calls"
+        words = "gives different answers to the same input. Don't keep state between calls."
         return Verdict(WRONG, words, _earlier(piece))
     if found.parting is not None:
         return _not_right(piece, answer, world, found.parting)
     words = _praise(piece, world, found)
-    if words.startswith("right, but"):
+    if words.startswith("correct, but"):
         return Verdict(WRONG, words, _earlier(piece))
     _accepted[piece.id] = answer
     return Verdict(RIGHT, words, [*keep(piece, answer, namespace), *colab_advice()])
 
 
 def _praise(piece: Piece, world: World, found: Judgement) -> str:
-    words = f"right in {found.cases} cases"
+    words = f"correct in {found.cases} cases"
     if piece.cost is None:
         return words
     counted = attempt(partial(piece.cost.count, world), ())
     if counted.error is not None:
-        return f"right, but on a large case it ended in {counted}"
+        return f"correct, but a large case ends in {counted}"
     mine, ours_takes = counted.value, piece.cost.count(world_for(piece, ours(piece.id, world), world))
     if mine > piece.cost.most * ours_takes:
-        return f"right, but it costs too much; {piece.cost.unit}: {mine}, ours {ours_takes}. Hint: {piece.cost.why}"
-    return f"{words}; {piece.cost.unit}: {mine}, ours {ours_takes}"
+        return f"correct, but too slow: {mine} {piece.cost.unit} where {ours_takes} are enough. Hint: {piece.cost.why}"
+    return f"{words}; {piece.cost.unit}: {mine} (the package's version: {ours_takes})"
 
 
 def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdict:
     if not found.got.attempted:
         if _lines_below_raise(answer):
-            words = "your lines stand below `raise NotImplementedError`: delete that line"
+            words = "delete the line `raise NotImplementedError`; your code below it never runs."
             return Verdict(WRONG, words, _earlier(piece))
-        goes_on = "Your earlier one runs on." if piece.id in _accepted else "The chapter goes on with ours."
-        return Verdict(NOT_ATTEMPTED, "not attempted yet", [f"  {goes_on}"])
+        runs = _EARLIER if piece.id in _accepted else "The chapter continues with the package's version."
+        return Verdict(NOT_ATTEMPTED, f"not attempted yet. {runs}")
     endless = isinstance(found.got.error, TooLong)  # then each further look would take as long again
     mistake = None if endless else mistake_in(piece, world, found.case)
     notes = [f"  It printed: {found.got.printed.strip()[:200]}"] if found.got.printed.strip() else []
     if not (mistake is not None and mistake.is_all) and not isinstance(found.got.error, NameError):
-        notes.insert(0, f'  hint("{piece.id}") helps a little, and each further call a little more.')
+        notes.insert(0, f'  Stuck? Try hint("{piece.id}"). Call it again for a stronger hint.')
     if mistake is not None:
         notes.insert(0, f"  Hint{'' if mistake.is_all else ' (perhaps)'}: {mistake.wrong.hint}.")
     film = None if endless else both_films(piece, world, found)
@@ -209,7 +214,7 @@ def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdi
 
 
 def _earlier(piece: Piece) -> list[str]:
-    return ["  Your earlier one, which was right, runs on."] if piece.id in _accepted else []
+    return [f"  {_EARLIER}"] if piece.id in _accepted else []
 
 
 def _lines_below_raise(answer: Any) -> bool:
@@ -222,7 +227,7 @@ def _lines_below_raise(answer: Any) -> bool:
 
 
 def mine(way: str = "") -> None:
-    """Print whose each piece is: yours, or ours until yours is right.
+    """Print whose version of each piece runs: yours, or the package's until yours passes.
 
     On Google Colab `mine("download")` saves your `my_minikv.py` on your own machine, and `mine("upload")` brings it
     back.
@@ -238,8 +243,8 @@ def mine(way: str = "") -> None:
     wide = max(len(piece.name) for piece in all_pieces())
     print(f"{'piece':{wide + 4}} whose")
     for piece in all_pieces():
-        whose = "mine" if piece.id in _accepted or piece.id in kept else "ours"
-        whose = "mine, set aside" if piece.id in _aside - set(_accepted) else whose
+        whose = "mine" if piece.id in _accepted or piece.id in kept else "the package's"
+        whose = "mine, but it no longer passes" if piece.id in _aside - set(_accepted) else whose
         print(f"{piece.id} {piece.name:{wide}} {whose}")
 
 

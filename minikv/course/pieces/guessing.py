@@ -1,4 +1,4 @@
-"""Predictions: `guess` before you look, `fold` over what gives the answer away. And `progress`, over the whole course.
+"""Predictions: `guess` before you look, `fold` over the answer. And `progress`, over the whole course.
 
 A `<details>` element in an output is closed on opening, after Run All and in exported HTML, in notebooks that are not
 trusted as well; hiding a cell's output by its metadata is none of that. On a code-hosting site nothing is folded.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 
 from minikv.course.pictures import Picture
 from minikv.course.pieces.piece import CHAPTERS, exercises_of, pieces_of
-from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, recall, recall_missed, remember
+from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, recall, recall_missed, remember, sign
 from minikv.errors import bounded
 from minikv.testing.attempt import agree, short_repr
 
@@ -25,7 +25,9 @@ MOST_LETTERS = 200  # of a prediction in which numbers are looked for
 _WORDS = {"none": 0, "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8}
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?![\w.,])|(?<![\w.])-?\d+(?:\.\d+)?(?!\w*\d)")
 MOST_ASKED, MOST_SAID, MOST_BACK = 200, 60, 3  # letters of a question and of a guess; misses that come back at once
-_FORM = re.compile(r"\s*(\[[^\[\]]*\])$")  # behind a question: how its answer is written, as in [., .]
+_FORM = re.compile(r"\[[^\[\]]*\]$")  # at the end of a question: how its answer is written, as in [., .]
+_OPTION = re.compile(r"(?<!\w)([\"'])([^\"']{1,30})\1(?!\w)")  # in a question: one of the answers to choose from
+_NO_GUESS, _GUESSED = "◇", "◆"
 
 
 @dataclass
@@ -46,44 +48,71 @@ guesses: dict[str, _Prediction] = {}  # of this session, by label
 
 
 def guess(label: str, question: object = "", *answer: Any) -> None:
-    """Note your prediction, a number, a list or a few words, before the next cell shows what is so.
+    """Record your prediction, a number, a list or a few words, before the next cell shows the answer.
 
-    Several values are one list; `None` is no prediction. What is neither a number nor text is not noted.
+    Several values are one list, and `None` is no prediction. Anything else than numbers and text is refused, and so is
+    a word that the question does not offer.
 
     >>> guess("3.9", "how many nodes are there?", None)
-    🔮 3.9 how many nodes are there? Put your answer in place of None, then run the next cell.
+    ◇ 3.9: no guess yet. Replace None with a number, or with words in "quotes", then run the next cell.
     >>> guess("3.9", "how many nodes are there?", 4)
-    🔮 3.9 noted: 4. Run the next cell.
+    ◆ 3.9: your guess is 4. Now run the next cell.
     >>> guess("3.9", "which pages? [., .]", None)
-    🔮 3.9 which pages? Put your answer, in the form [., .], in place of None, then run the next cell.
-    >>> guess("3.9", "which pages? [., .]", 3, 1)
-    🔮 3.9 noted: [3, 1]. Run the next cell.
+    ◇ 3.9: no guess yet. Replace None with your answer in the form [., .], then run the next cell.
+    >>> guess("3.9", 'is it "more" or "less"?', None)
+    ◇ 3.9: no guess yet. Replace None with "more" or "less" (keep the quotes), then run the next cell.
+    >>> guess("3.9", 'is it "more" or "less"?', "equal")
+    ◇ 3.9: 'equal' is not one of the answers to choose from: "more" or "less".
     """
     name = _name(label)
     prediction = guesses[name] = _Prediction(str(question)[:MOST_ASKED])
     value = list(answer) if len(answer) > 1 else answer[0] if answer else None
     if value is None or value is ... or (isinstance(value, str) and not value.strip()):
-        where = "in place of None" if answer else 'after the question, as in guess("3.a", "how many?", 4)'
-        asked, form = _parts_of(str(question))
-        print(f"🔮 {name} {asked} Put your answer{form} {where}, then run the next cell.")
+        act = "Replace None with" if answer else "After the question, add"
+        print(f"{_NO_GUESS} {name}: no guess yet. {act} {_form_of(str(question))}, then run the next cell.")
     elif not _is_plain(value):
-        instead = 'Write a number, a list as in [1, 2], or words in "quotes".'
-        print(f"🔮 {name} not noted: a {type(value).__name__} is no prediction. {instead}")
+        instead = 'Write a number, a list such as [1, 2], or words in "quotes".'
+        print(f"{_NO_GUESS} {name}: a {type(value).__name__} can't be a guess. {instead}")
+    elif isinstance(value, str) and (offered := _options(str(question))) and _chosen(value, offered) is None:
+        print(f"{_NO_GUESS} {name}: {short_repr(value)} is not one of the answers to choose from: {_listed(offered)}.")
     else:
         prediction.said = value
-        print(f"🔮 {name} noted: {short_repr(value)}. Run the next cell.")
+        print(f"{_GUESSED} {name}: your guess is {short_repr(value)}. Now run the next cell.")
 
 
-def _parts_of(question: str) -> tuple[str, str]:
-    """A question as a sentence, and in words the form of its answer where that is written behind it."""
+def _form_of(question: str) -> str:
+    """Say how to write the answer to a question: in the form at its end, or as one of the words that it offers."""
+    if offered := _options(question):
+        return f"{_listed(offered)} (keep the quotes)"
     found = _FORM.search(question)
-    asked = question[: found.start()] if found else question
-    ends = not asked or asked.endswith((".", "?", "!"))
-    return asked + "." * (not ends), f", in the form {found[1]}," if found else ""
+    return f"your answer in the form {found[0]}" if found else 'a number, or with words in "quotes"'
+
+
+def _options(question: str) -> list[str]:
+    """Return the answers that a question offers in quotes; none where there is only one."""
+    found = [word for _, word in _OPTION.findall(question)]
+    return found if len(found) > 1 else []
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(f'"{word}"' for word in words[:-1]) + f' or "{words[-1]}"'
+
+
+def _chosen(text: str, offered: Sequence[str]) -> str | None:
+    """Return the one offered answer whose words are in `text`, or None where none is, or several are."""
+    words = f" {_letters(text)} "
+    found = [word for word in offered if f" {_letters(word)} " in words]
+    longest = max(found, key=len, default=None)
+    return longest if all(_letters(word) in _letters(longest) for word in found if longest) else None
+
+
+def _letters(text: str) -> str:
+    """Return the words of a text without capitals and punctuation."""
+    return " ".join(re.findall(r"\w+", text.lower()))
 
 
 def _name(label: object) -> str:
-    """The label of a prediction, without what may stand behind it."""
+    """The first word of the label of a prediction."""
     return (str(label).split() or [""])[0]
 
 
@@ -123,11 +152,12 @@ def come_back(chapter: int) -> list[str]:
         return []
     lines = [_back(label, **miss) for label, miss in found[:MOST_BACK]]
     more = f" {len(found) - MOST_BACK} more are in progress()." if len(found) > MOST_BACK else ""
-    return [f"🔮 You missed these predictions earlier. What would you say now?{more}", *lines]
+    return [f"{_NO_GUESS} You missed these predictions earlier. What would you say now?{more}", *lines]
 
 
 def _back(label: str, question: str, said: str) -> str:
-    asked, _ = _parts_of(question)
+    asked = _FORM.sub("", question).strip().replace("*", "")
+    asked += "." * (not asked.endswith((".", "?", "!")))
     return f"  {label} {asked} You said {said}; chapter {_chapter_of(label):02d} shows the answer."
 
 
@@ -149,7 +179,7 @@ def fold(label: str, answer: Any, *things: Any) -> Folded:
 
 
 class Folded:
-    """What `fold` made: the answer to a prediction, and what shows it."""
+    """The answer to a prediction, with the things that show it, as `fold` returns them."""
 
     def __init__(self, label: str, answer: Any, things: tuple[Any, ...]):
         self.label, self.answer, self.things = label, answer, things
@@ -160,12 +190,14 @@ class Folded:
         guessed = _one_number(prediction.said, self.answer)
         said = [_whole(each) for each in (guessed, _as_value(guessed), _numbers_in(guessed, self.answer))]
         answer = _whole(self.answer)
-        right = any(agree(value, answer) for value in said) or _as_text(guessed) == _as_text(self.answer)
+        if isinstance(guessed, str) and (offered := _options(prediction.question)):
+            said.append(_chosen(guessed, offered))
+        right = any(agree(value, answer) or _as_text(value) == _as_text(self.answer) for value in said)
         prediction.said, prediction.is_right = guessed, right
         remember(self.label, RIGHT if right else prediction.miss)
         if right:
-            return f"You said {short_repr(guessed)}, and that is right."
-        return f"You said {short_repr(guessed)}. Look at what follows: what happened that you did not expect?"
+            return f"Your guess, {short_repr(guessed)}, is correct."
+        return f"Your guess was {short_repr(guessed)}. Open *Why* below to see what you missed."
 
     def __repr__(self) -> str:
         lines = [f"{self.label}, the answer: {short_repr(self.answer)}", *map(_text, self.things)]
@@ -217,8 +249,12 @@ def _whole(value: Any) -> Any:
 
 
 def _as_text(value: Any) -> str:
-    """A value as it is compared: "20%" is 20, and a full stop behind an answer is no part of it."""
+    """Return a value in the form that is compared: of a text the words alone, and "20%" is 20."""
     try:
+        if isinstance(value, (list, tuple)) and all(isinstance(each, str) for each in value):
+            value = " ".join(value)
+        if isinstance(value, str) and not _NUMBER.fullmatch(value.strip(" .%")):
+            return _letters(value).replace(" ", "")
         return str(value).strip().rstrip(" .%").lower()
     except Exception:  # a number of too many digits, or a learner's own `__str__`
         return short_repr(value)
@@ -235,9 +271,9 @@ def _html(thing: Any) -> str:
 
 
 def progress(chapters: Iterable[int] = CHAPTERS) -> None:
-    """Print for each chapter the pieces and exercises that are solved (✅), tried (❌) and not tried (⬜).
+    """Print for each chapter the pieces and exercises that are solved (✓), tried (✗) and not tried (□).
 
-    The best `check` of each counts: what was solved keeps its ✅ when another answer is tried later. The record is the
+    The best `check` of each counts: a solved one stays solved when another answer fails later. The record is the
     file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names. To begin anew, delete it.
     An unreadable record is reported, and left as it is. Predictions count too, once they have met their answers.
 
@@ -251,7 +287,7 @@ def progress(chapters: Iterable[int] = CHAPTERS) -> None:
         ids = dict.fromkeys([*(e.id for e in pieces_of(chapter)), *(e.id for e in exercises_of(chapter))])
         row = [(id, marks.get(id, NOT_ATTEMPTED)) for id in ids]
         solved, total = solved + sum(mark == RIGHT for _, mark in row), total + len(row)
-        print(f"chapter {chapter:02d}   " + "   ".join(f"{mark} {id}" for id, mark in row))
+        print(f"chapter {chapter:02d}   " + "   ".join(f"{sign(mark)} {id}" for id, mark in row))
     print(f"{solved} of {total} solved")
     made, right = predictions()
     if made:

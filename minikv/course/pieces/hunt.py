@@ -120,8 +120,8 @@ def _arguments_from(is_one: bool, answer: Any) -> tuple[Any, ...]:
     if given.error is not None:
         raise Malformed(f"your function {given.in_words}")
     if not isinstance(given.value, tuple):
-        forgot = "" if given.value is not None else f": {'you printed; ' if given.printed else ''}return it"
-        form = ", here of one: (argument,)" if is_one else ""
+        forgot = "" if given.value is not None else f". {'You printed it; r' if given.printed else 'R'}eturn it"
+        form = ", here with a single one: (argument,)" if is_one else ""
         raise Malformed(f"got {given}, expected a tuple of arguments{form}{forgot}")
     return given.value
 
@@ -166,7 +166,7 @@ class Calls:
         if ended.error is not None and (ended.error is not of_call or isinstance(of_call, TooLong)):
             raise Malformed(f"your function {ended.in_words}")
         if not Played(shots, Outcome()).is_like(Played(list(self(world, script)), Outcome())):
-            raise Malformed(f"only calls of {', '.join(self.verbs)} count, and yours also changes something by itself")
+            raise Malformed(f"only calls to {', '.join(self.verbs)} count, but yours also changes something directly")
         return script
 
     def __call__(self, world: World, script: Script) -> Iterator[CaseFrame]:
@@ -265,7 +265,7 @@ def _told(look: Callable[[Any], str | None] | None, what: Any) -> str | None:
 def judge_hunt(hunt: Hunt, answer: Any) -> tuple[bool | None, str]:
     """Whether an answer exposes the bug, `None` if it is not written yet; and what to say about it."""
     if not callable(answer):
-        return False, f"{hunt.name}: you passed {short_repr(answer)}: pass the function itself"
+        return False, f"{hunt.name}: you passed {short_repr(answer)}. Pass the function itself"
     try:
         case = hunt.read(answer)
     except NotImplementedError:
@@ -281,7 +281,8 @@ def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
     if right.outcome.error is not None:
         return False, f"{name}: the call {right.outcome.in_words}"
     if not right.frames:
-        return False, f"{name}: your function makes no call that counts. Hint: {_told(hunt.advice, right) or hunt.hint}"
+        advice = _told(hunt.advice, right) or hunt.hint
+        return False, f"{name}: your function makes none of the calls that count. Hint: {advice}"
     last = right.frames[-1]
     outcome = last.seen[GAVE]
     if not (is_call and outcome.error):
@@ -294,5 +295,5 @@ def _compared(hunt: Hunt, case: Any, right: Played) -> tuple[bool, str]:
         return False, f"{name}: {last.caption} {outcome.in_words}. Hint: {FIX_FIRST}"
     hint = hint or _told(hunt.advice, case if is_call else right)
     if is_call and outcome.error:
-        return False, f"{last.caption} is not a valid call, {outcome}. Hint: {hint or FIX_FIRST}"
-    return False, f"on {last.caption} the careless one does no harm. Hint: {hint or hunt.hint}"
+        return False, f"{last.caption} is not a valid call: {outcome}. Hint: {hint or FIX_FIRST}"
+    return False, f"on {last.caption} the careless version gives the same answer. Hint: {hint or hunt.hint}"

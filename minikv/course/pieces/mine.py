@@ -20,6 +20,7 @@ from typing import Any
 
 from minikv.course.pieces.origin import NotKeptError, definitions, keep_older, kept_texts
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
+from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.trial import judge
 from minikv.engine import LAST, WITHOUT_TORCH, World, engine_sections, section_of, sections
 from minikv.files import locked, replace
@@ -87,15 +88,15 @@ def keep(piece: Piece, answer: Any, world: World) -> list[str]:
     try:
         return _put(path, partial(_with, piece, kept_texts(piece.name, answer, world, piece.chapter)))
     except Exception as error:  # the answer is right all the same
-        return [f"  It is not in {path.name} yet: {error}."]
+        return [f"  Not saved yet: {error}."]
 
 
 def bring(path: Path, text: str) -> list[str]:
     """Put a file that the learner kept elsewhere in the place of this one; what to say about it."""
     kept = kept_sections(text)
     if not kept:
-        return [f"  Nothing has changed: this is not {path.name}, for no section in it is marked as yours."]
-    said = f"  {path.name} is back, with {', '.join(kept)}. Run the first code cell again, and they run."
+        return [f"  Nothing has changed: no section of this file is marked as yours, so it isn't a {path.name}."]
+    said = f"  {path.name} is restored, with {', '.join(kept)}. Run the first code cell again to use them."
     return [said, *_put(path, lambda old: text)]
 
 
@@ -106,7 +107,7 @@ def _put(path: Path, new_of: Callable[[str], str]) -> list[str]:
         new = new_of(old)
         beside = keep_older(path, old, new, assembled({}))
         replace(path, new)
-    return [f"  What it replaces in {path.name} is kept in {beside.parent.name}/{beside.name}."] if beside else []
+    return [f"  Your previous version is saved in {beside.parent.name}/{beside.name}."] if beside else []
 
 
 def _with(piece: Piece, texts: dict[str, str], old: str) -> str:
@@ -115,13 +116,21 @@ def _with(piece: Piece, texts: dict[str, str], old: str) -> str:
     try:
         kept = _as_texts({id: text for id, text in kept_sections(old).items() if id != piece.id})
         with contextlib.suppress(NotKeptError):
-            text = _fitted({**kept, **_waiting, piece.id: texts})
+            text = _fitted(piece, {**kept, **_waiting, piece.id: texts})
             _waiting.clear()
             return text
-        return _fitted({**kept, piece.id: texts})
+        return _fitted(piece, {**kept, piece.id: texts})
     except NotKeptError:
         _waiting[piece.id] = texts
         raise
+
+
+def line_in_file(id: str, line: int | None) -> int:
+    """Return the number in the learner's file of a line of one of its sections."""
+    path = mine_path()
+    found = sections(path.read_text("utf-8-sig")) if path is not None and path.exists() else []
+    first = next((s.line for s in found if s.id == id and s.remark.rstrip() == MINE), 1)
+    return first + (line or 1) - 1
 
 
 def _as_texts(kept: Mapping[str, str]) -> dict[str, dict[str, str]]:
@@ -130,12 +139,13 @@ def _as_texts(kept: Mapping[str, str]) -> dict[str, dict[str, str]]:
         try:
             found[id] = definitions(text)
         except SyntaxError as error:
-            raise NotKeptError(f"its section {id} is broken, line {error.lineno} of it: {error.msg}") from None
+            line = line_in_file(id, error.lineno)
+            raise NotKeptError(f"line {line} of the file, in section {id}, is broken: {error.msg}") from None
     return found
 
 
-def _fitted(wanted: Mapping[str, dict[str, str]]) -> str:
-    """The file with these sections; `NotKeptError` where two of them disagree, or one is not right in it."""
+def _fitted(newest: Piece, wanted: Mapping[str, dict[str, str]]) -> str:
+    """Return the file with these sections; `NotKeptError` where two of them disagree, or one does not pass in it."""
     homes: dict[str, str] = {}
     kept = {}
     for id, texts in sorted(wanted.items()):
@@ -146,29 +156,31 @@ def _fitted(wanted: Mapping[str, dict[str, str]]) -> str:
                 homes[name] = id
                 own.append(text)
             elif wanted[other][name] != text:
-                raise NotKeptError(f"`{name}` is in {other} too, and not the same: give it another name")
+                raise NotKeptError(f"`{name}` is also defined in {other}, differently. Give this one another name")
         kept[id] = "\n\n\n".join(own) + "\n"
     text = assembled(kept)
     for id, found in kept_sections(text).items():
         if found.rstrip() != kept[id].rstrip():
-            raise NotKeptError(f"a line of {id} begins with `# %%`, as a section does: write that line in another way")
+            raise NotKeptError(f"a line of {id} starts with `# %%`, which marks a section. Write that line differently")
     try:
-        _prove(text, kept)
+        _prove(newest, text, kept)
     except Exception as error:
         if isinstance(error, NotKeptError):
             raise
-        raise NotKeptError(f"the file by itself does not run, {type(error).__name__}: {error}") from None
+        raise NotKeptError(f"my_minikv.py does not run on its own: {type(error).__name__} ({error})") from None
     return text
 
 
-def _prove(text: str, kept: Mapping[str, str]) -> None:
-    """Every own piece must be right in the file by itself."""
+def _prove(newest: Piece, text: str, kept: Mapping[str, str]) -> None:
+    """Raise `NotKeptError` if one of the learner's pieces does not pass when the file runs on its own."""
     world = load(text)
     for id, own in kept.items():
         piece = find_piece(id)
         assert piece is not None
         if (parts := judge(piece, world_with(piece.name, own, world), thorough=False).parting) is not None:
-            raise NotKeptError(f"in the file by itself {id} {piece.name} is not right: {parts.words}")
+            added = "" if id == newest.id else f" with your {newest.id} {newest.name}"
+            said = f"when my_minikv.py runs on its own{added}, {id} {piece.name} fails on this case"
+            raise NotKeptError(f"{said}: {parts.words}")
 
 
 def world_with(name: str, own: str, world: World) -> World:
@@ -176,7 +188,7 @@ def world_with(name: str, own: str, world: World) -> World:
     found = {key: value for key, value in world.items() if key != name}
     exec(compile(own, "<my_minikv>", "exec"), found)
     if name not in found:
-        raise NotKeptError(f"the section does not define `{name}`")
+        raise NotKeptError(f"its section does not define `{name}`")
     return found
 
 
@@ -186,12 +198,12 @@ def recalled() -> dict[str, str]:
     try:
         return kept_sections(path.read_text("utf-8-sig")) if path is not None and path.exists() else {}
     except (OSError, UnicodeDecodeError) as error:
-        print(f"  {path} cannot be read, so our pieces run: {error}")
+        print(f"  {path} can't be read, so the package's versions are used: {error}")
         return {}
 
 
 advised: set[str] = set()  # the advice that was given in this session
-ADVICE = '  Colab deletes this machine later. mine("download") saves {0}, mine("upload") brings it back.'
+ADVICE = '  Colab deletes this machine later. mine("download") saves your {0}; mine("upload") restores it.'
 
 
 def is_colab() -> bool:
@@ -220,15 +232,15 @@ def move_on_colab(way: str) -> None:
     """Save the learner's file on their own machine ("download"), or bring it back from there ("upload").
 
     >>> move_on_colab("sideways")
-    ❌ mine("sideways"): there are mine(), mine("download") and mine("upload")
+    ✗ mine("sideways") does not exist. Use mine(), mine("download") or mine("upload").
     """
     path = mine_path()
     if way not in ("download", "upload"):
-        print(f'❌ mine("{way!s:.40}"): there are mine(), mine("download") and mine("upload")')
+        print(f'{sign(WRONG)} mine("{way!s:.40}") does not exist. Use mine(), mine("download") or mine("upload").')
     elif path is None:
-        print("  There is no file of your own here: MINIKV_MINE says so.")
+        print("  Nothing is saved here, because the environment variable MINIKV_MINE turns saving off.")
     elif not is_colab():
-        print(f'  mine("{way}") is for Google Colab. Here {path.name} lies in the folder of your notebooks.')
+        print(f'  mine("{way}") is for Google Colab. Here, {path.name} is in the folder of your notebooks.')
     elif way == "download":
         _download(path)
     else:
@@ -239,7 +251,7 @@ def _download(path: Path) -> None:
     if path.exists():
         _files().download(str(path))
     else:
-        print(f"  There is no {path.name} yet: it begins with your first piece that is right.")
+        print(f"  You don't have a {path.name} yet. It is created when your first piece passes.")
 
 
 def _upload(path: Path) -> None:

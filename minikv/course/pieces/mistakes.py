@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minikv.course.pieces.piece import GAVE, Piece, WrongAnswer, all_pieces, find_exercise, find_piece
-from minikv.course.pieces.record import WRONG
+from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
 from minikv.course.pieces.trial import Parting, Played, parted, play_case, reference_world
 from minikv.engine import World, run_section
@@ -94,7 +94,7 @@ def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
     name is missing, because the line says that already.
     """
     if isinstance(found.got.error, TooLong):  # each further case would take as long again
-        return "look at the loop: does every round bring it nearer to its end?"
+        return "does each pass through your loop make progress, and are there few enough passes?"
     if (mistake := mistake_in(exercise, world, found.case)) is not None and mistake.is_all:
         return mistake.wrong.hint
     if form := about_form(found.got, found.expected or Outcome()):
@@ -111,18 +111,18 @@ def about_form(got: Outcome, expected: Outcome) -> str | None:
     """A hint for a result of the wrong kind, to which what an exercise has to say about values does not fit.
 
     >>> about_form(Outcome({1}), Outcome([1]))
-    'return a list; this is a set'
+    'return a list, not a set'
     >>> about_form(Outcome([1]), Outcome([2]))
     """
     if got.value is None and got.printed:
-        return "print shows a value, return hands it back"
+        return "print only shows a value; return gives it to the caller"
     if got.error is not None or expected.error is not None:
         return None
     kinds = [type_in_words(outcome.value) for outcome in (got, expected)]
     if kinds[0] != kinds[1] and got.value is not None and expected.value is not None:
-        return f"return {kinds[1]}; this is {kinds[0]}"
+        return f"return {kinds[1]}, not {kinds[0]}"
     if isinstance(got.value, float) and not isinstance(expected.value, float) and got.value == expected.value:
-        return "return a whole number; this has a decimal point: // divides without one"
+        return "return a whole number. `/` gives a float; `//` divides whole numbers"
     return None
 
 
@@ -139,7 +139,7 @@ def hint(label: object = "") -> None:
     if step < len(piece.hints):
         print(f"Hint {step + 1} of {len(piece.hints)}: {piece.hints[step]}")
     else:
-        print(f'That was the last hint. solution("{piece.id}") shows how we would write it.')
+        print(f'That was the last hint. solution("{piece.id}") shows the package\'s version.')
     hints_given[piece.id] = min(step + 1, len(piece.hints))
 
 
@@ -168,10 +168,11 @@ def _named(label: object) -> Piece | None:
         return pieces[0]
     if not pieces:
         with contextlib.suppress(LookupError):
-            print(f"{find_exercise(name).id} is an exercise: its hint and its solution are folded below it.")
+            print(f"{find_exercise(name).id} is an exercise. Its hint and solution are folded below it.")
             return None
-        ids = ", ".join(piece.id for piece in all_pieces())
-        print(f"{WRONG} there is no piece {name!r:.60}; there are {ids}")
+        said = f"there is no piece {name!r:.60}" if name else "no piece is named"
+        print(f'{sign(WRONG)} {said}. Give its number, as in hint("3.1"); progress() lists them.')
     else:
-        print(f"{WRONG} {name} is a piece of several chapters: ask for {' or '.join(piece.id for piece in pieces)}")
+        ids = " or ".join(piece.id for piece in pieces)
+        print(f"{sign(WRONG)} {name} is a piece in several chapters. Ask for {ids}.")
     return None

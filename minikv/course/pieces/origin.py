@@ -41,7 +41,7 @@ def cell_of(answer: Any, name: str) -> str:
 
     >>> exec("def f(): ...", here := {}); cell_of(here["f"], "f")
     Traceback (most recent call last):
-    minikv.course.pieces.origin.NotKeptError: the source of `f` was not found: write it as a function of that name
+    minikv.course.pieces.origin.NotKeptError: the source of `f` was not found. Write it as a function with that name
     """
     thing = inspect.unwrap(answer) if callable(answer) else answer
     code = getattr(thing, "__code__", None)
@@ -52,7 +52,7 @@ def cell_of(answer: Any, name: str) -> str:
         with contextlib.suppress(SyntaxError):
             if any(name in binds(statement) for statement in parts(text)):
                 return text
-    raise NotKeptError(f"the source of `{name}` was not found: write it as a function of that name")
+    raise NotKeptError(f"the source of `{name}` was not found. Write it as a function with that name")
 
 
 def _remembered() -> list[str]:
@@ -164,7 +164,8 @@ class Gathered:
         elif all(map(_is_plain, value if type(value) is tuple else [value])):
             self.texts[name] = f"{name} = {value!r}"
         else:
-            raise NotKeptError(f"it uses `{name}`, a {type(value).__name__} of another cell: make it in this cell")
+            kind = type(value).__name__
+            raise NotKeptError(f"it uses `{name}`, a {kind} from another cell. Define `{name}` in this cell")
 
 
 def _goes_on(statement: ast.stmt, name: str) -> bool:

@@ -231,7 +231,7 @@ def find_exercise(label: str) -> Any:
     known = [each for chapter in CHAPTERS for each in exercises_of(chapter)]
     if (found := _with_id(label, known)) is None:
         named = (label.split() or [label])[0]
-        raise LookupError(f"there is no exercise {named!r}; there are {', '.join(each.id for each in known)}")
+        raise LookupError(f"there is no exercise {named!r}. The exercises are {', '.join(each.id for each in known)}")
     return found
 
 

@@ -13,7 +13,17 @@ from typing import Any
 
 from minikv.files import destination, locked, read_object, replace, set_aside
 
-NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"
+NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"  # as they are stored
+_SIGNS = {NOT_ATTEMPTED: "□", WRONG: "✗", RIGHT: "✓"}  # as they are shown: emoji need a font that many machines lack
+
+
+def sign(mark: str) -> str:
+    """Return the character that shows a mark.
+
+    >>> sign(RIGHT), sign(WRONG), sign(NOT_ATTEMPTED)
+    ('✓', '✗', '□')
+    """
+    return _SIGNS[mark]
 
 
 def recall(aloud: bool = True) -> dict[str, str]:
@@ -41,7 +51,7 @@ def _recalled(aloud: bool) -> dict[str, Any]:
         return {} if record is None else _entries(record)
     except (OSError, ValueError, RuntimeError) as error:
         if aloud:
-            print(f"{WRONG} the record of your marks cannot be read: {error}")
+            print(f"{sign(WRONG)} your record of marks can't be read: {error}")
         return {}
 
 
@@ -67,7 +77,7 @@ def remember(exercise: str, mark: str | dict[str, str]) -> None:
                 marks = dict(sorted({**entries, exercise: mark}.items()))
                 replace(record, json.dumps(marks, ensure_ascii=False, indent=1) + "\n")
     except (OSError, ValueError, RuntimeError) as error:
-        print(f"  This mark is not saved: {error}")
+        print(f"  This mark was not saved: {error}")
 
 
 def _record() -> Path | None:
@@ -101,5 +111,5 @@ def _entries_or_new(record: Path) -> dict[str, Any]:
     except ValueError as error:
         if os.environ.get("MINIKV_PROGRESS"):
             raise ValueError(f"{error} (MINIKV_PROGRESS names it: name another file, or remove this one)") from None
-        print(f"  {error}. It is kept as {str(set_aside(record))!r}, and a new record begins.")
+        print(f"  {error}. It was renamed to {str(set_aside(record))!r}, and a new record was started.")
         return {}

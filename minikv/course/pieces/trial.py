@@ -15,11 +15,15 @@ from hypothesis.strategies import SearchStrategy
 
 from minikv.course.pieces.piece import GAVE, CaseFrame, Piece
 from minikv.engine import World, classes_for, engine_world, given, ours, pieces_up_to
-from minikv.testing.attempt import Outcome, TooLong, agree, attempt, short_repr
+from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, agree, attempt, short_repr
 from minikv.testing.conformance.generate import INCONSTANT, smallest_case
 
 ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 MOST_WORDS = 200  # letters of a tree in a message
+NO_END = (
+    f"Stopped after {MOST_SECONDS:g} seconds. Does each pass through your loop make progress, "
+    "and are there few enough passes?"
+)
 # The cases of each strategy. Hypothesis would make the same ones again, which takes six times as long as playing them.
 _made: WeakKeyDictionary[SearchStrategy[Any], list[Any]] = WeakKeyDictionary()
 
@@ -146,7 +150,7 @@ def parted(piece: Any, world: World, case: Any, got: Played, expected: Played) -
 def _gave(call: str, got: Outcome, expected: Outcome) -> str:
     """What a call gave in an exercise, and what was expected, in words."""
     if got.value is None and got.error is None and expected.value is not None:
-        forgot = "it printed something: return it" if got.printed else "did you forget to return it?"
+        forgot = "it printed something; return it" if got.printed else "did you forget to return it?"
         return f"{call} gave nothing ({forgot}), expected {expected}"
     return f"{call} gave {got}, expected {expected}"
 
@@ -164,11 +168,11 @@ def _ended(piece: Any, case: Any, at: int, frame: CaseFrame, outcome: Outcome, w
     elif GAVE in frame.seen:
         words = _gave(frame.caption, outcome, frame.seen[GAVE])
     elif isinstance(error, TooLong):
-        words = f"{frame.caption}: no end. Does every round of the loop bring it nearer, and are the rounds few?"
+        words = f"{frame.caption}. {NO_END}"
     elif isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         words = f"{frame.caption}: {error}. If a cell above defines it, run the cells above first"
     else:
-        words, place = f"{frame.caption} ended in {outcome}", _line_of(error, world[piece.name])
+        words, place = f"{frame.caption} raised {outcome}", _line_of(error, world[piece.name])
     return Parting(case, at, frame.caption, words, outcome, frame.seen.get(GAVE), place)
 
 
