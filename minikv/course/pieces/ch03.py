@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
@@ -9,8 +10,10 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, engine_hunt
+from minikv.course.pieces.identity import path_tokens, spoil
 from minikv.course.pieces.observe import (
     ASKED,
+    DEEP,
     FORK,
     PROMPTS,
     bracketed,
@@ -19,7 +22,6 @@ from minikv.course.pieces.observe import (
     edge_to_cut,
     kinds,
     numbers,
-    path_tokens,
     planted,
     state_of_tree,
     two,
@@ -45,40 +47,57 @@ def play_split(world: World, case: Any) -> Iterator[CaseFrame]:
     yield _frame("before", root)
     upper = world["split"](node, at)
     seen = {"what is returned": edge(upper), "the old node": edge(node)}
-    yield _frame(caption, root, seen)
+    yield _frame(caption, root, seen | {"the path to what is returned": path_tokens(upper, root)})
 
 
-def _called(world: World, verb: str, what: str, root: Any, *given: list[int]) -> CaseFrame:
-    """The frame of a call with lists of the caller, which returns a node and `what`."""
+def _called(world: World, verb: str, what: str, root: Any, *given: list[int]) -> tuple[CaseFrame, list[Any]]:
+    """The frame of a call with lists of the caller, which returns a node and `what`; and all lists that it has then."""
     caption = f"{verb} {' in slots '.join(map(bracketed, given))}"
     result = world[verb](root, *given)
     node, other = two(result)
     seen = {
-        "what is returned": kinds(result), what: other, **state_of_tree(root),
-        "the path to the node": path_tokens(node), "the node": edge(node),
-        "the caller's lists, which must not change": given,
+        "what is returned": kinds(result), what: copy.copy(other), **state_of_tree(root),
+        "the path to the node": path_tokens(node, root), "the node": edge(node),
+        "the caller's lists, which must not change": copy.deepcopy(given),
     }  # fmt: skip
-    return CaseFrame(caption, seen, root)
+    return CaseFrame(caption, seen, root), [*given, other]
+
+
+def _reused(root: Any, lists: Sequence[Any]) -> CaseFrame:
+    """The last frame: the caller uses its lists, and those that it was given, for something else."""
+    spoil(*lists)
+    return _frame("after the calls, the caller uses its lists for something else", root)
 
 
 def asking(verb: str, what: str) -> Callable[[World, Any], Iterator[CaseFrame]]:
-    """A play of a tree with `prompts`, in which each of `queries` is asked for; `what` is what that finds."""
+    """A play of a tree with `prompts`, in which each of `queries` is asked for; `what` is what that finds.
+
+    In a case that has more than these two, the caller then uses its lists for something else.
+    """
 
     def play(world: World, case: Any) -> Iterator[CaseFrame]:
-        prompts, queries = case
-        root = planted(world, prompts)
+        prompts, queries, *more = case
+        root, lists = planted(world, prompts), list[Any]()
         yield _frame("before", root)
         for query in queries:
-            yield _called(world, verb, what, root, numbers(query))
+            frame, held = _called(world, verb, what, root, numbers(query))
+            lists += held
+            yield frame
+        if more:
+            yield _reused(root, lists)
 
     return play
 
 
 def play_insert(world: World, case: Any) -> Iterator[CaseFrame]:
-    """The prompts come one after the other into an empty tree."""
-    root = world["Node"]([], [])
-    for tokens, slots in with_slots(case):
-        yield _called(world, "insert", "what was cached already", root, tokens, slots)
+    """The prompts come one after the other into an empty tree; at `None` the caller uses its lists otherwise."""
+    root, lists = world["Node"]([], []), list[Any]()
+    for tokens, slots in with_slots([prompt for prompt in case if prompt is not None]):
+        frame, held = _called(world, "insert", "what was cached already", root, tokens, slots)
+        lists += held
+        yield frame
+    if None in case:
+        yield _reused(root, lists)
 
 
 def nodes_looked_at(world: World) -> int:
@@ -114,7 +133,8 @@ PIECES = (
     ),
     Piece(
         "3.2", "walk", asking("walk", "the length"),
-        cases=[([], ["1"]), (_NEAR, ["12345"]), (_NEAR, ["9"]), (_NEAR, ["129"]), (FORK, ["123789", "12346"])],
+        cases=[([], ["1"]), (_NEAR, ["12345"]), (_NEAR, ["9"]), (_NEAR, ["129"]), (FORK, ["123789", "12346"]),
+               (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         hints=(
             "Keep two things: the node where you are, and `at`, how many tokens you have followed. Look up "
@@ -128,7 +148,7 @@ PIECES = (
     ),
     Piece(
         "3.3", "insert", play_insert,
-        cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"]],
+        cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"], ["123", "45", "45", None]],
         strategy=PROMPTS,
         hints=(
             "Walk first. What the walk did not find is new: `tokens[there:]`, with the slots at the same places.",
@@ -140,7 +160,7 @@ PIECES = (
     Piece(
         "3.4", "match", asking("match", "the slots"),
         cases=[(FORK, ["12378"]), (_NEAR, ["129"]), (_NEAR, ["9"]), ([], [""]),
-               (["12", "1234", "123456"], ["1234567"])],
+               (["12", "1234", "123456"], ["1234567"]), (FORK, ["12", "12345", "9"], None), (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         hints=(
             "Walk down first. The node where the walk ends knows its parent, which knows its own, up to the root.",

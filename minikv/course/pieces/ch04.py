@@ -8,7 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.identity import kept, order_of, path_tokens, shuffle
 from minikv.course.pieces.observe import (
+    DEEP,
     FORK,
     PROMPT,
     PROMPTS,
@@ -20,7 +22,6 @@ from minikv.course.pieces.observe import (
     links,
     numbers,
     outline,
-    path_tokens,
     preorder,
     two,
 )
@@ -38,7 +39,8 @@ def _frame(cache: Any) -> dict[str, Any]:
     """What can be seen of a cache: its tree, its locks and its sizes."""
     root = cache.roots[None]
     sizes = {"evictable": cache.evictable_size, "protected": cache.protected_size}
-    return {"the tree": outline(root), "the root's locks": root.locks, **sizes}
+    tree = {"the tree": outline(root), "the nodes that were there": kept(root), "the root's locks": root.locks}
+    return {**tree, **sizes, "the slots of the nodes in the ring, the oldest first": order_of(cache.ring)}
 
 
 def _of_path(verb: str, node: Any) -> str:
@@ -96,7 +98,10 @@ def play_locked_split(world: World, case: Any) -> Iterator[CaseFrame]:
     node, at = cut
     yield _frame("before", cache)
     caption, upper = f"cut {edge(node)} after {at}", world["split"](node, at)
-    seen = {"what is returned": edge(upper), "the old node": edge(node), "the links": links(cache.roots[None])}
+    seen = {
+        "what is returned": edge(upper), "the path to what is returned": path_tokens(upper, cache.roots[None]),
+        "the old node": edge(node), "the links": links(cache.roots[None]),
+    }  # fmt: skip
     yield _frame(caption, cache, seen)
     world["touch"](cache.ring, upper)
     yield from _emptied(cache, held)
@@ -109,6 +114,7 @@ def play_admit(world: World, case: Any) -> Iterator[CaseFrame]:
     """
     pages, size, steps = case
     cache, pool, running = world["RadixCache"](size), world["Pool"](pages), list[Any]()
+    shuffle(pool)
     for step in steps:
         if isinstance(step, int):
             if running:
@@ -161,6 +167,7 @@ def _room(cache: Any, pool: Any) -> dict[str, Any]:
     return {
         "pages in the pool": pool.num_free, "evictable": cache.evictable_size, "protected": cache.protected_size,
         "what is cached, with its locks": ", ".join(held) or "nothing",
+        "the nodes that were there": kept(*cache.roots.values()),
     }  # fmt: skip
 
 
@@ -169,7 +176,8 @@ _STEP = st.one_of(st.tuples(st.text("01", min_size=1, max_size=7), st.sampled_fr
 PIECES = (
     Piece(
         "4.1", "lock", play_lock,
-        cases=[(["123"], ["123"]), (FORK, ["12345"]), (FORK, FORK), (FORK, ["12345", "12345"]), (["12"], ["12", "12"])],
+        cases=[(["123"], ["123"]), (FORK, ["12345"]), (FORK, FORK), (FORK, ["12345", "12345"]), (["12"], ["12", "12"]),
+               (DEEP, ["1" * DEEP])],
         strategy=st.tuples(PROMPTS, _LOCKED),
         hints=(
             "Go up from `node` as `match` did in chapter 03: a node knows its parent, and only the root has none.",
@@ -180,7 +188,7 @@ PIECES = (
     Piece(
         "4.2", "unlock", play_unlock,
         cases=[(["123"], ["123"], [0]), (FORK, ["12345"], [0]), (FORK, FORK, [0]), (FORK, ["12345", "12345"], [0]),
-               (["12"], [], [None])],
+               (["12"], [], [None]), (DEEP, ["1" * DEEP], [0])],
         strategy=st.tuples(PROMPTS, _LOCKED, st.lists(_NUMBER, max_size=3)),
         hints=(
             "It is `lock`, walked in the same direction, with each step undone.",

@@ -10,20 +10,21 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.observe import (
+    DEEP,
     FORK,
     bracketed,
     edge,
     filled_cache,
     numbers,
-    outline,
     planted,
     preorder,
     state_of_tree,
 )
 from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
 from minikv.course.pieces.showing import picture_of_ring, way_around
-from minikv.course.pieces.trial import ALL_RIGHT, Played
+from minikv.course.pieces.trial import Played
 from minikv.engine import World, ours
 from minikv.testing.attempt import Outcome, arguments, attempt
 
@@ -88,7 +89,7 @@ def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
             node.locks += 1
             node = node.parent
     ring = _ring_of(world, [node for node in reversed(nodes) if not node.locks])
-    yield CaseFrame("before", _seen_of_ring(ring), picture_of_ring(ring))
+    yield CaseFrame("before", {**_seen_of_ring(ring), **state_of_tree(root)}, picture_of_ring(ring))
     for number in touched:
         node = root if number < 0 else nodes[number % len(nodes)]
         if number % 2:  # as a node is that was made just now
@@ -105,7 +106,7 @@ def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
         for place in places:
             ask(numbers(prompts[place % len(prompts)]))
     root = cache.roots[None]
-    yield CaseFrame("before", {**_seen_of_ring(cache.ring), "the tree": outline(root)}, cache)
+    yield CaseFrame("before", {**_seen_of_ring(cache.ring), **state_of_tree(root)}, cache)
     for count in counts:
         freed = world["evict"](cache, count)
         seen = {
@@ -181,7 +182,7 @@ PIECES = (
     Piece(
         "5.3", "touch", play_touch,
         cases=[(["12"], [], [0]), (FORK, [], [2]), (_FORKS, [1], [2]), (["1", "12", "123"], [], [2]),
-               (_FORKS, [3], [1])],
+               (_FORKS, [3], [1]), (DEEP, [], [DEEP - 1])],
         strategy=st.tuples(_PROMPTS, st.lists(st.integers(0, 9), max_size=2),
                            st.lists(st.integers(-2, 9), min_size=1, max_size=3)),
         hints=(

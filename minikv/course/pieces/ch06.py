@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from minikv.course.pictures import Picture
 from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.observe import listed
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
-from minikv.course.pieces.trial import ALL_RIGHT
 from minikv.engine import World, ours
 
 SPARE = "spare"

@@ -9,9 +9,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.identity import ALL_RIGHT, kept, shuffle
 from minikv.course.pieces.observe import bracketed, came_of, numbers, steps_of
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
-from minikv.course.pieces.trial import ALL_RIGHT, Played
+from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.engine.manager_shell import SequenceShell, audit, claims, name_of
 from minikv.errors import InvariantError, OutOfPages
@@ -34,6 +35,7 @@ class _Desk:
     def __init__(self, world: World, num_pages: int, page_size: int):
         self.world, self.canary, self.count = world, Canary(), 0
         self.manager = world["CacheManager"](num_pages, page_size)
+        shuffle(self.manager.pool)
 
     def step(self, verb: str, what: str, more: str = "") -> tuple[str, Mapping[str, Any]] | None:
         """Do one step; what was done in words, and the result. `None` if no running request could do it."""
@@ -79,10 +81,11 @@ class _Desk:
         for sequence in self.manager.sequences:
             if not isinstance(sequence.row, list):
                 raise TypeError(f"the row is {sequence.row!r:.60}: expected a list of page numbers")
-        self.manager.pool.stack.sort(reverse=True)  # in which order pages went back is nobody's business
+        shuffle(self.manager.pool)  # in which order pages went back makes no difference
         return {
             "the audit": _fault_in(self.manager) or ALL_RIGHT,
             "who owns what": whose(self.manager),
+            "the nodes that were there": kept(*self.manager.cache.roots.values()),
             "who runs": self.each(lambda sequence: "runs"),
             "the rows, in pages": self.each(lambda sequence: bracketed(sequence.row)),
             "shared and computed tokens": self.each(lambda sequence: f"{sequence.shared} and {sequence.computed}"),

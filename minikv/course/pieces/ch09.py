@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.designs import path_in_words, trie_in_words
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.identity import ALL_RIGHT, kept
 from minikv.course.pieces.observe import (
     ASKED,
+    DEEP,
     PROMPT,
     bracketed,
     came_of,
@@ -22,7 +24,7 @@ from minikv.course.pieces.observe import (
     yes_or_no,
 )
 from minikv.course.pieces.piece import NOTHING, CaseFrame, Piece, exercise
-from minikv.course.pieces.trial import ALL_RIGHT, Played
+from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.errors import OutOfPages
 
@@ -45,7 +47,8 @@ def _named(world: World, root: Any, prompt: str, row: int, pool: Any) -> None:
 def _frame(caption: str, root: Any, pool: Any, seen: Mapping[str, Any] = NOTHING) -> CaseFrame:
     """A frame with what is `seen`, and a trie; a picture of it has rows of which only the states are known."""
     thing = SimpleNamespace(root=root, pool=pool, rows=[[] for _ in range(pool.size)])
-    return CaseFrame(caption, {**seen, "the trie": trie_in_words(root, pool)}, thing)
+    trie = {"the trie": trie_in_words(root, pool), "the nodes that were there": kept(root)}
+    return CaseFrame(caption, {**seen, **trie}, thing)
 
 
 def play_trie_find(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -151,7 +154,8 @@ PIECES = (
     Piece(
         "9.1", "trie_find", play_trie_find,
         cases=[(["123"], ["123"]), ([], ["1"]), (["123"], ["129"]), (["123", "124"], ["1245"]), (["12"], ["912"]),
-               (["12"], ["192"]), (["111"], ["1111"]), ([[1000, 2000]], [[1000, 2000]]), (["01"], ["01"])],
+               (["12"], ["192"]), (["111"], ["1111"]), ([[1000, 2000]], [[1000, 2000]]), (["01"], ["01"]),
+               (["1" * DEEP], ["1" * DEEP])],
         strategy=ASKED,
         hints=(
             "Begin at the root with an empty list. Each token of the prompt leads one node further down.",
@@ -173,7 +177,7 @@ PIECES = (
     Piece(
         "9.3", "trie_insert", play_trie_insert,
         cases=[[("123", 0)], _FORK, [("", 0)], [("12", 0), ("12", 0)], [("12", 0), ("7", 0), ("123", 1)],
-               [*_RECYCLED, ("123", 2)], [*_RECYCLED, ("124", 2)]],
+               [*_RECYCLED, ("123", 2)], [*_RECYCLED, ("124", 2)], [("1" * DEEP, 0)]],
         strategy=_FILLED,
         hints=(
             "Walk down as in `trie_find`. Where the child is missing, make it: `TokenNode(token, node)`.",

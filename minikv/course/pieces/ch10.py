@@ -10,9 +10,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, engine_hunt
+from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.observe import MOST, bracketed, came_of, counting, kind_of, listed, numbers
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
-from minikv.course.pieces.trial import ALL_RIGHT, Played
+from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.testing.attempt import short_repr
 

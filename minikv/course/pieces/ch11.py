@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.designs import branch_name, built, seen_of_pages
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.observe import bracketed, came_of, kinds
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise, framed
-from minikv.course.pieces.trial import ALL_RIGHT, Played
+from minikv.course.pieces.trial import Played
 from minikv.engine import World
 
 _NUMBER = st.integers(0, 3)

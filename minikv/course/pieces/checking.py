@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from minikv.course.pieces.guessing import come_back, guesses
 from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import advised, colab_advice, keep, line_in_file, move_on_colab, recalled, world_with
-from minikv.course.pieces.mistakes import hint_for, hints_given, mistake_in
+from minikv.course.pieces.mistakes import about_depth, hint_for, hints_given, mistake_in
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
 from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember, sign
 from minikv.course.pieces.showing import both_films, display_film
@@ -90,7 +90,7 @@ def check(label: str, answer: Any = None) -> Any:
     >>> def split(node, at):
     ...     return node
     >>> split = check("3.1 split", split)  # doctest: +ELLIPSIS
-    ✗ 3.1 split: cut [1 2 3 4 5] in slots 0-4 after 3. What is returned: [1 2 3 4 5] in slots 0-4; expected: ...
+    ✗ 3.1 split: cut [1 2 3 4 5] in slots 7 3-4 9 0 after 3. What is returned: [1 2 3 4 5] in slots 7 3-4 9 0; ...
       Stuck? Try hint("3.1"). Call it again for a stronger hint.
     """
     task = _task(label, answer)
@@ -202,14 +202,17 @@ def _not_right(piece: Piece, answer: Any, world: World, found: Parting) -> Verdi
             return Verdict(WRONG, words, _earlier(piece))
         runs = _EARLIER if piece.id in _accepted else "The chapter continues with the package's version."
         return Verdict(NOT_ATTEMPTED, f"not attempted yet. {runs}")
-    endless = isinstance(found.got.error, TooLong)  # then each further look would take as long again
-    mistake = None if endless else mistake_in(piece, world, found.case)
+    depth = about_depth(found)
+    is_long = depth is not None or isinstance(found.got.error, TooLong)  # each further look would take as long again
+    mistake = None if is_long else mistake_in(piece, world, found.case)
     notes = [f"  It printed: {found.got.printed.strip()[:200]}"] if found.got.printed.strip() else []
     if not (mistake is not None and mistake.is_all) and not isinstance(found.got.error, NameError):
         notes.insert(0, f'  Stuck? Try hint("{piece.id}"). Call it again for a stronger hint.')
+    if depth is not None:
+        notes.insert(0, f"  Hint: {depth}.")
     if mistake is not None:
         notes.insert(0, f"  Hint{'' if mistake.is_all else ' (perhaps)'}: {mistake.wrong.hint}.")
-    film = None if endless else both_films(piece, world, found)
+    film = None if is_long else both_films(piece, world, found)
     return Verdict(WRONG, found.words, [*notes, *_earlier(piece)], film)
 
 

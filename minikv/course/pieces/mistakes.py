@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from minikv.course.pieces.observe import DEEP
 from minikv.course.pieces.piece import GAVE, Piece, WrongAnswer, all_pieces, find_exercise, find_piece
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.showing import Code
@@ -97,14 +98,27 @@ def hint_for(exercise: Piece, world: World, found: Parting) -> str | None:
         return "does each pass through your loop make progress, and are there few enough passes?"
     if (mistake := mistake_in(exercise, world, found.case)) is not None and mistake.is_all:
         return mistake.wrong.hint
-    if form := about_form(found.got, found.expected or Outcome()):
+    if found.expected is None:
+        return None  # the line says it: what is wrong is not what the call gave
+    if form := about_form(found.got, found.expected):
         return form
-    if isinstance(found.got.error, (AttributeError, NameError)) and found.expected and not found.expected.error:
-        return None
+    if found.got.error and not found.expected.error:
+        return None  # the error says it
     frames = [frame for case in [found.case, *exercise.cases] for frame in play_case(exercise, world, case).frames]
     if found.got.error is None and all(frame.seen[GAVE].value is None for frame in frames):
         return None  # "did you forget to return it?" has been asked
     return exercise.hints[0]
+
+
+def about_depth(found: Parting) -> str | None:
+    """A hint for an answer that calls itself for each node of a path, where that is all that is wrong with it.
+
+    >>> about_depth(Parting(("1",), 0, "", "", Outcome(error=RecursionError())))
+    """
+    is_deep = "1" * DEEP in str(found.case) or str(DEEP) in str(found.case)
+    if not is_deep or not isinstance(found.got.error, RecursionError):
+        return None
+    return f"use a loop: Python allows about 1,000 calls inside one another, and this path has {DEEP:,} nodes"
 
 
 def about_form(got: Outcome, expected: Outcome) -> str | None:

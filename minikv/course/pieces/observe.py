@@ -6,20 +6,22 @@ A prompt of a case is a word, with a digit for each token. What is seen is said 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count, islice
+from itertools import islice
 from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.identity import DEEPEST, kept, path_of, used_slots
 from minikv.engine import World, ours
 from minikv.testing.attempt import type_in_words
 from minikv.testing.snapshot import plain, ranges, shorten
 
-MOST = 200  # nodes: a tree with a loop in it ends here
+MOST = 200  # nodes in words
 PROMPT = st.text("012", max_size=6)
 PROMPTS = st.lists(PROMPT, max_size=5)
 ASKED = st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2))  # prompts that are cached, and some to ask for
 FORK = ["12345", "12378"]
+DEEP = 2000  # in the place of prompts: a path of so many nodes
 
 
 def numbers(prompt: Iterable[Any]) -> list[int]:
@@ -40,19 +42,24 @@ def steps_of(day: str) -> list[list[str]]:
     return [step.split() for step in day.split(", ") if step]
 
 
-def with_slots(prompts: Sequence[str], size: int = 1) -> Iterator[tuple[list[int], list[int]]]:
-    """The tokens of each prompt, and a slot for each of its pages of `size` tokens; slots count from 0.
+def with_slots(prompts: Iterable[str], size: int = 1) -> Iterator[tuple[list[int], list[int]]]:
+    """The tokens of each prompt, and a slot for each of its pages of `size` tokens, numbered as `used_slots` does.
 
     >>> list(with_slots(["123", "45"]))
-    [([1, 2, 3], [0, 1, 2]), ([4, 5], [3, 4])]
+    [([1, 2, 3], [7, 3, 4]), ([4, 5], [9, 0])]
     """
-    slots = count()
+    slots = used_slots()
     for prompt in prompts:
         yield numbers(prompt), list(islice(slots, len(prompt) // size))
 
 
-def planted(world: World, prompts: Sequence[str]) -> Any:
-    """The root of a tree with these prompts, made of the world's nodes by our own pieces."""
+def planted(world: World, prompts: Sequence[str] | int) -> Any:
+    """The root of a tree with these prompts, made of the world's nodes by our own pieces.
+
+    A number stands for one prompt of so many ones, with a node for each.
+    """
+    if isinstance(prompts, int):
+        return path_of(world["Node"], prompts)
     own: World = {name: world[name] for name in ("Node", "common")}
     for piece in ("3.1", "3.2", "3.3"):
         function = ours(piece, own)
@@ -63,9 +70,14 @@ def planted(world: World, prompts: Sequence[str]) -> Any:
     return root
 
 
-def filled_cache(world: World, prompts: Sequence[str], size: int = 1) -> Any:
-    """A cache of the world with these prompts, in pages of `size`."""
+def filled_cache(world: World, prompts: Sequence[str] | int, size: int = 1) -> Any:
+    """A cache of the world with these prompts, in pages of `size`; a number of prompts is as in `planted`."""
     cache = world["RadixCache"](size)
+    if isinstance(prompts, int):
+        cache.roots[None], cache.evictable = planted(world, prompts), prompts
+        for node in reversed(preorder(cache.roots[None])):
+            ours("5.1", world)(cache.ring, node)
+        return cache
     for tokens, slots in with_slots(prompts, size):
         cache.insert(tokens, slots)
     return cache
@@ -75,7 +87,7 @@ def preorder(root: Any) -> list[Any]:
     """Every node below `root`, a parent before its children."""
     found: list[Any] = []
     stack = list(root.children.values())[::-1]
-    while stack and len(found) < MOST:
+    while stack and len(found) < DEEPEST:
         found.append(stack.pop())
         stack.extend(list(found[-1].children.values())[::-1])
     return found
@@ -178,8 +190,8 @@ def outline(root: Any, name: Callable[[Any], Any] = edge) -> str:
 
 
 def state_of_tree(root: Any) -> dict[str, str]:
-    """What can be seen of a tree: all of it, and whether its links are right."""
-    return {"the tree": outline(root), "the links": links(root)}
+    """What can be seen of a tree: all of it, whether its links are right, and whether its nodes are the old ones."""
+    return {"the tree": outline(root), "the links": links(root), "the nodes that were there": kept(root)}
 
 
 def edge_to_cut(root: Any, which: int, at: int) -> tuple[Any, int] | None:
@@ -223,24 +235,6 @@ def token_in_words(token: Any) -> str:
     """
     is_plain = token is None or isinstance(token, str) or hasattr(token, "__index__")
     return str(token) if is_plain else f"a {type(token).__name__}"
-
-
-def path_tokens(node: Any) -> Any:
-    """All tokens from the root down to `node`; `None` for what is not a node.
-
-    >>> from types import SimpleNamespace as Node
-    >>> root = Node(tokens=[], parent=None)
-    >>> path_tokens(Node(tokens=[3], parent=Node(tokens=[1, 2], parent=root)))
-    [1, 2, 3]
-    """
-    found: list[Any] = []
-    for _ in range(MOST):
-        if not hasattr(node, "tokens") or not hasattr(node, "parent"):
-            return None
-        found, node = [*node.tokens, *found], node.parent
-        if node is None:
-            return found
-    return "a loop of parents"
 
 
 def kinds(result: Any) -> str:

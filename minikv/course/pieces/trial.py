@@ -13,12 +13,12 @@ from weakref import WeakKeyDictionary
 
 from hypothesis.strategies import SearchStrategy
 
+from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.piece import GAVE, CaseFrame, Piece
 from minikv.engine import World, classes_for, engine_world, given, ours, pieces_up_to
 from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, agree, attempt, short_repr
 from minikv.testing.conformance.generate import INCONSTANT, smallest_case
 
-ALL_RIGHT = "all right"  # what is seen where nothing is wrong
 MOST_WORDS = 200  # letters of a tree in a message
 NO_END = (
     f"Stopped after {MOST_SECONDS:g} seconds. Does each pass through your loop make progress, "

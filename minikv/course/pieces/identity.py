@@ -1,0 +1,160 @@
+"""Whether a tree is still made of the nodes that were there, and whether what a piece returns is one of them.
+
+A node that looks the same is not enough: locks are counted on the node itself, and the ring links to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
+from typing import Any, NamedTuple
+
+from minikv.testing.snapshot import shorten
+
+ALL_RIGHT = "all right"  # what is seen where nothing is wrong
+DEEPEST = 5000  # nodes on a path: a loop of parents ends here
+MOST_LOOKS = 9  # roots: a play has no more
+NOT_IN_TREE = "a node that is not in the tree"
+
+
+class _Seen(NamedTuple):
+    """A node as it was: where the one above it is in the list of all, and its tokens then."""
+
+    node: Any
+    above: int | None
+    tokens: list[Any]
+
+
+# The roots that were looked at last, and all nodes below each of them then.
+_looks: list[tuple[Any, list[_Seen]]] = []
+
+
+def kept(*roots: Any) -> str:
+    """Whether each node below `roots` is the one that was there when they were looked at last, or the first that isn't.
+
+    A node that is gone with its tokens is nobody's concern here, and one that was cut keeps the end of its edge.
+
+    >>> from types import SimpleNamespace as Node
+    >>> root = Node(tokens=[], parent=None, children={1: Node(tokens=[1, 2], children={})})
+    >>> before, root.children[1] = kept(root), Node(tokens=[1, 2], children={})
+    >>> kept(root)
+    'the node of [1 2] is a new one: its locks and its place in the ring are lost'
+    """
+    said = ALL_RIGHT
+    for root in roots:
+        before = next((seen for known, seen in _looks if known is root), [])
+        if (lost := _replaced(root, before)) is not None:
+            said = f"the node of [{shorten(lost)}] is a new one: its locks and its place in the ring are lost"
+        _looks[:] = [*(look for look in _looks if look[0] is not root), (root, _all_below(root))][-MOST_LOOKS:]
+    return said
+
+
+def _all_below(root: Any) -> list[_Seen]:
+    found = [_Seen(root, None, [])]
+    for above, seen in enumerate(found):  # which grows meanwhile
+        for node in list(seen.node.children.values())[: DEEPEST - len(found)]:
+            found.append(_Seen(node, above, list(node.tokens)))
+    return found
+
+
+def _replaced(root: Any, before: Sequence[_Seen]) -> list[Any] | None:
+    """The tokens of the first edge at whose end there is another node than before."""
+    ends = list[tuple[Any, int] | None]()
+    for seen in before:
+        if seen.above is None:
+            ends.append((root, 0))
+            continue
+        above = ends[seen.above]
+        ends.append(end := None if above is None else _followed(*above, seen.tokens))
+        if end is not None and end[1] == len(end[0].tokens) and end[0] is not seen.node:
+            return seen.tokens
+    return None
+
+
+def _followed(node: Any, at: int, tokens: Sequence[Any]) -> tuple[Any, int] | None:
+    """Where `tokens` lead from `at` tokens into the edge of `node` on: a node, and how far."""
+    for token in tokens:
+        if at == len(node.tokens):
+            node, at = node.children.get(token), 0
+            if node is None:
+                return None
+        if node.tokens[at] != token:
+            return None
+        at += 1
+    return node, at
+
+
+def path_tokens(node: Any, root: Any = None) -> Any:
+    """All tokens from the root down to `node`; words for one that is not in the tree, `None` for what is no node.
+
+    >>> from types import SimpleNamespace as Node
+    >>> root = Node(tokens=[], parent=None, children={})
+    >>> root.children[1] = Node(tokens=[1, 2], parent=root)
+    >>> path_tokens(root.children[1]), path_tokens(Node(tokens=[1, 2], parent=root))
+    ([1, 2], 'a node that is not in the tree')
+    """
+    edges = list[Any]()
+    for _ in range(DEEPEST):
+        if not hasattr(node, "tokens") or not hasattr(node, "parent"):
+            return None
+        above = node.parent
+        if above is None:
+            is_other = root is not None and node is not root
+            return NOT_IN_TREE if is_other else [token for edge in reversed(edges) for token in edge]
+        if not len(node.tokens) or above.children.get(node.tokens[0]) is not node:
+            return NOT_IN_TREE
+        edges.append(node.tokens)
+        node = above
+    return "a loop of parents"
+
+
+def spoil(*values: Any) -> None:
+    """Use the lists among `values` for something else, as the caller may: nothing else may change with them.
+
+    >>> spoil(mine := [1, 2]); mine
+    [2, 1, -7]
+    """
+    for value in values:
+        if isinstance(value, list):
+            value.reverse()
+            value.append(-7)
+        elif isinstance(value, dict):
+            value.clear()
+
+
+def order_of(ring: Any) -> list[Any]:
+    """The slots of the nodes in a ring, the oldest first."""
+    node, found = ring.newer, list[Any]()
+    while node is not ring and len(found) < DEEPEST // 20:
+        found.append(list(node.slots))
+        node = node.newer
+    return found
+
+
+def used_slots() -> Iterator[int]:
+    """Slots as a pool hands them out that has been in use: in no order, with gaps, 0 among them, none of them twice.
+
+    >>> [*islice(used_slots(), 12)], len({*islice(used_slots(), 5000)})
+    ([7, 3, 4, 9, 0, 12, 20, 16, 17, 22, 13, 25], 5000)
+    """
+    for block in count(0, 13):
+        yield from (block + slot for slot in (7, 3, 4, 9, 0, 12))
+
+
+def shuffle(pool: Any) -> None:
+    """Put the free pages of a pool of less than 17 pages into no order, always the same one: as if it had been in use.
+
+    >>> from minikv.engine import engine_world
+    >>> shuffle(pool := engine_world()["Pool"](8)); pool.alloc(6)
+    [4, 0, 5, 1, 6, 2]
+    """
+    pool.stack.sort(key=lambda page: (page + 1) * 13 % 17)
+
+
+def path_of(kind: Any, length: int) -> Any:
+    """The root of a tree that is one path, with `length` nodes of a `kind` for as many ones."""
+    root = node = kind([], [])
+    for slot in islice(used_slots(), length):
+        above, node = node, kind([1], [slot], node)
+        above.children[1] = node
+    return root
