@@ -46,6 +46,19 @@ class Pool:
         free(self, pages)
 
 
+class PromptList:
+    """A cache that forgets nothing: every sequence that was computed, and its row."""
+
+    def __init__(self):
+        self.known = []
+
+    def find(self, tokens):
+        return cached_row(self.known, tokens)
+
+    def keep(self, tokens, row):
+        self.known.append((tokens, row))
+
+
 # %% 2.1 alloc
 def alloc(pool, count):
     """Take `count` pages off the stack, or raise a MemoryError and take none."""
@@ -77,3 +90,40 @@ def free(pool, pages):
     for page in reversed(pages):
         pool.in_use[page] = False
         pool.stack.append(page)
+
+
+# %% 2.6 cached_row
+def cached_row(known, tokens):
+    """The slots of the longest prefix of `tokens` that is cached, in a new list."""
+    best = []
+    for earlier, row in known:
+        same = 0
+        while same < min(len(earlier), len(tokens)) and earlier[same] == tokens[same]:
+            same += 1
+        if same > len(best):
+            best = row[:same]
+    return best
+
+
+# %% 2.7 respond
+def respond(model, pool, cache, prompt):
+    """Answer `prompt`: compute what is not cached, and keep it in the cache."""
+    row = cache.find(prompt[:-1])
+    answer, new = [], prompt[len(row) :]
+    while model.end not in answer:
+        row = row + pool.alloc(len(new))
+        answer.append(model(new, row))
+        new = answer[-1:]
+    cache.keep(prompt + answer[:-1], row)
+    return answer
+
+
+# %% 2.8 take_back
+def take_back(pool, pages, versions):
+    """Take these free pages back if none has been handed out since; else take none."""
+    for page, version in zip(pages, versions):
+        if not pool.is_free(page) or pool.version(page) != version:
+            return False
+    for page in pages:
+        pool.occupy(page)
+    return True

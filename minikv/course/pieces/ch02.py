@@ -1,16 +1,20 @@
-"""The pieces of chapter 02: alloc, guard and free, which make a pool."""
+"""The pieces of chapter 02: alloc, guard and free, which make a pool, and what a first engine does with it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from functools import partial
+from itertools import product, takewhile
+from operator import itemgetter
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.observe import came_of, counting
+from minikv.course.pieces.observe import PROMPT, PROMPTS, bracketed, came_of, counting, kind_of, numbers
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise, framed
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
@@ -20,7 +24,9 @@ from minikv.testing.attempt import short_repr
 _COUNT = st.integers(0, 6)
 _PAGES = st.lists(st.integers(-2, 6), max_size=4)
 _SLOTS = st.lists(st.integers(0, 4), max_size=4)
-_DAY = st.lists(st.one_of(_COUNT, _PAGES, _PAGES.map(tuple)), max_size=6)
+_ARRAY = partial(np.array, dtype=int)
+KINDS: dict[str, Callable[[Any], Any]] = {"%s": list, "tuple(%s)": tuple, "np.array(%s)": _ARRAY}
+_DAY = st.lists(st.one_of(_COUNT, _PAGES, _PAGES.map(tuple), _PAGES.map(_ARRAY)), max_size=6)
 
 
 @framed
@@ -42,9 +48,9 @@ def play_pool_day(world: World, case: Any) -> Iterator[CaseFrame]:
             is_list = pages is None or isinstance(pages, list)
             seen = {"raised": error, "what is returned": pages if is_list else f"{short_repr(pages)}, not a list"}
         else:
-            done, given = f"{done}.free({list(step)})", step[:]
+            done, given = f"{done}.free({list(step)})", copy(step)
             error, _ = came_of(partial(pool.free, given), ValueError)
-            seen = {"raised": error, "the pages, which must not change": given}
+            seen = {"raised": error, "the pages, which must not change": list(given)}
         yield _frame(done, pool, seen)
 
 
@@ -55,11 +61,104 @@ def play_guard(world: World, case: Any) -> Iterator[CaseFrame]:
     pool.alloc(min(count, size))
     start = f"Pool({size}).alloc({min(count, size)})"
     yield _frame(start, pool)
-    for pages in asked:
-        given = pages[:]
+    for pages, (name, kind) in product(asked, KINDS.items()):
+        given = kind(pages)
         wrong = world["guard"](pool, given)
-        seen = {"what is returned": "None" if wrong is None else wrong, "the pages, which must not change": given}
-        yield _frame(f"{start}, then guard(pool, {list(pages)})", pool, seen)
+        seen = {"what is returned": "None" if wrong is None else wrong, "the pages, which must not change": list(given)}
+        yield _frame(f"{start}, then guard(pool, {name % pages})", pool, seen)
+
+
+def _rows_of(prompts: Sequence[str]) -> list[tuple[list[int], list[int]]]:
+    """Each prompt with a row in which equal prefixes have the same slots, of a pool that has been in use."""
+    slots: dict[tuple[int, ...], int] = {}
+    found = []
+    for tokens in map(numbers, prompts):
+        prefixes = [tuple(tokens[: end + 1]) for end in range(len(tokens))]
+        found.append((tokens, [slots.setdefault(prefix, (len(slots) * 29 + 17) % 101) for prefix in prefixes]))
+    return found
+
+
+def play_cached_row(world: World, case: Any) -> Iterator[CaseFrame]:
+    """`prompts` are cached, and each of `asked` is looked up; then what was returned is changed by its caller."""
+    prompts, asked = case
+    known, before = _rows_of(prompts), _rows_of(prompts)
+    cached = ", ".join(f"{bracketed(tokens)} in slots {bracketed(row)}" for tokens, row in known) or "nothing"
+    for tokens in map(numbers, asked):
+        given = tokens[:]
+        row = world["cached_row"](known, given)
+        seen = {"what is returned": None if row is None else row[:] if isinstance(row, list) else kind_of(row)}
+        if isinstance(row, list):
+            row.append(-1)
+        same = "unchanged" if (known, given) == (before, tokens) else "changed"
+        seen["what was given, after the caller adds a slot to the result"] = same
+        yield CaseFrame(f"cached: {cached}. Look up {bracketed(tokens)}", seen)
+
+
+class _CountingModel:
+    """A model that remembers in its slots what it computed; it ends an answer after every fourth token or so."""
+
+    end = 0
+
+    def __init__(self) -> None:
+        self.slots, self.calls = dict[Any, int](), list[str]()
+
+    def __call__(self, tokens: Any, row: Any) -> int:
+        if not 0 < len(tokens) <= len(row):
+            raise ValueError(f"the model was given {len(tokens)} tokens and a row of {len(row)} slots")
+        self.slots.update(zip(row[len(row) - len(tokens) :], tokens))
+        read = [self.slots.get(slot) for slot in row]
+        self.calls.append(f"{bracketed(tokens)} in a row that reads {bracketed(read)}")
+        return self.end if len(row) % 4 == 0 else 1 + sum(at * (token or 9) for at, token in enumerate(read)) % 3
+
+
+class _ExactCache:
+    """A cache with the verbs of a `PromptList`, that needs no piece."""
+
+    def __init__(self) -> None:
+        self.slots, self.kept = dict[tuple[int, ...], Any](), "nothing yet"
+
+    def find(self, tokens: Any) -> list[Any]:
+        prefixes = takewhile(self.slots.__contains__, (tuple(tokens[: end + 1]) for end in range(len(tokens))))
+        return [self.slots[prefix] for prefix in prefixes]
+
+    def keep(self, tokens: Any, row: Any) -> None:
+        self.kept = f"{bracketed(tokens)} in {len(row)} slots"
+        for end, slot in enumerate(row[: len(tokens)]):
+            self.slots.setdefault(tuple(tokens[: end + 1]), slot)
+
+
+def play_respond(world: World, case: Any) -> Iterator[CaseFrame]:
+    """The prompts of `case` are answered one after the other, with one pool, one model and one cache."""
+    pool, model, cache, done = world["Pool"](60), _CountingModel(), _ExactCache(), ""
+    pool.free(pool.alloc(60)[::2])  # of a pool that has been in use, only every other page is free
+    for prompt in map(numbers, case):
+        model.calls, given, free = [], prompt[:], pool.num_free
+        answer = world["respond"](model, pool, cache, given)
+        seen = {"the model computes": "; then ".join(model.calls) or "nothing", "what is returned": answer,
+                "pages taken": free - pool.num_free, "what is kept last": cache.kept,
+                "the prompt, which must not change": given}  # fmt: skip
+        seen["the cache finds again"] = bracketed(cache.find([*prompt, *(answer or ())][:-1]))
+        done += f", then {bracketed(prompt)}" if done else f"respond to {bracketed(prompt)}"
+        yield CaseFrame(done, seen)
+
+
+def play_take_back(world: World, case: Any) -> Iterator[CaseFrame]:
+    """A pool of 6 pages in which `counts` pages were handed out and given back; those of the last are still in use."""
+    counts, asked = case
+    pool, pages = BitmaskPool(6), [page for page, _ in asked]
+    for at, count in enumerate(counts):
+        taken = pool.alloc(count)
+        if at < len(counts) - 1:
+            pool.free(taken)
+    state = [f"{page} {'free' if pool.is_free(page) else 'in use'}, version {pool.version(page)}" for page in range(6)]
+    given = [version for _, version in asked]
+    result = world["take_back"](pool, pages, given)
+    wanted = ", ".join(f"{page} of version {version}" for page, version in asked)
+    yield CaseFrame(f"pages {'; '.join(state)}. Take back {wanted or 'none'}", {
+        "what is returned": None if result is None else str(result),
+        "pages in use": [page for page in range(6) if not pool.is_free(page)],
+        "their versions": [pool.version(page) for page in range(6)],
+    })  # fmt: skip
 
 
 def entries_looked_at(world: World) -> int:
@@ -108,6 +207,49 @@ PIECES = (
             "Page 0 is a page too, so compare what `guard` said with None.",
             "Each page loses its mark and goes onto the stack. The first one must lie on top, so push the last one "
             "first: `for page in reversed(pages)`.",
+        ),
+    ),
+    Piece(
+        "2.6", "cached_row", play_cached_row,
+        cases=[([], ["12"]), (["12"], ["12"]), (["123"], ["12"]), (["12"], ["123"]), (["12", "345"], ["3", "9"]),
+               (["1", "1234", "12"], ["1239"]), (["123", "923"], ["9123"]), (["123", "143"], ["143"]), ([""], [""])],
+        strategy=st.tuples(PROMPTS, st.lists(PROMPT, min_size=1, max_size=2)),
+        hints=(
+            "Compare `tokens` with each earlier sequence from the start, and stop at the first difference or where one "
+            "of the two ends.",
+            "The token at each place of a sequence has its slot at the same place of the row, so the first `same` "
+            "tokens lie in `row[:same]`.",
+            "Keep the longest beginning found so far. If nothing is cached, return an empty list.",
+        ),
+    ),
+    Piece(
+        "2.7", "respond", play_respond,
+        cases=[["12"], ["123"], ["1231"], ["12", "12"], ["12", "1211"], ["123", "1232"], ["120"],
+               ["12345", "1239", "1"]],
+        strategy=st.lists(st.text("0123", min_size=1, max_size=7), min_size=1, max_size=3),
+        hints=(
+            "Look up all tokens of the prompt but the last. The slots that `cache.find` returns are the beginning of "
+            "the row, and the tokens after them are new.",
+            "Each round is the same: add a slot for each new token to the row, call the model with the new tokens and "
+            "the row, and add its token to the answer. That token is the only new one in the next round.",
+            "Stop once the answer has `model.end` in it. That last token was never computed: keep "
+            "`prompt + answer[:-1]`, which is as long as the row.",
+        ),
+    ),
+    Piece(
+        "2.8", "take_back", play_take_back,
+        cases=[([2, 0], [(0, 1)]), ([2, 1], [(0, 2)]), ([2, 2, 0], [(1, 1)]), ([3, 1, 0], [(2, 1), (1, 1), (0, 2)]),
+               ([3, 1, 0], [(2, 1), (0, 1)]), ([3, 1, 0], [(0, 1), (2, 1)]), ([3, 1], [(2, 1), (0, 2)]),
+               ([1, 0], [(5, 0), (0, 1)]), ([3], []), ([2, 0], [(1, 2)])],
+        strategy=st.tuples(
+            st.lists(st.integers(0, 4), min_size=1, max_size=3),
+            st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=3, unique_by=itemgetter(0)),
+        ),
+        hints=(
+            "`zip(pages, versions)` gives each page with the version that was noted for it.",
+            "A page must be free now, and `pool.version(page)` must be the version that was noted. Look at all pages "
+            "before you take one.",
+            "Nothing is wrong? Then `pool.occupy(page)` for each page, and return True. Otherwise return False.",
         ),
     ),
 )  # fmt: skip
