@@ -2,13 +2,13 @@
 """
 # 02 · Who owns which slot?
 
-By the end of this chapter you will have written a **pool**: the part of an engine that hands out slots, takes them back, and never lets two requests have the same one. You will write three functions, about twenty lines in all. They go into your own `my_minikv.py`, and every later chapter takes its slots from them.
+In this chapter you write a **pool**: the part of an engine that hands out slots, takes them back, and never gives the same slot to two requests. Then you write the loop that answers a prompt, and the chat from chapter 00 runs on your own code. That takes six short functions, which go into your `my_minikv.py`.
 
-**After this chapter you will be able to** *break* a pool that is built carelessly, *build* one that refuses every such attempt, and *predict* which slots the next request gets.
+**After this chapter you will be able to** *break* a carelessly built pool, *build* one that refuses every such attempt, *predict* which slots the next request gets, and *run* a model through slots that you manage.
 
-{{time}} **Needs** chapter 01. **New words** pool, owner, free list, double free, version.
+{{time}} **Needs** chapters 00 and 01. **New words** pool, owner, free list, double free, version.
 
-Here is where we are going. Anna and Ben have sent a request each, and a third request has just ended. Every slot is free, or it belongs to exactly one of them.
+Here is where we are going. Anna and Ben have each sent a request, and a third request has just finished. Every slot is either free or belongs to exactly one of them.
 """
 
 # %%
@@ -23,9 +23,9 @@ draw(pool, owners={"Anna": anna, "Ben": ben})
 """
 ## The problem
 
-A slot has one **owner** at a time: the request that may write to it and give it back. Many may *read* a slot; chapter 03 shows how. But if two may write to it, each of them destroys what the other one wrote.
+A slot has one **owner** at a time: the request that may write to it and give it back. Many requests may *read* a slot; chapter 03 shows how. But if two requests write to the same slot, each destroys what the other wrote.
 
-Here is a careless way to hand out slots. The free ones lie in an array. A request takes some off the front and writes them into its row of a page table. {{engines infratech}} It takes its slots like this, {{engines notebook-allocate}}.
+Here is a careless way to hand out slots. An array holds the free ones. A request takes some from the front and copies them into its row of the page table. {{engines infratech}} It hands out slots this way, {{engines notebook-allocate}}.
 """
 
 # %%
@@ -45,14 +45,14 @@ print(rows)
 
 # %% [markdown]
 """
-The second request asked for seven slots, and only slot 7 was left. It got that slot **seven times**. There was no error: numpy, like torch, repeats a single value over the whole slice. Seven tokens will write their keys and values over each other, and some time later the model will talk nonsense.
+The second request asked for seven slots, but only slot 7 was left. It got that slot **seven times**, and there was no error: numpy, like torch, repeats a single value to fill the whole slice. Seven tokens will now overwrite each other's keys and values, and some time later the model will talk nonsense.
 
-Giving slots back is no safer. Say a request owns slots 0 to 6 of a pool of eight, and slot 7 is free. Its user cancels it just as it finishes, so its slots are given back twice. That is a **double free**.
+Giving slots back is no safer. Suppose a request owns slots 0 to 6 of a pool of eight, and slot 7 is free. The user cancels the request just as it finishes, so its slots are given back twice. That is a **double free**.
 """
 
 # %%
 # put your number in place of None, then run the next cell
-guess("2.a", "how many free slots does this pool of eight believe it has now?", None)
+guess("2.a", "how many free slots does this pool of eight think it has now?", None)
 
 # %%
 free_slots, row = np.array([7]), np.arange(7)
@@ -70,13 +70,13 @@ Slots 0 to 6 are on the list twice, so each of them will soon have two owners. T
 
 ## Build it
 
-A pool hands out whole pages, and never looks inside one. So it does not matter to a pool how many slots a page has. In this chapter a page is a single slot, and the two words mean the same.
+A pool hands out whole pages and never looks inside one, so it doesn't matter to the pool how many slots a page has. In this chapter a page is a single slot, so the two words mean the same.
 
 ### Step 1: a stack of free pages
 
-The simplest pool is a **free list**: all free pages lie on a stack. A request takes its pages off the top, and pages that are given back go on top. They need not be neighbors, because a page table lists them one by one. So no gap is ever too small, and there is nothing to search for.
+The simplest pool is a **free list**: all free pages are on a stack. A request takes its pages off the top, and returned pages go back on top. A request's pages don't have to be neighbors, because the page table lists them one by one. So no gap is ever too small, and nothing has to be searched.
 
-This is the class. It is given; the two methods at its end call the functions that you write.
+Here is the class. You don't have to write it: the set-up cell at the top of this notebook has already defined it, and has loaded the pieces in your `my_minikv.py`. The last two methods call the functions that you are about to write.
 """
 
 # %%
@@ -84,13 +84,13 @@ source(Pool)
 
 # %% [markdown]
 """
-The stack alone could do the work. `in_use` is there for safety: one mark for each page says at once whether somebody has it.
+The stack would be enough to run a pool. `in_use` is there for safety: one mark per page tells us at once whether somebody has that page.
 
-The rule for taking pages is **all or nothing**. A request with half of its pages can't run. It can only wait, holding pages that another request could use. So if there are too few, take none, and say so with a `MemoryError`.
+The rule for handing out pages is **all or nothing**. A request with half of its pages can't run. It can only wait, and meanwhile it holds pages that another request could use. So if there aren't enough, take none, and raise a `MemoryError`.
 
-#### 2.1 You write: `alloc`
+#### 2.1 You write: `alloc` (10 minutes)
 
-Take `count` pages, which may be 0, off the stack, mark them, and return them in a list. The page on top comes first.
+Take `count` pages off the stack (`count` may be 0), mark them as in use, and return them in a list. The page on top of the stack comes first.
 """
 
 
@@ -104,9 +104,9 @@ alloc = check("2.1 alloc", alloc)
 
 # %% [markdown]
 """
-`check` plays many days in the life of a pool with your function, and compares the stack and the marks with ours after each step. If they differ, it shows you the shortest day on which they do.
+`check` uses your function through many sequences of calls, and compares the stack and the marks with the expected ones after each call. If they differ, it shows you the shortest sequence that goes wrong. If you get stuck, try `hint("2.1")`.
 
-Now the request from the beginning meets a pool that says no.
+Now the second request meets a pool that says no.
 """
 
 # %%
@@ -116,19 +116,18 @@ try:
     pool.alloc(7)
 except MemoryError:
     print("Ben must wait, and holds nothing")
-draw(pool, owners={"Anna": anna})
 
 # %% [markdown]
 """
 ### Step 2: look before you take it back
 
-Three things can be wrong with a page that somebody gives back. The pool doesn't have a page with that number. Or the page is free already. Or it stands in the list twice, and then the second one is the double free.
+Three things can be wrong with a page that somebody gives back. The pool may have no page with that number. The page may be free already. Or it may be in the list twice, and then the second one is the double free.
 
-The order of the work matters as much. Suppose that `free` takes pages back one by one and meets a wrong one in the middle. It raises an error, but half of the pages are free by then, and the caller can't tell which half. So look at *all* of them first, and change nothing while you look.
+The order of the work matters just as much. Suppose `free` took pages back one by one and met a bad one in the middle. It would raise an error, but by then half of the pages would be free, and the caller couldn't tell which half. So look at *all* of them first, and change nothing while you look.
 
-#### 2.2 You write: `guard`
+#### 2.2 You write: `guard` (10 minutes)
 
-Return the first page that must not be given back, in the order in which they were given, or `None` if all of them may. `pages` may be a list, a tuple or an array of whole numbers, negative ones included. The marks answer at once; the stack would have to be searched.
+Return the first page that must not be given back, in the order given, or `None` if all of them may be. `pages` may be a list, a tuple or a numpy array of integers, some of which may be negative. Don't search the stack: the marks answer at once.
 """
 
 
@@ -155,11 +154,11 @@ for pages in ([7], [2, 2], [3, -1], [0, 8, 9], [6, 0]):
 """
 ### Step 3: give back
 
-With the guard in front, the rest is short. One choice is left: in which order do the pages go onto the stack? A request usually gets pages that lie side by side in memory, and memory is read fastest that way. So the next request should find them in the same order. The *first* page of the list must end up on top.
+With the guard in place, the rest is short. One choice is left: in which order do the pages go back onto the stack? A request usually gets pages that are neighbors in memory, and reading neighbors is fastest. So the next request should get them in the same order. The *first* page of the list must end up on top.
 
-#### 2.3 You write: `free`
+#### 2.3 You write: `free` (5 minutes)
 
-Give all pages back, or none. If the guard names a page, raise a `ValueError`.
+Give all pages back, or none. If `guard` returns a page, raise a `ValueError`. `pages` is again a list, a tuple or an array.
 """
 
 
@@ -173,11 +172,11 @@ free = check("2.3 free", free)
 
 # %% [markdown]
 """
-From a pool of eight we take five pages. Then we give back page 1, and after it page 3, in two calls. Which two pages does the next request get, and in which order?
+From a pool of eight we take five pages, 0 to 4. Then we give back page 1, and after it page 3, in two separate calls. Which two pages does the next request get, and in which order?
 """
 
 # %%
-guess("2.b", "which pages does alloc(2) give? [., .]", None)
+guess("2.b", "which pages does alloc(2) return? [., .]", None)
 
 # %%
 pool = Pool(8)
@@ -195,46 +194,113 @@ The page that was freed last is used first.
 
 </details>
 
-And what if both come back in one call?
+Now both pages come back in one call, `free([1, 3])`, and the next request needs three pages.
 """
 
 # %%
-guess("2.c", "the same with one call, free([1, 3]): which pages? [., .]", None)
+guess("2.c", "which pages does alloc(3) return? [., ., .]", None)
 
 # %%
 pool = Pool(8)
 pool.alloc(5)
 pool.free([1, 3])
-fold("2.c", pool.alloc(2), "given back in one call, they come out in the same order")
+fold("2.c", pool.alloc(3), "freed in one call, pages come out in the order given")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-`free` puts the first page of its list on top. With two calls, each page was a list of its own.
+`free` puts the first page of its list on top. (With two calls, each page was a list of its own.) Below the two is page 5, the next one that nobody has used yet.
 
 </details>
 
-And the request that was cancelled and also finished? The second attempt is refused, and nothing has changed.
+And the request that was cancelled and also finished? The second attempt is refused, and it changes nothing.
 """
 
 # %%
 pool = Pool(8)
 row = pool.alloc(7)
-for reason in ("cancelled", "finished"):
-    try:
-        pool.free(row)
-    except ValueError:
-        print("The pool refuses.")
-    print(f"{reason}: {pool.num_free} of {pool.size} pages are free")
+pool.free(row)
+try:
+    pool.free(row)
+except ValueError:
+    print(f"The pool refuses. {pool.num_free} of {pool.size} pages are free.")
 
 # %% [markdown]
 """
-That is the whole pool. Remember its pattern, because every structure of this course has it: **check everything, then change everything**.
+That is the whole pool. Remember its pattern, because every structure in this course follows it: **check everything, then change everything**.
+
+### Step 4: answer a prompt
+
+A pool is enough for a first engine. The cache is the one from chapter 00: a list of everything that was ever computed. The only difference is that each sequence now comes with its row, which says where its keys and values are.
+"""
+
+# %%
+source(PromptList)
+
+# %% [markdown]
+"""
+#### 2.6 You write: `cached_row` (10 minutes)
+
+`known` is a list of pairs `(tokens, row)`. Both are lists of the same length, and `row[i]` is the slot of `tokens[i]`. Find the sequence that shares the longest prefix with `tokens`, and return the slots of that prefix in a new list. Return an empty list if nothing is shared. The caller may add to your list, and that must not change `known`. (The numbers 2.4 and 2.5 belong to exercises further down.)
+"""
+
+
+# %%
+def cached_row(known, tokens):
+    """The slots of the longest prefix of `tokens` that is cached, in a new list."""
+    raise NotImplementedError  # delete this line; about 8 lines to write
+
+
+cached_row = check("2.6 cached_row", cached_row)
+
+# %% [markdown]
+"""
+Now the loop that every engine runs. The model computes one or more tokens and returns *one* new token. We hand that token back to the model and get the next one, until the model returns the token that ends an answer. This is what you can use:
+
+| you call | what it does | what it returns |
+|---|---|---|
+| `cache.find(tokens)` | looks for the longest cached prefix | its slots, in a new list |
+| `pool.alloc(count)` | takes slots | a list of them |
+| `model(tokens, row)` | writes the keys and values of `tokens`, a list, to the last slots of `row`, and reads those of all tokens before them | the next token, a number |
+| `model.end` | | the token that ends an answer, a number |
+| `cache.keep(tokens, row)` | remembers tokens and their slots, one slot per token | nothing |
+
+#### 2.7 You write: `respond` (15 minutes)
+
+Answer `prompt`, a list of at least one token, and return the list of generated tokens, including the last one, `model.end`. (The prompt may contain that token, too, from earlier answers.) Two rules of chapter 00 apply. The last token of the prompt is always computed, so look up the others. The last token of the answer is never computed, so it gets no slot. The first call of the model computes all tokens of the prompt that aren't cached; every later call computes one token. At the end, keep everything that was computed. You may assume that the pool has enough slots.
+"""
+
+
+# %%
+def respond(model, pool, cache, prompt):
+    """Answer `prompt`: compute what is not cached, and keep it in the cache."""
+    raise NotImplementedError  # delete this line; about 8 lines to write
+
+
+respond = check("2.7 respond", respond)
+
+# %% [markdown]
+"""
+Here is the chat from chapter 00 again. The model is the same, but now your functions decide which slots it writes to and reads from. One wrong slot, and it would talk nonsense. (Without PyTorch, the stored answers are replayed. The counts are your code's own either way.)
+"""
+
+# %%
+from minikv.course.live_chat import chat_through
+
+pool = Pool(1024)
+chat = chat_through(respond, pool, PromptList())
+print(chat)
+print(f"{chat.computed} of {chat.prompt} prompt tokens computed")
+print(f"{pool.size - pool.num_free} of {pool.size} slots are in use")
+
+# %% [markdown]
+"""
+Your engine computes 223, 34 and 41 tokens, as in chapter 00. But it never gives a slot back, and it compares each prompt with everything it has ever seen. Chapters 03 to 05 take care of that. `respond` comes back at the end of chapter 03; the engine of chapter 08, which serves many requests at once, replaces it.
 
 ## The same in `minikv`
 
-`FreeListPool` is this stack in two arrays of numpy. Your pool and ours live through the same thousand random steps:
+`FreeListPool` is your stack, built from two numpy arrays. Both pools go through the same thousand random steps:
 """
 
 # %%
@@ -242,21 +308,21 @@ import random
 
 chance, yours, ours, held = random.Random(0), Pool(50), FreeListPool(50), []
 for _ in range(1000):
-    if held and chance.random() < 0.5:
+    count = chance.randrange(1, 9)
+    if held and (count > ours.num_free or chance.random() < 0.5):
         back = held.pop(chance.randrange(len(held)))
         yours.free(back)
         ours.free(back)
-    elif (count := chance.randrange(1, 9)) <= ours.num_free:
+    else:
         held.append(yours.alloc(count))
         assert held[-1] == ours.alloc(count).tolist()
-ours.check()
 print("1000 steps, the same pages every time;", ours)
 
 # %% [markdown]
 """
-There are two more pools in `minikv`, for engines in which a page that is free may still hold something useful.
+`minikv` has two more pools. They are for engines in which a free page may still hold something useful.
 
-**A free page may have been used since.** Anna's request ends, and its page is free. The keys and values are still in it. Can she have them back tomorrow, if the page is free then? Not if Ben had the page in between. "It is free" is true both times; what happened in between can't be seen. (Programmers of lock-free code know this as the ABA problem.) So `BitmaskPool` keeps a **version** for each page, which counts how often it was handed out. Anna notes the page *and* its version, here 1. Then Ben takes the page and gives it back.
+**A free page may have been used since.** Anna's request ends, and its page is free. Her keys and values are still in it. If the page is free tomorrow, can she have them back? Not if Ben used the page in between. "The page is free" is true both times, and it doesn't tell you what happened in between. (This is known as the ABA problem.) So `BitmaskPool` keeps a **version** for each page, which counts how often the page was handed out. Anna notes the page *and* its version, here 1. Then Ben takes the page and gives it back.
 """
 
 # %%
@@ -270,21 +336,37 @@ pool = BitmaskPool(4)
 noted = pool.version(page)
 pool.free([page])
 pool.free(pool.alloc(1))  # Ben comes and goes
-fold("2.d", pool.version(page), f"Anna noted version {noted}: Ben wrote over her keys")
+fold("2.d", pool.version(page), f"Anna noted version {noted}: Ben overwrote her keys")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-The versions differ, so she must compute her keys again. {{engines astrai}} It kept {{engines astrai-versions}}, too. Its first copy routine did not compare them, and could copy a stranger's keys and values; see {{engines astrai-copy}}.
+The versions differ, so Anna's keys have to be computed again. {{engines astrai}} It kept {{engines astrai-versions}}, too. But its first copy routine didn't compare the versions, and could copy a stranger's keys and values; see {{engines astrai-copy}}.
 
 </details>
 
-**The order of freeing is the order of forgetting.** In vLLM the free list is {{engines vllm-free-list}}. Cached pages stay in it, and the page that was freed longest ago is reused first. `QueuePool` works in the same way. Say a request has its three tokens in pages 0, 1 and 2, gives them back in one call, and then one page is needed. A prefix is worthless without its beginning. Which order of freeing keeps most of it?
+#### 2.8 You write: `take_back` (5 minutes)
+
+Anna noted several pages and their versions. Take all of these pages back and return `True`. If one of them is in use, or has another version now, take none and return `False`. `pages` and `versions` are lists of the same length, and no page is listed twice. `pool` is a `BitmaskPool`: `pool.is_free(page)` returns `True` or `False`, `pool.version(page)` a number, and `pool.occupy(page)` takes this particular free page and keeps its version. (Your engine doesn't need this function: its cached pages are never free.)
+"""
+
+
+# %%
+def take_back(pool, pages, versions):
+    """Take these free pages back if none has been handed out since; else take none."""
+    raise NotImplementedError  # delete this line; about 6 lines to write
+
+
+take_back = check("2.8 take_back", take_back)
+
+# %% [markdown]
+"""
+**The order of freeing is the order of forgetting.** In vLLM the free list is {{engines vllm-free-list}}. Cached pages stay in it, and the page that was freed longest ago is reused first. `QueuePool` works the same way. Suppose a request has its three tokens in pages 0, 1 and 2. It gives them back in one call, and then another request needs one page. A prefix is useless without its beginning. For each of the two orders below, how many of the three tokens can still be matched?
 """
 
 # %%
-guess("2.e", "tokens that match after free([0, 1, 2]), free([2, 1, 0])? [., .]", None)
+guess("2.e", "tokens left: freed as [0, 1, 2]? And freed as [2, 1, 0]? [., .]", None)
 
 # %%
 from minikv import QueuePool
@@ -296,21 +378,21 @@ for order in ([0, 1, 2], [2, 1, 0]):
     pool.free(order)
     (reused,) = pool.alloc(1)
     matched.append(int(reused))  # page number i holds token number i
-fold("2.e", matched, "a prefix is as long as the number of its first missing token")
+fold("2.e", matched, "all tokens before the first missing one can be matched")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-So forget the end first: vLLM {{engines vllm-reverse}}.
+The page that was freed first is lost first. So give back the end of the prompt first: vLLM {{engines vllm-reverse}}.
 
 </details>
 
-And if somebody asks for a cached page that waits in the *middle* of the queue, it must leave at once. In a Python `deque` it would have to be searched for. In `QueuePool` each page knows the one before it and the one after it, so it can step out and join its two neighbors. In chapter 05 you will build such a ring.
+What if somebody asks for a cached page in the *middle* of the queue? It has to leave the queue at once. In a Python `deque` we would have to search for it. In `QueuePool` each page knows the page before it and the page after it, so it can step out and join its two neighbors. You will build such a ring in chapter 05.
 
 ## Play
 
-Three pools, and the same requests for each of them: first the stack, then the bitmask, then the queue. Pages 0 and 2 are given back. Stop there, before the last three steps, and say which page each pool will give. (A bitmask gives its lowest free page.) Click a page for its story.
+Three pools get the same calls: first the stack, then the bitmask, then the queue. Pages 0 and 2 are given back. Run the cell to step through it, and stop before the last three steps. Which page will each pool hand out? (A bitmask hands out its lowest free page.) Click a page to see its history.
 """
 
 # %%
@@ -327,7 +409,7 @@ film.player(still=9)
 
 #### 2.4 Design: audit a pool
 
-Every slot must be free or have exactly one owner. Write the test that would have caught the opening of this chapter: `audit(size, free, rows)` looks at a pool of `size` slots, the list of its free slots, and the rows of all requests. It returns two sorted lists: the slots that are *lost* (neither free nor in a row), and the slots that are there *more than once*. How little work can it do?
+Every slot must be free or have exactly one owner. Write the test that would have caught the bugs at the beginning of this chapter. `audit(size, free, rows)` looks at a pool of `size` slots, the list of its free slots, and a list with the row of each request. It returns two sorted lists: the slots that are *lost* (neither free nor in a row), and the slots that appear *more than once*, each named once. It must not change what it looks at.
 """
 
 
@@ -342,7 +424,7 @@ check("2.4 audit", audit)
 """
 <details><summary>Hint</summary>
 
-Put the free slots and all rows into one list, and count how often each slot is in it. Once is right.
+Put the free slots and all rows into one new list, and count how often each slot appears. Once is correct.
 
 </details>
 
@@ -360,7 +442,7 @@ def audit(size, free, rows):
 
 #### 2.5 Bug hunt: take this one
 
-The package's `BitmaskPool` has one bit for each page, and a set bit means free. Its `occupy` takes one particular free page. Below is a careless one, as it stood in AstrAI: {{engines astrai-occupy}} flips the bit, whatever it is. Your function is given a pool of two pages. Write calls of its `alloc(count)`, `free(pages)` and `occupy(page)` on which the careless pool lets something pass that it must refuse. Then think one step further: who gets that page from the next `alloc`?
+`BitmaskPool` has one bit per page, and a set bit means free. Its `occupy` takes one particular free page. Below is a careless version of it, as it was in AstrAI: {{engines astrai-occupy}} flips the bit without looking at it. Your function is given a pool of two pages. Call its `alloc(count)`, `free(pages)` and `occupy(page)` so that the careless pool accepts something that it must refuse. Then think one step further: who gets that page from the next `alloc`?
 """
 
 # %%
@@ -382,7 +464,7 @@ check("2.5 careless_occupy", calls_that_expose_it)
 """
 <details><summary>Hint</summary>
 
-What does flipping a bit do to a page that somebody has? Your calls run twice, with a right pool and with the careless one, and `check` compares what each call returns.
+What happens when you flip the bit of a page that is in use? Your calls run twice, with a correct pool and with the careless one, and `check` compares the results.
 
 </details>
 
@@ -398,46 +480,48 @@ def calls_that_expose_it(pool):
 
 ## What it cost
 
-Safety has a price, and it can be counted. A stack of a million pages is a million Python numbers, and the marks come on top. An array of numpy needs no such objects.
+Safety has a price, and we can measure it. A stack of a million pages is a million Python numbers, plus the marks. A numpy array needs no such objects.
 """
 
 # %%
 import sys
 
 yours, ours = Pool(1_000_000), FreeListPool(1_000_000)
-lists = sys.getsizeof(yours.stack) + sys.getsizeof(yours.in_use)
-numbers = sum(map(sys.getsizeof, yours.stack))
-arrays = [part.nbytes for part in vars(ours).values() if hasattr(part, "nbytes")]
-sizes = (lists + numbers) / yours.size, sum(arrays) / yours.size
-print("yours: {:.0f} bytes a page, ours: {:.0f}".format(*sizes))
+lists = sum(map(sys.getsizeof, [yours.stack, yours.in_use, *yours.stack]))
+arrays = sum(part.nbytes for part in vars(ours).values() if hasattr(part, "nbytes"))
+print(f"bytes per page: yours {lists / 10**6:.0f}, minikv's {arrays / 10**6:.0f}")
 
 # %% [markdown]
 """
-A page of one token of Llama 3.1 8B holds 131,072 bytes of keys and values, so this is cheap insurance.
+In Llama 3.1 8B, a page of one token holds 131,072 bytes of keys and values, so this is cheap insurance.
 
-There is one thing that a pool *cannot* see: whether an owner still needs what it gives back. Chapter 00 wants two requests to share a prefix. Then "give it back" is no longer the decision of one request. Something must know who shares what, and that needs a structure of its own. It is the subject of the next chapter.
+There is one thing that a pool *can't* see: whether an owner still needs what it gives back. In Step 4, several rows contained the same slots. Then "give it back" is no longer a decision for one request alone. Something has to know who shares what. The next chapters are about that.
 
 ## In real engines
 
-{{engines 02}}
+{{engines 02|how free slots are kept; where a freed slot goes; a double free}}
 
-Engines also need a place for padding, which fills a batch up to a fixed size. SGLang keeps {{engines sglang-padding}} for it, and mini-sglang {{engines mini-sglang-padding}}. In vLLM padding has slot {{engines vllm-padding}}.
+<details><summary>Where does padding go?</summary>
+
+Padding fills a batch up to a fixed size. SGLang reserves {{engines sglang-padding}} for it, and mini-sglang {{engines mini-sglang-padding}}. In vLLM, padding has slot {{engines vllm-padding}}.
+
+</details>
 
 ## Recap
 
-A pool promises that every page has one owner, and keeps the promise by checking everything before it changes anything. A stack reuses what was freed last; a queue reuses what was freed longest ago. A free page may still hold keys and values, and then a version tells whether they are still yours.
+A pool promises that every page has one owner, and it keeps that promise by checking everything before it changes anything. A stack reuses the page that was freed last; a queue reuses the page that was freed longest ago. A free page may still hold keys and values, and its version tells you whether they are still yours.
 
 **Check yourself**
 
-1. Why was there no error when seven tokens got one slot?
+1. Why was there no error when seven tokens got the same slot?
 2. `free([4, 5, 6])` is refused because of page 6. Which of the three pages are free now?
-3. From chapter 01: a request has 33 tokens and pages have 16 slots. How many pages does it take?
-4. From chapter 00: why are all tokens but the last looked up in the cache?
+3. From chapter 01: a request has 33 tokens, and a page has 16 slots. How many pages does it take?
+4. From chapter 00: why do we look up all tokens of a prompt but the last?
 
 <details><summary>Answers</summary>
 
-1. Assigning one value to a longer slice is legal: it is repeated. Check the lengths yourself.
-2. None of the three, unless it was free before: all or nothing.
+1. Assigning one value to a longer slice is legal: numpy repeats it. Check the lengths yourself.
+2. Whichever were free before, and no others: the call changed nothing.
 3. Three, and 15 slots of the last one are wasted.
 4. The engine needs the model's output at the last position, and the cache stores only keys and values.
 
