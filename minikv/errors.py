@@ -10,8 +10,8 @@ import operator
 from typing import Any
 
 
-class OutOfPages(RuntimeError):
-    """There is not enough room, and nothing was taken.
+class OutOfPages(RuntimeError, MemoryError):
+    """There is not enough room, and nothing was taken. It is a `MemoryError` too, as in the first chapters.
 
     `needed`, `free` and `evictable` count pages; a pool has nothing to evict and leaves `evictable` out (`None`).
 

@@ -40,6 +40,7 @@ from minikv.testing import attempt as attempt_module
 
 ALONE = [path for path in NOTEBOOKS if path.stem[:2] not in ("07", "13")]  # those go on with what other cells made
 EXERCISES = [each for chapter in CHAPTERS for each in exercises_of(chapter)]
+TO_FIX = {10}  # chapters in which the bug is to be fixed, in one line
 SAMPLE = exercise(
     "1.9", "pages_needed", lambda num_tokens, page_size: -(-num_tokens // page_size),
     cases=[(0, 16), (1, 16), (16, 16), (17, 16), (5, 1), (2**60 + 1, 2)],
@@ -84,7 +85,7 @@ def test_the_printed_solutions_of_more_to_try_turn_green(path):
 
 
 def test_the_last_exercise_of_a_chapter_is_a_hunt_and_each_has_a_hint_and_a_known_mistake():
-    last = [exercises_of(chapter)[-1] for chapter in CHAPTERS]
+    last = [exercises_of(chapter)[-1] for chapter in CHAPTERS if chapter not in TO_FIX]
     assert [each for each in EXERCISES if isinstance(each, Hunt)] == last
     assert all(each.wrong and (each.hint if isinstance(each, Hunt) else each.hints) for each in EXERCISES)
 
@@ -289,6 +290,7 @@ def test_a_mistake_of_the_scripts_own_is_named(capsys):
 
 PATH = "it.insert([4], [0]); it.insert([4, 5], [0, 1]); a = it.acquire([4, 5]); it.unlock(a)"
 EVICT = "; it.evict(1)"
+FORGOTTEN = "it.attach('B', 'a', [1, 2, 3, 4]); it.detach('B', 'a'); it.attach('B', 'b', [5, 6, 7, 8])"
 
 
 @pytest.mark.parametrize(
@@ -308,8 +310,9 @@ EVICT = "; it.evict(1)"
         (CARELESS[0], "it.insert([5], [0]); a = it.acquire([5]); it.unlock(a)", "nothing is inserted between"),
         (CARELESS[0], "a = it.acquire([5]); it.insert([7], [0]); it.unlock(a)", find_exercise("4.6").hint),
         ("7.5", "a = it.start([1, 2]); it.advance(a); it.finish(a)", "the careless line runs when a request aborts"),
-        ("10.6", "it.serve([1, 2, 3]); it.serve([4, 5, 6]); it.serve([7, 8, 9]); it.serve([4, 5, 6])", "now ask again"),
-        ("11.6", "it.attach('a', [1, 2])", "as long as all sequences live, no page is free: detach one"),
+        ("11.6", "it.attach('B', 'a', [1, 2])", "as long as all sequences live, no page is free: detach one"),
+        ("11.6", "it.attach('B', 'a', [1, 2]); it.detach('B', 'a')", "a sequence that lets go of one page does no harm"),
+        ("11.6", f"{FORGOTTEN.replace('B', 'A')}", "the versions that you called work"),
         ("12.6", "it.serve([1, 2]); a = it.find([1, 2]); it.leave(*a)", "every token is live"),
     ],
 )  # fmt: skip
@@ -335,7 +338,7 @@ LOCKED = "a = it.acquire([1]); "
         ("7.5", "it.abort('Anna')", "both versions raise an error"),
         ("7.5", "a = it.start([1, 2]); a.cached_length = 2; it.abort(a)", "gives the same answer"),
         ("7.5", "a = it.start([1, 2]); a.shared = 2; it.abort(a)", "only calls to start, advance"),
-        ("11.6", "it.attach('a', [next(COUNTER)])", "gives the same answer"),
+        ("11.6", "it.attach('B', 'a', [next(COUNTER)])", "gives the same answer"),
         ("12.6", "it.serve([1, 2]); a, b = it.find([1, 2]); it.pins.clear(); it.leave(a, b)", "only calls to serve"),
     ],
 )  # fmt: skip
@@ -348,19 +351,19 @@ def test_what_is_no_bug_is_not_taken_for_one(asked, script, said, capsys, monkey
 
 
 def test_calls_that_do_not_end_are_not_played_again_and_many_are_shortened(capsys, impatience):
-    assert "your function did not finish within" in said_of("10.6", "while True: it.serve([1])", capsys)
+    assert "your function did not finish within" in said_of("9.6", "while True: it.finish(it.start([1]))", capsys)
 
     class Endless(list):
         def __len__(self):
             while True:
                 pass
 
-    check("10.6", lambda it: it.serve(Endless()))  # it is stopped within a call
+    check("11.6", lambda it: it.attach("A", "a", Endless()))  # it is stopped within a call
     assert "your function did not finish within" in capsys.readouterr().out
-    line = said_of("10.6", "for n in range(99): it.serve([n])", capsys)
-    assert line.startswith("✗ 10.6 on …, serve([87]), serve([88]), ")
-    check("10.6")
-    assert capsys.readouterr().out == "✗ 10.6 careless_take: you passed None. Pass the function itself\n"
+    line = said_of("9.6", "for n in range(99): it.finish(it.start([n]))", capsys)
+    assert line.startswith("✗ 9.6 on …, start([93]), finish(row 0), ")
+    check("9.6")
+    assert capsys.readouterr().out == "✗ 9.6 careless_take_row: you passed None. Pass the function itself\n"
 
 
 def test_a_hunt_says_whether_another_was_robbed(capsys):
@@ -383,7 +386,8 @@ def texts_of_hunts():
 
 def test_the_bug_of_each_hunt_is_a_stored_answer_that_the_notebook_shows():
     for path in NOTEBOOKS:
-        if exercises := [each for each in EXERCISES if each.id.split(".")[0] == str(int(path.stem[:2]))]:
+        exercises = [each for each in EXERCISES if each.id.split(".")[0] == str(int(path.stem[:2]))]
+        if exercises and int(path.stem[:2]) not in TO_FIX:
             shown = "".join(str(cell.outputs) for cell in code_cells(load(path)) if "careless(" in cell.source)
             bug = texts_of_hunts()[exercises[-1].id]
             assert all(line in shown.replace("\\n", "\n") for line in bug.splitlines()[-3:]), path.name

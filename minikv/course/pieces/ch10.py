@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice, pairwise
+from functools import partial
+from itertools import islice
 from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.hunt import Calls, engine_hunt
 from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.observe import MOST, bracketed, came_of, counting, kind_of, listed, numbers
-from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
-from minikv.course.pieces.trial import Played
-from minikv.engine import World
+from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
+from minikv.engine import World, engine_world
 from minikv.testing.attempt import short_repr
 
 _LETTERS = st.text("a,:|/= None12'\\\0\1", max_size=4)
@@ -41,18 +40,26 @@ def play_block_keys(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(f"the keys of {bracketed(prompt)} in blocks of {size}, with the seed {seed!r}", seen)
     weak = world["block_keys"](tokens, size, 0, lambda parent, tokens: (parent, tuple(tokens)))
     yield CaseFrame("the same with the seed 0 and key_of=lambda parent, tokens: (parent, tokens)", {"the keys": weak})
+    ends = world["block_keys"](tokens, size, -size, lambda parent, tokens: parent + len(tokens))
+    caption = f"the same with the seed {-size} and key_of=lambda parent, tokens: parent + len(tokens)"
+    yield CaseFrame(caption, {"the keys": ends})  # the first of them is 0
 
 
 def play_longest_hit(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A table with some keys, which are letters here; "a" belongs to the block of page 0, "b" to that of page 1."""
-    cached, given = map(list, case)
-    table = {key: world["PoolBlock"](ord(key) - ord("a")) for key in cached}
+    """A table with some keys, letters here, with "" for "f"; "a" has the block of page 0, "b" one that is not true."""
+    cached, given = (list(map(_letter, keys)) for keys in case)
+    idle = type("IdleBlock", (world["PoolBlock"],), {"__bool__": lambda block: False})
+    table = {_letter(key): (idle if key == "b" else world["PoolBlock"])(ord(key) - ord("a")) for key in case[0]}
     keys, hits = list(given), world["longest_hit"](table, given)
     seen = {
         "what is returned": listed(hits, _page), "the keys in the table": sorted(table),
         "the caller's keys, which must not change": given,
     }  # fmt: skip
     yield CaseFrame(f"the keys {keys} of a prompt, with {list(table)} in the table", seen)
+
+
+def _letter(key: str) -> str:
+    return "" if key == "f" else key
 
 
 def _page(block: Any) -> str:
@@ -69,7 +76,8 @@ def play_give_back(world: World, case: Any) -> Iterator[CaseFrame]:
     for block, state in zip(blocks, states):
         block.users = int(state[0])
         if state.endswith("k"):
-            block.key, pool.table[f"key {block.page}"] = f"key {block.page}", block
+            block.key = f"key {block.page}" if block.page else ""  # a key may be anything but None
+            pool.table[block.key] = block
     yield CaseFrame(f"the request's blocks: {_blocks_in_words(blocks)}", _queue_of(pool))
     for verb in ["give back", "give back once more"][: 1 + again]:
         given, caption = list(blocks), f"{verb}: {_blocks_in_words(blocks)}"
@@ -105,6 +113,7 @@ def _queue_of(pool: Any) -> Mapping[str, Any]:
 
 SEPARATORS = ("", " ", ",", ", ", ":", ";", "|", "/", "-", "_", ".", "\n", "\0")  # where a hash hides what is between
 ONE_TEXT, AN_EQUAL_TEXT = "ab", "".join(["a", "b"])  # two objects
+HALF = "\ud800"  # half of a character: a string may hold one, and JSON can carry it
 LONG, FEW = 40, 16  # letters in a text; bytes of a seed that is made of it: with fewer, two that agree are soon found
 
 
@@ -114,10 +123,10 @@ def play_seed_of(world: World, case: Any) -> Iterator[CaseFrame]:
     kinds = sorted({type(seed).__name__ for seed in seeds})
     for at, pair in enumerate(case):
         same = [case[i] for i in range(at) if seeds[i] == seeds[at]]
-        seen = {"the type": kinds, "equal to the seed of": same[0] if same else "none before it"}
+        seen = {"the type": kinds, "equal to the seed of": short_repr(same[0]) if same else "none before it"}
         is_forged = any(isinstance(text, _OneHash) for text in pair)
         note = ", a text that has the same `hash` as the other one" if is_forged else ""
-        yield CaseFrame(f"seed_of(lora={pair[0]!r}, salt={pair[1]!r}){note}", seen)
+        yield CaseFrame(f"seed_of(lora={short_repr(pair[0])}, salt={short_repr(pair[1])}){note}", seen)
     long = [world["seed_of"](text, text) for text, _ in case if text is not None and len(text) >= LONG]
     if sizes := [_size_of(seed) for seed in long if isinstance(seed, bytes)]:
         enough = ALL_RIGHT if min(sizes) >= FEW else f"{min(sizes)} bytes, which many pairs of texts must share"
@@ -172,7 +181,8 @@ def _looks_into_table(world: World) -> int:
 PIECES = (
     Piece(
         "10.1", "block_keys", play_block_keys,
-        cases=[("1234", 2, b""), ("12345", 2, b""), ("", 4, b""), ("12", 2, b"salt"), ("123", 1, b"")],
+        cases=[("1234", 2, b""), ("12345", 2, b""), ("", 4, b""), ("12", 2, b"salt"), ("123", 1, b""),
+               ("1234", 2, b"salt")],
         strategy=st.tuples(st.text("012", max_size=13), st.integers(1, 4), st.sampled_from([b"", b"salt"])),
         hints=(
             "Go through the prompt in steps of `size`, and stop where less than a whole block is left.",
@@ -209,7 +219,11 @@ PIECES = (
         cases=[[("x", None), (None, "x")], [(None, None), ("x", None), ("x", None)],
                [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")], [("a", "b"), ("b", "a")],
                [(ONE_TEXT, ONE_TEXT), (ONE_TEXT, AN_EQUAL_TEXT)], [("é", None), (None, None)],
-               [(_OneHash("a"), None), (_OneHash("b"), None)], [], [("x" * LONG, None), (None, "y" * LONG)]],
+               [(_OneHash("a"), None), (_OneHash("b"), None)], [], [("x" * LONG, None), (None, "y" * LONG)],
+               [(None, "é"), (None, "è"), (None, "中"), (None, "?"), (None, "")], [(None, "a"), (None, "A")],
+               [("a", "b"), (" a", "b"), ("a", "b ")], [("\ufb01", None), ("fi", None)],
+               [("x" * 1000, "a"), ("x" * 999 + "y", "a"), ("x" * 1000, "b")],
+               [(None, HALF), (None, "\udfff"), (None, "\\ud800"), (None, "?")]],
         strategy=st.lists(_PAIR, max_size=5),
         hints=(
             "Each part needs its domain: an adapter named x is not a salt x, and no adapter is not one named None.",
@@ -238,25 +252,33 @@ def hit_tokens(prompts: Prompts, size: int) -> int:
     return hits
 
 
-class _Desk:
-    """A block pool of three pages of two tokens, in which one request at a time is served."""
+def take(pool: Any, count: int) -> list[Any]:
+    """Take `count` blocks off the front of the queue; what was cached in them is no longer found."""
+    taken = [block for block, _ in zip(pool.queue, range(count))]
+    if len(taken) < count:
+        raise MemoryError(f"{count} blocks needed, {len(taken)} free")
+    for block in taken:
+        if block.key is not None:
+            del pool.table[block.key]
+            block.key = None
+    pool.touch(taken)
+    return taken
 
-    def __init__(self, world: World):
-        self.pool, self.open_request = world["BlockPool"](3), world["open_request"]
 
-    def serve(self, tokens: list[int]) -> tuple[list[int], int]:
-        """Open a request and give its blocks back; its pages, and how many were hits."""
-        blocks, hits = self.open_request(self.pool, tokens, 2)
-        self.pool.give_back(blocks)
-        return [block.page for block in blocks], hits
+def play_take(world: World, prompts: Sequence[list[int]]) -> Iterator[CaseFrame]:
+    """Prompts are served one after the other, in three pages of two tokens; which pages, and how many are hits."""
+    engine, calls = engine_world(2, 3, 4, 5, 10), list[str]()
+    pool = engine["BlockPool"](3)
+    pool.take = partial(world["take"], pool)
 
+    def serve(tokens: list[int]) -> tuple[list[int], str]:
+        blocks, hits = engine["open_request"](pool, tokens, 2)
+        pool.give_back(blocks)
+        return [block.page for block in blocks], f"{hits} hits"
 
-def _advice(right: Played) -> str:
-    """A hint for a script that does no harm: what it does not do yet."""
-    tables = [frame.thing[1] for frame in right.frames]
-    if not any(before - after for before, after in pairwise(tables)):
-        return "no cached page was taken for something else: ask for more than the pool holds"
-    return "a page was taken; now ask again for the prompt that it held, and for one token more"
+    for tokens in prompts:
+        calls.append(f"serve({tokens})")
+        yield CaseFrame(", ".join(calls), {GAVE: called(serve, (tokens,))})
 
 
 EXERCISES = (
@@ -268,10 +290,11 @@ EXERCISES = (
         strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=7), max_size=5), st.integers(1, 4)),
         hint="keep a set of all prefixes that end at the end of a block, and count those of the next prompt in it",
     ),
-    engine_hunt(
-        "10.6", "careless_take", ("10.6", "the table is not told"),
-        Calls(_Desk, ("serve",), note=lambda desk: set(desk.pool.table)),
-        hint="fill the pool with another prompt, and then ask for the first one again",
-        advice=_advice,
+    exercise(
+        "10.6", "take", take,
+        cases=[[[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 3]], [[1, 2, 3, 4, 5], [6], [1, 2, 3, 4, 5]]],
+        strategy=st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), max_size=5),
+        hint="the block has lost its key; which other place still has that key?",
+        play=play_take,
     ),
 )  # fmt: skip

@@ -12,8 +12,8 @@ from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.identity import ALL_RIGHT
 from minikv.course.pieces.observe import bracketed, came_of, kinds
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise, framed
-from minikv.course.pieces.trial import Played
-from minikv.engine import World
+from minikv.course.pieces.trial import Played, rebound
+from minikv.engine import World, engine_world
 
 _NUMBER = st.integers(0, 3)
 _STEP = st.builds(
@@ -191,39 +191,51 @@ def pages_of_answers(prompt: int, answers: Sequence[int], size: int) -> int:
     return full + own + bool(rest and not all(answers))
 
 
-class _Desk:
-    """Two shared pages of two tokens; a token is its own value."""
+class _Desks:
+    """For each version of `drop_pages`, two shared pages of two tokens; a token is its own value."""
 
     def __init__(self, world: World):
-        self.pages = world["SharedPages"](2, 2)
+        self.pages = {}
+        for version in VERSIONS:
+            own = engine_world(2, 11)
+            own["drop_pages"] = rebound(world.get("versions", {}).get(version, own["drop_pages"]), own)
+            self.pages[version] = own["SharedPages"](2, 2)
 
-    def attach(self, name: str, tokens: list[int]) -> list[int]:
+    def attach(self, version: str, name: str, tokens: list[int]) -> list[int]:
         """Begin a sequence, and take pages for what is not known; the tokens in all its pages."""
-        found = self.pages.attach(name, tokens)
-        self.pages.append(name, tokens[found:], tokens[found:])
-        read: list[int] = self.pages.get(name)
+        pages = self.pages[version]
+        found = pages.attach(name, tokens)
+        pages.append(name, tokens[found:], tokens[found:])
+        read: list[int] = pages.get(name)
         return read
 
-    def detach(self, name: str) -> None:
+    def detach(self, version: str, name: str) -> None:
         """End a sequence; pages that no other has are free."""
-        self.pages.detach(name)
+        self.pages[version].detach(name)
 
 
+VERSIONS = "ABC"
 _STILL_THERE = "the page still holds what it held: let others write to every free page in between"
 
 
 def _advice(right: Played) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
-    has_ended, again, seen = False, False, set[tuple[int, ...]]()
-    for call in calls_of(right):
-        has_ended = has_ended or call.verb == "detach"
+    calls = [call for call in calls_of(right) if call.arguments["version"] == "B"]
+    if not calls:
+        return "the versions that you called work, whatever you call: read the other one again"
+    ended, again, long = False, False, False
+    seen = set[tuple[int, ...]]()
+    for call in calls:
+        ended = ended or call.verb == "detach"
         if call.verb == "attach":
             tokens = tuple(call.arguments["tokens"])
-            again = again or (has_ended and tokens in seen)
-            seen.add(tokens)
-    if not has_ended:
+            again, long = again or (ended and tokens in seen), long or len(tokens) >= 4
+            seen.update(tokens[:end] for end in range(1, len(tokens) + 1))
+    if not ended:
         return "as long as all sequences live, no page is free: detach one"
-    return _STILL_THERE if again else "a page was freed, but no sequence asks for what was in it"
+    if not long:
+        return "a sequence that lets go of one page does no harm; what about two full pages at once?"
+    return _STILL_THERE if again else "pages were freed, but no sequence asks for what was in them"
 
 
 EXERCISES = (
@@ -234,9 +246,9 @@ EXERCISES = (
         hint="the full pages of the prompt count once; an answer that wrote anything has all else in pages of its own",
     ),
     engine_hunt(
-        "11.6", "careless_drop_pages", ("11.2", "still found"),
-        Calls(_Desk, ("attach", "detach")),
-        hint="let a page be freed, let another sequence write to it, and ask for what was in it at first",
+        "11.6", "one_of_three", ("11.6", "B forgets one page alone"),
+        Calls(_Desks, ("attach", "detach")),
+        hint="let pages be freed, let another sequence write to them, and ask for what was in them at first",
         advice=_advice,
     ),
 )  # fmt: skip
