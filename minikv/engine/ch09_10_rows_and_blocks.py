@@ -1,4 +1,4 @@
-"""Chapters 09 and 10: two designs in the place of the tree.
+"""Chapters 09 and 10: two designs that replace the tree.
 
 A trie of tokens whose nodes say which row holds their prefix, with the locks and the eviction of chapters 04 and 05;
 and a block pool with one dictionary instead of a tree, and one queue.
@@ -27,7 +27,7 @@ class TokenNode:
 
 
 class RowRequest:
-    """A running request: its row, and the nodes of what was cached of it."""
+    """A running request: its row, and the nodes of its cached prefix."""
 
     def __init__(self, tokens, row, path, is_copy):
         self.tokens, self.row, self.path, self.is_copy = tokens, row, path, is_copy
@@ -43,7 +43,7 @@ class RowRequest:
 
 
 class RowTrie:
-    """Rows of keys and values, one a request, and a trie that knows what is in them."""
+    """Rows of keys and values, one per request, and a trie that knows what is in them."""
 
     def __init__(self, num_rows, max_nodes=1000):
         self.pool, self.root, self.ring = BitmaskPool(num_rows), TokenNode(), Ring()
@@ -87,7 +87,7 @@ class RowTrie:
 
 # %% 9.1 trie_find
 def trie_find(root, tokens):
-    """The nodes along `tokens`, from the first token on, as far as they are there."""
+    """Return the nodes that `tokens` lead through, as far as the trie goes."""
     node, path = root, []
     for token in tokens:
         if token not in node.children:
@@ -99,13 +99,13 @@ def trie_find(root, tokens):
 
 # %% 9.2 is_current
 def is_current(node, pool):
-    """Whether the row of `node` still holds what it held when the node named it."""
+    """Return whether the row of `node` still holds what it did when `node` named it."""
     return node.row is not None and pool.version(node.row) == node.version
 
 
 # %% 9.3 trie_insert
 def trie_insert(root, tokens, row, pool):
-    """Let the new and stale nodes of `tokens` name `row`; return all nodes in order."""
+    """Make new and stale nodes of `tokens` name `row`; return all nodes in order."""
     node, path = root, []
     for token in tokens:
         if token not in node.children:
@@ -140,7 +140,7 @@ from minikv import pack
 
 
 def sha_key(parent, tokens):
-    """A key of 32 bytes for `tokens` behind the block with the key `parent`."""
+    """Return a 32-byte key for `tokens` after the block with the key `parent`."""
     return hashlib.sha256(parent + pack(tokens).data).digest()
 
 
@@ -156,15 +156,15 @@ class FreeQueue:
     """The blocks that nobody uses; the first one is the next to be taken."""
 
     def __init__(self):
-        self.mark = PoolBlock(None)  # stands between the last block and the first
+        self.mark = PoolBlock(None)  # sits between the last block and the first
 
     def add_first(self, block):
-        self.add_behind(self.mark, block)
+        self.add_after(self.mark, block)
 
     def add_last(self, block):
-        self.add_behind(self.mark.before, block)
+        self.add_after(self.mark.before, block)
 
-    def add_behind(self, before, block):
+    def add_after(self, before, block):
         block.before, block.after = before, before.after
         before.after.before = block
         before.after = block
@@ -201,7 +201,7 @@ class BlockPool:
     def take(self, count):
         taken = [block for block, _ in zip(self.queue, range(count))]
         if len(taken) < count:
-            raise MemoryError(f"{count} blocks wanted, {len(taken)} free")
+            raise MemoryError(f"{count} blocks needed, {len(taken)} free")
         for block in taken:  # what was cached in it is evicted
             if block.key is not None:
                 del self.table[block.key]
@@ -219,7 +219,7 @@ class BlockPool:
 
 
 def open_request(pool, tokens, size, seed=b"", key_of=sha_key):
-    """Begin a request: its blocks, and how many of them were cached. At least the last token is computed."""
+    """Begin a request: return its blocks, and how many were cached. The last token is always computed."""
     keys = block_keys(tokens, size, seed, key_of)
     hits = longest_hit(pool.table, keys[: (len(tokens) - 1) // size])
     pool.touch(hits)
@@ -234,7 +234,7 @@ def open_request(pool, tokens, size, seed=b"", key_of=sha_key):
 
 # %% 10.1 block_keys
 def block_keys(tokens, size, seed, key_of):
-    """A key for each whole block of `tokens`, made from the key in front of it."""
+    """Return a key for each whole block of `tokens`, made from the key before it."""
     keys, parent = [], seed
     for end in range(size, len(tokens) + 1, size):
         parent = key_of(parent, tokens[end - size : end])
@@ -244,7 +244,7 @@ def block_keys(tokens, size, seed, key_of):
 
 # %% 10.2 longest_hit
 def longest_hit(table, keys):
-    """The blocks of the first keys, up to the first key that is not in `table`."""
+    """Return the blocks of the first keys, up to the first one not in `table`."""
     hits = []
     for key in keys:
         if key not in table:
@@ -255,7 +255,7 @@ def longest_hit(table, keys):
 
 # %% 10.3 give_back
 def give_back(pool, blocks):
-    """A request is over: its blocks lose a user; the unused ones go to the queue."""
+    """End a request: its blocks lose a user, and unused blocks join the queue."""
     for block in blocks:
         if not block.users:
             raise ValueError(f"block {block.page} is not in use")
@@ -269,6 +269,6 @@ def give_back(pool, blocks):
 
 # %% 10.4 seed_of
 def seed_of(lora, salt):
-    """Bytes that no other adapter and salt give; each of them is a text or None."""
+    """Return bytes that no other pair gives; each of the two is a string or None."""
     parts = ("lora", lora), ("salt", salt)
     return repr(parts).encode()

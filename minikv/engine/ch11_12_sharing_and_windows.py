@@ -23,7 +23,7 @@ class SharedPages:
         self.known, self.names = {}, {}  # first tokens -> the page they end in, and back
 
     def attach(self, name, tokens):
-        """Begin a branch with the full pages of `tokens` that are known already."""
+        """Begin a branch with the known full pages of `tokens`; return how many tokens they hold."""
         pages, end = [], self.size
         while end <= len(tokens) and tuple(tokens[:end]) in self.known:
             pages.append(self.known[tuple(tokens[:end])])
@@ -69,20 +69,20 @@ class SharedPages:
         return self.branches[name]
 
     def publish(self, branch):
-        """Let others find the pages of `branch` that are full."""
+        """Let others find the full pages of `branch`."""
         for end, page in zip(range(self.size, len(branch.tokens) + 1, self.size), branch.pages):
             key = tuple(branch.tokens[:end])
             if key not in self.known:
                 self.known[key], self.names[page] = page, key
 
     def forget(self, page):
-        """Nobody finds `page` from now on."""
+        """From now on, nobody finds `page`."""
         self.known.pop(self.names.pop(page, None), None)
 
 
 # %% 11.1 fork_branch
 def fork_branch(cache, branch):
-    """A new branch with the tokens and the pages of `branch`; nothing is copied."""
+    """Return a new branch with the tokens and pages of `branch`; copy no values."""
     for page in branch.pages:
         cache.refs[page] += 1
     return Branch(list(branch.tokens), list(branch.pages))
@@ -90,7 +90,7 @@ def fork_branch(cache, branch):
 
 # %% 11.2 drop_pages
 def drop_pages(cache, pages):
-    """A branch lets go of `pages`; those that no branch has now go to the pool."""
+    """A branch releases `pages`; free the ones that no branch has any more."""
     unused = []
     for page in pages:
         cache.refs[page] -= 1
@@ -118,7 +118,7 @@ def own_pages(cache, branch, count):
 
 # %% 11.4 settle_draft
 def settle_draft(cache, branch, num_right):
-    """Keep the first `num_right` tokens of the draft of `branch`; the others go."""
+    """Keep the first `num_right` tokens of the draft of `branch`; drop the rest."""
     end = branch.draft_from + num_right
     keep = -(-end // cache.size)
     leaving = branch.pages[keep:]

@@ -2,13 +2,15 @@
 """
 # 09 · What is the simplest index that works?
 
-Your radix tree took three chapters. By the end of this one you will have a second index, in four new functions of about twenty-five lines: a **token trie**, with one token on each edge and nothing to split. You will use it in an engine without pages, where each request has one *row* of memory, and you will see where the first cache of AstrAI went wrong.
+Your radix tree took three chapters. By the end of this one you will have a second index, in four new functions, about twenty-five lines in all: a **token trie**, with one token on each edge and nothing to split. You will use it in an engine without pages, where each request has one *row* of memory, and you will see where the first cache of AstrAI went wrong.
 
-**After this chapter you will be able to** *build* an index that fits on one screen, *tell* by a version whether memory still holds what it held, and *say* what the radix tree buys.
+**After this chapter you will be able to** *build* an index that fits on one screen, *use* a version to tell whether memory still holds what it held, and *explain* what the radix tree buys.
 
 {{time}} **Needs** chapters 02 to 05. **New words** token trie, stale, pin.
 
-Here is where we are going. Each node is one token and names a row. Beside the trie you see what is in each row. Anna is running in row 0. Ben has finished in row 1, and what he left there can still be used.
+**In this notebook already** `lock`, `unlock`, `touch` and `evict` from chapters 04 and 05 (your versions if they have passed, otherwise ours), and the `BitmaskPool` from the end of chapter 02.
+
+Here is where we are going. Each node is one token and names a row. Next to the trie you see what is in each row. Anna is running in row 0. Ben has finished in row 1, and the tokens he left there can still be used.
 """
 
 # %%
@@ -25,9 +27,9 @@ draw(trie)
 """
 ## The problem
 
-The simplest engine has no pages and no page table. Its keys and values are an array `[row, position, layer, ...]`. A request takes a row and fills it from the left, so attention reads one block of memory. {{engines astrai}} It had {{engines astrai-rows}}.
+The simplest engine has no pages and no page table. Its keys and values are in an array `[row, position, layer, ...]`. A request takes a row and fills it from the left, so attention reads one contiguous piece of memory. {{engines astrai}} That engine had {{engines astrai-rows}}.
 
-When a request ends, its row still holds the keys and values of the whole conversation. Which later request can use them? Let's try the simplest index of all: a dictionary from a finished conversation to its row. The help desk of chapter 03 answers all its chats, turn by turn.
+When a request ends, its row still holds the keys and values of the whole conversation. Which later requests can use them? Let's try the simplest index of all: a dictionary that maps a finished conversation to its row. The help desk of chapter 03 answers all its chats, turn by turn.
 """
 
 # %%
@@ -53,13 +55,13 @@ print(f"{len(turns)} prompts: {found} of {everything:,} tokens found")
 
 # %% [markdown]
 """
-Nothing at all. No two prompts are *equal*; they only begin alike. The index has to find a beginning, of any length.
+Nothing at all. No two prompts are *equal*; they only begin alike. The index has to find a shared beginning of any length.
 
 ## Build it
 
 ### Step 1: one token, one node
 
-Give each token a node, and each node a dictionary with the tokens that may come next. That is a trie (chapter 03). Looking up a prompt is a walk: one dictionary look-up for each token, until a token is missing.
+Give each token a node, and give each node a dictionary of the tokens that can come next. That is a trie (chapter 03). Looking up a prompt is a walk: one dictionary lookup per token, until a token is missing.
 """
 
 # %%
@@ -67,17 +69,17 @@ source(TokenNode)
 
 # %% [markdown]
 """
-The root stands before the first token. `tokens`, `slots`, `locks`, `older` and `newer` have the names that your functions of chapters 04 and 05 use. That will pay off in step 5.
+The root comes before the first token. `node.children` maps a token to the child node. The attributes `tokens`, `slots`, `locks`, `older` and `newer` are there because your functions from chapters 04 and 05 use them. That will pay off in step 5.
 
-#### 9.1 You write: `trie_find`
+#### 9.1 You write: `trie_find` (5 minutes)
 
-Return the list of the nodes that `tokens` lead through, without the root. The walk ends where the tokens do, or at the first token that is not there. It makes no nodes.
+Return a list of the nodes that `tokens` lead through, without the root. The walk stops at the end of the tokens, or at the first token that is missing. It creates no nodes. A prompt may be longer than Python's stack is deep, so use a loop.
 """
 
 
 # %%
 def trie_find(root, tokens):
-    """The nodes along `tokens`, from the first token on, as far as they are there."""
+    """Return the nodes that `tokens` lead through, as far as the trie goes."""
     raise NotImplementedError  # delete this line; about 7 lines to write
 
 
@@ -85,23 +87,33 @@ trie_find = check("9.1 trie_find", trie_find)
 
 # %% [markdown]
 """
-In chapter 03, `walk` had to compare runs of tokens and split an edge wherever a prompt left in the middle. A look-up could change the tree. Here two prompts can only part at a node.
+In chapter 03, `walk` had to compare runs of tokens, and it split an edge whenever a prompt ended or left in the middle. A lookup could change the tree. In a trie, two prompts can only part at a node, so a lookup never changes anything.
 
 ### Step 2: a row with a version
 
-A node names the row that holds the prefix ending at it. But rows are given back and taken again. When a stranger takes the row and overwrites it, hundreds of nodes may still name it. Who tells them?
+Each node names a row: the row that holds the prefix ending at that node. But rows are given back and handed out again. When a stranger's request gets the row and overwrites it, hundreds of nodes may still name it. Who tells them?
 
-Nobody. Count instead how often each row is handed out. That count is its *version*, and the `BitmaskPool` of chapter 02 keeps it. (The pool calls a row a page.) A node remembers row *and* version. When the row is taken anew, its version goes up, and all nodes that remember an older one are **stale** at once, without a search.
+Nobody does. Instead, count how often each row has been handed out. That count is the row's *version*, and the `BitmaskPool` of chapter 02 keeps it. (The pool calls a row a page.) A node stores the row *and* its version. When the row is handed out again, its version goes up, and every node that stores an older version is **stale** at once, without any search.
 
-#### 9.2 You write: `is_current`
+These are the calls that your next three functions need:
 
-Is what the node says still true? `pool.version(row)` is the version of the row now. A new node has the row `None` and is not current. Think about a row that is *free*: has anybody overwritten it?
+| call | what it returns |
+|---|---|
+| `pool.version(row)` | how often the row has been handed out, an `int` |
+| `pool.is_free(row)` | `True` if nobody is running in the row |
+| `pool.alloc(1)` | an array that holds the number of one free row; raises `OutOfPages` if there is none |
+| `pool.occupy(row, renew=True)` | nothing: it takes this free row and raises its version |
+| `TokenNode(token, parent)` | a new node, whose `row` is `None`; you still have to put it into `parent.children` |
+
+#### 9.2 You write: `is_current` (5 minutes)
+
+Is what the node says still true? A new node has the row `None` and is not current. Think about a row that is *free*: has anybody overwritten it?
 """
 
 
 # %%
 def is_current(node, pool):
-    """Whether the row of `node` still holds what it held when the node named it."""
+    """Return whether the row of `node` still holds what it did when `node` named it."""
     raise NotImplementedError  # delete this line; about 2 lines to write
 
 
@@ -109,17 +121,17 @@ is_current = check("9.2 is_current", is_current)
 
 # %% [markdown]
 """
-So a row has three states, not two: a request runs in it, or it is free, or it is **free and cached**: it belongs to nobody, and yet it is worth keeping. In chapter 02 every slot had exactly one owner.
+So a row has three states, not two. A request is running in it, or it is free, or it is **free and cached**: it belongs to nobody, and yet it is worth keeping. In chapter 02 every slot had exactly one owner.
 
-#### 9.3 You write: `trie_insert`
+#### 9.3 You write: `trie_insert` (10 minutes)
 
-A request has computed `tokens` in `row`. Make the nodes that are missing, and return all nodes of the prompt in a list. Every new node names the row and its version. Every stale node names them too, and is current again. A node that is current already keeps the row that it has.
+A request has computed `tokens` in `row`. Create the missing nodes, and return all nodes of the prompt in a list, in order. Set `row` and `version` on every new node, and on every stale one, which makes it current again. A node that is already current keeps its row. Don't replace a stale node by a new one: another request may have locked it.
 """
 
 
 # %%
 def trie_insert(root, tokens, row, pool):
-    """Let the new and stale nodes of `tokens` name `row`; return all nodes in order."""
+    """Make new and stale nodes of `tokens` name `row`; return all nodes in order."""
     raise NotImplementedError  # delete this line; about 9 lines to write
 
 
@@ -127,7 +139,7 @@ trie_insert = check("9.3 trie_insert", trie_insert)
 
 # %% [markdown]
 """
-Anna and Ben run at the same time: her prompt is in row 0, and his, which begins like hers, in row 1. She finishes first, then he does. Then a stranger takes row 0. To find a prefix, walk down with your `trie_find`, then go back up to the deepest node that is current.
+Anna and Ben run at the same time. Her prompt is in row 0. His prompt, which begins like hers, is in row 1. Anna finishes first, then Ben. Then a stranger gets row 0. To find a prefix, `find` walks down with your `trie_find`, and then goes back up to the deepest node that is current.
 """
 
 
@@ -151,13 +163,13 @@ fold("9.a", len(trie.find([1, 2, 7, 9])), draw(trie))
 """
 <details><summary>Why</summary>
 
-All three of `1 2 7`. The nodes `1` and `2` name row 0 and are stale. But the deepest node on the path decides. Node `7` names row 1, and row 1 holds the *whole* prefix `1 2 7`. For `[1, 2, 9]` the deepest node is a stale one, and there is no current node above it. So `find` returns nothing, although row 1 begins with `1 2`.
+All three of `1 2 7`. The nodes `1` and `2` name row 0 and are stale. But the deepest node on the path decides. Node `7` names row 1, and row 1 holds the *whole* prefix `1 2 7`. For `[1, 2, 9]`, the deepest node on the path is stale, and there is no current node above it. So `find` returns nothing, although row 1 begins with `1 2`.
 
 </details>
 
 ### Step 3: take a row, or copy
 
-Here is everything around your functions.
+Here is the class around your functions.
 """
 
 # %%
@@ -165,9 +177,9 @@ source(RowTrie)
 
 # %% [markdown]
 """
-`start` finds the prefix, and `take_row` decides where the request will run. If nobody runs in the row that holds the prefix, take over that row: not one byte is copied. If somebody runs there, take a fresh row and copy the prefix.
+`start` finds the prefix, and `take_row` decides where the request will run. If nobody is running in the row that holds the prefix, the request takes over that row, and nothing is copied. If somebody is running there, the request gets a fresh row, and the prefix is copied into it.
 
-The second case costs time. The first is dangerous. Anna's prompt `1 2 3 4 5` is cached in row 0, which is free. Ben asks for `1 2 8 9`, and takes over row 0. AstrAI reasoned that the row is still valid, and so it {{engines astrai-occupy-version}}. Ben writes his `8 9` behind the prefix.
+The second case costs time. The first case is dangerous. Anna's prompt `1 2 3 4 5` is cached in row 0, which is free. Ben asks for `1 2 8 9` and takes over row 0. AstrAI assumed that the row is still valid, so it {{engines astrai-occupy-version}}. Then Ben writes his `8 9` after the prefix.
 """
 
 # %%
@@ -184,15 +196,15 @@ fold("9.b", len(trie.find([1, 2, 3, 4, 5])), draw(trie))
 """
 <details><summary>Why</summary>
 
-All five. The nodes `3`, `4` and `5` remember row 0 with version 1, and row 0 *has* version 1. But it holds `8 9` there. Anna's next turn would read Ben's keys and values. Two owners had the same row with the same version, so the pair says nothing any more.
+All five. The nodes `3`, `4` and `5` store row 0 with version 1, and row 0 *has* version 1. But it now holds `8 9` there. Anna's next turn would read Ben's keys and values. Two requests have owned the same row under the same version, so the version no longer proves anything.
 
 </details>
 
-#### 9.4 You write: `take_row`
+#### 9.4 You write: `take_row` (15 minutes)
 
-`path` is the list of nodes that `find` returned; its last node names the row with the prefix. Return two things: the row to run in, and whether the prefix has to be copied there.
+`path` is the list of nodes that `find` returned. It may be empty. Its last node names the row that holds the prefix. Return two values: the row to run in, and whether the prefix has to be copied into it. Let an `OutOfPages` from `alloc` pass through to the caller.
 
-`pool.is_free(row)` tells whether nobody runs in a row. A fresh row comes from `pool.alloc(1)`, which raises `OutOfPages` if there is none. To take over a free row, call `pool.occupy(row, renew=True)`, which *always* counts its version up. Now all nodes that named the row are stale, those of the prefix too. But the prefix is still in the row. Give each node of `path` that is not current the row and its new version.
+To take over a free row, call `pool.occupy(row, renew=True)`, which *always* raises its version. That makes every node that named the row stale, including the nodes of the prefix. But the prefix is still in the row. So give each node of `path` that is not current the row and its new version. A node that is current in another row stays as it is.
 """
 
 
@@ -209,7 +221,7 @@ take_row = check("9.4 take_row", take_row)
 
 # %% [markdown]
 """
-Anna, Ben and Cleo share two tokens. Anna has finished. Ben begins, then Cleo, and both run at the same time.
+The prompts of Anna, Ben and Cleo share their first two tokens. Anna has finished. Ben starts, then Cleo, and both run at the same time.
 """
 
 # %%
@@ -225,11 +237,11 @@ fold("9.c", [ben.row, cleo.row], f"Ben: {ben}. Cleo: {cleo}", draw(trie))
 """
 <details><summary>Why</summary>
 
-Ben takes over row 0 and copies nothing. For Cleo the prefix is in row 0 too, but Ben runs there, so she copies two tokens into row 1. Anna's `3` and `4` became stale when Ben took her row. Her tail is the price of his free start.
+Ben takes over row 0 and copies nothing. Cleo's prefix is in row 0 too, but Ben is running there, so she copies two tokens into row 1. Anna's `3` and `4` became stale when Ben took her row. Losing them is the price of Ben's free start.
 
 </details>
 
-A copy must look at the version too, just before it is made. AstrAI's first one did not; see {{engines astrai-copy}}. Here the last node of what `find` returns is never stale, and nothing comes between it and the copy.
+A copy must check the version too, right before it is made. AstrAI's first version did not; see {{engines astrai-copy}}. Here the last node that `find` returns is never stale, and nothing happens between `find` and the copy.
 
 Now the help desk again, with four rows and one request at a time.
 """
@@ -247,7 +259,7 @@ print(f"{found:,} of {everything:,} tokens found: {found / everything:.0%}")
 """
 ### Step 4: should the newest row win?
 
-When a prompt is inserted again, your `trie_insert` leaves current nodes alone. AstrAI {{engines astrai-newest}}. One advantage is that a node whose row was recycled gets a good row again; yours heals such nodes, too. But newest wins has a price. Anna runs in row 0, in the second turn of a long conversation. Ben shares three tokens with her, and finishes in row 1. A stranger takes the lowest free row, which is row 1.
+When a prompt is inserted again, your `trie_insert` leaves current nodes alone. AstrAI {{engines astrai-newest}}. That has one advantage: a node whose row was recycled gets a valid row again. But your version repairs such nodes too. And letting the newest row win has a price. Anna is running in row 0, in the second turn of a long conversation. Ben's prompt shares three tokens with hers, and he finishes in row 1. Then a stranger gets the lowest free row, which is row 1.
 """
 
 
@@ -255,7 +267,7 @@ When a prompt is inserted again, your `trie_insert` leaves current nodes alone. 
 def shared_tokens_left(newest_wins):
     trie = RowTrie(3)
     trie.finish(trie.start([1, 2, 3, 4]))
-    trie.start([1, 2, 3, 4, 5])  # Anna runs on in row 0
+    trie.start([1, 2, 3, 4, 5])  # Anna keeps running in row 0
     ben = trie.start([1, 2, 3, 7])
     trie.finish(ben)
     for node in trie_find(trie.root, [1, 2, 3]) if newest_wins else []:
@@ -274,15 +286,15 @@ fold("9.d", [shared_tokens_left(False), shared_tokens_left(True)])
 """
 <details><summary>Why</summary>
 
-Row 0 is in use and cannot be recycled, so the nodes that name it are safe. Newest wins moved the three nodes to row 1, which was free by then and went to the stranger. Their keys and values are still in row 0, but no node says so.
+Row 0 is in use and cannot be recycled, so the nodes that name it are safe. When the newest row wins, the three nodes move to row 1. By then row 1 is free, and the stranger gets it. The three tokens' keys and values are still in row 0, but no node says so.
 
 </details>
 
 ### Step 5: pin the path, evict the leaf
 
-A trie of one node a token grows fast, so it has a capacity in nodes. A running request must **pin** its path: it locks it, so that no node of it is evicted. Look at `start` and `finish` once more: they call `lock`, `unlock`, `touch` and `evict`. These are *your functions of chapters 04 and 05*. They need a parent, a count of locks and a place in the ring, whatever a node stands for.
+A trie with one node per token grows fast, so we limit the number of nodes. A running request must **pin** its path. To pin a path is to lock it, so none of its nodes can be evicted. Look at `start` and `finish` once more: they call `lock`, `unlock`, `touch` and `evict`. These are *your functions from chapters 04 and 05*. All they need is a parent, a count of locks and a place in the ring; it doesn't matter what a node stands for.
 
-AstrAI wrote its own. `OrderedTrie` behaves as that cache did.
+AstrAI wrote its own functions for this. `OrderedTrie` behaves as that cache did.
 """
 
 # %%
@@ -292,7 +304,7 @@ source(OrderedTrie.insert, OrderedTrie.find, OrderedTrie.release)
 
 # %% [markdown]
 """
-All nodes are in one ordered dictionary, and a leaf is treated like any other. You know from chapter 05 what that means. Here it happens in a trie with room for three nodes, which holds `1 2 3`. Nobody has pinned it. Then `9` is inserted.
+All nodes are in one ordered dictionary, and a leaf is treated like any other node. Remember chapter 05: what can go wrong then? Here is a trie with room for three nodes. It holds `1 2 3`, and nobody has pinned it. Then `9` is inserted.
 """
 
 # %%
@@ -311,13 +323,13 @@ fold("9.e", gone[0], draw(trie.root))
 """
 <details><summary>Why</summary>
 
-The insert reaches `1` first, so `1` is the oldest: the *parent* goes first. Its children are cut off, but stay in the dictionary. And the husk of `1` itself still hangs on the root.
+The insert reaches `1` first, so `1` is the oldest node: the *parent* goes first. Its children are cut off from the root, but they stay in the dictionary. And `1` itself is still a child of the root, as an empty husk.
 
 </details>
 
 ## The same in `minikv`
 
-The design has two halves, and the package has both. `TokenTrie` has one *slot* for each node and keeps the contract of your `RadixCache`, so it runs in the same manager and engine. It finds the same slots:
+The design has two halves, and the package has both. `TokenTrie` has one *slot* per node and follows the same contract as your `RadixCache`, so it runs in the same manager and engine. It finds the same slots:
 """
 
 # %%
@@ -338,7 +350,13 @@ print(f"equal in 1000 rounds, with {trie.total_size} tokens in both")
 
 # %% [markdown]
 """
-`RowCache` is your `RowTrie`, for arrays of numpy or torch. Where the deepest node is stale, it looks for a current node *below* it, because that one's row begins with the same tokens. Of the free rows it takes one that no node names, or else the one that was given back first; yours takes the lowest. And `publish` puts a prompt into the trie after its prefill, while the request still runs; yours waits for the end. What is that worth?
+`RowCache` is your `RowTrie`, for numpy or torch arrays. It differs in three ways:
+
+- If the deepest node on the path is stale, it looks for a current node *below* it, because that node's row begins with the same tokens.
+- Among the free rows, it takes one that no node names, or else the row that was given back first. Yours takes the lowest.
+- Its `publish` puts a prompt into the trie right after the prefill, while the request is still running. Yours waits until `finish`.
+
+What is that worth?
 """
 
 # %%
@@ -357,7 +375,7 @@ print(f"found in 1000 requests: yours {found[0]}, minikv {found[1]}; {ours.state
 
 # %% [markdown]
 """
-The `assert` is a canary: each row in your `RowTrie` holds its request's tokens. AstrAI publishes after the prefill, too. That is worth most in a burst: four readers ask one new question.
+The `assert` is a canary: it checks that each row in your `RowTrie` holds the tokens of its request. AstrAI publishes after the prefill, too. That helps most in a burst, when four readers ask the same new question at once.
 """
 
 # %%
@@ -371,7 +389,7 @@ for _ in range(4):
 """
 ### What went wrong elsewhere
 
-Here are four everyday things in an `OrderedTrie` with room for three nodes. `outcome` says what comes of them, and stops whatever doesn't end.
+Let's do four everyday things with an `OrderedTrie` that has room for three nodes. `outcome` reports what happens, and stops anything that never ends.
 """
 
 # %%
@@ -392,17 +410,37 @@ print("pinned prefix:", outcome(("insert", (1, 2)), *pinned[:2], ("find", (1, 2)
 """
 In order:
 
-- A look-up meets the husk and moves a node that is no longer in the dictionary. The same happened in {{engines astrai-keyerror}}.
-- A prompt longer than the capacity evicts its own beginning, and its next look-up meets that husk.
-- When everything is pinned, the search for a victim never ends. The same happened in {{engines astrai-endless}}. It takes little to get there, because `insert` {{engines astrai-insert-pins}}: the caller has to release once for each insert.
-- AstrAI's {{engines astrai-pin}} counts on the last node alone. Its parent may be evicted, and then no walk reaches the pinned node.
+- A lookup reaches the husk and tries to move a node that is no longer in the dictionary. The same happened in {{engines astrai-keyerror}}.
+- A prompt longer than the capacity evicts its own beginning, and its next lookup reaches that husk.
+- When everything is pinned, the search for a victim never ends. The same happened in {{engines astrai-endless}}. It is easy to get there, because `insert` {{engines astrai-insert-pins}}: the caller has to release once per insert.
+- AstrAI's {{engines astrai-pin}} marks only the last node. Its parent can be evicted, and then no walk reaches the pinned node.
 
-The husks are a leak, too. Fifty prompts of two tokens go into each trie, with room for ten nodes.
+Are these rare cases? Let's run a hundred requests, a hundred times, with room for 16 nodes.
 """
 
 # %%
-from minikv.course.pieces.observe import preorder
+def is_error(tokens, ordered, yours):
+    yours.finish(yours.start(tokens))
+    try:
+        ordered.find(tokens), ordered.insert(tokens), ordered.release(tokens)
+    except KeyError:
+        return True
 
+
+# %%
+errors, chance = 0, random.Random(9)
+for _ in range(100):
+    tries = OrderedTrie(capacity=16), RowTrie(2, max_nodes=16)
+    prompts = [chance.choices([1, 2, 3], k=chance.randint(1, 8)) for _ in range(100)]
+    errors += any(is_error(prompt, *tries) for prompt in prompts)
+print(f"OrderedTrie: {errors} of 100 runs end in a KeyError; yours: none")
+
+# %% [markdown]
+"""
+The husks are a leak, too. Insert fifty prompts of two tokens into a trie with room for ten nodes:
+"""
+
+# %%
 ordered, yours = OrderedTrie(capacity=10), RowTrie(2, max_nodes=10)
 for number in range(50):
     prompt = [number, 100 + number]
@@ -410,15 +448,16 @@ for number in range(50):
     ordered.release(prompt)
     yours.finish(yours.start(prompt))
 for name, root in (("OrderedTrie", ordered.root), ("yours", yours.root)):
-    print(f"{name:12} {len(preorder(root))} nodes can be reached, and it may have 10")
+    nodes = sum(1 + len(node.children) for node in root.children.values())
+    print(f"{name:12} {nodes} nodes can be reached; the limit is 10")
 
 # %% [markdown]
 """
-Yours stays within its capacity. `touch` puts the newest path at the young end of the ring, and the last token of the path is the oldest there. So a prompt that is too long loses its tail, and a prefix remains.
+Yours stays within its limit. `touch` puts the newest path at the young end of the ring, with the last token of the path as the oldest of them. So a prompt that is too long loses its tail, and a prefix remains.
 
 ## Play
 
-Step through the film: a manager with room for eight tokens, over a `TokenTrie`. Three prompts come, one after the other. Before you move on from each, say which tokens have to go to make room for the next one.
+Step through the film. It shows a manager with room for eight tokens, on top of a `TokenTrie`. Three prompts arrive, one after another. After each one, before you continue, say which tokens have to go to make room for the next.
 """
 
 # %%
@@ -437,9 +476,9 @@ film.player()
 
 #### 9.5 Design: which row?
 
-Your pool takes the lowest free row. That may be the one with the longest conversation in it. Write `pick_row(used, named)`. `used[row]` is the time at which the row was given back, or `None` while a request runs in it. `named[row]` is how many current nodes name it. Take a free row that no node names, the lowest of several. If all free rows are cached, take the one given back longest ago. Return `None` if no row is free.
+Your pool takes the lowest free row. That row may hold the longest conversation of all. Write `pick_row(used, named)`, which returns the number of a better row. `used[row]` is the time at which the row was given back, or `None` while a request is running in it. `named[row]` is the number of current nodes that name it. Take the lowest free row that no node names. If every free row is named, take the one that was given back first. Return `None` if no row is free.
 
-Then think further: a row with a thousand cached tokens, and one with ten, were given back at almost the same time. Which would *you* take?
+Then think about this: two rows were given back at almost the same time. One holds a thousand cached tokens, the other ten. Which one would *you* take?
 """
 
 
@@ -454,7 +493,7 @@ check("9.5 pick_row", pick_row)
 """
 <details><summary>Hint</summary>
 
-Make a list of the free rows first. If there are some that no node names, take the first of those. Otherwise use `min` with a key: the time at which the row was given back.
+First make a list of the free rows. If no node names some of them, take the first of those. Otherwise use `min` with a key: the time at which the row was given back.
 
 </details>
 
@@ -473,7 +512,7 @@ def pick_row(used, named):
 
 #### 9.6 Bug hunt: a row that keeps its version
 
-This `take_row` forgets one thing. Your function is given a `RowTrie` with it and two rows. Write calls of its `start` and `finish` on which a request reads what another one wrote: `check` compares what the row holds of the prefix that each start finds.
+This `take_row` forgets one thing. Your function receives a `RowTrie` that uses it, with two rows. Write calls of `start` and `finish` after which a request reads what another request wrote. `check` looks at each prefix that `start` finds, and compares it with what the row holds.
 """
 
 # %%
@@ -495,7 +534,7 @@ check("9.6 careless_take_row", calls_that_expose_it)
 """
 <details><summary>Hint</summary>
 
-Ben shares one token with Anna and goes on with others. What happens when Anna's tokens are asked for after that?
+Let Ben share one token with Anna, and then use different ones. What happens if somebody asks for Anna's tokens after that?
 
 </details>
 
@@ -514,11 +553,11 @@ def calls_that_expose_it(rows):
 
 ## What it cost
 
-The trie is simple because it keeps one node for each token. Here are both indexes with the prompts of the help desk, and the nodes that a look-up of the last prompt visits.
+The trie is simple because it keeps one node per token. Here are both indexes with the prompts of the help desk, and the number of nodes that a lookup of the last prompt visits.
 """
 
 # %%
-print("             nodes   tokens a node   nodes visited   tokens cached")
+print("             nodes tokens per node   nodes visited   tokens cached")
 for make in (minikv.RadixCache, minikv.TokenTrie):
     cache, slot = make(), 0
     for prompt in turns:
@@ -532,7 +571,7 @@ for make in (minikv.RadixCache, minikv.TokenTrie):
 
 # %% [markdown]
 """
-A node is an object with a dictionary in it. The next cell measures bytes and time on the machine that runs it; its output is not stored.
+A node is an object with a dictionary inside. The next cell measures bytes and time on your machine, so its output is not stored.
 """
 
 # %% tags=["nbval-ignore-output", "measured"]
@@ -546,35 +585,41 @@ for make in (minikv.RadixCache, minikv.TokenTrie):
     size = tracemalloc.get_traced_memory()[0] / 20_000
     tracemalloc.stop()
     seconds = timeit(lambda: cache.match_prefix(range(20_000)), number=5) / 5
-    print(f"{make.__name__:10} {size:6.1f} bytes and {seconds * 5e4:6.1f} ns a token")
+    print(f"{make.__name__:10} {size:6.1f} bytes and {seconds * 5e4:6.1f} ns per token")
 
 # %% [markdown]
 """
-The rows have a price of their own. Each is as long as the longest conversation may become, whether it is used or not. Nothing is shared while two requests run: a prefix is copied. And there are never more cached conversations than rows. Pages (chapter 01) have none of these problems, which is why the big engines have pages.
+Rows have a price of their own. Each row is as long as the longest possible conversation, whether or not it is used. Two running requests share nothing: the prefix is copied. And there are never more cached conversations than rows. Pages (chapter 01) have none of these problems, which is why the big engines use pages.
 
-The invariant that is at risk now is *an equal version means equal content*. It holds only if every way to take a row counts its version up.
+The invariant now at risk is *an equal version means equal content*. It holds only if every way to take a row raises its version.
 
 ## In real engines
 
-{{engines 09}}
+{{engines 09|what a node holds; a request's memory; memory that is free and cached}}
 
-None of these four has one node a token, or gives a request one piece of memory. AstrAI did both for two days in May 2026; today it has {{engines astrai-now}}. Two things in its source are only promises. Every node stores the {{engines astrai-last-access}} "for LRU ordering", which is written and never read, and {{engines astrai-stop}} is not used at all. Its release keeps {{engines astrai-preserved}}: the third state, free and cached. And its copy takes the number of layers from the caller, which may be fewer than the array has; `RowCache` does the same with `num_layers=`.
+None of these four has one node per token, and none gives a request one contiguous piece of memory. AstrAI did both for two days in May 2026; today it has {{engines astrai-now}}.
+
+<details><summary>More about AstrAI's first cache</summary>
+
+Two things in its source never became more than plans. Every node stores the {{engines astrai-last-access}} "for LRU ordering", which is written and never read, and {{engines astrai-stop}} is not used at all. Its release keeps {{engines astrai-preserved}}: the third state, free and cached. Its copy takes the number of layers from the caller, and that may be fewer than the array has; `RowCache` does the same with `num_layers=`.
+
+</details>
 
 ## Recap
 
-A token trie needs no splits, because prompts can only part at a node; it pays with a node for each token. A version tells whether what a node says about a row is still true, but only if every way to take a row counts it up. Locks on whole paths and eviction from the leaves are the same here as in the radix tree, and without them the same things go wrong.
+A token trie needs no splits, because prompts can only part at a node, and it pays for that with one node per token. A version tells whether what a node says about a row is still true, but only if every way to take a row raises it. Locks on whole paths and eviction from the leaves work as in the radix tree, and without them the same things go wrong.
 
 **Check yourself**
 
-1. A node is stale, and the node below it is current. How many tokens can a prompt that goes on behind the lower one reuse?
-2. Why must the version go up even when a row is taken over by a request that begins with what is in it?
+1. A node is stale, and the node below it is current. A prompt continues after the lower node. How many tokens can it reuse?
+2. Why must the version go up even if the request that takes over the row begins with the tokens in it?
 3. From chapter 05: a path is touched from its end to its beginning. What goes wrong the other way around?
 4. From chapter 04: why is it not enough to lock the last node of a prefix?
 
 <details><summary>Answers</summary>
 
 1. All tokens down to the lower node: its row holds the whole prefix.
-2. The request overwrites what was behind the prefix in that row, and other nodes may still name it.
+2. The request overwrites what came after the prefix in that row, and other nodes may still name it.
 3. The oldest node is then a parent, and its children are lost.
 4. A node above it can be evicted, and then no walk reaches the prefix.
 

@@ -2,13 +2,15 @@
 """
 # 10 · Can a dictionary replace the tree?
 
-By the end of this chapter you will have written the prefix cache of vLLM in four functions, about twenty lines in all: a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which of them goes next. You will also build the attack that its hash has to withstand.
+By the end of this chapter you will have written the prefix cache of vLLM in four functions, about twenty lines in all. It has a **block hash** for each page of a prompt, one dictionary that finds the pages, and one queue that says which page goes next. You will also build the attack that its hash has to withstand.
 
-**After this chapter you will be able to** *build* a prefix cache from hashes and a queue, *explain* why a hash must be a chain, and *defend* it against collisions and against a neighbor with a stopwatch.
+**After this chapter you will be able to** *build* a prefix cache from hashes and a queue, *explain* why the hashes must form a chain, and *defend* the cache against collisions and against a neighbor with a stopwatch.
 
 {{time}} **Needs** chapters 02 to 05, and for one film the manager of 07. **New words** block hash, collision, salt, side channel.
 
-Here is where we are going. Three prompts come in, in blocks of two tokens. Each box is one block, and a line leads up to the block in front of it. The lines are only drawn for you: nothing in this cache is a tree. Step through the film, and watch what is evicted at the end.
+**In this notebook already** `sha_key`, `BlockPool` and `open_request`. They call the four functions that you will write.
+
+Here is where we are going. Three prompts come in, in blocks of two tokens. Each box is one block, and a line leads up to the block before it. The lines are only there for you: nothing in this cache is a tree. Step through the film, and watch what is evicted at the end.
 """
 
 # %%
@@ -27,7 +29,7 @@ film.player()
 """
 ## The problem
 
-Your radix tree of chapters 03 to 05 finds any prefix. Each time a prompt ends or leaves the tree in the middle of an edge, an edge is cut, and its locks, its age and its handles have to come out right. Let us put two hundred questions to the help desk of chapter 03, and count how often merely *looking up* a prompt changes the shape of the tree.
+Your radix tree of chapters 03 to 05 finds any prefix. But each time a prompt ends or leaves the tree in the middle of an edge, that edge is cut, and its locks, its age and its handles have to stay correct. Let's send two hundred questions to the help desk of chapter 03, and count how often merely *looking up* a prompt changes the shape of the tree.
 """
 
 # %%
@@ -55,17 +57,17 @@ print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
 
 # %% [markdown]
 """
-One lookup in ten cut an edge, although a lookup should only read. Several of the bugs that you hunted in chapters 03 to 05 were in just such a change. And there is a second problem. Ten servers each have a tree of their own. Which of them has the prefix of the next prompt? A node is an object in one process, and its name means nothing in another.
+One lookup in ten cut an edge, although a lookup should only read. Several of the bugs that you hunted in chapters 03 to 05 were in exactly this kind of change. And there is a second problem. Suppose you have ten servers, and each has its own tree. Which of them has the prefix of the next prompt? A node is an object in one process, and it means nothing in another.
 
-There is another way. {{engines vllm}} Could that be as simple as it sounds?
+There is another way. {{engines vllm}} Can it be as simple as that?
 
 ## Build it
 
 ### Step 1: a name for every block
 
-Cut the prompt into **blocks** of a fixed number of tokens: pages, as in chapter 02. A block that is full never changes again, so we can name it once. The name should say which keys and values are in the block. These depend on the block's tokens, and, because attention looks back, on *all tokens in front of it*. So the name must cover the whole prefix.
+Cut the prompt into **blocks** of a fixed number of tokens, the pages of chapter 02. A full block never changes again, so we can name it once. The name should say which keys and values are in the block. They depend on the block's tokens and, because attention looks back, on *all tokens before it*. So the name must cover the whole prefix.
 
-Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of the name in front of it and of its own tokens. That is the **block hash**, and we call it the block's *key*. (Attention has keys as well. Where we mean those, we write *keys and values*.) This function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with the same result:
+Hashing the whole prefix for every block would read the beginning again and again. Make a chain instead: the name of a block is a hash of two things, the name of the block before it and its own tokens. That is the **block hash**, and we call it the block's *key*. (Attention has keys too. When we mean those, we write *keys and values*.) This function makes a key with SHA-256, a hash for which nobody knows how to find two inputs with the same result:
 """
 
 # %%
@@ -73,16 +75,15 @@ source(sha_key)
 
 # %% [markdown]
 """
+#### 10.1 You write: `block_keys` (5 minutes)
 
-#### 10.1 You write: `block_keys`
-
-Return a list with one key for each whole block of the prompt. `key_of(parent, tokens)` makes a key, as `sha_key` does. The first block has no block in front of it: its parent is the `seed`, with which every chain begins.
+Return a list with one key for each whole block of the prompt. Call `key_of(parent, tokens)` to make a key; it may be `sha_key` or any other function of two arguments. The parent of a block is the key of the block before it. The first block has no block before it, so its parent is the `seed`. Keys may be of any type: bytes, numbers, even 0.
 """
 
 
 # %%
 def block_keys(tokens, size, seed, key_of):
-    """A key for each whole block of `tokens`, made from the key in front of it."""
+    """Return a key for each whole block of `tokens`, made from the key before it."""
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
@@ -94,7 +95,7 @@ for tokens in ([1, 2, 3, 4, 5, 6, 7], [1, 2, 3, 4, 9, 9], [5, 6]):
 
 # %% [markdown]
 """
-The first two prompts share two blocks, and two keys. The third prompt has the tokens `5 6` as well, but with nothing in front of them, and so it has another key.
+The first two prompts share two blocks, and so they share two keys. The third prompt has the tokens `5 6` too, but nothing comes before them, so their key is different.
 """
 
 # %%
@@ -109,23 +110,23 @@ fold("10.a", sum(x == y for x, y in zip(a, b)), draw(cache))
 """
 <details><summary>Why</summary>
 
-None. The first keys differ, so every later key is made from different parents. That is right: token 8 attends to token 1, so its keys and values differ as well. The picture shows the cache of the film. It looks like a tree because each block remembers the one in front of it, but no lookup walks along these lines.
+None. The first keys differ, so every later key is made from a different parent. That is what we want: token 8 attends to token 1, so its keys and values differ too. The picture shows the cache of the film. It looks like a tree because each block remembers the block before it, but no lookup follows these lines.
 
 </details>
 
 ### Step 2: one dictionary
 
-Keep all cached blocks in one dictionary, from key to block. To look a prompt up, make its keys and ask for them in order. The blocks that you find are *hits*.
+Keep all cached blocks in one dictionary that maps a key to its block. To look up a prompt, make its keys and look for them in order. The blocks that you find are *hits*.
 
-#### 10.2 You write: `longest_hit`
+#### 10.2 You write: `longest_hit` (5 minutes)
 
-Return a list of the blocks of the first keys, up to the first key that is not in the table. Why stop there, even if a later key is in it? Attention needs *all* tokens in front. Blocks behind a hole are of no use.
+`table` is the dictionary, and `keys` is the list of a prompt's keys. Return a list of the blocks of the first keys, up to the first key that is not in the table. Why stop there, even if a later key is in the table? Attention needs *all* earlier tokens. Blocks after a hole are of no use.
 """
 
 
 # %%
 def longest_hit(table, keys):
-    """The blocks of the first keys, up to the first key that is not in `table`."""
+    """Return the blocks of the first keys, up to the first one not in `table`."""
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
@@ -141,9 +142,9 @@ print("hits without the second block:", longest_hit(table, keys))
 """
 ### Step 3: one queue
 
-Now the other half: which block goes when room is needed? vLLM puts *all* blocks that nobody uses into one queue, cached or not, and takes the first. So the order of the queue is the order of eviction. A hit may need a block from the middle of the queue. In a `deque` that means a search. In a doubly linked list, like your ring of chapter 05, it takes four assignments.
+Now the other half: which block goes when room is needed? vLLM puts *all* unused blocks into one queue, whether they are cached or not, and takes the first one. So the order of the queue is the order of eviction. A hit may need a block from the middle of the queue. In a `deque` that means a search. In a doubly linked list, like your ring of chapter 05, it takes four assignments.
 
-Begin with `open_request`, at the end. It looks up the hits and takes them out of the queue (`touch`). It takes blocks for the rest of the prompt from the front of the queue (`take`), and puts their keys into the table (`publish`).
+Start reading at the end, with `open_request`. It looks up the hits and takes them out of the queue (`touch`). For the rest of the prompt, it takes blocks from the front of the queue (`take`) and puts their keys into the table (`publish`).
 """
 
 # %%
@@ -151,9 +152,9 @@ source(PoolBlock, FreeQueue, BlockPool, open_request)
 
 # %% [markdown]
 """
-When a request ends, its blocks go back to the queue. In which order? Everything that is cached goes to the end, because it was just used. A block without a key, such as the half-full one at the end of a prompt, can never be hit. It goes to the front and is taken first. And among the blocks of one request?
+When a request ends, its blocks go back to the queue. In which order? Cached blocks go to the end, because they were just used. A block without a key, such as the half-full block at the end of a prompt, can never be hit. It goes to the front and is taken first. And what about the blocks of one request among themselves?
 
-Take three blocks of one prompt, A in front, then B, then C. We put them into the queue in that order, and take *one* block.
+A prompt has three blocks: A, then B, then C. We put them into the queue in that order, and take *one* block.
 """
 
 # %%
@@ -176,25 +177,34 @@ def hits_after_one_is_taken(order):
 
 
 other = hits_after_one_is_taken(reversed)
-fold("10.b", hits_after_one_is_taken(list), f"the other way around: {other}")
+fold("10.b", hits_after_one_is_taken(list), f"in the opposite order: {other}")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-A is taken, and without A nobody can use B and C. They stay in memory, and no lookup will ever reach them. In the other order C is taken, and A and B are still good. In chapter 05 this was the rule that only a leaf may go. Here no one checks for leaves, so the order of the queue must make sure of it.
+A is taken, and without A nobody can use B and C. They stay in memory, but no lookup will ever reach them. In the opposite order C is taken, and A and B are still useful. In chapter 05 this was the rule that only a leaf may be evicted. Here nothing checks for leaves, so the order of the queue has to guarantee it.
 
 </details>
 
-#### 10.3 You write: `give_back`
+#### 10.3 You write: `give_back` (15 minutes)
 
-A request is over, and each of its blocks has one user fewer. A block that has no user left joins the queue: at the front if it has no key, and at the end if it has one. At the end they stand in reverse: the *last* block of the request is in front of its others. (Blocks without a key may stand in any order.) If one of the blocks is not in use at all, raise a `ValueError` and change nothing.
+`blocks` are the blocks of a request that has ended, in the order of its prompt. These are the names you need:
+
+| name | what it is |
+|---|---|
+| `block.users` | how many requests use the block |
+| `block.key` | its key, or `None` if it is not cached |
+| `pool.queue.add_first(block)` | puts a block at the front of the queue |
+| `pool.queue.add_last(block)` | puts a block at the end of the queue |
+
+Each block loses one user. A block with no users left joins the queue: at the front if it has no key, at the end if it has one. The request's *last* block has to come before its others, so that it is taken first. (Blocks without a key may be in any order.) If any of the blocks is not in use at all, raise a `ValueError` and change nothing.
 """
 
 
 # %%
 def give_back(pool, blocks):
-    """A request is over: its blocks lose a user; the unused ones go to the queue."""
+    """End a request: its blocks lose a user, and unused blocks join the queue."""
     raise NotImplementedError  # delete this line; about 9 lines to write
 
 
@@ -211,13 +221,13 @@ draw(pool, cached=[block.page for block in pool.table.values()])
 
 # %% [markdown]
 """
-Page 2 held the half-full block. It stood at the front of the queue and was the first to be taken. Pages 0 and 1 were hits, and left the queue from its end.
+Page 2 held the half-full block. It was at the front of the queue, so it was the first to be taken. Pages 0 and 1 were hits and left the queue from its end.
 
-Two requests may compute the same block at the same time. Then `publish` gives the key to the first one. The other block stays without a key, so it is taken soon after its request has ended. In vLLM {{engines vllm-no-dedup}} cached.
+Two requests may compute the same block at the same time. Then `publish` gives the key to the first block. The second block gets no key, so it is taken soon after its request has ended. In vLLM {{engines vllm-no-dedup}} cached.
 
 ### Step 4: whose prompt is it?
 
-Two customers of the same server send prompts. Ben cannot read Anna's prompts. But a prompt that is a hit is answered sooner, and Ben has a stopwatch. A leak of this kind is called a **side channel**. In the next cell, `is_fast` stands for the stopwatch.
+Anna and Ben are customers of the same server. Ben cannot read Anna's prompts. But a prompt that is a hit is answered sooner, and Ben has a stopwatch. A leak of this kind is called a **side channel**. In the next cell, `is_fast` plays the stopwatch.
 """
 
 
@@ -234,19 +244,19 @@ print("fast:", [text for text in guesses if is_fast(pool, text)])
 
 # %% [markdown]
 """
-After ten thousand requests, Ben knows Anna's PIN. The cure is a **salt**: a secret text that the customer sends along. It goes into the seed of the chain, and without it nobody can make a key that hits. vLLM has had salts since {{engines vllm-17045}}.
+After ten thousand requests, Ben knows Anna's PIN. The remedy is a **salt**: a secret string that the customer sends with the request. It goes into the seed of the chain, and without it nobody can make a key that hits. vLLM has had salts since {{engines vllm-17045}}.
 
-An adapter changes the keys and values too (chapter 03), so it belongs in the seed as well. Careful: both are texts that somebody chooses, and an adapter called X must not pass for the salt X. In vLLM it did: {{engines vllm-44701}}.
+An adapter changes the keys and values too (chapter 03), so it also belongs in the seed. Be careful: both are strings that a client chooses, and an adapter called X must not pass for the salt X. In vLLM it did: {{engines vllm-44701}}.
 
-#### 10.4 You write: `seed_of`
+#### 10.4 You write: `seed_of` (15 minutes)
 
-Return bytes. Equal pairs of adapter and salt must give equal bytes, and different pairs different bytes, whatever is in the two texts. Each of them may be `None`, and that is not the same as an empty text or the text `"None"`.
+Return bytes. Equal pairs of adapter and salt must give equal bytes. Different pairs must give different bytes, *whatever* is in the two strings: letters from any alphabet, capitals, spaces, a million letters, even half of a character (JSON can carry `"\ud800"`, and `.encode()` refuses it). Each of the two may be `None`, which is not the same as an empty string or the string `"None"`.
 """
 
 
 # %%
 def seed_of(lora, salt):
-    """Bytes that no other adapter and salt give; each of them is a text or None."""
+    """Return bytes that no other pair gives; each of the two is a string or None."""
     raise NotImplementedError  # delete this line; about 2 lines to write
 
 
@@ -263,7 +273,7 @@ for name, seed in (("Anna", anna), ("Ben", ben), ("no salt", b"")):
 """
 ## The same in `minikv`
 
-`HashBlockCache` is this design behind the contract of chapter 07: `match_prefix`, `insert`, `lock`, `evict`. A namespace takes the place of the seed, and `extra_keys(lora=..., salt=...)` makes one from an adapter and a salt. No block is ever split, so none has to be joined again. On a thousand random prompts your functions, ours and the radix tree find the same.
+`HashBlockCache` is this design with the contract of chapter 07: `match_prefix`, `insert`, `lock`, `evict`. A namespace plays the role of the seed, and `extra_keys(lora=..., salt=...)` makes a namespace from an adapter and a salt. No block is ever split, so none has to be joined again. On a thousand random prompts your functions, the package's cache and the radix tree find the same tokens.
 """
 
 # %%
@@ -282,7 +292,7 @@ print("equal; tokens cached:", 4 * len(own.table), tree.total_size, blocks.total
 
 # %% [markdown]
 """
-Its queue holds the cached blocks alone, since the pool of pages is separate. Its order follows a rule that you can check. The block that was used longest ago comes first. Of blocks with the same last use, the one with more hashed tokens comes first, because it is deeper in its prompt. vLLM's queue promises the same, {{engines vllm-more-hashed}}. But it looks at no such number, and relies on its callers to free blocks in reverse.
+Its queue holds only the cached blocks, since the pool of pages is separate. The order of the queue follows a rule that you can check. The least recently used block comes first. If two blocks were last used at the same time, the one with more hashed tokens comes first, because it is deeper in its prompt. vLLM's queue promises the same, {{engines vllm-more-hashed}}. But it never looks at that number. It relies on its callers to free blocks in reverse.
 """
 
 # %%
@@ -292,7 +302,7 @@ print("the order follows the rule:", queue == rule)
 
 # %% [markdown]
 """
-The rule has a pleasant consequence. The end of a prompt goes first, so cached prefixes have no holes. A hash for `HashBlockCache` is a function like `sha_key`: it gets two byte strings, the key of the block before and the tokens of the block, packed. We give it one that counts how often a key is made, and look up a prompt of 1,000 blocks. Its first 500 are cached.
+The rule has a pleasant consequence: the end of a prompt goes first, so a cached prefix never has a hole. A hash for `HashBlockCache` is a function like `sha_key`. It receives two byte strings, the key of the block before and the packed tokens of the block. We pass in one that counts its calls, and look up a prompt of 1,000 blocks. Its first 500 blocks are cached.
 """
 
 # %%
@@ -321,13 +331,13 @@ fold("10.c", counting_key.made, f"your block_keys makes {len(yours)}")
 """
 <details><summary>Why</summary>
 
-It makes the key of one block, looks it up, and stops at the first miss: 500 hits and one miss. No later block can be a hit, because a cached prefix has no hole. Your `open_request` makes all the keys of a prompt first. But it needs the others as well, to publish the new blocks. Each block costs a hash, a look-up and a place in the queue. The radix tree compares all 8,000 tokens of one edge at once.
+It makes the key of one block, looks it up, and stops at the first miss: 500 hits and one miss. No later block can be a hit, because a cached prefix has no hole. `open_request` makes all keys of a prompt first, but it also needs the others, to publish the new blocks. Each block costs a hash, a lookup and a place in the queue. The radix tree compares all 8,000 tokens of one edge at once.
 
 </details>
 
 ### When two blocks have one key
 
-A dictionary finds a block by its key alone. Two different prefixes with the same key are a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, with the same hash. To find them, we hashed 16 million blocks up to their third token, sorted the results, and took two that were close. The fourth token makes up for the difference.
+A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, with the same hash. To find them, we hashed 16 million blocks up to their third token, sorted the results, and took two that were close. The fourth token makes up for the difference.
 """
 
 
@@ -341,7 +351,7 @@ print(block_keys(ANNA, 4, 0, weak_key) == block_keys(BEN, 4, 0, weak_key))
 
 # %% [markdown]
 """
-Ben's prompt is cached. Now Anna asks, with her own tokens in front and a question behind them.
+Ben's prompt is his four tokens and a question, and it is cached. Now Anna asks the same question after her own four tokens.
 """
 
 # %%
@@ -360,11 +370,11 @@ fold("10.d", hits, f"she reads pages {[block.page for block in pages[:hits]]}: B
 """
 <details><summary>Why</summary>
 
-Both of her full blocks. The first key is equal, so the chain goes on from an equal parent, and the second is equal as well. One collision poisons everything behind it. Anna gets an answer to a prompt that she never sent.
+Both of her full blocks. The first keys are equal, so the chain continues from the same parent, and the second keys are equal too. One collision poisons everything after it. Anna gets an answer to a prompt that she never sent.
 
 </details>
 
-There are three ways to prevent this. Take a hash for which nobody can build a collision, such as SHA-256. Begin the chain with a secret seed, so that nobody can prepare one. Or compare the tokens of a hit, as nano-vllm does, and as `HashBlockCache` does with any hash but SHA-256. `verify=` turns the comparison on or off. This hash gives *every* block at the same depth the same key:
+There are three ways to prevent this. Use a hash for which nobody can build a collision, such as SHA-256. Start the chain with a secret seed, so nobody can prepare a collision in advance. Or compare the tokens of each hit, as nano-vllm does, and as `HashBlockCache` does with any hash except SHA-256. `verify=` turns this comparison on or off. The next hash is as bad as possible: all blocks at the same depth have the same key.
 """
 
 
@@ -383,7 +393,7 @@ for verify in (False, True):
 """
 ## Play
 
-Here are five prompts, and room for six blocks of two tokens. Step through the film. Before prompts 4 and 5 begin, point at the blocks that will go: which have waited longest, and of those, which one is deepest?
+Here are five prompts, and room for six blocks of two tokens. Step through the film. Before prompts 4 and 5 begin, point to the blocks that will go. Which blocks are the least recently used, and which of those is the deepest?
 """
 
 # %%
@@ -403,7 +413,7 @@ film.player()
 
 #### 10.5 Design: how large is a block?
 
-Large blocks mean fewer keys, and fewer tokens that can be shared. Write `hit_tokens(prompts, size)`: how many prompt tokens are hits in all, when the prompts come one after the other, nothing is evicted, and at least the last token of each prompt is computed? Then try sizes from 4 to 256 on the prompts of the help desk. Which one would you choose, and what else would you have to know?
+Large blocks mean fewer keys, but also fewer tokens that can be shared. Write `hit_tokens(prompts, size)`, which returns how many prompt tokens are hits in total. The prompts arrive one after another, nothing is evicted, and at least the last token of each prompt is computed. Then try sizes from 4 to 256 on the prompts of the help desk. Which size would you choose, and what else would you need to know?
 """
 
 
@@ -437,50 +447,57 @@ def hit_tokens(prompts, size):
 
 </details>
 
-#### 10.6 Bug hunt: a page with an old name
+#### 10.6 Bug hunt: fix it in one line
 
-This `BlockPool` forgets one line of `take`. nano-vllm had a bug of this kind, {{engines nano-vllm-163}}. Your function is given a desk with such a pool of three pages of two tokens: `serve(tokens)` opens a request, gives its blocks back, and returns their pages and how many were hits. Write calls in which the careless pool reports a hit on a page that holds something else by now.
+`take` hands out blocks, and evicts what was cached in them. One line is missing, and so a lookup may hit a page that now holds something else. nano-vllm had a bug of this kind, {{engines nano-vllm-163}}. Add the line. (`pool.table` is the dictionary of step 2.)
 """
 
-# %%
-from minikv.course.pieces import careless
-
-careless("10.6")
-
 
 # %%
-def calls_that_expose_it(desk):
-    raise NotImplementedError  # delete this line, and add calls to the next
-    desk.serve([1, 2, 3])
+def take(pool, count):
+    raise NotImplementedError  # delete this line, and add one further down
+    taken = [block for block, _ in zip(pool.queue, range(count))]
+    if len(taken) < count:
+        raise MemoryError(f"{count} blocks needed, {len(taken)} free")
+    for block in taken:
+        block.key = None
+    pool.touch(taken)
+    return taken
 
 
-check("10.6 careless_take", calls_that_expose_it)
+check("10.6 take", take)
 
 # %% [markdown]
 """
 <details><summary>Hint</summary>
 
-A prompt of three tokens takes two pages, and one of them has a key. What happens to this key when others need the page?
+The block loses its key. Which other place still has that key? And what if the block has no key?
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def calls_that_expose_it(desk):
-    for tokens in ([1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 3]):
-        desk.serve(tokens)
+def take(pool, count):
+    taken = [block for block, _ in zip(pool.queue, range(count))]
+    if len(taken) < count:
+        raise MemoryError(f"{count} blocks needed, {len(taken)} free")
+    for block in taken:
+        pool.table.pop(block.key, None)
+        block.key = None
+    pool.touch(taken)
+    return taken
 ```
 
 </details>
 
 ## What it cost
 
-A tree keeps one node where prompts end or part. A dictionary keeps one entry for every block, with a key of 32 bytes, whatever the prompts look like. Here are both on the help desk's prompts.
+A tree keeps a node only where prompts end or part. A dictionary keeps an entry with a 32-byte key for every block, whatever the prompts look like. Here are both with the prompts of the help desk.
 """
 
 # %%
-print("page   tree: nodes   blocks   bytes of keys a token   tokens cached")
+print("page   tree: nodes   blocks key bytes per token   tokens cached")
 for size in (4, 16, 64):
     tree, blocks, page = RadixCache(size), HashBlockCache(size), 0
     for prompt in prompts:
@@ -489,11 +506,11 @@ for size in (4, 16, 64):
         for cache in (tree, blocks):
             cache.insert(prompt, pages)
     nodes, entries = (len(list(cache.nodes())) for cache in (tree, blocks))
-    print(f"{size:4} {nodes:13} {entries:8} {32 / size:23} {blocks.total_size:15}")
+    print(f"{size:4} {nodes:13} {entries:8} {32 / size:19} {blocks.total_size:15}")
 
 # %% [markdown]
 """
-With pages of 4 the dictionary has more than seven times as many entries as the tree has nodes. With pages of 64 they are nearly equal, but far fewer tokens are cached, because a last page that is not full is left out. The next cell measures the time of a lookup on the machine that runs it; its output is not stored.
+With pages of 4, the dictionary has more than seven times as many entries as the tree has nodes. With pages of 64, the numbers are nearly equal, but far fewer tokens are cached, because a last page that is not full is left out. The next cell measures the time of a lookup on your machine, so its output is not stored.
 """
 
 # %% tags=["nbval-ignore-output", "measured"]
@@ -505,36 +522,42 @@ for size in (4, 16, 64):
         cache.insert(range(16_000), range(16_000 // size))
         seconds = timeit(lambda: cache.match_prefix(range(16_000)), number=20) / 20
         each = seconds * 1e9 / 16_000
-        print(f"pages of {size:3} {make.__name__:15} {each:6.1f} ns a token")
+        print(f"pages of {size:3} {make.__name__:15} {each:6.1f} ns per token")
 
 
 # %% [markdown]
 """
-There is also a new invariant to lose: the blocks in front of a cached block must be cached too. The tree could not break it, because a child hangs from its parent. Here it rests on the order in which blocks are given back, and every user of the queue has to keep to it.
+There is also a new invariant at risk: all blocks before a cached block must be cached too. The tree could not break it, because a child is attached to its parent. Here it depends on the order in which blocks are given back, and every user of the queue has to respect that order.
 
 ## In real engines
 
-{{engines 10}}
+{{engines 10|the hash; a collision; out of the middle of the queue}}
 
-vLLM {{engines vllm-last-token}}; here the caller's `limit=` does that. It takes the salt and {{engines vllm-salt}}. Read docstrings with care. One in vLLM {{engines vllm-lru-claim}} for hashes that were computed before; there is none, and each turn of a conversation is hashed from its beginning. Another says that {{engines vllm-no-objects}} when blocks move in the queue. That one is true: the links are two fields of every block, and they take memory even while the block is in use.
+vLLM {{engines vllm-last-token}}; here the caller's `limit=` does that. It takes the salt and {{engines vllm-salt}}.
+
+<details><summary>Two docstrings in vLLM</summary>
+
+Read docstrings with care. One in vLLM {{engines vllm-lru-claim}} for hashes that were computed before. There is no such cache: each turn of a conversation is hashed from its beginning. Another docstring says that {{engines vllm-no-objects}} when blocks move in the queue. That one is true. The links are two fields of every block, and they take memory even while the block is in use.
+
+</details>
 
 ## Recap
 
-A block's key is a hash of its tokens and of the key in front, so one dictionary finds any prefix and the key means the same on every machine. The queue of unused blocks is the order of eviction, and it stays right only if the end of a prompt is given back first. A key that can be forged gives away keys and values, and a key that everybody can make gives away what others have asked. So the hash must be strong, and the seed must say whose it is.
+A block's key is a hash of its tokens and of the key before it, so one dictionary finds any prefix, and the key means the same on every machine. The queue of unused blocks is the order of eviction, and it stays correct only if the end of a prompt is given back first. A key that can be forged gives away keys and values, and a key that everybody can make gives away what others have asked, so the hash must be strong and the seed must be secret.
 
 **Check yourself**
 
-1. From chapter 02: a prompt of 35 tokens lies in pages of 16. How many pages does it take, and how many of them have a key?
+1. From chapter 02: a prompt of 35 tokens is stored in pages of 16. How many pages does it take, and how many of them have a key?
 2. Why does a block without a key go to the front of the queue?
-3. A salt goes into the first block's key alone. Why does that protect the others?
-4. From chapter 04: a request looks for room before it locks what it has matched. What can happen?
+3. Only the first block's key contains the salt. Why does that protect the other blocks?
+4. From chapter 04: a request looks for room before it locks its match. What can happen?
 
 <details><summary>Answers</summary>
 
 1. It takes three pages. Two of them are full and have a key.
 2. It can never be hit, so nothing is lost when it is taken.
-3. Each key is made from its parent's, so the salt is in all of them.
-4. The room may be found in the match itself, which is then evicted.
+3. Each key is made from the key before it, so the salt affects all of them.
+4. It may find the room in the match itself, and evict it.
 
 </details>
 

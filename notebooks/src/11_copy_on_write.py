@@ -2,13 +2,15 @@
 """
 # 11 · What if two answers begin alike and then part?
 
-By the end of this chapter you will have written **copy on write** in four functions, about thirty lines in all. With it, one prompt gets four answers, a search follows several branches at once, a guess is taken back, and almost nothing is ever copied.
+By the end of this chapter you will have written **copy on write** in four functions, about thirty lines in all. With it, one prompt can have four answers, a search can follow several branches at once, and a wrong guess can be taken back, and almost nothing is ever copied.
 
-**After this chapter you will be able to** *share* pages that are still being written, *say* which write needs a copy and which does not, and *take back* tokens without losing a page.
+**After this chapter you will be able to** *share* pages that are still being written, *tell* which write needs a copy and which does not, and *take back* tokens without losing a page.
 
 {{time}} **Needs** chapters 02 to 04, and the key of a block from 10. **New words** fork, copy on write, beam search, speculative decoding, draft.
 
-Here is where we are going. Each row is a sequence, and each box is a page of two tokens. A square page is shared; a round one has one owner. Step back and forth, and watch page 1.
+**In this notebook already** `Pool` with `alloc` and `free` from chapter 02, and `common` from chapter 03 (your versions if they have passed, otherwise ours).
+
+Here is where we are going. Each row is a sequence, and each box is a page of two tokens. A square page is shared; a round page has one owner. Step back and forth, and watch page 1.
 """
 
 # %%
@@ -26,9 +28,9 @@ play(steps, at=1)
 """
 ## The problem
 
-"Give me four versions of this email." One prompt, four answers. The prompt's keys and values should be computed once and kept once. Your tree of chapter 04 does that for full pages only: a page that is still being written belongs to one request.
+"Give me four versions of this email." That is one prompt with four answers. The prompt's keys and values should be computed once and stored once. Your tree of chapter 04 can do that only for full pages: a page that is still being written belongs to one request.
 
-Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them go on from *the same* beam. If they shared nothing, the whole sequence would be copied each time. Here are 4 beams of 100 tokens, behind a prompt of 1,000:
+Now take **beam search**. It follows a few sequences, the beams, at the same time. After each step it keeps the best few, and often two of them extend *the same* beam. If beams shared nothing, the whole sequence would be copied each time. Here are 4 beams of 100 tokens each, after a 1,000-token prompt:
 """
 
 # %%
@@ -36,7 +38,7 @@ import random
 
 
 def parents_of_beams(steps, width):
-    """For each step, which beam each of the best ones goes on from."""
+    """For each step, the beam that each of the best ones extends."""
     chance = random.Random(11)
     return [[chance.randrange(width) for _ in range(width)] for _ in range(steps)]
 
@@ -48,13 +50,13 @@ print(f"{copied:,} tokens are copied: {copied // 400} for each of 400 that are w
 
 # %% [markdown]
 """
-We want to turn one sequence into two without a copy, even if they part *inside* a page.
+We want to turn one sequence into two without copying it, even if the two part *inside* a page.
 
 ## Build it
 
 ### Step 1: count who has a page
 
-In chapter 02 a page had one owner, who wrote to it and gave it back. Now several sequences may have it: `refs[page]` says how many. Here is the whole class that your functions complete. A `Branch` is one sequence. The four functions that it calls and does not define are yours. Of the methods, `publish` and `forget` belong to step 2, `put` to step 3, and `draft` and `settle` to step 5.
+In chapter 02 a page had one owner, who wrote to it and gave it back. Now several sequences may share a page, and `refs[page]` counts them. Here is the whole class that your functions complete. A `Branch` is one sequence. The class calls four functions that it does not define; those are yours. You don't need to understand every method yet: `publish` and `forget` belong to step 2, `put` to step 3, and `draft` and `settle` to step 5.
 """
 
 # %%
@@ -62,17 +64,31 @@ source(Branch, SharedPages)
 
 # %% [markdown]
 """
-When you **fork** a branch, you get a second one with the same tokens and the same pages, and no value is copied. From then on each goes its own way, so a token that one adds to its list must not show up in the other's.
+When you **fork** a branch, you get a second branch with the same tokens and the same pages, and no value is copied. From then on each branch goes its own way, so a token that is appended to one list must not show up in the other.
 
-#### 11.1 You write: `fork_branch`
+Your four functions may use these names:
 
-Return the new branch. Each of its pages is now in one more branch, and `cache.refs` must say so.
+| name | what it is |
+|---|---|
+| `branch.tokens`, `branch.pages` | two lists: its tokens, and the numbers of its pages |
+| `branch.draft_from` | how many tokens come before its draft, or `None` if it has no draft |
+| `Branch(tokens, pages)` | makes a branch; it keeps the two lists that you pass in |
+| `cache.size` | the number of tokens in a page |
+| `cache.refs[page]` | the number of branches that have this page |
+| `cache.values[page]` | a list of the values in this page; empty places hold `None` |
+| `cache.pool.alloc(count)` | a list of `count` page numbers; raises a `MemoryError` and takes none if there are too few |
+| `cache.pool.free(pages)` | nothing: it gives these pages back |
+| `cache.forget(page)` | nothing: from now on, `attach` no longer finds this page |
+
+#### 11.1 You write: `fork_branch` (5 minutes)
+
+Return the new branch. Each of its pages is now in one more branch, and `cache.refs` must reflect that.
 """
 
 
 # %%
 def fork_branch(cache, branch):
-    """A new branch with the tokens and the pages of `branch`; nothing is copied."""
+    """Return a new branch with the tokens and pages of `branch`; copy no values."""
     raise NotImplementedError  # delete this line; about 3 lines to write
 
 
@@ -80,7 +96,7 @@ fork_branch = check("11.1 fork_branch", fork_branch)
 
 # %% [markdown]
 """
-Take six pages of two tokens. Branch `a` has three tokens, and is forked twice.
+Take six pages of two tokens each. Branch `a` has three tokens and is forked twice.
 """
 
 
@@ -106,25 +122,25 @@ fold("11.a", cache.pool.num_free, draw(cache))
 """
 <details><summary>Why</summary>
 
-Four. Three tokens need two pages, and a fork takes none. Even the page that is half empty is shared, which the tree could not do.
+Four. Three tokens need two pages, and a fork takes none. Even the half-empty page is shared, which the tree could not do.
 
 </details>
 
-### Step 2: the last one gives it back
+### Step 2: the last branch frees the page
 
-When `b` ends, its pages must not go to the pool, because `a` and `c` still read them. Each branch that lets go of a page takes one reference away, and the page goes back with the last of them.
+When `b` ends, its pages must not go back to the pool, because `a` and `c` still read them. Each branch that releases a page removes one reference, and the page is freed with the last reference.
 
-The class also remembers the full pages, so that `attach` can find them by their tokens, as in chapter 10. A page in the pool will soon hold something else, so `attach` must no longer find it.
+The class also keeps track of the full pages, so that `attach` can find them by their tokens, as in chapter 10. A page in the pool will soon hold something else, so `attach` must no longer find it.
 
-#### 11.2 You write: `drop_pages`
+#### 11.2 You write: `drop_pages` (10 minutes)
 
-A branch lets go of `pages`. The ones that are in no other branch are forgotten (`cache.forget(page)`) and go back to the pool. The others can still be found. The list itself stays as it is.
+A branch releases the list `pages`. Pages that are in no other branch are forgotten and go back to the pool. The other pages can still be found. Don't change the list itself.
 """
 
 
 # %%
 def drop_pages(cache, pages):
-    """A branch lets go of `pages`; those that no branch has now go to the pool."""
+    """A branch releases `pages`; free the ones that no branch has any more."""
     raise NotImplementedError  # delete this line; about 7 lines to write
 
 
@@ -132,7 +148,7 @@ drop_pages = check("11.2 drop_pages", drop_pages)
 
 # %% [markdown]
 """
-Branches `a` and `b` share two pages, and the first one is full. End `a`, then `b`. After each, a new branch looks for the first page.
+Branches `a` and `b` share two pages, and the first page is full. We end `a`, then `b`. Each time, a new branch then looks for the first page.
 """
 
 # %%
@@ -147,15 +163,15 @@ for name in "ab":
 """
 ### Step 3: copy before the first write
 
-Now `b` gets a fourth token. Its place is the second half of page 1, and page 1 is also in `a`. If `b` wrote there, the next token of `a` would go to the same place, and `b` would read what `a` wrote. So `b` first takes a page of its own, copies what is in the shared one, and writes to the copy. This is **copy on write**: copy as late as possible, and only what is about to be changed.
+Now `b` gets a fourth token. Its place is the second half of page 1, and page 1 is also in `a`. If `b` wrote there, the next token of `a` would go to the same place, and `b` would read what `a` wrote. So `b` first takes a new page, copies the shared page into it, and writes to the copy. This is **copy on write**: copy as late as possible, and only what is about to change.
 
 A full page is never written again. So at most the last page is copied, and only if it is not full.
 
-#### 11.3 You write: `own_pages`
+#### 11.3 You write: `own_pages` (20 minutes)
 
-Branch `branch` is about to get `count` more tokens. Make sure that every page that they will be written to is there, and is in this branch alone. If there is no room for all of it, raise a `MemoryError` and change nothing. `count` may be 0. The tokens and their values are written afterwards, by `put`.
+`branch` is about to get `count` more tokens. Make sure that every page they will be written to exists and is in no other branch. A copy takes the place of the old page in `branch.pages`; new pages come after the pages that are there. `count` may be 0. If there is not enough room for everything, let the `MemoryError` from `alloc` pass through, and change nothing. Don't append the tokens: `put` does that afterwards, and writes their values.
 
-Copy the values into a list of their own. Two names for one list are an **alias**: what is written through one is seen through the other.
+Copy the values into a new list. Two names for one list are an **alias**: a change made through one is visible through the other.
 """
 
 
@@ -169,7 +185,7 @@ own_pages = check("11.3 own_pages", own_pages)
 
 # %% [markdown]
 """
-Three branches share two pages, as above. First `b` appends a token, then `c`, and then `a`.
+Three branches share two pages, as above. First `b` appends a token, then `c`, then `a`.
 """
 
 # %%
@@ -186,13 +202,13 @@ fold("11.b", left - cache.pool.num_free, draw(cache))
 """
 <details><summary>Why</summary>
 
-Two. When `b` and `c` have their copies, only `a` is left on page 1, and may write to it at once. The last one keeps the original.
+Two. Once `b` and `c` have their copies, only `a` is left on page 1, so it can write there directly. The last branch keeps the original.
 
 </details>
 
 ### Step 4: a beam search
 
-That is all that beam search needs. At each step, fork the beams that the winners go on from, end all the old ones, and append a token to each new one. Two beams, four steps:
+Beam search needs nothing more. At each step, fork the beams that the winners extend, end all the old beams, and append a token to each new one. Here are two beams and four steps:
 """
 
 
@@ -212,26 +228,26 @@ def next_beams(cache, beams, parents, step):
 cache, beams, steps = started(12), ["a"], []
 for step, parents in enumerate([[0, 0], [1, 1], [0, 1], [1, 1]]):
     beams = next_beams(cache, beams, parents, step)
-    steps.append((f"step {step}: the best go on from {parents}", draw(cache)))
+    steps.append((f"step {step}: the best extend beams {parents}", draw(cache)))
 play(steps, at=1)
 
 # %% [markdown]
 """
-In step 1 both beams go on from `0y`, so `0x` ends, and its page goes back.
+In step 1 both beams extend `0y`, so `0x` ends, and its page is freed.
 
 ### Step 5: take a guess back
 
-A step takes little longer for ten tokens than for one (chapter 08). So guess the next few tokens, let the model check all of them in one step, and keep those that it would have written anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the first few are right, and everything behind them goes.
+A step takes barely longer for ten tokens than for one (chapter 08). So guess the next few tokens, let the model check all of them in one step, and keep the ones that it would have generated anyway. This is **speculative decoding**, and the guessed tokens are a **draft**. Their keys and values are written like any others, but no other sequence may find them yet. Then the draft is settled: the first few tokens are correct and stay, and the rest is dropped.
 
-#### 11.4 You write: `settle_draft`
+#### 11.4 You write: `settle_draft` (10 minutes)
 
-Keep the first `num_right` tokens of the draft of `branch`. The draft begins behind the first `branch.draft_from` tokens. Afterwards there is no draft.
+Keep the first `num_right` tokens of the draft of `branch`, and drop the rest of it. The draft begins after the first `branch.draft_from` tokens. Pages without any token left are released. Afterwards there is no draft.
 """
 
 
 # %%
 def settle_draft(cache, branch, num_right):
-    """Keep the first `num_right` tokens of the draft of `branch`; the others go."""
+    """Keep the first `num_right` tokens of the draft of `branch`; drop the rest."""
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
@@ -239,11 +255,11 @@ settle_draft = check("11.4 settle_draft", settle_draft)
 
 # %% [markdown]
 """
-Pages have two tokens. Branch `a` has three tokens; `b` is forked from it and drafts four more, of which one is right.
+Pages have two tokens. Branch `a` has three tokens. Branch `b` is forked from it and drafts four more, but only the first of them is correct.
 """
 
 # %%
-guess("11.c", "how many pages does settling give back to the pool?", None)
+guess("11.c", "how many pages go back to the pool when the draft is settled?", None)
 
 # %%
 cache = started(8, "b")
@@ -256,11 +272,11 @@ fold("11.c", cache.pool.num_free - left, before, draw(cache))
 """
 <details><summary>Why</summary>
 
-Two. With the draft, `b` has seven tokens in four pages. It keeps four tokens in two pages. The copy of page 1 stays, because the right token is in it.
+Two. With the draft, `b` has seven tokens in four pages. It keeps four tokens in two pages. The copy of page 1 stays, because the correct token is in it.
 
 </details>
 
-The simplest source of guesses is the text itself: look for its last two tokens earlier in the text, and guess that it goes on as it did there. This is called prompt lookup. Our "model" knows the whole text. In each step it keeps the guesses that are right, which `common` from chapter 03 counts, and writes one token more.
+The simplest source of guesses is the text itself: look for its last two tokens earlier in the text, and guess that the text continues as it did there. This is called prompt lookup. Our "model" knows the whole text. In each step it keeps the correct guesses (`common` from chapter 03 counts them) and generates one more token.
 """
 
 
@@ -286,15 +302,15 @@ def steps_to_write(text, most):
 
 # %%
 for most in (0, 2, 4, 8):
-    print(f"{most} guessed at a time: {steps_to_write(TEXT, most)} steps")
+    print(f"{most} guesses per step: {steps_to_write(TEXT, most)} steps")
 
 # %% [markdown]
 """
-For this text, four guesses at a time are enough: eight save no further step. A wrong guess costs only the work that was done on it. The serving engine of chapter 08 does the same with `drafts=PromptLookup()`.
+For this text, four guesses per step are enough: eight save no further step. A wrong guess costs only the work that was done on it. The serving engine of chapter 08 does the same with `drafts=PromptLookup()`.
 
 ## The same in `minikv`
 
-`CopyOnWrite` is this class with error messages and a `check()`. Its values may be anything, or rows of tensors in a `KVStore`. In a thousand random steps, yours and ours have the same values in every sequence, and the same number of free pages at the end.
+`CopyOnWrite` is this class with error messages and a `check()`. Its values may be any objects, or rows of tensors in a `KVStore`. In a thousand random steps, your class and the package's have the same values in every sequence, and the same number of free pages at the end.
 """
 
 
@@ -320,7 +336,7 @@ print(f"equal in 1000 steps; pages free: {own.pool.num_free}, {theirs.pool.num_f
 
 # %% [markdown]
 """
-Three things deserve a closer look. `write` changes tokens in the *middle* of a sequence, and copies exactly the shared pages that it touches. The values behind them were computed for other tokens, so from there on, others find nothing of `b`.
+Three things deserve a closer look. First, `write` changes tokens in the *middle* of a sequence, and copies exactly the shared pages that it touches. The later values were computed for other tokens, so from that point on, nobody else can find the pages of `b`.
 """
 
 # %%
@@ -332,9 +348,9 @@ draw(cache)
 
 # %% [markdown]
 """
-`get` returns a copy. A slice of a tensor would be faster, but it is an alias: a write to it goes into the shared page, whatever the references say.
+Second, `get` returns a copy. A slice of a tensor would be faster, but it is an alias: a write to it goes into the shared page, whatever the references say.
 
-And `attach` finds pages in two ways. Tokens that a caller *declares* to be a prefix (`prefix_length=`) are shared. Or sharing is *discovered*: every full page can be found. Each can be switched off; here, discovery is off. Pages have four tokens, and both sequences begin with the same eight.
+Third, `attach` finds pages in two ways. Either the caller *declares* a prefix (`prefix_length=`), and its pages are shared. Or sharing is *discovered*: every full page can be found. Each way can be switched off; here, discovery is off. Pages have four tokens, and both sequences begin with the same eight.
 """
 
 # %%
@@ -350,7 +366,7 @@ fold("11.d", found, draw(cache))
 """
 <details><summary>Why</summary>
 
-Four. Only whole pages are found, and the second page has two tokens that nobody declared. They may be private, so the page is not shared.
+Four. Only whole pages are found, and the second page has two tokens that nobody declared. They may be private, so this page is not shared.
 
 </details>
 
@@ -358,7 +374,7 @@ Four. Only whole pages are found, and the second page has two tokens that nobody
 
 {{engines llm-rag-ds-optimizer}} This chapter is modeled on it, and its mistakes are worth knowing. It finds a prefix by a hash of {{engines llmds-hash}}, so two long prompts can have the same hash.
 
-Its `attach` takes fresh pages for the whole sequence, and then finds that some can be shared. The fresh pages that these replace are never given back: see {{engines llmds-leak}}. And a freed page stays in the map of prefixes: {{engines llmds-map}}. A few lines show both:
+Its `attach` takes fresh pages for the whole sequence, and then finds that some pages can be shared. The fresh pages that they replace are never freed: see {{engines llmds-leak}}. And a freed page stays in the map of prefixes: {{engines llmds-map}}. A few lines reproduce both mistakes:
 """
 
 
@@ -390,17 +406,20 @@ print("Ben has pages", cache.pages["Ben"], "and the new one", cache.pages["new"]
 
 # %% [markdown]
 """
-Two pages are in use and two are free. The other four are lost. In the second case, Ben gets the pages that were Anna's. They are still in the map under her prompt, so the new sequence is given them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with those that the caller brings along. But a caller that must compute the values to share them saves no work.
+Two pages are in use and two are free. The other four are lost. In the second case, Ben gets Anna's old pages. They are still in the map under her prompt, so the new sequence gets them too. The original does not hand out Ben's values, because {{engines llmds-compare}} of a shared page with the values that the caller passes in. But a caller that must compute the values in order to share them saves no work.
 
-Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used and all others as free. Nothing is moved, and no sequence is told, so two sequences may get the same page. Our pages never move: all have the same size, so any free page will do.
+<details><summary>Four more differences</summary>
 
-For an unknown sequence, the original {{engines llmds-none}}. Ours raises a `KeyError` that names it. Its hook for speculative decoding is {{engines llmds-hook}}; yours has six lines. And it cannot append or write, so there is no first write: {{engines llmds-cow}} runs only while a sequence is attached.
+- Its pool has a {{engines llmds-defragment}}. If three pages are in use, it marks the *first* three as used and all others as free. It moves nothing and tells no sequence, so two sequences may get the same page. Our pages never move: they all have the same size, so any free page will do.
+- For an unknown sequence, the original {{engines llmds-none}}. `CopyOnWrite` raises a `KeyError` that names it.
+- Its hook for speculative decoding is {{engines llmds-hook}}; yours has six lines. And it cannot append or write, so there is no first write: {{engines llmds-cow}} runs only while a sequence is attached.
+- The original {{engines llmds-cite}}. That paper reuses the keys and values of text chunks that appear in many prompts *in different places*, and recomputes part of them. The original and our version share only prefixes.
 
-Finally, the original {{engines llmds-cite}}. That paper reuses the keys and values of text chunks that appear in many prompts *in different places*, and recomputes part of them. The original and ours share only prefixes.
+</details>
 
 ## Play
 
-Three answers to one prompt. Before each step, say how many pages will be free, and which ones will be shared.
+Here are three answers to one prompt. Before each step, say how many pages will be free, and which pages will be shared.
 """
 
 # %%
@@ -420,7 +439,7 @@ play(steps)
 
 #### 11.5 Design: room for several answers
 
-A prompt of `prompt` tokens gets several answers, whose lengths are `answers`. Some may be empty. Write `pages_of_answers(prompt, answers, size)`: how many pages of `size` tokens do they take in the end? With it, an engine knows *before* it forks whether there is room. And when would you check if nobody knows how long an answer will be?
+A prompt of `prompt` tokens gets several answers, and the list `answers` holds their lengths. Some may be empty. Write `pages_of_answers(prompt, answers, size)`, which returns how many pages of `size` tokens the prompt and its answers take in the end. With it, an engine knows *before* it forks whether there is room. And when would you check if nobody knows how long an answer will be?
 """
 
 
@@ -435,7 +454,7 @@ check("11.5 pages_of_answers", pages_of_answers)
 """
 <details><summary>Hint</summary>
 
-The full pages of the prompt count once. Behind them each answer has pages of its own, for the rest of the prompt and what it wrote. And where is the rest of the prompt for an answer that is empty?
+The full pages of the prompt count once. After them, each answer has its own pages for the rest of the prompt and its own tokens. And where is the rest of the prompt if an answer is empty?
 
 </details>
 
@@ -450,9 +469,9 @@ def pages_of_answers(prompt, answers, size):
 
 </details>
 
-#### 11.6 Bug hunt: a map of what is gone
+#### 11.6 Bug hunt: which of these three?
 
-This `drop_pages` forgets one line, as the original did. Your function is given a desk with two shared pages of two tokens: `attach(name, tokens)` begins a sequence and returns the tokens in its pages, and `detach(name)` ends it. Write calls in which `attach` returns other tokens than it was given.
+Here are three versions of `drop_pages`. Two of them work. One of them leaves something in the map, as the original did. Find it by reading, and then prove it. Your function receives a desk, which has two shared pages of two tokens for each version. `attach(version, name, tokens)` begins a sequence and returns the tokens in its pages, and `detach(version, name)` ends it. Write calls in which `attach` returns different tokens from those that you passed in.
 """
 
 # %%
@@ -464,17 +483,17 @@ careless("11.6")
 # %%
 def calls_that_expose_it(desk):
     raise NotImplementedError  # delete this line, and add calls to the others
-    desk.attach("a", [1, 2])
-    desk.detach("a")
+    desk.attach("A", "a", [1, 2])
+    desk.detach("A", "a")
 
 
-check("11.6 careless_drop_pages", calls_that_expose_it)
+check("11.6 one_of_three", calls_that_expose_it)
 
 # %% [markdown]
 """
 <details><summary>Hint</summary>
 
-Free a page, let another sequence write to it, and then attach what was in it at first.
+When a sequence with two full pages ends, which pages does each version forget?
 
 </details>
 
@@ -482,17 +501,17 @@ Free a page, let another sequence write to it, and then attach what was in it at
 
 ```python
 def calls_that_expose_it(desk):
-    desk.attach("a", [1, 2])
-    desk.detach("a")
-    desk.attach("b", [3, 4])
-    desk.attach("c", [1, 2])
+    desk.attach("B", "a", [1, 2, 3, 4])
+    desk.detach("B", "a")
+    desk.attach("B", "b", [5, 6, 7, 8])
+    desk.attach("B", "c", [1, 2])
 ```
 
 </details>
 
 ## What it cost
 
-First, the beams from the beginning of this chapter, now with your functions. A beam whose last page is not its parent's has copied what was in that page.
+First, the beams from the beginning of this chapter, now with your functions. If a beam's last page is different from its parent's, the beam has copied that page.
 """
 
 # %%
@@ -507,13 +526,13 @@ for step, parents in enumerate(parents_of_beams(100, 4)):
     for name, parent in zip(beams, parents):
         if cache.branches[name].pages[-1] != last[parent]:
             moved += (1000 + step) % 16
-print(f"{moved:,} tokens are copied, in place of {copied:,}")
+print(f"{moved:,} tokens are copied instead of {copied:,}")
 
 # %% [markdown]
 """
-A fork copies no values, however long the sequence is, and an append copies one page at most. Copy on write itself keeps one number for each page. `CopyOnWrite` also keeps a 32-byte key for each full page that can be found, as in chapter 10, and its tokens.
+A fork copies no values, however long the sequence is, and an append copies at most one page. Copy on write itself keeps one number per page. `CopyOnWrite` also keeps a 32-byte key for each full page that can be found, as in chapter 10, and the page's tokens.
 
-But what is it worth as a *prefix cache*? Two hundred prompts arrive one after the other, with the same 1,000 tokens of instructions. A few run at the same time; when a new one arrives, the oldest one ends.
+But how good is it as a *prefix cache*? Two hundred prompts arrive one after another, all with the same 1,000 tokens of instructions. A few run at the same time. When a new prompt arrives, the oldest one ends.
 """
 
 # %%
@@ -532,7 +551,7 @@ def found_tokens(at_once):
 
 
 # %%
-guess("11.e", "each ends before the next one comes: how many tokens are found?", None)
+guess("11.e", "each ends before the next arrives: how many tokens are found?", None)
 
 # %%
 tree, hits = RadixCache(page_size=16), 0
@@ -546,33 +565,33 @@ fold("11.e", found_tokens(1), *counts, f"the radix tree: {hits:,} tokens")
 """
 <details><summary>Why</summary>
 
-None. A page can be found as long as some sequence has it, and no longer. With two at a time, some sequence always has the instructions, so `attach` finds as much as the tree does. A tree, or a queue of unused blocks, also keeps pages that *nobody* has, until their room is needed. That is the difference between sharing and caching, and an engine wants both.
+None. A page can be found only as long as some sequence has it. With two at a time, some sequence always has the instructions, so `attach` finds as much as the tree does. A tree, or a queue of unused blocks, also keeps pages that *nobody* has, until their room is needed. That is the difference between sharing and caching, and an engine needs both.
 
 </details>
 
 ## In real engines
 
-{{engines 11}}
+{{engines 11|`fork_branch`; `own_pages`; `settle_draft`}}
 
-The paper that introduced vLLM's pages (below) uses copy on write for parallel answers and for beams. Today vLLM's beam search is {{engines vllm-beam}}, and prefix caching finds what they share, in full blocks. It copies before a write only where a cache hit ends inside a block.
+The paper that introduced vLLM's pages (below) uses copy on write for parallel answers and for beams. Today vLLM's beam search is {{engines vllm-beam}}, and prefix caching finds the full blocks that they share. vLLM copies before a write only if a cache hit ends inside a block.
 
 ## Recap
 
-Count the sequences that have a page, and any of them can be forked without a copy. The last one to let go gives the page back, and it is no longer found. Only a shared page that is not full is copied, before the first write to it, and everything that may fail comes before any change. A draft is not found by others, and is cut off where it is wrong.
+If we count the sequences that have each page, any sequence can be forked without a copy, and the last one to release a page frees it. Only a shared page that is not full is copied, right before the first write to it, and every step that can fail comes before any change. A draft cannot be found by others, and it is cut off at its first wrong token.
 
 **Check yourself**
 
 1. From chapter 02: `own_pages` needs three pages, and two are free. What does `alloc` do?
 2. Why must `drop_pages` forget a page *before* another sequence gets it?
 3. A branch of 16 tokens, in pages of 16, is forked and appends one token. What is copied?
-4. From chapter 10: why is a block's key made from the key in front of it?
+4. From chapter 10: why is a block's key made from the key before it?
 
 <details><summary>Answers</summary>
 
 1. It takes none, and raises a `MemoryError`. So nothing has changed yet.
-2. Otherwise a third one finds it by its old tokens, and reads what the other wrote.
+2. Otherwise a third sequence finds it by its old tokens, and reads what the second one wrote.
 3. Nothing. The page is full, and the new token goes to a new page.
-4. Its keys and values depend on all tokens in front, so its name must too.
+4. Its keys and values depend on all earlier tokens, so its name must too.
 
 </details>
 
