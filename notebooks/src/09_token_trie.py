@@ -87,7 +87,7 @@ trie_find = check("9.1 trie_find", trie_find)
 
 # %% [markdown]
 """
-In chapter 03, `walk` had to compare runs of tokens, and it split an edge whenever a prompt ended or left in the middle. A lookup could change the tree. In a trie, two prompts can only part at a node, so a lookup never changes anything.
+In chapter 03, a lookup could split an edge and so change the tree. In a trie, two prompts can only part at a node, so a lookup never changes anything.
 
 ### Step 2: a row with a version
 
@@ -259,7 +259,7 @@ print(f"{found:,} of {everything:,} tokens found: {found / everything:.0%}")
 """
 ### Step 4: should the newest row win?
 
-When a prompt is inserted again, your `trie_insert` leaves current nodes alone. AstrAI {{engines astrai-newest}}. That has one advantage: a node whose row was recycled gets a valid row again. But your version repairs such nodes too. And letting the newest row win has a price. Anna is running in row 0, in the second turn of a long conversation. Ben's prompt shares three tokens with hers, and he finishes in row 1. Then a stranger gets the lowest free row, which is row 1.
+When a prompt is inserted again, your `trie_insert` leaves current nodes alone. AstrAI {{engines astrai-newest}}. That repairs nodes whose row was recycled, but your version does that too. And it has a price. Anna is running in row 0, in the second turn of a long conversation. Ben's prompt shares three tokens with hers, and he finishes in row 1. Then a stranger gets the lowest free row, which is row 1.
 """
 
 
@@ -408,12 +408,14 @@ print("pinned prefix:", outcome(("insert", (1, 2)), *pinned[:2], ("find", (1, 2)
 
 # %% [markdown]
 """
-In order:
+<details><summary>What happened, line by line</summary>
 
 - A lookup reaches the husk and tries to move a node that is no longer in the dictionary. The same happened in {{engines astrai-keyerror}}.
 - A prompt longer than the capacity evicts its own beginning, and its next lookup reaches that husk.
 - When everything is pinned, the search for a victim never ends. The same happened in {{engines astrai-endless}}. It is easy to get there, because `insert` {{engines astrai-insert-pins}}: the caller has to release once per insert.
 - AstrAI's {{engines astrai-pin}} marks only the last node. Its parent can be evicted, and then no walk reaches the pinned node.
+
+</details>
 
 Are these rare cases? Let's run a hundred requests, a hundred times, with room for 16 nodes.
 """

@@ -337,7 +337,13 @@ It makes the key of one block, looks it up, and stops at the first miss: 500 hit
 
 ### When two blocks have one key
 
-A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, with the same hash. To find them, we hashed 16 million blocks up to their third token, sorted the results, and took two that were close. The fourth token makes up for the difference.
+A dictionary finds a block by its key alone. If two different prefixes have the same key, that is a **collision**, and the cache hands out the keys and values of *another prompt*. Until 2025, vLLM made its keys with Python's own `hash`: {{engines vllm-12621}}. Here are two blocks of four tokens, all from the vocabulary of Llama 3, with the same hash.
+
+<details><summary>How we found them</summary>
+
+We hashed 16 million blocks up to their third token, sorted the results, and took two that were close. The fourth token makes up for the difference.
+
+</details>
 """
 
 
