@@ -311,8 +311,8 @@ FORGOTTEN = "it.attach('B', 'a', [1, 2, 3, 4]); it.detach('B', 'a'); it.attach('
         (CARELESS[0], "a = it.acquire([5]); it.insert([7], [0]); it.unlock(a)", find_exercise("4.6").hint),
         ("7.5", "a = it.start([1, 2]); it.advance(a); it.finish(a)", "the careless line runs when a request aborts"),
         ("11.6", "it.attach('B', 'a', [1, 2])", "as long as all sequences live, no page is free: detach one"),
-        ("11.6", "it.attach('B', 'a', [1, 2]); it.detach('B', 'a')", "a sequence that lets go of one page does no harm"),
-        ("11.6", f"{FORGOTTEN.replace('B', 'A')}", "the versions that you called work"),
+        ("11.6", "it.attach('B', 'a', [1, 2]); it.detach('B', 'a')", "one page does no harm"),
+        ("11.6", FORGOTTEN.replace("B", "A"), "the versions that you called work"),
         ("12.6", "it.serve([1, 2]); a = it.find([1, 2]); it.leave(*a)", "every token is live"),
     ],
 )  # fmt: skip

@@ -420,6 +420,7 @@ print("pinned prefix:", outcome(("insert", (1, 2)), *pinned[:2], ("find", (1, 2)
 Are these rare cases? Let's run a hundred requests, a hundred times, with room for 16 nodes.
 """
 
+
 # %%
 def is_error(tokens, ordered, yours):
     yours.finish(yours.start(tokens))

@@ -234,7 +234,7 @@ def _advice(right: Played) -> str:
     if not ended:
         return "as long as all sequences live, no page is free: detach one"
     if not long:
-        return "a sequence that lets go of one page does no harm; what about two full pages at once?"
+        return "letting go of one page does no harm; what about two full pages at once?"
     return _STILL_THERE if again else "pages were freed, but no sequence asks for what was in them"
 
 
