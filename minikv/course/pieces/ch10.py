@@ -47,7 +47,7 @@ def play_block_keys(world: World, case: Any) -> Iterator[CaseFrame]:
 
 def play_longest_hit(world: World, case: Any) -> Iterator[CaseFrame]:
     """A table with some keys, letters here, with "" for "f"; "a" has the block of page 0, "b" one that is not true."""
-    cached, given = (list(map(_letter, keys)) for keys in case)
+    given = list(map(_letter, case[1]))
     idle = type("IdleBlock", (world["PoolBlock"],), {"__bool__": lambda block: False})
     table = {_letter(key): (idle if key == "b" else world["PoolBlock"])(ord(key) - ord("a")) for key in case[0]}
     keys, hits = list(given), world["longest_hit"](table, given)
