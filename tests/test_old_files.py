@@ -5,6 +5,8 @@ Both were written by `check` at commit d861204, with right answers to all pieces
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from project import ROOT
 
@@ -16,7 +18,7 @@ from minikv.course.pieces.trial import judge
 
 OLD = ROOT / "tests" / "old"
 TEXT = (OLD / "my_minikv.txt").read_text("utf-8")
-MISSING = {"2.2", "5.1", "7.3", "11.4"}
+MISSING = {piece.id for piece in all_pieces()} - set(kept_sections(TEXT))  # four of then, and all that came later
 
 
 @pytest.fixture
@@ -54,4 +56,4 @@ def test_an_old_record_still_counts(monkeypatch, capsys):
     assert solved >= {f"✓ {piece.id}" for piece in all_pieces() if piece.id not in MISSING}
     assert solved >= {"✓ 0.1", "✓ 3.5", "✓ 5.5", "✓ 12.5"}
     assert "✗ 4.6" in said
-    assert said.endswith("52 of 69 solved\n1 of 2 predictions right; look again at 4.a\n")
+    assert re.search(r"^52 of \d+ solved\n1 of 2 predictions right; look again at 4.a\n$", said, re.MULTILINE)

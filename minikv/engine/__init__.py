@@ -130,7 +130,7 @@ def pieces_up_to(chapter: int) -> list[Section]:
     """The sections of the pieces that a chapter goes on with: those of the engine, and its own.
 
     >>> [section.id for section in pieces_up_to(4)][-1], [section.id for section in pieces_up_to(3)][-1]
-    ('5.4', '3.4')
+    ('5.9', '3.4')
     """
     last = min(last_for(chapter), LAST)
     return [s for s in engine_sections() if s.id != "given" and (s.chapter <= last or s.chapter == chapter)]
@@ -153,7 +153,8 @@ def ours(piece: str, world: World) -> Callable[..., Any]:
 def given(world: World, *chapters: int) -> None:
     """Put the classes that the chapters show into `world`; they call the pieces that they find there.
 
-    Those of chapter 08, which need torch, and those of the other designs come only when they are asked for.
+    A piece that is not there is ours, as in a file from before there was such a piece. The classes of chapter 08, which
+    need torch, and those of the other designs come only when they are asked for.
 
     >>> world = {"alloc": lambda pool, count: ["mine"] * count}
     >>> given(world); world["Pool"](4).alloc(2)
@@ -162,6 +163,8 @@ def given(world: World, *chapters: int) -> None:
     for section in engine_sections():
         if section.id == "given" and section.chapter in (chapters or WITHOUT_TORCH):
             exec(_compiled(section, _file_of(section)), world)
+        elif section.id != "given" and section.chapter in (chapters or range(LAST + 1)):
+            world.setdefault(section.name, ours(section.id, world))
 
 
 def engine_world(*chapters: int) -> World:

@@ -23,6 +23,7 @@ class CacheShell:
 
     claims = (*range(1, 14), 15)
     roots: dict[Hashable, Any]
+    ring: Any
     evictable: int
     protected: int
 
@@ -141,7 +142,7 @@ class CacheShell:
         return found
 
     def check(self) -> None:
-        """Recompute both sizes, every link, lock and owner; raise `InvariantError` at the first difference."""
+        """Recompute the sizes, links, locks, owners and the ring's order; raise `InvariantError` where one is wrong."""
         owners, counted = dict[int, str](), {True: 0, False: 0}
         for node in self.nodes():
             name = f"node {bounded(node.tokens)}"
@@ -157,6 +158,8 @@ class CacheShell:
         if (counted[False], counted[True]) != (self.evictable, self.protected):
             found = f"{counted[False]} evictable and {counted[True]} protected pages are counted"
             raise InvariantError(f"{found}, {self.evictable} and {self.protected} recorded")
+        if (early := self.ring.first_wrong()) is not None:
+            raise InvariantError(f"node {bounded(early.tokens)} is older in the ring than one of its children")
 
     def __repr__(self) -> str:
         sizes = f"evictable={self.evictable_size}, protected={self.protected_size}"

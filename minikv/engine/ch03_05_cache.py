@@ -183,11 +183,14 @@ def admit(cache, pool, tokens, namespace=None):
 class Ring:
     """The unlocked nodes in a circle, from the least to the most recently used.
 
-    The ring itself closes it: `ring.newer` was used longest ago, `ring.older` just now.
+    The ring closes it: `ring.newer` is the least recently used node, `ring.older` the most.
     """
 
     def __init__(self):
         self.older = self.newer = self
+
+    def first_wrong(self):
+        return out_of_order(self)
 
 
 # %% 5.1 link
@@ -226,3 +229,35 @@ def evict(cache, num_pages):
         cache.evictable -= len(leaf.tokens)
         freed += leaf.slots
     return freed
+
+
+# %% 5.7 in_order
+def in_order(ring):
+    """Return a list of the nodes in the ring, from the oldest to the newest."""
+    found, node = [], ring.newer
+    while node is not ring:
+        found.append(node)
+        node = node.newer
+    return found
+
+
+# %% 5.8 out_of_order
+def out_of_order(ring):
+    """Return the oldest node in the ring that comes before one of its children, or None."""
+    passed = set()
+    for node in in_order(ring):
+        for child in node.children.values():
+            if child not in passed:
+                return node
+        passed.add(node)
+    return None
+
+
+# %% 5.9 make_room
+def make_room(cache, pool, num_pages):
+    """Evict until `num_pages` pages are free, or raise OutOfPages and evict nothing."""
+    missing = num_pages - pool.num_free
+    if missing > cache.evictable:
+        raise OutOfPages(num_pages, pool.num_free, cache.evictable)
+    if missing > 0:
+        pool.free(cache.evict(missing * cache.page_size))

@@ -74,6 +74,9 @@ class CacheManager(ManagerShell):
         super().__init__(num_pages, page_size, store)
         self.pool, self.cache = Pool(num_pages), RadixCache(page_size)
 
+    def make_room(self, num_pages):
+        make_room(self.cache, self.pool, num_pages)
+
     def start(self, tokens, *, namespace=None, spare=0):
         sequence = start(self, self.prompt(tokens), namespace)
         return self.started(sequence, spare)

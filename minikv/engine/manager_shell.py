@@ -107,11 +107,7 @@ class ManagerShell:
 
     def make_room(self, num_pages: int) -> None:
         """Evict until `num_pages` pages are free; `OutOfPages`, and nothing has changed, if that cannot be."""
-        free, evictable = self.pool.num_free, self.cache.evictable_size // self.page_size
-        if num_pages > free + evictable:
-            raise OutOfPages(num_pages, free, evictable)
-        if num_pages > free:
-            self.pool.free(self.cache.evict((num_pages - free) * self.page_size))
+        raise NotImplementedError
 
     def require(self, sequence: Any) -> None:
         """`ValueError` unless `sequence` runs here."""

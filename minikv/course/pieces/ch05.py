@@ -1,4 +1,4 @@
-"""The pieces of chapter 05: the ring of recency (link, unlink, touch), and evict."""
+"""The pieces of chapter 05: the ring of recency and the order in it, evict, and room for a request."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import ALL_RIGHT
+from minikv.course.pieces.identity import ALL_RIGHT, kept, path_tokens
 from minikv.course.pieces.observe import (
     DEEP,
     FORK,
     bracketed,
     edge,
     filled_cache,
+    listed,
     numbers,
+    outline,
     planted,
     preorder,
     state_of_tree,
@@ -26,10 +28,12 @@ from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exe
 from minikv.course.pieces.showing import picture_of_ring, way_around
 from minikv.course.pieces.trial import Played
 from minikv.engine import World, ours
+from minikv.errors import OutOfPages
 from minikv.testing.attempt import Outcome, arguments, attempt
 
 _PROMPTS = st.lists(st.text("012", min_size=1, max_size=6), min_size=1, max_size=5)
 _FORKS = ["1234", "1278", "56"]
+_TWINS = ["1", "12", "13"]
 _SOME = st.lists(st.integers(0, 4), max_size=2)
 
 
@@ -52,8 +56,13 @@ def _ring_of(world: World, nodes: Sequence[Any]) -> Any:
 
 
 def _ring_and_more(world: World, count: int, more: int) -> tuple[Any, list[Any]]:
-    """A ring of `count` nodes of one token each, and these nodes with some `more`."""
-    nodes = [world["Node"]([number], [10 + number]) for number in range(1, count + more + 1)]
+    """A ring of `count` nodes of one token each, and these nodes with some `more`; all are in a tree, with children."""
+    root = world["Node"]([], [])
+    for number in range(1, count + more + 1):
+        root.children[number] = node = world["Node"]([number], [90 - 7 * number], root)
+        node.children[0] = world["Node"]([0], [number], node)
+    kept(root)
+    nodes = list(root.children.values())
     return _ring_of(world, nodes[:count]), nodes
 
 
@@ -61,20 +70,23 @@ def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
     """Into a ring that has `old` nodes come `new` more, one after the other."""
     old, new = case
     ring, nodes = _ring_and_more(world, old, new)
+    root = nodes[0].parent
     for node in nodes[old:]:
         world["link"](ring, node)
-        yield CaseFrame(f"link {bracketed(node.tokens)}", _seen_of_ring(ring), picture_of_ring(ring))
+        seen = {**_seen_of_ring(ring), **state_of_tree(root)}
+        yield CaseFrame(f"link {bracketed(node.tokens)}", seen, picture_of_ring(ring))
 
 
 def play_unlink(world: World, case: Any) -> Iterator[CaseFrame]:
     """Out of a ring of `count` nodes come those with the numbers `out`; one may come twice, or never have been in."""
     count, out = case
     ring, nodes = _ring_and_more(world, count, 1)
+    root = nodes[0].parent
     for number in out:
         node = nodes[number % len(nodes)]
         world["unlink"](node)
         own = "itself" if node.older is node and node.newer is node else "others"
-        seen = {**_seen_of_ring(ring), "the neighbors of what was taken out": own}
+        seen = {**_seen_of_ring(ring), "the neighbors of what was taken out": own, **state_of_tree(root)}
         yield CaseFrame(f"unlink {bracketed(node.tokens)}", seen, picture_of_ring(ring, node))
 
 
@@ -96,6 +108,54 @@ def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
             ours("5.2", world)(node)
         world["touch"](ring, node)
         yield CaseFrame(f"touch {edge(node)}", {**_seen_of_ring(ring), **state_of_tree(root)}, picture_of_ring(ring))
+
+
+def play_in_order(world: World, case: int) -> Iterator[CaseFrame]:
+    """The nodes of a ring of `case` nodes."""
+    ring, nodes = _ring_and_more(world, case, 1)
+    root = nodes[0].parent
+    found = world["in_order"](ring)
+    seen = {"what is returned": listed(found, edge), **_seen_of_ring(ring), **state_of_tree(root)}
+    yield CaseFrame(f"in_order of a ring of {case}", seen, picture_of_ring(ring))
+
+
+def play_out_of_order(world: World, case: Any) -> Iterator[CaseFrame]:
+    """A tree with `prompts`; its nodes enter the ring in the order of `places`, and those without one stay out."""
+    prompts, places = case
+    root = planted(world, prompts)
+    nodes = preorder(root)
+    ring = _ring_of(world, [nodes[place] for place in dict.fromkeys(places) if place < len(nodes)])
+    kept(root)
+    found = world["out_of_order"](ring)
+    name = path_tokens(found) if hasattr(found, "tokens") else found
+    seen = {"what is returned": "None" if name is None else name, **_seen_of_ring(ring), **state_of_tree(root)}
+    yield CaseFrame(f"out_of_order in the tree {outline(root)}", seen, picture_of_ring(ring))
+
+
+def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
+    """A pool of `pages` pages, of which `prompts` are cached, some of them `locked`; then room is made, in calls."""
+    pages, size, prompts, locked, wanted = case
+    cache, pool = world["RadixCache"](size), world["Pool"](pages)
+    for tokens in map(numbers, prompts):
+        found = cache.match_prefix(tokens)
+        missing = len(tokens) // size - len(found.pages)
+        if missing <= pool.num_free:
+            cache.insert(tokens, [*found.pages.tolist(), *pool.alloc(missing)])
+    for place in locked:
+        cache.acquire(numbers(prompts[place % len(prompts)]))
+    root = cache.roots[None]
+    yield CaseFrame("before", {"pages in the pool": pool.num_free, **state_of_tree(root)}, cache)
+    for count in wanted:
+        told = "no error"
+        try:
+            world["make_room"](cache, pool, count)
+        except OutOfPages as error:
+            told = f"OutOfPages({error.needed}, {error.free}, {error.evictable})"
+        seen = {
+            "raised": told, "pages in the pool": pool.num_free, **state_of_tree(root),
+            "evictable pages": cache.evictable, **_seen_of_ring(cache.ring),
+        }  # fmt: skip
+        yield CaseFrame(f"make_room for {count} of {pages} pages, {size} token{'s' * (size > 1)} each", seen, cache)
 
 
 def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -180,6 +240,16 @@ PIECES = (
                   "`node` knows its two neighbors: nothing is searched"),
     ),
     Piece(
+        "5.7", "in_order", play_in_order,
+        cases=[1, 3, 0],
+        strategy=st.integers(0, 6),
+        hints=(
+            "Start at `ring.newer`, the oldest node, and follow `newer`.",
+            "You have been all the way around when you are back at the ring. Compare with `is`.",
+            "The ring itself is not in the list. In an empty ring you are back at once.",
+        ),
+    ),
+    Piece(
         "5.3", "touch", play_touch,
         cases=[(["12"], [], [0]), (FORK, [], [2]), (_FORKS, [1], [2]), (["1", "12", "123"], [], [2]),
                (_FORKS, [3], [1]), (DEEP, [], [DEEP - 1])],
@@ -193,8 +263,8 @@ PIECES = (
     ),
     Piece(
         "5.4", "evict", play_evict,
-        cases=[(1, ["12"], [], [], [1]), (1, ["12"], [], [], [0]), (1, _FORKS, [], [], [1]), (1, _FORKS, [], [], [3]),
-               (1, _FORKS, [1], [], [99])],
+        cases=[(1, ["12"], [], [], [1]), (1, ["12"], [], [], [0]), (1, _FORKS, [], [], [1]), (1, _FORKS, [], [], [2]),
+               (1, _FORKS, [], [], [3]), (1, _FORKS, [1], [], [99])],
         strategy=st.tuples(st.integers(1, 2), _PROMPTS, _SOME, _SOME,
                            st.lists(st.integers(0, 5), min_size=1, max_size=3)),
         hints=(
@@ -206,6 +276,30 @@ PIECES = (
         ),
         cost=Cost("nodes looked at", _looking(_leaves, lambda world, cache, pages: world["evict"](cache, pages)), 3,
                   "the oldest node is the victim: the others do not have to be looked at"),
+    ),
+    Piece(
+        "5.8", "out_of_order", play_out_of_order,
+        cases=[(["12"], [0]), (["1", "12"], [1, 0]), (["1", "12"], [0, 1]), (["1", "12"], [0]), (_TWINS, [1, 0, 2]),
+               (_TWINS, [2, 0, 1]), (["1", "12", "123"], [2, 0, 1]), (["1", "13", "2", "23"], [1, 2, 3, 0]),
+               (["1", "12", "2", "23"], [0, 2, 1, 3]), (["1", "12", "3"], [2, 1, 0])],
+        strategy=st.tuples(_PROMPTS, st.permutations(range(8)).map(lambda places: places[:6])),
+        hints=(
+            "`in_order(ring)` gives you the nodes, the oldest first. Remember those that you have passed.",
+            "A node is in the right place if you have passed all of its children: `node.children.values()`.",
+            "A child that is not in the ring at all was not passed either. If no node is wrong, return None.",
+        ),
+    ),
+    Piece(
+        "5.9", "make_room", play_make_room,
+        cases=[(4, 1, ["12"], [], [3]), (4, 1, ["12"], [], [2]), (4, 1, ["12"], [], [1]), (4, 1, ["12"], [], [5]),
+               (4, 1, ["1234"], [0], [1]), (6, 2, ["1234", "5678"], [], [3, 5]), (6, 1, ["12", "34"], [0], [4, 5])],
+        strategy=st.tuples(st.integers(1, 8), st.integers(1, 3), _PROMPTS, _SOME,
+                           st.lists(st.integers(0, 9), min_size=1, max_size=3)),
+        hints=(
+            "How many pages are missing? `num_pages`, less those that `pool.num_free` counts.",
+            "If more are missing than `cache.evictable` counts, raise OutOfPages before anything is evicted.",
+            "`cache.evict` takes a number of tokens: `cache.page_size` for each missing page. Free what it returns.",
+        ),
     ),
 )  # fmt: skip
 
