@@ -243,7 +243,7 @@ def in_order(ring):
 
 # %% 5.8 out_of_order
 def out_of_order(ring):
-    """Return the oldest node in the ring that comes before one of its children, or None."""
+    """Return the oldest node that comes before one of its children, or None."""
     passed = set()
     for node in in_order(ring):
         for child in node.children.values():
