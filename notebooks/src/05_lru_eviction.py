@@ -2,7 +2,7 @@
 """
 # 05 · What goes first?
 
-In this chapter you write the part of a cache that decides what to forget: seven short functions, about forty lines in all. They go into your own `my_minikv.py`, and your engine in chapter 08 will evict with them. Your `evict` finds its victim in one step, whether the cache holds a hundred prompts or a million.
+In this chapter you write the part of a cache that decides what to forget: seven short functions, about forty lines in all. Your engine in chapter 08 will evict with them. Your `evict` finds its victim in one step, whether the cache holds a hundred prompts or a million.
 
 **After this chapter you will be able to** *explain* which nodes of a tree can be evicted, *build* an eviction whose cost does not grow with the cache, and *predict* which prompt goes first.
 
@@ -26,13 +26,13 @@ film.player(still=8)
 
 # %% [markdown]
 """
-The set-up cell has brought back what you wrote in chapters 02 to 04, or the package's versions of what you have not written yet. Here we need `Pool`, `Node`, and the `RadixCache` of chapter 04, which calls your pieces.
+The set-up cell has brought back your pieces of chapters 02 to 04, or the package's where yours are missing, and the classes `Pool`, `Node` and `RadixCache`, which call them.
 
 ## The problem
 
-Memory is full, and something has to go. Chapter 04 told you what must *not* go: everything that is locked. From the rest you have to choose a **victim**. Nobody knows which prompts will come next, so you guess that a prompt that has not been used for a long time will not be needed soon. Evicting the *least recently used* entry first is called **LRU**.
+Memory is full, and something has to go. Chapter 04 told you what must *not* go: everything that is locked. From the rest you have to choose a **victim**. Nobody knows which prompts will come next, so you guess: what has not been used for a long time will not be needed soon. Evicting the *least recently used* entry first is called **LRU**.
 
-The obvious way is to keep all nodes in one list. A node that is used moves to the end of the list, and the first node of the list is evicted. Let's try that on the trie from chapter 03, with one token on each edge. To keep the code short, we name each node by its prefix: `(7, 1, 2)` is a child of `(7, 1)`.
+The obvious way is to keep all nodes in one list. A node that is used moves to the end of the list, and the first node of the list is evicted. Let's try that on the trie from chapter 03, with one token on each edge. Each node is named by its prefix: `(7, 1, 2)` is a child of `(7, 1)`.
 """
 
 # %%
@@ -78,7 +78,7 @@ Let's call a node that is kept but out of reach a ghost.
 
 The first cache of AstrAI, which you met in chapter 02, produced ghosts. It kept the nodes of its trie in {{engines astrai-lru}} and evicted the oldest, with or without children. An evicted node even stayed linked to its parent, and {{engines astrai-keyerror|a request that walked into it crashed}}. (The cache was replaced on 2026-05-08.)
 
-So here is the first rule: **evict only leaves.** But how do you find the least recently used leaf? You could look at every node. A full cache evicts all the time, though, and then you pay for that search again and again. The more the cache holds, the longer each search takes. We want to look at *one* node.
+So here is the first rule: **evict only leaves.** But how do you find the least recently used leaf? You could look at every node. But a full cache evicts all the time, and the more it holds, the longer each search takes. We want to look at *one* node.
 
 ## Build it
 
@@ -104,7 +104,7 @@ Here is everything about a node that you will use in this chapter:
 | `locks` | how many locks pass through it; the node is locked if this is above 0 |
 | `older`, `newer` | its neighbors in the ring; the node itself if it is in no ring |
 
-As in chapter 04, a cache can work with pages of several tokens. Then one "token" of the tree stands for a whole page, and `slots` holds page numbers. Your code does not notice.
+If a page holds several tokens, one "token" of the tree stands for a whole page, and `slots` holds page numbers. Your code does not notice.
 """
 
 # %%
@@ -121,7 +121,7 @@ In this ring, node `[1]` is the least recently used and `[3]` the most. Both row
 
 #### 5.1 You write: `link` (5 minutes)
 
-Put `node` at the newest end of the ring, between the newest node and the ring itself. Four links have to be right when you are done: two from `node`, and two to it. In an empty ring, the newest "node" is the ring itself, and the same code works.
+Put `node` at the newest end of the ring, between the newest node and the ring itself. Four links have to be right when you are done: two from `node`, and two to it. In an empty ring, the newest "node" is the ring itself.
 """
 
 
@@ -153,7 +153,7 @@ unlink = check("5.2 unlink", unlink)
 """
 #### 5.7 You write: `in_order` (5 minutes)
 
-To see what is in a ring, walk around it. Start at the oldest node and follow `newer` until you are back at the ring. Return a list of the nodes on the way, without the ring. (The numbers 5.5 and 5.6 belong to the exercises at the end.)
+Start at the oldest node and follow `newer` until you are back at the ring. Return a list of the nodes on the way, without the ring. (5.5 and 5.6 are exercises at the end.)
 """
 
 
@@ -167,7 +167,7 @@ in_order = check("5.7 in_order", in_order)
 
 # %% [markdown]
 """
-Now suppose that somebody forgets the `unlink`. Nodes `[1]`, `[2]` and `[3]` are linked, and then node `[2]` is used and linked *again*, although it is still in the ring.
+Suppose that somebody forgets the `unlink`. Nodes `[1]`, `[2]` and `[3]` are linked, and then node `[2]` is used and linked *again*, although it is still in the ring.
 """
 
 # %%
@@ -210,7 +210,7 @@ touch = check("5.3 touch", touch)
 
 # %% [markdown]
 """
-The `RadixCache` of chapter 04 calls your functions. It touches the path where a match or an insert ends, and the path of a lock that is given back. The first lock on a node unlinks it, and when the last lock goes, the node is linked again. In the next picture, each node is labeled with its place in the ring.
+`RadixCache` calls your functions. It touches the path of every match, of every insert, and of every lock that is given back. The first lock on a node unlinks it, and when the last lock goes, the node is linked again. In the next picture, each node is labeled with its place in the ring.
 """
 
 # %%
@@ -279,15 +279,15 @@ print(f"{len(evicted)} slots were evicted, and the order was wrong {wrong} times
 
 # %% [markdown]
 """
-After each of a thousand random prompts, the order is right, so every victim was a leaf. There are no ghosts any more.
+The order was right after each of a thousand random prompts, so every victim was a leaf. There are no ghosts any more.
 
 ### Step 5: make room
 
-`evict` only returns pages. Somebody has to give them to the pool, and somebody has to say no when even an empty cache would not be enough.
+`evict` only returns pages. Somebody has to give them to the pool, and to say no when even an empty cache would not be enough.
 
 #### 5.9 You write: `make_room` (10 minutes)
 
-A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise evict only the pages that are missing, and free them into the pool. If they cannot all be evicted, `raise OutOfPages(needed, free, evictable)` *before* you evict anything: an eviction that does not help anybody only empties the cache. Your manager in chapter 07 calls `make_room` each time an answer outgrows its pages.
+A running request needs `num_pages` pages. If the pool has that many free, do nothing. Otherwise evict only the pages that are missing, and free them into the pool. If they cannot all be evicted, `raise OutOfPages(needed, free, evictable)` *before* you evict anything. Your manager in chapter 07 calls `make_room` each time an answer outgrows its pages.
 
 | you may call | what it gives |
 |---|---|
@@ -332,7 +332,7 @@ Only two pages were missing, but the oldest leaf had five, and a leaf goes whole
 
 ## The same in `minikv`
 
-The package's `RadixCache` has such a ring too. It does one thing more: it merges a node with its only child when it has no reason to keep them apart, so its leaves may be longer than yours. To switch that off, we give it a policy under which no two nodes are equal. The `TextbookCache` has no ring and looks at every node.
+The package's `RadixCache` has such a ring too. It also merges a node with its only child when nothing tells them apart, so its leaves may be longer than yours. To switch that off, we give it a policy under which no two nodes are equal. The `TextbookCache` has no ring and looks at every node.
 """
 
 # %%
@@ -357,7 +357,7 @@ print(f"{len(freed['yours'])} slots were freed, in the same order: {same}")
 
 # %% [markdown]
 """
-All three forget the same tokens in the same order. They differ in what that costs. The picture shows how long it takes to evict one leaf, measured for this course. The textbook's line ends early: at 100,000 leaves one eviction already takes tens of milliseconds, so a million was not tried. Yours looks at as many nodes as the package's, and `check` has counted them.
+All three forget the same tokens in the same order. They differ in what that costs. The picture shows how long it takes to evict one leaf. At 100,000 leaves the textbook already takes tens of milliseconds, so a million was not tried.
 """
 
 # %%
@@ -439,7 +439,7 @@ minikv.playground()
 
 #### 5.5 Design: two rings
 
-Prompts that are used only once are LRU's weak spot. Each of them is the newest for a while and pushes out something that is used again and again. Here is a remedy. Pages that were used only once go before pages that were used again; within each group, the least recently used goes first. Design it for pages. `use(page)` records that a page is used, for the first time or again. `evict()` takes out the page that goes first and returns it, or `None` if there is none. A page that was evicted and comes back is new. If you keep two rings, you need no search. An `OrderedDict` can serve as a ring.
+Prompts that are used only once are LRU's weak spot: each is the newest for a while and pushes out something that is used again and again. A remedy: pages that were used only once go before pages that were used again; within each group, the least recently used goes first. `use(page)` records that a page is used, for the first time or again. `evict()` takes out the page that goes first and returns it, or `None` if there is none. A page that was evicted and comes back is new. With two rings you need no search, and an `OrderedDict` can serve as a ring.
 """
 
 
@@ -531,7 +531,7 @@ def calls_that_expose_it(cache):
 
 ## What it cost
 
-Eviction became cheap because every *use* pays now: each node of the path is moved, and a lock takes its path out of the ring and puts it back later. And there is a new invariant at risk, the order that your `out_of_order` tests. Your cache tests it only when you call `check()`, because looking at every node after each use would cost more than the ring saves.
+Eviction became cheap because every *use* pays now: each node of the path is moved, and a lock takes its path out of the ring and puts it back later. And there is a new invariant at risk, the order that your `out_of_order` tests.
 
 LRU is still only a guess, and other guesses win on other traffic. Chapter 13 compares several of them. For now we know *which* slots go. Their bytes are in a tensor that we have not touched yet. Chapter 06 is about them.
 
@@ -539,7 +539,7 @@ LRU is still only a guess, and other guesses win on other traffic. Chapter 13 co
 
 {{engines 05|the ring; deepest first; a finish is a use}}
 
-vLLM and nano-vllm have no tree. They free the blocks of a request from the end, so there too the end of a prompt goes first. Blocks without a hash can never be hit and should go before all others; vLLM {{engines vllm-42656|kept them as long as cached ones}} until May 2026. If you open SGLang's `radix_cache.py`, you see a tree that a server no longer builds: {{engines sglang-default-tree}} builds one tree for layers of all kinds, and its core is written {{engines sglang-rust}}.
+vLLM and nano-vllm have no tree. They free the blocks of a request from the end, so there too the end of a prompt goes first. Blocks without a hash can never be hit and should go before all others; vLLM {{engines vllm-42656|kept them as long as cached ones}} until May 2026. SGLang's servers no longer build the tree of `radix_cache.py`: {{engines sglang-default-tree}} builds one tree for all kinds of layers, and its core is written {{engines sglang-rust}}.
 
 ## Recap
 
