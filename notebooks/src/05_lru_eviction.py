@@ -84,7 +84,7 @@ So here is the first rule: **evict only leaves.** But how do you find the least 
 
 ### Step 1: keep the order
 
-You could store the time of its last use in each node. Seconds make a poor clock: two uses can get the same reading, and a test cannot repeat it. A counter that goes up by one with each use is better. That is a **logical clock**; SGLang has {{engines sglang-clock}}. But then the victim is the leaf with the smallest number, and you are searching again.
+You could store the time of its last use in each node. Seconds make a poor clock: two uses can get the same reading. A counter that goes up by one with each use is better. That is a **logical clock**; SGLang has {{engines sglang-clock}}. But then the victim is the leaf with the smallest number, and you are searching again.
 
 So don't store the time. Store the *order*. All nodes that may be evicted form a circle, the **ring**, from the least to the most recently used. Each node knows its two neighbors, `older` and `newer`. The ring object itself sits between the newest node and the oldest, and closes the circle.
 """
@@ -108,7 +108,7 @@ If a page holds several tokens, one "token" of the tree stands for a whole page,
 """
 
 # %%
-from minikv.course.pieces.ch05 import picture_of_ring
+from minikv.course.pieces.showing import picture_of_ring
 
 ring = Ring()
 for token in (1, 2, 3):
@@ -234,7 +234,7 @@ Ben's `[5 6]` is locked and has no place. `[3 4]` is the least recently used. Th
 
 Take the oldest node of `cache.ring`, again and again, until you have freed `num_pages` pages or more. Its pages are in `slots`. A leaf goes whole, even if that is more than you were asked for. Each victim leaves the ring, it leaves its parent's `children`, and `cache.evictable`, a number of pages, no longer counts it. Return a list of the pages of all victims, in the order in which they went.
 
-If everything that is left is locked, the ring is empty. Then stop, and return what you have. (In AstrAI's old cache {{engines astrai-endless|this loop never ended}}.)
+If everything that is left is locked, the ring is empty. Then return what you have. (In AstrAI's old cache {{engines astrai-endless|this loop never ended}}.)
 """
 
 

@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from typing import Any
-from unittest.mock import patch
 
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import ALL_RIGHT, kept, path_tokens
-from minikv.course.pieces.observe import (
-    DEEP,
-    FORK,
-    bracketed,
-    edge,
-    filled_cache,
-    listed,
-    numbers,
-    outline,
-    planted,
-    preorder,
-    state_of_tree,
-)
+from minikv.course.pieces.identity import ALL_RIGHT
+from minikv.course.pieces.observe import DEEP, FORK, filled_cache, numbers, state_of_tree
 from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
-from minikv.course.pieces.showing import picture_of_ring, way_around
+from minikv.course.pieces.rings import (
+    hundred,
+    looking,
+    play_in_order,
+    play_link,
+    play_out_of_order,
+    play_touch,
+    play_unlink,
+    seen_of_ring,
+)
 from minikv.course.pieces.trial import Played
-from minikv.engine import World, ours
+from minikv.engine import World
 from minikv.errors import OutOfPages
 from minikv.testing.attempt import Outcome, arguments, attempt
 
@@ -37,99 +33,22 @@ _TWINS = ["1", "12", "13"]
 _SOME = st.lists(st.integers(0, 4), max_size=2)
 
 
-def _seen_of_ring(ring: Any) -> dict[str, Any]:
-    """What can be seen of a ring: the way around it, and the way back."""
-    return {"from the oldest to the newest": _around(ring, "newer"), "and back": _around(ring, "older")}
-
-
-def _around(ring: Any, way: str) -> str:
-    names = " → ".join(way_around(ring, ring, way))
-    return "empty" if names == "ring → ring" else names.replace("…", "… and it never comes back to the ring")
-
-
-def _ring_of(world: World, nodes: Sequence[Any]) -> Any:
-    """A ring with these nodes, the oldest first, made by our own `link`."""
-    ring, link = world["Ring"](), ours("5.1", world)
-    for node in nodes:
-        link(ring, node)
-    return ring
-
-
-def _ring_and_more(world: World, count: int, more: int) -> tuple[Any, list[Any]]:
-    """A ring of `count` nodes of one token each, and these nodes with some `more`; all are in a tree, with children."""
-    root = world["Node"]([], [])
-    for number in range(1, count + more + 1):
-        root.children[number] = node = world["Node"]([number], [90 - 7 * number], root)
-        node.children[0] = world["Node"]([0], [number], node)
-    kept(root)
-    nodes = list(root.children.values())
-    return _ring_of(world, nodes[:count]), nodes
-
-
-def play_link(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Into a ring that has `old` nodes come `new` more, one after the other."""
-    old, new = case
-    ring, nodes = _ring_and_more(world, old, new)
-    root = nodes[0].parent
-    for node in nodes[old:]:
-        world["link"](ring, node)
-        seen = {**_seen_of_ring(ring), **state_of_tree(root)}
-        yield CaseFrame(f"link {bracketed(node.tokens)}", seen, picture_of_ring(ring))
-
-
-def play_unlink(world: World, case: Any) -> Iterator[CaseFrame]:
-    """Out of a ring of `count` nodes come those with the numbers `out`; one may come twice, or never have been in."""
-    count, out = case
-    ring, nodes = _ring_and_more(world, count, 1)
-    root = nodes[0].parent
-    for number in out:
-        node = nodes[number % len(nodes)]
-        world["unlink"](node)
-        own = "itself" if node.older is node and node.newer is node else "others"
-        seen = {**_seen_of_ring(ring), "the neighbors of what was taken out": own, **state_of_tree(root)}
-        yield CaseFrame(f"unlink {bracketed(node.tokens)}", seen, picture_of_ring(ring, node))
-
-
-def play_touch(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A tree with `prompts`, all in the ring, deepest first; some paths are locked, and some nodes are touched."""
-    prompts, locked, touched = case
-    root = planted(world, prompts)
-    nodes = preorder(root)
-    for number in locked:
-        node = nodes[number % len(nodes)]
-        while node.parent is not None:
-            node.locks += 1
-            node = node.parent
-    ring = _ring_of(world, [node for node in reversed(nodes) if not node.locks])
-    yield CaseFrame("before", {**_seen_of_ring(ring), **state_of_tree(root)}, picture_of_ring(ring))
-    for number in touched:
-        node = root if number < 0 else nodes[number % len(nodes)]
-        if number % 2:  # as a node is that was made just now
-            ours("5.2", world)(node)
-        world["touch"](ring, node)
-        yield CaseFrame(f"touch {edge(node)}", {**_seen_of_ring(ring), **state_of_tree(root)}, picture_of_ring(ring))
-
-
-def play_in_order(world: World, case: int) -> Iterator[CaseFrame]:
-    """The nodes of a ring of `case` nodes."""
-    ring, nodes = _ring_and_more(world, case, 1)
-    root = nodes[0].parent
-    found = world["in_order"](ring)
-    seen = {"what is returned": listed(found, edge), **_seen_of_ring(ring), **state_of_tree(root)}
-    yield CaseFrame(f"in_order of a ring of {case}", seen, picture_of_ring(ring))
-
-
-def play_out_of_order(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A tree with `prompts`; its nodes enter the ring in the order of `places`, and those without one stay out."""
-    prompts, places = case
-    root = planted(world, prompts)
-    nodes = preorder(root)
-    ring = _ring_of(world, [nodes[place] for place in dict.fromkeys(places) if place < len(nodes)])
-    kept(root)
-    found = world["out_of_order"](ring)
-    name = path_tokens(found) if hasattr(found, "tokens") else found
-    seen = {"what is returned": "None" if name is None else name, **_seen_of_ring(ring), **state_of_tree(root)}
-    yield CaseFrame(f"out_of_order in the tree {outline(root)}", seen, picture_of_ring(ring))
+def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
+    """A cache of `prompts` in pages of `size`; some are locked, some asked for; then pages are evicted, in calls."""
+    size, prompts, locked, asked, counts = case
+    cache = filled_cache(world, prompts, size)
+    for ask, places in ((cache.acquire, locked), (cache.match_prefix, asked)):
+        for place in places:
+            ask(numbers(prompts[place % len(prompts)]))
+    root = cache.roots[None]
+    yield CaseFrame("before", {**seen_of_ring(cache.ring), **state_of_tree(root)}, cache)
+    for count in counts:
+        freed = world["evict"](cache, count)
+        seen = {
+            "what is returned": freed, **state_of_tree(root), **seen_of_ring(cache.ring),
+            "evictable pages": cache.evictable, "protected pages": cache.protected,
+        }  # fmt: skip
+        yield CaseFrame(f"evict {count}", seen, cache)
 
 
 def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -153,56 +72,9 @@ def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
             told = f"OutOfPages({error.needed}, {error.free}, {error.evictable})"
         seen = {
             "raised": told, "pages in the pool": pool.num_free, **state_of_tree(root),
-            "evictable pages": cache.evictable, **_seen_of_ring(cache.ring),
+            "evictable pages": cache.evictable, **seen_of_ring(cache.ring),
         }  # fmt: skip
         yield CaseFrame(f"make_room for {count} of {pages} pages, {size} token{'s' * (size > 1)} each", seen, cache)
-
-
-def play_evict(world: World, case: Any) -> Iterator[CaseFrame]:
-    """A cache of `prompts` in pages of `size`; some are locked, some asked for; then pages are evicted, in calls."""
-    size, prompts, locked, asked, counts = case
-    cache = filled_cache(world, prompts, size)
-    for ask, places in ((cache.acquire, locked), (cache.match_prefix, asked)):
-        for place in places:
-            ask(numbers(prompts[place % len(prompts)]))
-    root = cache.roots[None]
-    yield CaseFrame("before", {**_seen_of_ring(cache.ring), **state_of_tree(root)}, cache)
-    for count in counts:
-        freed = world["evict"](cache, count)
-        seen = {
-            "what is returned": freed, **state_of_tree(root), **_seen_of_ring(cache.ring),
-            "evictable pages": cache.evictable, "protected pages": cache.protected,
-        }  # fmt: skip
-        yield CaseFrame(f"evict {count}", seen, cache)
-
-
-def _looking(make: Callable[[World], tuple[Any, Any]], act: Callable[[World, Any, Any], object]) -> Callable[..., int]:
-    """Counts how many nodes and rings `act` asks for a neighbor, children or locks, of those that `make` made."""
-
-    def count(world: World) -> int:
-        seen = set[int]()
-
-        def counting(kind: type) -> type:
-            class Counting(kind):  # type: ignore[misc]
-                def __getattribute__(self, name: str) -> Any:
-                    if name in ("older", "newer", "children", "locks"):
-                        seen.add(id(self))
-                    return super().__getattribute__(name)
-
-            return Counting
-
-        with patch.dict(world, {name: counting(world[name]) for name in ("Node", "Ring")}):
-            made = make(world)  # which also keeps the nodes alive
-            seen.clear()
-            act(world, *made)
-            return len(seen)
-
-    return count
-
-
-def _hundred(world: World) -> tuple[Any, list[Any]]:
-    """A ring of a hundred nodes, and these nodes with one more."""
-    return _ring_and_more(world, 100, 1)
 
 
 def _leaves(world: World) -> tuple[Any, int]:
@@ -224,7 +96,7 @@ PIECES = (
             "The last node's `newer` and the ring's `older` are `node` now. In an empty ring both are the ring's own, "
             "and the same four lines work.",
         ),
-        cost=Cost("nodes looked at", _looking(_hundred, lambda world, ring, nodes: world["link"](ring, nodes[100])), 3,
+        cost=Cost("nodes looked at", looking(hundred, lambda world, ring, nodes: world["link"](ring, nodes[100])), 3,
                   "`ring.older` is the newest: there is no need to go around"),
     ),
     Piece(
@@ -236,7 +108,7 @@ PIECES = (
             "Then let `node` point at itself, both ways, so that it is out.",
             "A node that is in no ring points at itself already. Does your code leave it as it is?",
         ),
-        cost=Cost("nodes looked at", _looking(_hundred, lambda world, ring, nodes: world["unlink"](nodes[50])), 3,
+        cost=Cost("nodes looked at", looking(hundred, lambda world, ring, nodes: world["unlink"](nodes[50])), 3,
                   "`node` knows its two neighbors: nothing is searched"),
     ),
     Piece(
@@ -274,7 +146,7 @@ PIECES = (
             "Go on while fewer than `num_pages` are freed. If the ring is empty, there is nothing left to give: "
             "`ring.newer` is the ring itself then.",
         ),
-        cost=Cost("nodes looked at", _looking(_leaves, lambda world, cache, pages: world["evict"](cache, pages)), 3,
+        cost=Cost("nodes looked at", looking(_leaves, lambda world, cache, pages: world["evict"](cache, pages)), 3,
                   "the oldest node is the victim: the others do not have to be looked at"),
     ),
     Piece(
