@@ -37,6 +37,7 @@ else:
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 PAGE = SOURCES / "map_and_glossary.py"
+PLACES = HERE.parent / "assets" / "where_it_runs.json"  # what `check` says of a piece that passes
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 MINE = os.devnull  # nobody's own work shows in a built notebook
 KEPT = "tags", "jupyter"  # of a cell's metadata
@@ -219,6 +220,7 @@ def main(names: Sequence[str]) -> int:
     if not wanted:
         print(f"no chapter begins with {' or '.join(names)}; there are {', '.join(s.stem for s in chapters())}")
         return 2
+    replace(PLACES, engines.places())
     for source in wanted:
         print(build(source).name)
     return 0

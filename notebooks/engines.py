@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import datetime
 import functools
+import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -163,6 +164,17 @@ def fill(text: str) -> str:
         return named[name]
 
     return PLACE.sub(found, text)
+
+
+def places() -> str:
+    """Return, as JSON, the engine and the line that do the same as each piece; empty where the course knows of none."""
+    found = {}
+    for piece, name in _facts()["piece"].items():
+        same = [e for e in entries() if name and name in (e.id, f"{e.engine} {e.chapters[0]} {e.row}")]
+        if name and not same:
+            raise ValueError(f"engines.toml, piece {piece}: there is no entry {name!r}")
+        found[piece] = [engines()[same[0].engine].title, same[0].link] if same else []
+    return json.dumps(found, indent=1) + "\n"
 
 
 def misses(folder: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import shutil
 
@@ -10,6 +11,9 @@ import engines
 import pytest
 from chapters import NOTEBOOKS, load, markdown
 from project import ROOT
+
+from minikv.course.pieces.piece import all_pieces
+from minikv.files import asset
 
 PINNED = re.compile(r"v\d+\.\d+\.\d+|[0-9a-f]{40}")
 NUMBERS = [path.stem[:2] for path in NOTEBOOKS]
@@ -175,3 +179,19 @@ def test_how_to_call_it_is_said(capsys):
 def test_its_examples_run():
     assert doctest.testmod(engines).failed == 0
     assert "{{engines 03}}" in (ROOT / "notebooks" / "src" / "engines.toml").read_text("utf-8")
+
+
+def test_every_piece_says_where_it_runs():
+    """A new piece gets its line in engines.toml under [piece]; `python notebooks/build.py` writes the asset."""
+    assert list(json.loads(engines.places())) == [piece.id for piece in all_pieces()]
+    assert asset("where_it_runs.json").read_text("utf-8") == engines.places()
+    for piece in all_pieces():
+        file, line = re.match(r"The package's version: (\S+), line (\d+)\. \S", piece.places).groups()
+        assert (ROOT / file).read_text("utf-8").splitlines()[int(line) - 1].startswith(f"def {piece.name}(")
+
+
+def test_a_place_that_is_no_entry_is_refused(monkeypatch):
+    monkeypatch.setattr(engines, "_facts", lambda: {"piece": {"3.1": "sglang 77 `split`"}})
+    monkeypatch.setattr(engines, "entries", lambda: ())
+    with pytest.raises(ValueError, match=r"piece 3\.1: there is no entry 'sglang 77 `split`'"):
+        engines.places()

@@ -179,7 +179,7 @@ def _judged(piece: Piece, answer: Any, namespace: World) -> Verdict:
     if words.startswith("correct, but"):
         return Verdict(WRONG, words, _earlier(piece))
     _accepted[piece.id] = answer
-    return Verdict(RIGHT, words, [*keep(piece, answer, namespace), *colab_advice()])
+    return Verdict(RIGHT, words, [*keep(piece, answer, namespace), f"  {piece.places}", *colab_advice()])
 
 
 def _praise(piece: Piece, world: World, found: Judgement) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,8 +24,9 @@ from typing import Any, NamedTuple
 from hypothesis.strategies import SearchStrategy
 
 from minikv.course.pieces.identity import ALL_RIGHT
-from minikv.engine import LAST, Section, World, section_of, sections
+from minikv.engine import LAST, Section, World, engine_files, section_of, sections
 from minikv.errors import bounded, whole_number
+from minikv.files import asset
 from minikv.testing.attempt import Outcome, agree, arguments
 
 CHAPTERS = tuple(sorted(int(file.stem[2:]) for file in Path(__file__).parent.glob("ch[0-9][0-9].py")))
@@ -97,6 +99,22 @@ class Piece:
     def wrong(self) -> list[WrongAnswer]:
         """The wrong answers that people give."""
         return wrong_answers_to(self.id)
+
+    @property
+    def places(self) -> str:
+        """Where the package's version is, and the line of a real engine that does the same."""
+        file, section = next((file, s) for file, found in engine_files().items() for s in found if s.id == self.id)
+        line = section.line + section.text[: section.text.index(f"def {self.name}(")].count("\n")
+        there = _real_engines().get(self.id)
+        real = f"In {there[0]}: {there[1]}" if there else "No line of a real engine is known to do the same."
+        return f"The package's version: minikv/engine/{Path(file).name}, line {line}. {real}"
+
+
+@lru_cache
+def _real_engines() -> Mapping[str, Sequence[str]]:
+    """By piece, an engine's name and the link to its line; written by `notebooks/build.py`."""
+    found: Mapping[str, Sequence[str]] = json.loads(asset("where_it_runs.json").read_text("utf-8"))
+    return found
 
 
 def exercise(
