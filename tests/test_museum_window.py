@@ -229,6 +229,22 @@ class MatchesWithoutUse(SlidingWindowCache):
         return self._find(tokens, limit, namespace)[0]
 
 
+def an_unmatched_tail_is_not_used(make):
+    """Found later: a match marks a node as used before it splits it, so the tail that it did not match is as young."""
+    cache = make()
+    cache.insert([1, 2, 3, 4], range(4))
+    cache.insert([5, 6], [4, 5])
+    cache.match_prefix([1, 2])
+    assert cache.evict(2).tolist() == [2, 3]
+
+
+class RefreshesTheTail(SlidingWindowCache):
+    def _split(self, node, num_pages):
+        upper = super()._split(node, num_pages)
+        self._order.touch([node])
+        return upper
+
+
 def a_lock_survives_what_would_reset_it(make):
     """P9b: a reset under a live lock is silent, and the unlock behind it dies of an AttributeError."""
     cache = make(window=2)
@@ -310,6 +326,7 @@ MUSEUM = {
     a_page_in_use_is_not_freed_with_its_neighbour: RoundsDown,
     a_page_is_freed_once: ConcatenatesWhatIsFreed,
     a_match_counts_as_use: MatchesWithoutUse,
+    an_unmatched_tail_is_not_used: RefreshesTheTail,
     a_lock_survives_what_would_reset_it: ResetsInSilence,
     an_unlock_without_a_lock_is_refused: CountsBelowZero,
     no_tombstone_is_left_at_the_end_of_a_path: RemovesOneLevel,
