@@ -158,8 +158,8 @@ PIECES = (
                (["1" * DEEP], ["1" * DEEP])],
         strategy=ASKED,
         hints=(
-            "Begin at the root with an empty list. Each token of the prompt leads one node further down.",
-            "`node.children` is a dictionary from a token to the child. If the token is not in it, the path ends.",
+            "Start at the root with an empty list. Each token of the prompt leads one node down.",
+            "`node.children` maps a token to the child. If the token is not in it, the path ends.",
             "Put each node that you reach into the list. The root has no token and is not in it.",
         ),
     ),
@@ -169,9 +169,9 @@ PIECES = (
                (1, 2, "free take free"), (0, 0, "free"), (1, 0, "free take free take")],
         strategy=st.tuples(st.integers(0, 1), st.integers(0, 4), _STEPS),
         hints=(
-            "`pool.version(row)` says how often the row was handed out. The node remembers what it said then.",
-            "It does not matter whether the row is free: what is in a free row stays there until it is taken.",
-            "A new node has `row` None, and is not current. Otherwise compare the two versions.",
+            "`pool.version(row)` says how often the row has been handed out. `node.version` is what it said earlier.",
+            "It doesn't matter whether the row is free: a free row keeps its contents until it is taken.",
+            "A new node has the row None and is not current. Otherwise compare the two versions.",
         ),
     ),
     Piece(
@@ -180,10 +180,9 @@ PIECES = (
                [*_RECYCLED, ("123", 2)], [*_RECYCLED, ("124", 2)], [("1" * DEEP, 0)]],
         strategy=_FILLED,
         hints=(
-            "Walk down as in `trie_find`. Where the child is missing, make it: `TokenNode(token, node)`.",
-            "On each node of the way ask `is_current(node, pool)`. A new node is not current, and neither is a stale "
-            "one.",
-            "Where it is not, set both: `node.row = row` and `node.version = pool.version(row)`.",
+            "Walk down as in `trie_find`. If the child is missing, create it: `TokenNode(token, node)`.",
+            "Ask `is_current(node, pool)` about each node on the way. A new node isn't, and neither is a stale one.",
+            "If it is not current, set both: `node.row = row` and `node.version = pool.version(row)`.",
         ),
     ),
     Piece(
@@ -196,9 +195,9 @@ PIECES = (
             "The last node of `path` names the row with the whole prefix. If there is no such node, or somebody runs "
             "in that row, take a fresh one: `pool.alloc(1)[0]`.",
             "The prefix has to be copied if there is one and the row is a fresh one.",
-            "`pool.occupy(row, renew=True)` takes the free row and counts its version up, so every node that named it "
+            "`pool.occupy(row, renew=True)` takes the free row and raises its version, so every node that named it "
             "is stale at once.",
-            "The nodes of `path` are still true. Give each of them that is not current now the row, with its new "
+            "The nodes of `path` still describe the row. Give each node that is not current now the row and its new "
             "version.",
         ),
     ),
@@ -209,10 +208,10 @@ Used = Sequence[int | None]
 
 
 def pick_row(used: Used, named: Sequence[int]) -> int | None:
-    """The row that a new request takes: a free one that no node names, or else the one given back longest ago.
+    """Return the row for a new request: a free one that no node names, or else the one that was given back first.
 
-    `used[row]` is the time at which it was given back, or `None` while somebody runs in it; `named[row]` is how many
-    current nodes name it. The lowest of several; `None` if no row is free.
+    `used[row]` is the time at which it was given back, or `None` while a request runs in it; `named[row]` is the number
+    of current nodes that name it. Of several rows, the lowest; `None` if no row is free.
 
     >>> pick_row([3, 1, None, 2], [4, 2, 5, 0])
     3
@@ -228,7 +227,7 @@ def _advice(right: Played) -> str:
         return "nothing is published before a request finishes"
     if not any(call.verb == "start" and call.result.found and not call.result.is_copy for call in calls):
         return "the careless line runs when a request takes over the free row of its prefix: let one do that"
-    return "who still trusts the old end of that row? Let somebody ask for it"
+    return "which nodes still trust the old end of that row? Let a request ask for those tokens"
 
 
 _TIMES = st.lists(st.tuples(st.none() | st.integers(0, 9), st.integers(0, 3)), max_size=6)
@@ -239,13 +238,13 @@ EXERCISES = (
         "9.5", "pick_row", pick_row,
         cases=[([], []), ([2, 1], [1, 1]), ([1, 2], [1, 0]), ([0, 1], [2, 2]), ([5, 3], [0, 0])],
         strategy=_TIMES.map(lambda pairs: ([time for time, _ in pairs], [count for _, count in pairs])),
-        hint="look at the free rows alone: those that no node names come first, then the one given back longest ago",
+        hint="look only at free rows: first the ones that no node names, then the one that was given back first",
     ),
     engine_hunt(
         "9.6", "careless_take_row", ("9.4", "keeps the old version"),
         Calls(lambda world: world["RowTrie"](2), ("start", "finish"),
               result=lambda trie, request: trie.rows[request.row][: request.found] if request else None),
-        hint="a request takes over a row and writes behind its prefix: what was there before, and who still trusts it?",
+        hint="a request takes over a row and writes after its prefix: what was there before, and who still trusts it?",
         advice=_advice,
     ),
 )  # fmt: skip

@@ -29,7 +29,7 @@ def _key(key: Any) -> str:
 
 
 def play_block_keys(world: World, case: Any) -> Iterator[CaseFrame]:
-    """The keys of a prompt, with blocks of `size` tokens behind `seed`."""
+    """The keys of a prompt, with blocks of `size` tokens, starting from `seed`."""
     prompt, size, seed = case
     tokens = numbers(prompt)
     keys = listed(world["block_keys"](tokens, size, seed, world["sha_key"]), _key)
@@ -98,7 +98,7 @@ def _blocks_in_words(blocks: Sequence[Any]) -> str:
 
 
 def _queue_of(pool: Any) -> Mapping[str, Any]:
-    """The queue from the next block to be taken on: those without a key at its front in any order, then the others."""
+    """The queue from the next block to be taken: those without a key at its front in any order, then the others."""
     found, backward, block = list(islice(pool.queue, MOST)), list[int](), pool.queue.mark.before
     while block is not pool.queue.mark and len(backward) < MOST:
         backward.append(block.page)
@@ -125,14 +125,14 @@ def play_seed_of(world: World, case: Any) -> Iterator[CaseFrame]:
         same = [case[i] for i in range(at) if seeds[i] == seeds[at]]
         seen = {"the type": kinds, "equal to the seed of": short_repr(same[0]) if same else "none before it"}
         is_forged = any(isinstance(text, _OneHash) for text in pair)
-        note = ", a text that has the same `hash` as the other one" if is_forged else ""
+        note = ", a string that has the same `hash` as the other one" if is_forged else ""
         yield CaseFrame(f"seed_of(lora={short_repr(pair[0])}, salt={short_repr(pair[1])}){note}", seen)
     long = [world["seed_of"](text, text) for text, _ in case if text is not None and len(text) >= LONG]
     if sizes := [_size_of(seed) for seed in long if isinstance(seed, bytes)]:
-        enough = ALL_RIGHT if min(sizes) >= FEW else f"{min(sizes)} bytes, which many pairs of texts must share"
-        yield CaseFrame(f"the seeds of texts of {LONG} letters", {"their lengths": enough})
+        enough = ALL_RIGHT if min(sizes) >= FEW else f"{min(sizes)} bytes, which many pairs of strings must share"
+        yield CaseFrame(f"the seeds of strings of {LONG} letters", {"their lengths": enough})
     if not case:
-        yield CaseFrame("a text that holds your separator", {"the seeds": _separators_in_words(world["seed_of"])})
+        yield CaseFrame("a string that contains your separator", {"the seeds": _separators_in_words(world["seed_of"])})
 
 
 def _separators_in_words(seed_of: Callable[[str, str], Any]) -> str:
@@ -141,7 +141,7 @@ def _separators_in_words(seed_of: Callable[[str, str], Any]) -> str:
     if all(seed_of(*one) != seed_of(*other) for one, other in pairs):
         return ALL_RIGHT
     said = "seed_of('Q7' + between + 'Z9', 'Z9') equals seed_of('Q7', 'Z9' + between + 'Z9')"
-    return f"{said}, where `between` is what you put between the two texts"
+    return f"{said}, where `between` is what you put between the two strings"
 
 
 def _size_of(seed: bytes) -> int:
@@ -185,8 +185,8 @@ PIECES = (
                ("1234", 2, b"salt")],
         strategy=st.tuples(st.text("012", max_size=13), st.integers(1, 4), st.sampled_from([b"", b"salt"])),
         hints=(
-            "Go through the prompt in steps of `size`, and stop where less than a whole block is left.",
-            "Keep the key that you made last in a variable. At the beginning it is the seed.",
+            "Loop over the prompt in steps of `size`, and stop when less than a whole block is left.",
+            "Keep the previous key in a variable. It starts as the seed.",
             "`parent = key_of(parent, tokens[end - size : end])` is the whole step; collect each parent in a list.",
         ),
     ),
@@ -195,12 +195,12 @@ PIECES = (
         cases=[("abc", "abc"), ("ab", "abc"), ("", "a"), ("ac", "abc"), ("bc", "abc"), ("fad", "dfa")],
         strategy=st.tuples(st.sets(_KEY).map(sorted), st.lists(_KEY, unique=True)),
         hints=(
-            "Go through the keys in order, and look each of them up.",
-            "Stop at the first key that the table does not have, whatever comes behind it.",
-            "Return a list of blocks, those that `table[key]` gives.",
+            "Loop over the keys in order, and look up each of them.",
+            "Stop at the first key that the table does not have, whatever comes after it.",
+            "Return a list of blocks, the values of `table[key]`.",
         ),
         cost=Cost("looks into the table", _looks_into_table, 2,
-                  "behind the first miss nothing can be of use: stop there, and never search the table itself"),
+                  "after the first miss nothing can be used: stop there, and never search the table itself"),
     ),
     Piece(
         "10.3", "give_back", play_give_back,
@@ -208,8 +208,8 @@ PIECES = (
                (0, "2 1 1k", False)],
         strategy=st.tuples(st.integers(0, 2), _REQUEST, st.booleans()),
         hints=(
-            "Look at all blocks first: if one of them has no users, raise the ValueError before you change anything.",
-            "Go through the request from its last block to its first. Each has one user fewer now.",
+            "Check all blocks first: if one of them has no users, raise the ValueError before you change anything.",
+            "Loop over the request from its last block to its first. Each block loses one user.",
             "A block without users goes to the queue: `pool.queue.add_last` if it has a key, `add_first` if it has "
             "none.",
         ),
@@ -226,10 +226,10 @@ PIECES = (
                [(None, HALF), (None, "\udfff"), (None, "\\ud800"), (None, "?")]],
         strategy=st.lists(_PAIR, max_size=5),
         hints=(
-            "Each part needs its domain: an adapter named x is not a salt x, and no adapter is not one named None.",
-            "Whatever you put between the two texts may occur in the texts themselves. So say how long each one is, or "
-            "quote it.",
-            "`repr` of a tuple quotes its texts, tells None from 'None', and keeps the order; `.encode()` makes bytes.",
+            "Each part needs a label: an adapter named x is not a salt x, and no adapter is not an adapter named None.",
+            "Whatever you put between the two strings may occur in the strings themselves. So write down how long each "
+            "one is, or quote it.",
+            "`repr` of a tuple quotes its strings, tells None from 'None' and keeps the order. `encode` makes bytes.",
         ),
     ),
 )  # fmt: skip
@@ -239,7 +239,7 @@ Prompts = Sequence[Sequence[int]]
 
 
 def hit_tokens(prompts: Prompts, size: int) -> int:
-    """How many prompt tokens are found in blocks of `size`, when nothing is evicted and the last token is computed.
+    """Return how many prompt tokens are found in blocks of `size`, if nothing is evicted and the last one is computed.
 
     >>> hit_tokens([[1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 9]], 2)
     4
@@ -288,7 +288,7 @@ EXERCISES = (
                ([[1, 2, 3, 4], [1, 2, 9, 9, 9]], 2), ([[1, 2, 3], [1, 2, 3]], 1), ([[1, 2, 1, 2, 1]], 2),
                ([[1, 2, 3], [4, 5, 6], [1, 2, 3]], 2), ([[1] * 5, [1] * 5], 4)],
         strategy=st.tuples(st.lists(st.lists(st.integers(0, 1), max_size=7), max_size=5), st.integers(1, 4)),
-        hint="keep a set of all prefixes that end at the end of a block, and count those of the next prompt in it",
+        hint="keep a set of all prefixes that end at a block's end, and count those of the next prompt that are in it",
     ),
     exercise(
         "10.6", "take", take,

@@ -77,8 +77,8 @@ def play_drop_pages(world: World, case: Any) -> Iterator[CaseFrame]:
         branch.tokens, branch.pages = branch.tokens[: start * cache.size], pages[:start]
         given = pages[start:]
         world["drop_pages"](cache, given)
-        what = "all its pages" if not start else f"its pages behind the first {start}"
-        yield _frame(f"{name} lets go of {what}", cache, {"the list of pages, which must not change": given})
+        what = "all its pages" if not start else f"its pages after the first {start}"
+        yield _frame(f"{name} releases {what}", cache, {"the list of pages, which must not change": given})
 
 
 def _own_values(cache: Any) -> str:
@@ -101,7 +101,7 @@ def play_own_pages(world: World, case: Any) -> Iterator[CaseFrame]:
         "the values of the pages": _own_values(cache), "how many pages it has now": len(branch.pages),
     }  # fmt: skip
     empty = "" if before else ", which has no page yet,"
-    yield _frame(f"{name}{empty} is to have {count} more token{'s' * (count != 1)}", cache, seen)
+    yield _frame(f"{name}{empty} needs room for {count} more token{'s' * (count != 1)}", cache, seen)
     if error == "no error":
         new = list(range(101, 101 + count))
         for number in new:
@@ -126,7 +126,7 @@ def play_settle_draft(world: World, case: Any) -> Iterator[CaseFrame]:
         "its tokens": bracketed(branch.tokens), "how many pages it has": len(branch.pages),
         "draft_from": "None" if begin is None else begin,
     }  # fmt: skip
-    yield _frame(f"{right} of the {drafted} {'is' if right == 1 else 'are'} right", cache, seen)
+    yield _frame(f"{right} of the {drafted} {'is' if right == 1 else 'are'} correct", cache, seen)
 
 
 PIECES = (
@@ -135,9 +135,9 @@ PIECES = (
         cases=[(_THREE, 0), (_FORKED, 0), (_FORKED, 1), (_PARTED, 1), (_FULL, 0)],
         strategy=st.tuples(_BUILT, st.integers(0, 3)),
         hints=(
-            "Nothing is copied but two lists of numbers: the tokens, and the pages.",
-            "Each of its pages is in one more branch now: `cache.refs[page]` says in how many.",
-            "Return `Branch(tokens, pages)`, with a new list for each: `list(branch.pages)` makes one.",
+            "Only two lists of numbers are copied: the tokens and the pages.",
+            "Each of its pages is now in one more branch: `cache.refs[page]` counts them.",
+            "Return `Branch(tokens, pages)` with a new list for each: `list(branch.pages)` makes one.",
         ),
     ),
     Piece(
@@ -146,9 +146,9 @@ PIECES = (
                (_THREE_HAVE_IT, [(0, 0), (1, 1), (2, 0)]), (_FULL, [(0, 0), (1, 0)])],
         strategy=st.tuples(_BUILT, st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=3)),
         hints=(
-            "Take one reference from each page. Is any left? Then somebody still reads it.",
-            "A page in the pool will hold something else soon: with `cache.forget(page)` nobody finds it any more.",
-            "Collect the pages that have no reference left, and give them back in one call: `cache.pool.free(unused)`.",
+            "Remove one reference from each page. If any is left, another branch still reads the page.",
+            "A page in the pool will soon hold something else: after `cache.forget(page)` nobody finds it any more.",
+            "Collect the pages without references, and free them in one call: `cache.pool.free(unused)`.",
         ),
     ),
     Piece(
@@ -158,12 +158,12 @@ PIECES = (
                (_THREE_HAVE_IT, 2, 4)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 9)),
         hints=(
-            "Two questions: how many pages are missing behind the last one, and must the last one be copied?",
-            "It must be copied if three things hold: there is something to write, the last page is not full, and it "
-            "has more than one reference.",
-            "Take all pages that you need in one `alloc`, before you change anything: it takes all or none.",
-            "A new page has one reference. The copy takes the place of the old page, which has one reference fewer "
-            "now. `list(...)` makes a copy of the values.",
+            "Two questions: how many new pages are needed after the last one, and must the last one be copied?",
+            "It must be copied if three things are true: there is something to write, the last page is not full, and "
+            "it has more than one reference.",
+            "Take all the pages you need in one `alloc`, before you change anything: it takes all or none.",
+            "A new page has one reference. The copy takes the place of the old page, which loses one reference. "
+            "`list(...)` makes a copy of the values.",
         ),
     ),
     Piece(
@@ -171,17 +171,17 @@ PIECES = (
         cases=[(_THREE, 0, 4, 2), (_THREE, 0, 4, 4), (_THREE, 0, 4, 0), (_FORKED, 1, 4, 1), (_PARTED, 0, 3, 1)],
         strategy=st.tuples(_BUILT, st.integers(0, 3), st.integers(0, 5), st.integers(0, 5)),
         hints=(
-            "The branch ends behind the right tokens: at `branch.draft_from + num_right`.",
-            "Round up: a page of which one token is kept is kept.",
-            "Cut both lists there, and let `drop_pages` see to the pages that are behind. Then there is no draft any "
-            "more: `draft_from` is None.",
+            "The branch ends after the correct tokens: at `branch.draft_from + num_right`.",
+            "Round up: a page stays if at least one of its tokens stays.",
+            "Cut both lists there, and let `drop_pages` release the pages after it. Then there is no draft any more: "
+            "`draft_from` is None.",
         ),
     ),
 )  # fmt: skip
 
 
 def pages_of_answers(prompt: int, answers: Sequence[int], size: int) -> int:
-    """How many pages a prompt of so many tokens and its answers, with so many tokens each, have in the end.
+    """Return how many pages a prompt and its answers have in the end, from their lengths in tokens.
 
     >>> pages_of_answers(5, [3, 1, 0], 2)
     6
@@ -243,7 +243,7 @@ EXERCISES = (
         "11.5", "pages_of_answers", pages_of_answers,
         cases=[(5, [1], 2), (5, [1, 1], 2), (4, [1, 1], 2), (5, [0], 2), (5, [0, 0], 2), (5, [4, 4, 4], 4)],
         strategy=st.tuples(st.integers(0, 9), st.lists(st.integers(0, 5), min_size=1, max_size=4), st.integers(1, 4)),
-        hint="the full pages of the prompt count once; an answer that wrote anything has all else in pages of its own",
+        hint="the full pages of the prompt count once; an answer with any token has everything else in its own pages",
     ),
     engine_hunt(
         "11.6", "one_of_three", ("11.6", "B forgets one page alone"),
