@@ -1,23 +1,27 @@
-"""The indexes of the package side by side: the figures of `designs.json`, which chapter 12 shows.
+"""All designs of the package side by side: the figures of `designs.json`, shown on the page "Which one do I choose?".
 
     python assets/designs.py           some ten minutes on a quiet machine; prints a report and writes designs.json
 
 All serve the same requests with the same room, in pages of several sizes. A request is the bare index's part of a life
-(`IndexLife`): match and lock, make room, insert, unlock. Bytes are those that Python asks its allocator for, once a
-whole workload is cached and nothing has been evicted.
+(`IndexLife`): match and lock, make room, insert, unlock. Two designs are no index and have lives of their own: rows,
+which have no pages, and shared pages. Bytes are those that Python asks its allocator for, once a whole workload is
+cached and nothing has been evicted.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 from memory import used_bytes
 
+from minikv import CopyOnWrite, RowCache
+from minikv.copy_on_write.page_values import PlainValues
 from minikv.files import asset, replace
 from minikv.measure.bench import QUICK
 from minikv.measure.lap import Contender
@@ -31,15 +35,16 @@ from minikv.tokens import PackedTokens, pack
 
 COMPARED = ("W1", "W2", "W4")  # what has something to share
 PAGES = (1, 4, 16, 64)
+ROWS, SHARED = "rows", "pages"  # the `RowCache` of chapter 09, and the `CopyOnWrite` of chapter 11
 SHARE = 50  # percent of the working set: what runs fits, in pages of any of these sizes, and old things go
 
 
 @dataclasses.dataclass
 class Design:
-    """One index on one workload, in pages of one size.
+    """One design on one workload, in pages of one size.
 
-    `room` is the capacity that it had, in percent of all that the workload caches. `entries` are its nodes or blocks,
-    and `bytes_per_token` what they and the rest of it take for each cached token, where everything fits.
+    `room` is the capacity that it had, in percent of all that the workload caches. `entries` are its nodes, blocks or
+    pages, and `bytes_per_token` is the memory of the index per cached token when everything fits.
     """
 
     index: str
@@ -78,15 +83,110 @@ def compare_designs(rounds: int = ROUNDS, tick: Tick = quiet) -> Comparison:
     for name in COMPARED:
         workload = WORKLOADS[name](QUICK[name])
         for page_size in PAGES:
-            found.rows += designs_on(workload, page_size, tuple(INDEXES), rounds, tick)
+            found.rows += designs_on(workload, page_size, names_with(page_size), rounds, tick)
     return found
+
+
+def names_with(page_size: int) -> tuple[str, ...]:
+    """The designs that have pages of this size: rows have none, so they are compared once."""
+    return (*INDEXES, SHARED, ROWS) if page_size == 1 else (*INDEXES, SHARED)
+
+
+def contender(name: str, page_size: int, workload: Workload) -> Contender:
+    """The design `name` for a race on `workload`."""
+    if name == ROWS:
+        return Contender(name, partial(_rows, workload), RowLife, pack)
+    if name == SHARED:
+        return Contender(name, partial(_shared, page_size), PageLife, pack)
+    return Contender(name, partial(index_named, name, page_size), IndexLife, pack)
+
+
+def _rows(workload: Workload) -> Callable[[int], RowCache]:
+    """Makes the rows that fit in some tokens: each has room for the longest sequence."""
+    longest = max(len(exchange.full) for exchange in workload.exchanges)
+    return lambda capacity: RowCache(capacity // longest, max_nodes=capacity)
+
+
+def _shared(page_size: int) -> Callable[[int], CopyOnWrite]:
+    """Makes the pages that some tokens fill."""
+    return lambda capacity: CopyOnWrite(-(-capacity // page_size), page_size)
+
+
+class RowLife:
+    """A request that runs in a row: it takes over what is cached there, or copies it from another row.
+
+    >>> from minikv.measure.workloads import w1_chat
+    >>> workload = w1_chat(1)
+    >>> life = RowLife(_rows(workload), capacity=10_000, publish=False)
+    >>> running, cached = life.begin(life.prepare(workload.exchanges[0], pack))
+    >>> life.finish(running); cached, life.cache.trie.total_size
+    (0, 1582)
+    """
+
+    def __init__(self, make: Callable[[int], RowCache], capacity: int, publish: bool):
+        self.cache, self.publish = make(capacity), publish
+
+    def prepare(self, exchange: Any, tokens: Callable[[PackedTokens], Any]) -> Any:
+        """Prompt and answer."""
+        return tokens(exchange.prompt), tokens(exchange.answer)
+
+    def begin(self, prepared: Any) -> tuple[Any, int]:
+        """Take a row for the prompt."""
+        prompt, answer = prepared
+        sequence = self.cache.start(prompt)
+        if self.publish:
+            self.cache.publish(sequence)
+        return (sequence, answer), sequence.found
+
+    def finish(self, running: Any) -> None:
+        """Publish prompt and answer, and leave the row."""
+        self.cache.finish(*running)
+
+
+class PageLife:
+    """A request over shared pages: a sequence that is over stays, so that others find its pages, until room is needed.
+
+    >>> from minikv.measure.workloads import w1_chat
+    >>> life = PageLife(_shared(16), capacity=10_000, publish=False)
+    >>> running, cached = life.begin(life.prepare(w1_chat(1).exchanges[0], pack))
+    >>> life.finish(running); cached, life.cache.stats()["total_sequences"]
+    (0, 1)
+    """
+
+    def __init__(self, make: Callable[[int], CopyOnWrite], capacity: int, publish: bool):
+        self.cache, self.count = make(capacity), 0
+        self.over = deque[int]()  # the oldest first
+
+    def prepare(self, exchange: Any, tokens: Callable[[PackedTokens], Any]) -> Any:
+        """Prompt and answer."""
+        return tokens(exchange.prompt), tokens(exchange.answer)
+
+    def begin(self, prepared: Any) -> tuple[Any, int]:
+        """Attach the prompt to the pages that others have, and append the rest of it."""
+        (prompt, answer), name = prepared, self.count
+        self.count += 1
+        found = self.cache.attach(name, prompt)
+        self._append(name, prompt[found:])
+        return (name, answer), min(found, len(prompt) - 1)
+
+    def _append(self, name: int, tokens: Any) -> None:
+        """Append `tokens`; sequences that are over go until there is room."""
+        needed = -(-len(tokens) // self.cache.page_size) + 1
+        while self.over and self.cache.pool.num_free < needed:
+            self.cache.detach(self.over.popleft())
+        self.cache.append(name, tokens, range(len(tokens)))
+
+    def finish(self, running: Any) -> None:
+        """Append the answer; the sequence stays."""
+        self._append(*running)
+        self.over.append(running[0])
 
 
 def designs_on(
     workload: Workload, page_size: int, names: Sequence[str], rounds: int, tick: Tick = quiet
 ) -> Iterator[Design]:
-    """The indexes of these `names` on one workload, in pages of one size."""
-    contenders = [Contender(name, partial(index_named, name, page_size), IndexLife, pack) for name in names]
+    """The designs of these `names` on one workload, in pages of one size."""
+    contenders = [contender(name, page_size, workload) for name in names]
     raced = race(workload, contenders, SHARE, rounds=rounds, tick=tick)
     for name in names:
         tick(f"memory of {name} on {workload.name} with pages of {page_size}")
@@ -97,15 +197,18 @@ def designs_on(
 
 
 def footprint(name: str, page_size: int, workload: Workload) -> tuple[int, float]:
-    """How many entries the index `name` has once the `workload` is cached, and its bytes per cached token.
+    """How many entries the design `name` has once the `workload` is cached, and its bytes per cached token.
 
     >>> from minikv.measure.workloads import w1_chat
     >>> (nodes, few), (tokens, many) = (footprint(name, 1, w1_chat(4)) for name in ("radix", "trie"))
     >>> nodes, tokens, few < 10, many > 100
     (4, 6299, True, True)
     """
-    _filled(name, page_size, workload.exchanges[:1])  # what is made once, by the first prompt of all, is not counted
-    used, index = used_bytes(partial(_filled, name, page_size, workload.exchanges))
+    if name == SHARED:
+        return _footprint_of_pages(page_size, workload.exchanges)
+    fill = partial(_filled_rows if name == ROWS else _filled, name, page_size)
+    fill(workload.exchanges[:1])  # what is made once, by the first prompt of all, is not counted
+    used, index = used_bytes(partial(fill, workload.exchanges))
     return len(list(index.nodes())), round(used / index.total_size, 2)
 
 
@@ -116,6 +219,32 @@ def _filled(name: str, page_size: int, exchanges: Sequence[Any]) -> Any:
         tokens = PackedTokens(bytes(bytearray(exchange.full.data)))
         index.insert(tokens, np.arange(len(tokens) // page_size, dtype=np.int32))
     return index
+
+
+def _filled_rows(name: str, page_size: int, exchanges: Sequence[Any]) -> Any:
+    """The trie of rows in which all of these sequences are."""
+    cache = RowCache(len(exchanges), max_nodes=sum(len(exchange.full) for exchange in exchanges))
+    for exchange in exchanges:
+        cache.finish(cache.start(exchange.full))
+    return cache.trie
+
+
+def _footprint_of_pages(page_size: int, exchanges: Sequence[Any]) -> tuple[int, float]:
+    """The pages that all of these sequences share, and the bytes per token without those of the values."""
+    most = sum(-(-len(exchange.full) // page_size) for exchange in exchanges)
+    num_pages = _attached(most, page_size, exchanges).stats()["allocated_pages"]
+    values, _ = used_bytes(partial(PlainValues, num_pages, page_size))
+    used, _ = used_bytes(partial(_attached, num_pages, page_size, exchanges))
+    return num_pages, round((used - values) / (num_pages * page_size), 2)
+
+
+def _attached(num_pages: int, page_size: int, exchanges: Sequence[Any]) -> CopyOnWrite:
+    """Shared pages with all of these sequences."""
+    cache = CopyOnWrite(num_pages, page_size)
+    for name, exchange in enumerate(exchanges):
+        found = cache.attach(name, exchange.full)
+        cache.append(name, exchange.full[found:], range(len(exchange.full) - found))
+    return cache
 
 
 if __name__ == "__main__":
