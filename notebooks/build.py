@@ -38,6 +38,7 @@ HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 PAGE = SOURCES / "map_and_glossary.py"
 PLACES = HERE.parent / "assets" / "where_it_runs.json"  # what `check` says of a piece that passes
+CHOICE = SOURCES / "which_design.py"  # a page that is executed, and no chapter
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 MINE = os.devnull  # nobody's own work shows in a built notebook
 KEPT = "tags", "jupyter"  # of a cell's metadata
@@ -74,11 +75,12 @@ def assemble(source: Path, address: dict[str, str] | None = None) -> Any:
     address = project() if address is None else checked(address)
     notebook = jupytext.read(source, fmt="py:percent")
     links = navigation(source, address)
-    code = nbformat.v4.new_code_cell(setup_code(address, int(source.stem[:2])))
+    code = nbformat.v4.new_code_cell(setup_code(address, None if source == CHOICE else int(source.stem[:2])))
     code.metadata["jupyter"] = {"source_hidden": True}
     first, last = nbformat.v4.new_markdown_cell(links), nbformat.v4.new_markdown_cell(links)
     title, *rest = notebook.cells
-    title.source = title.source.replace("{{time}}", time_needed(notebook, len(pieces_of(int(source.stem[:2])))))
+    pieces = [] if source == CHOICE else pieces_of(int(source.stem[:2]))
+    title.source = title.source.replace("{{time}}", time_needed(notebook, len(pieces)))
     notebook.cells = [title, first, code, *rest, last]
     notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
     seen: dict[str, int] = {}
@@ -113,7 +115,7 @@ def time_needed(notebook: Any, pieces: int) -> str:
 
 def navigation(source: Path, address: dict[str, str]) -> str:
     """The line of links at the top and the bottom of a chapter."""
-    names = [path.stem for path in chapters()]
+    names = [path.stem for path in [*chapters(), CHOICE]]
     at = names.index(source.stem)
     parts = [f"[← previous: {title(names[at - 1])}]({names[at - 1]}.ipynb)"] if at else []
     if at + 1 < len(names):
@@ -132,8 +134,10 @@ def title(name: str) -> str:
     return " ".join([number, *(word.upper() if word in ("lru", "gpu", "kv") else word for word in words)])
 
 
-def setup_code(address: dict[str, str], chapter: int) -> str:
+def setup_code(address: dict[str, str], chapter: int | None) -> str:
     """The set-up cell: silent when the package is there; else it installs it, or says how to. Then the pieces begin."""
+    if chapter is None:
+        return f"{install_code(address)}\nfrom minikv import fold, guess"
     verbs = "from minikv import check, fold, guess, hint, mine, progress, solution, source"
     return f"{install_code(address)}\n{verbs}\nfrom minikv.course.pieces import begin\n\nbegin({chapter}, globals())"
 
@@ -216,7 +220,7 @@ def build(source: Path) -> Path:
 
 def main(names: Sequence[str]) -> int:
     """Build the chapters whose names begin with one of `names`, or all."""
-    wanted = [source for source in [*chapters(), PAGE] if not names or source.stem.startswith(tuple(names))]
+    wanted = [source for source in [*chapters(), CHOICE, PAGE] if not names or source.stem.startswith(tuple(names))]
     if not wanted:
         print(f"no chapter begins with {' or '.join(names)}; there are {', '.join(s.stem for s in chapters())}")
         return 2

@@ -463,88 +463,8 @@ def calls_that_expose_it(tree):
 
 Each node has one more small object, and a lock walks once more over the nodes of its window. In a tree with tombstones a match walks down twice: first to see where it is valid, then to take it.
 
-### All designs side by side
+You have now seen every design of this course. [Which one do I choose?](which_design.ipynb) compares them.
 
-The indexes of chapters 03 to 12 answer the same question. What does each answer cost? Made-up traffic was sent through all of them, with room for half of it: W1 is chat, W2 is questions about long documents, and W4 is reasoning that branches. The figures come with the course, and `python assets/designs.py` measures them on your machine. Here are pages of 16 tokens: the share of hits, the number of nodes or blocks, bytes per cached token, and requests per second.
-"""
-
-# %%
-import json
-
-from minikv import asset, plot
-
-bench = json.loads(asset("designs.json").read_text("utf-8"))
-print("measured", bench["date"], "on", bench["machine"])
-print("          hits  nodes bytes  req/s")
-for row in [row for row in bench["rows"] if row["page_size"] == 16]:
-    head = f"{row['workload']} {row['index']:6} {row['hit_rate']:.2f}"
-    speed = row["requests_per_second"]["median"]
-    print(f"{head} {row['entries']:6,} {row['bytes_per_token']:5.1f} {speed:6,.0f}")
-
-# %% [markdown]
-"""
-A request here is a match and a lock, room for what is new, an insert, and an unlock. Hits hardly differ, but memory and speed do. How much of that is the size of a page? Here is the chat again.
-"""
-
-
-# %%
-def on_chat(figure):
-    found = {name: [] for name in ("radix", "trie", "hash", "window")}
-    for row in bench["rows"]:
-        if row["workload"] == "W1":
-            found[row["index"]].append(figure(row))
-    return found
-
-
-pages = {"tokens in a page": [1, 4, 16, 64]}
-memory = on_chat(lambda row: row["bytes_per_token"])
-plot("memory", pages, memory, "bytes a cached token", log="xy")
-
-# %%
-speed = on_chat(lambda row: round(row["requests_per_second"]["median"]))
-plot("speed", pages, speed, "requests a second", log="xy")
-
-# %% [markdown]
-"""
-A radix tree stores little more than the numbers themselves: four bytes per token and four per page. It has few nodes, so they hardly count. The trie has an object for each page. The dictionary has an object too, and an entry and a key of 32 bytes. With small pages the trie and the dictionary are far behind the tree. Larger pages bring them closer, because there are fewer objects and entries. Windows take hardly any memory, and they take time at every page size.
-
-And what can each of them do? The next cells ask the classes themselves: does a class have a certain verb, and does the verb take a certain argument? *Rows* and *pages* are two designs that are not indexes, the `RowCache` of chapter 09 and the `CopyOnWrite` of chapter 11. The last line counts the rules of the contract that an index claims.
-"""
-
-# %%
-from inspect import signature
-
-NAMES = "RadixCache TokenTrie HashBlockCache SlidingWindowCache RowCache CopyOnWrite"
-ASKED = [
-    ("namespace", "insert", "namespace"),
-    ("policies", "__init__", "policy"),
-    ("hash keys", "__init__", "block_hash"),
-    ("hash name", "hashes_of", "node"),
-    ("windows", "evict", "window_tokens"),
-    ("versions", "is_current", "node"),
-    ("forks", "fork", "new_name"),
-    ("drafts", "settle", "num_right"),
-]
-
-
-# %%
-def can(design, verb, argument):
-    found = getattr(design, verb, None)
-    return found is not None and argument in signature(found).parameters
-
-
-designs = [getattr(minikv, name) for name in NAMES.split()]
-heads = ["radix", "trie", "hash", "window", "rows", "pages"]
-table = {"": heads}
-for asked, *verb in ASKED:
-    table[asked] = ["yes" if can(design, *verb) else "-" for design in designs]
-rules = [len(getattr(index, "claims", range(15))) for index in designs[:4]]
-table["rules"] = [*map(str, rules), "-", "-"]
-for asked, cells in table.items():
-    print(f"{asked:9}", *(cell.ljust(len(head)) for cell, head in zip(cells, heads)))
-
-# %% [markdown]
-"""
 ## In real engines
 
 {{engines 12}}

@@ -163,7 +163,7 @@ def _back(label: str, question: str, said: str) -> str:
 
 def _chapter_of(label: str) -> int:
     number = label.split(".")[0]
-    return int(number) if number.isdecimal() else 0
+    return int(number) if number.isdecimal() else max(CHAPTERS) + 1  # a page that comes after all of them
 
 
 def fold(label: str, answer: Any, *things: Any) -> Folded:
