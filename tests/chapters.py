@@ -16,6 +16,7 @@ from project import ROOT
 from minikv.course.pieces.piece import pieces_of
 
 PAGE = ROOT / "notebooks" / "map_and_glossary.ipynb"
+CHOICE = ROOT / "notebooks" / "which_design.ipynb"  # which is executed, and no chapter
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 
 WRITTEN = [path for path in NOTEBOOKS if pieces_of(int(path.stem[:2]))]  # in which the learner writes the pieces

@@ -12,7 +12,7 @@ import re
 import build
 import nbformat
 import pytest
-from chapters import BUILDS, NOTEBOOKS, PAGE, ROOT, built, code_cells, code_under, load, markdown
+from chapters import BUILDS, CHOICE, NOTEBOOKS, PAGE, ROOT, built, code_cells, code_under, load, markdown
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nightly import NIGHTLY
@@ -25,6 +25,7 @@ SLOW = {"00": "live_chat(", "13": "plot("}  # what the few cells of other chapte
 SHAPE = ["The problem", "Build it", "The same in `minikv`", "Play", "More to try", "What it cost", "In real engines",
          "Recap"]  # fmt: skip
 each_chapter = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+each_notebook = pytest.mark.parametrize("path", [*NOTEBOOKS, CHOICE], ids=lambda path: path.stem)
 
 
 def headings(notebook):
@@ -35,7 +36,7 @@ def test_every_source_has_its_notebook():
     assert [path.stem for path in build.chapters()] == [path.stem for path in NOTEBOOKS]
 
 
-@each_chapter
+@each_notebook
 def test_a_notebook_is_not_stale(path):
     """The stored cells are those that the source makes; strict nbval then compares what they print."""
     fresh, stored = build.assemble(ROOT / "notebooks" / "src" / f"{path.stem}.py"), load(path)
@@ -51,7 +52,7 @@ def test_the_page_of_words_is_not_stale():
         assert (PAGE.parent / target).exists(), target
 
 
-@each_chapter
+@each_notebook
 def test_every_cell_was_run_once_from_top_to_bottom_without_an_error(path):
     cells = code_cells(load(path))
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
@@ -61,7 +62,7 @@ def test_every_cell_was_run_once_from_top_to_bottom_without_an_error(path):
             assert output.get("name") != "stderr", output.text
 
 
-@each_chapter
+@each_notebook
 def test_nothing_of_a_live_kernel_is_stored(path):
     notebook = load(path)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
@@ -75,7 +76,7 @@ def test_nothing_of_a_live_kernel_is_stored(path):
     nbformat.validate(notebook)
 
 
-@each_chapter
+@each_notebook
 def test_outputs_are_pictures_with_a_text_twin_or_text(path):
     pictures = 0
     for cell in code_cells(load(path)):
@@ -91,7 +92,7 @@ def test_outputs_are_pictures_with_a_text_twin_or_text(path):
     assert pictures >= 2, "the picture, and the player's"
 
 
-@each_chapter
+@each_notebook
 def test_at_most_one_cell_is_kept_from_the_comparison(path):
     tagged = [tag for cell in load(path).cells for tag in cell.metadata.get("tags", []) if tag.startswith("nbval")]
     assert len(tagged) <= 1
@@ -162,6 +163,7 @@ def test_new_words_are_in_the_glossary(path):
 
 def test_the_map_has_every_chapter_with_its_question():
     text = markdown(load(PAGE))
+    assert f"]({CHOICE.name})" in text
     for path in NOTEBOOKS:
         question = headings(load(path))[0][1].split(" · ")[1]
         assert f"| [{build.title(path.stem)}]({path.name}) | {question} |" in text
@@ -223,7 +225,7 @@ def bound_by(source):
     return names
 
 
-@each_chapter
+@each_notebook
 def test_cells_are_plain_python(path):
     for cell in code_cells(load(path)):
         ast.parse(cell.source)
@@ -276,7 +278,7 @@ def test_any_other_address_is_refused_before_a_notebook_is_made(repository):
         build.assemble(build.chapters()[0], {"repository": repository, "tag": "v9"})
 
 
-@each_chapter
+@each_notebook
 def test_links_between_chapters_lead_somewhere(path):
     for target in re.findall(r"\]\((?!http)([^)#]+)\)", markdown(load(path))):
         assert (path.parent / target).exists(), target

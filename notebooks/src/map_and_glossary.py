@@ -22,7 +22,7 @@ Each chapter answers one question, and names the chapters that it needs. Up to 0
 | [11 copy on write](11_copy_on_write.ipynb) | What if two answers begin alike and then part? |
 | [12 sliding window](12_sliding_window.ipynb) | What if a layer forgets? |
 | [13 policies and traces](13_policies_and_traces.ipynb) | Which policy wins on which traffic? |
-| 16 (to come) | a museum of real bugs |
+| [Which one do I choose?](which_design.ipynb) | six designs, five situations |
 
 ## Glossary
 

@@ -6,9 +6,21 @@ You have seen six ways to keep keys and values: the radix tree (chapters 03 to 0
 
 {{time}}
 
-Start with the radix tree. It finds the longest shared prefix at any token, it takes the least memory per token, and it is fast at every page size. Choose another design only when you need something that the tree does not have. Here are five situations. For each one, guess first: "radix", "hash", "rows", "pages" or "window".
+Start with the radix tree. It finds the longest shared prefix at any token, it takes the least memory per token, and it is fast at every page size. Choose another design only when you need something that the tree does not have. These are the classes that the cells below ask:
+"""
 
+# %%
+import minikv
+
+DESIGNS = {"radix": minikv.RadixCache, "trie": minikv.TokenTrie, "rows": minikv.RowCache}
+DESIGNS |= {"hash": minikv.HashBlockCache, "pages": minikv.CopyOnWrite}
+DESIGNS |= {"window": minikv.SlidingWindowCache}
+
+# %% [markdown]
+"""
 ## Five situations
+
+For each of them, guess first.
 
 ### One server, any prompt
 
@@ -47,21 +59,16 @@ Twelve servers answer the same users. A router wants to send each prompt to the 
 guess("which.b", "which design gives a prefix the same name on every server?", None)
 
 # %%
-from minikv import HashBlockCache, RadixCache, TokenTrie
-
-
-def names_after(make, earlier):
-    cache = make()
-    cache.insert([*earlier, 0, 0], range(len(earlier) + 2))
+def name_after(design, earlier):
+    cache = DESIGNS[design]()
+    cache.insert(earlier, range(len(earlier)))
     node = cache.insert([1, 2, 3, 4], range(20, 24)).node
     return getattr(node, "key", None) or node.id
 
 
-makers = {"radix": RadixCache, "trie": TokenTrie, "hash": HashBlockCache}
-named = {name: [names_after(make, [7]), names_after(make, [1, 2, 8, 9])] for name, make in makers.items()}
-same = [name for name, (one, other) in named.items() if one == other]
-said = "\n".join(f"{name:6} {'the same name' if one == other else 'another name'}" for name, (one, other) in named.items())
-fold("which.b", same[0], "the prefix 1 2 3 4 on two servers with different histories:", said)
+same = {name: name_after(name, [7]) == name_after(name, [1, 2, 8, 9]) for name in ("radix", "trie", "hash")}
+said = [f"{name:6} {'the same name' if is_same else 'two names'}" for name, is_same in same.items()]
+fold("which.b", max(same, key=same.get), "1 2 3 4, cached on two servers with different histories:", "\n".join(said))
 
 # %% [markdown]
 """
@@ -80,26 +87,13 @@ Each prompt gets sixteen answers at once, and a small model guesses the next tok
 guess("which.c", "which design can fork a running sequence?", None)
 
 # %%
-from inspect import signature
-
-import minikv
-
-DESIGNS = {"radix": "RadixCache", "trie": "TokenTrie", "hash": "HashBlockCache"}
-DESIGNS |= {"rows": "RowCache", "pages": "CopyOnWrite", "window": "SlidingWindowCache"}
-
-
-def can(name, verb, argument):
-    found = getattr(getattr(minikv, DESIGNS[name]), verb, None)
-    return found is not None and argument in signature(found).parameters
-
-
-forking = [name for name in DESIGNS if can(name, "fork", "new_name")]
+able = [name for name, design in DESIGNS.items() if hasattr(design, "fork")]
 cache = minikv.CopyOnWrite(num_pages=40, page_size=16)
 cache.attach("answer 0", range(100), values=range(100))
 for i in range(1, 16):
     cache.fork("answer 0", f"answer {i}")
 pages = cache.stats()["allocated_pages"]
-fold("which.c", forking[0], f"16 answers to a prompt of 100 tokens, in pages of 16: {pages} pages in all")
+fold("which.c", able[0], f"16 answers to a prompt of 100 tokens, in pages of 16: {pages} pages in all")
 
 # %% [markdown]
 """
@@ -118,12 +112,12 @@ In your model, five layers of six read only the last 1,024 tokens. A chat is 50,
 guess("which.d", "which design can give back the old tokens of those layers alone?", None)
 
 # %%
-able = [name for name in DESIGNS if can(name, "evict", "window_tokens")]
+able = [name for name, design in DESIGNS.items() if hasattr(design, "has_tombstones")]
 tree = minikv.SlidingWindowCache(window=1024)
 tree.insert(range(50_000), range(50_000))
-freed = len(tree.evict(0, window_tokens=48_000).windows)
-kept = tree.match_prefix(range(50_000)).length
-fold("which.d", able[0], f"{freed:,} window slots given back; a prompt still finds {kept:,} tokens")
+tree.evict(0, window_tokens=50_000)
+kept, found = tree.window_evictable_size, tree.match_prefix(range(50_000)).length
+fold("which.d", able[0], f"{50_000 - kept:,} of 50,000 windows are given back; a prompt finds {found:,} tokens")
 
 # %% [markdown]
 """
@@ -144,14 +138,14 @@ guess("which.e", "which design gives a sequence one contiguous piece of memory?"
 # %%
 import numpy as np
 
-fitting = [name for name in DESIGNS if can(name, "__init__", "arrays")]
+able = [name for name, design in DESIGNS.items() if hasattr(design, "states")]
 keys = np.zeros((8, 64, 1))
 cache = minikv.RowCache(8, arrays=(keys,))
 first = cache.start([1, 2, 3, 4])
 keys[first.row, :4, 0] = [0.1, 0.2, 0.3, 0.4]
 cache.finish(first)
 again = cache.start([1, 2, 3, 9])
-fold("which.e", fitting[0], f"a prompt that shares 3 tokens runs in row {again.row} and finds {again.found}")
+fold("which.e", able[0], f"a prompt that shares 3 tokens runs in row {again.row} and finds {again.found}")
 
 # %% [markdown]
 """
@@ -227,6 +221,15 @@ The next cell asks the classes themselves: does a class have a certain verb, and
 """
 
 # %%
+from inspect import signature
+
+
+def can(design, verb, argument):
+    found = getattr(design, verb, None)
+    return found is not None and argument in signature(found).parameters
+
+
+# %%
 ASKED = {
     "namespace": [("insert", "namespace")],
     "policies": [("__init__", "policy")],
@@ -239,11 +242,13 @@ ASKED = {
 
 print(" " * 12, *(name.ljust(6) for name in DESIGNS))
 for asked, ways in ASKED.items():
-    found = [any(can(name, *way) for way in ways) for name in DESIGNS]
+    found = [any(can(design, *way) for way in ways) for design in DESIGNS.values()]
     print(f"{asked:12}", *(("yes" if yes else "-").ljust(6) for yes in found))
-is_index = [hasattr(getattr(minikv, name), "match_prefix") for name in DESIGNS.values()]
-rules = [len(getattr(getattr(minikv, name), "claims", range(15))) for name in DESIGNS.values()]
-print(f"{'rules':12}", *(str(n if index else "-").ljust(6) for n, index in zip(rules, is_index)))
+rules = [
+    len(getattr(design, "claims", range(15))) if can(design, "insert", "pages") else "-"
+    for design in DESIGNS.values()
+]
+print(f"{'rules':12}", *(str(count).ljust(6) for count in rules))
 
 # %% [markdown]
 """
