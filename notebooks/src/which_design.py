@@ -12,7 +12,11 @@ Start with the radix tree. It finds the longest shared prefix at any token, it t
 # %%
 import minikv
 
-DESIGNS = {"radix": minikv.RadixCache, "trie": minikv.TokenTrie, "rows": minikv.RowCache}
+DESIGNS = {
+    "radix": minikv.RadixCache,
+    "trie": minikv.TokenTrie,
+    "rows": minikv.RowCache,
+}
 DESIGNS |= {"hash": minikv.HashBlockCache, "pages": minikv.CopyOnWrite}
 DESIGNS |= {"window": minikv.SlidingWindowCache}
 
@@ -37,9 +41,13 @@ import json
 from minikv import asset
 
 bench = json.loads(asset("designs.json").read_text("utf-8"))
-chat = [row for row in bench["rows"] if row["workload"] == "W1" and row["page_size"] == 1]
+chat = [
+    row for row in bench["rows"] if row["workload"] == "W1" and row["page_size"] == 1
+]
 chat.sort(key=lambda row: row["bytes_per_token"])
-sizes = "\n".join(f"{row['index']:6} {row['bytes_per_token'] * 0.5:6.1f} MB" for row in chat)
+sizes = "\n".join(
+    f"{row['index']:6} {row['bytes_per_token'] * 0.5:6.1f} MB" for row in chat
+)
 fold("which.a", chat[0]["index"], sizes)
 
 # %% [markdown]
@@ -58,6 +66,7 @@ Twelve servers answer the same users. A router wants to send each prompt to the 
 # %%
 guess("which.b", "which design gives a prefix the same name on every server?", None)
 
+
 # %%
 def name_after(design, earlier):
     cache = DESIGNS[design]()
@@ -66,9 +75,20 @@ def name_after(design, earlier):
     return getattr(node, "key", None) or node.id
 
 
-same = {name: name_after(name, [7]) == name_after(name, [1, 2, 8, 9]) for name in ("radix", "trie", "hash")}
-said = [f"{name:6} {'the same name' if is_same else 'two names'}" for name, is_same in same.items()]
-fold("which.b", max(same, key=same.get), "1 2 3 4, cached on two servers with different histories:", "\n".join(said))
+same = {
+    name: name_after(name, [7]) == name_after(name, [1, 2, 8, 9])
+    for name in ("radix", "trie", "hash")
+}
+said = [
+    f"{name:6} {'the same name' if is_same else 'two names'}"
+    for name, is_same in same.items()
+]
+fold(
+    "which.b",
+    max(same, key=same.get),
+    "1 2 3 4, cached on two servers with different histories:",
+    "\n".join(said),
+)
 
 # %% [markdown]
 """
@@ -93,7 +113,11 @@ cache.attach("answer 0", range(100), values=range(100))
 for i in range(1, 16):
     cache.fork("answer 0", f"answer {i}")
 pages = cache.stats()["allocated_pages"]
-fold("which.c", able[0], f"16 answers to a prompt of 100 tokens, in pages of 16: {pages} pages in all")
+fold(
+    "which.c",
+    able[0],
+    f"16 answers to a prompt of 100 tokens, in pages of 16: {pages} pages in all",
+)
 
 # %% [markdown]
 """
@@ -109,7 +133,9 @@ In your model, five layers of six read only the last 1,024 tokens. A chat is 50,
 """
 
 # %%
-guess("which.d", "which design can give back the old tokens of those layers alone?", None)
+guess(
+    "which.d", "which design can give back the old tokens of those layers alone?", None
+)
 
 # %%
 able = [name for name, design in DESIGNS.items() if hasattr(design, "has_tombstones")]
@@ -117,7 +143,11 @@ tree = minikv.SlidingWindowCache(window=1024)
 tree.insert(range(50_000), range(50_000))
 tree.evict(0, window_tokens=48_000)
 kept, found = tree.window_evictable_size, tree.match_prefix(range(50_000)).length
-fold("which.d", able[0], f"{50_000 - kept:,} of 50,000 windows are given back; a prompt finds {found:,} tokens")
+fold(
+    "which.d",
+    able[0],
+    f"{50_000 - kept:,} of 50,000 windows are given back; a prompt finds {found:,} tokens",
+)
 
 # %% [markdown]
 """
@@ -145,7 +175,11 @@ first = cache.start([1, 2, 3, 4])
 keys[first.row, :4, 0] = [0.1, 0.2, 0.3, 0.4]
 cache.finish(first)
 again = cache.start([1, 2, 3, 9])
-fold("which.e", able[0], f"a prompt that shares 3 tokens runs in row {again.row} and finds {again.found}")
+fold(
+    "which.e",
+    able[0],
+    f"a prompt that shares 3 tokens runs in row {again.row} and finds {again.found}",
+)
 
 # %% [markdown]
 """
