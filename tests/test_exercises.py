@@ -515,3 +515,20 @@ def test_an_answer_that_is_wrong_the_first_time_only_is_inconstant_after_a_right
     strategy, once = lists(), iter([True])
     assert smallest(lambda case: False, (), strategy) is None
     assert smallest(lambda case: next(once, False), (), strategy) is INCONSTANT
+
+
+@pytest.mark.parametrize(
+    ("id", "name", "body"),
+    [
+        ("0.1", "shared_by_all", "prompts.sort()"),
+        ("2.4", "audit", "[free.extend(row) for row in rows]"),
+        ("4.5", "how_many_fit", "prefixes.append(0)"),
+    ],
+)
+def test_an_answer_that_changes_its_arguments_is_not_right(id, name, body, capsys):
+    reference = find_exercise(id).reference
+    names = reference.__code__.co_varnames[: reference.__code__.co_argcount]
+    world = {"right": reference}
+    exec(f"def {name}({', '.join(names)}):\n    found = right({', '.join(names)})\n    {body}\n    return found", world)
+    check(id, world[name])
+    assert "it changes its arguments to " in capsys.readouterr().out

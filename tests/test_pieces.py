@@ -241,6 +241,58 @@ def test_the_hint_about_an_error_is_not_given_for_another_error_of_its_kind():
     assert hints == [deque.hint, None]
 
 
+def own(id, *pairs):
+    """Our answer to a piece, with other words in it."""
+    text = find_piece(id).solution
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    return text
+
+
+def test_a_hint_survives_an_error_in_the_learners_own_words(tmp_path, capsys):
+    notebook = Notebook(tmp_path, 4)
+    notebook.answer(
+        find_piece("2.1"), own("2.1", ('f"{count} pages wanted, {len(pool.stack)} free"', 'f"want {count}"'))
+    )
+    late = (("found = cache.acquire(", "found = cache.match_prefix("), ("        cache.unlock(found)\n", ""))
+    notebook.answer(
+        find_piece("4.4"), own("4.4", *late, ("    return found,", "    cache.lock(found)\n    return found,"))
+    )
+    assert "lock it before you make room" in capsys.readouterr().out
+
+
+def test_what_an_accepted_piece_prints_is_not_said_of_the_next(tmp_path, capsys):
+    notebook = Notebook(tmp_path, 5)
+    notebook.answer(
+        find_piece("5.1"), own("5.1", ("    last = ring.older", "    print('linking')\n    last = ring.older"))
+    )
+    for also in ("", "print('touching'); "):
+        notebook.answer(find_piece("5.3"), f"def touch(ring, node):\n    {also}link(ring, node)")
+        said = capsys.readouterr().out.split("✗ 5.3", 1)[1]
+        assert "linking" not in said
+        assert ("It printed: touching" in said) == bool(also)
+
+
+def test_an_error_that_is_returned_is_to_be_raised(notebook, capsys):
+    notebook.answer(find_piece("2.1"), own("2.1", ("raise MemoryError", "return MemoryError")))
+    assert "Raised: no error, but a MemoryError is returned: raise it; expected: MemoryError" in capsys.readouterr().out
+
+
+def test_an_unexpected_error_comes_with_what_was_expected(notebook, capsys):
+    notebook.answer(find_piece("2.1"), own("2.1", ("raise MemoryError", "raise ValueError")))
+    assert "; expected: MemoryError\n" in capsys.readouterr().out
+
+
+def test_an_answer_that_calls_itself_for_each_node_is_told_to_use_a_loop(tmp_path, capsys):
+    Notebook(tmp_path, 4).answer(
+        find_piece("4.1"),
+        "def lock(cache, node):\n    if node.parent is not None:\n        node.locks += 1\n"
+        "        if node.locks == 1:\n            cache.protect(node)\n        lock(cache, node.parent)",
+    )
+    assert "  Hint: use a loop: Python allows about 1,000 calls inside one another" in capsys.readouterr().out
+
+
 @each_piece
 def test_a_piece_has_a_ladder_of_hints_and_hints_that_differ(piece):
     assert 2 <= len(piece.hints) <= 4

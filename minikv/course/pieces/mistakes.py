@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from minikv.course.pieces.observe import DEEP
 from minikv.course.pieces.piece import GAVE, Piece, WrongAnswer, all_pieces, find_exercise, find_piece
@@ -38,20 +39,21 @@ class _Side(NamedTuple):
 def mistake_in(piece: Piece, world: World, case: Any) -> Mistake | None:
     """The stored wrong answer that the one in `world` is like, on `case` and on the hand-picked ones, or `None`.
 
-    It does the same in all of them, or else it may be one of several mistakes. Cases from the first on in which the
-    answer does not end are not compared.
+    It does the same in all of them, or else it may be one of several mistakes. Both run among the learner's own pieces.
+    Cases from the first on in which the answer does not end are not compared.
     """
     reference, cases = reference_world(piece), [case, *piece.cases]
     expected = [play_case(piece, reference, each) for each in cases]
     mine = _side(piece, world, cases, expected)
     cases, alike = cases[: len(mine.played)], list[tuple[WrongAnswer, _Side]]()
     for wrong in piece.wrong if cases else ():
-        theirs = reference_world(piece)
-        theirs.update(run_section(wrong.section, theirs, "<wrong>"))
-        if _side(piece, theirs, cases[:1], expected).differences == mine.differences[:1]:
+        theirs = world if piece.reference is None else reference_world(piece)  # an exercise's own helpers are there
+        with patch.dict(theirs, run_section(wrong.section, theirs, "<wrong>")):
+            if _side(piece, theirs, cases[:1], expected).differences != mine.differences[:1]:
+                continue
             alike.append((wrong, _side(piece, theirs, cases, expected)))
-            if alike[-1][1].is_like(mine):
-                return Mistake(wrong, is_all=True)
+        if alike[-1][1].is_like(mine):
+            return Mistake(wrong, is_all=True)
     likely = _likeliest(mine, alike)
     return Mistake(likely, is_all=False) if likely else None
 
@@ -65,7 +67,7 @@ def _side(piece: Piece, world: World, cases: Sequence[Any], expected: Sequence[P
             break
         found = parted(piece, world, case, played, ours)
         side.played.append(played)
-        side.differences.append(found.difference if found else None)
+        side.differences.append(found.alike if found else None)
     return side
 
 

@@ -100,7 +100,9 @@ def came_of(call: Callable[[], Any], *errors: type[Exception]) -> tuple[str, Any
     (('ValueError', None), ('no error', 3))
     """
     try:
-        return "no error", call()
+        result = call()
+        said = f", but a {type(result).__name__} is returned: raise it" if isinstance(result, BaseException) else ""
+        return f"no error{said}", result
     except errors as error:
         if isinstance(error, (NotImplementedError, RecursionError)):
             raise

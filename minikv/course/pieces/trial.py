@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import copy
+import dis
 import linecache
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from hypothesis.strategies import SearchStrategy
 
+import minikv
 from minikv.course.pieces.identity import ALL_RIGHT
-from minikv.course.pieces.piece import GAVE, CaseFrame, Piece
+from minikv.course.pieces.piece import GAVE, CaseFrame, Piece, cases_for, print_for
 from minikv.engine import World, classes_for, engine_world, given, ours, pieces_up_to
 from minikv.testing.attempt import MOST_SECONDS, Outcome, TooLong, agree, attempt, short_repr
 from minikv.testing.conformance.generate import INCONSTANT, smallest_case
 
+PACKAGE = Path(minikv.__file__).parent
 MOST_WORDS = 200  # letters of a tree in a message
 NO_END = (
     f"Stopped after {MOST_SECONDS:g} seconds. Does each pass through your loop make progress, "
@@ -46,8 +50,8 @@ class Played:
 class Parting:
     """The first frame in which two sides differ: what is seen there, or how yours ended.
 
-    `got` is what the answer came to, and `expected`, in an exercise, what it should come to. `place` is the line of the
-    answer in which an error was raised, in words.
+    `got` is what the answer came to, and `expected`, in an exercise, what it should come to. Of an error, `place` is
+    the line of the answer in which it was raised and what was expected there, in words, and `kind` its kind.
     """
 
     case: Any
@@ -57,11 +61,17 @@ class Parting:
     got: Outcome
     expected: Outcome | None = None
     place: str = ""
+    kind: str = ""
 
     @property
     def words(self) -> str:
         """The difference, and where an error was raised."""
         return self.difference + self.place
+
+    @property
+    def alike(self) -> str:
+        """What another answer with the same mistake has too: of an error it is the kind, and not somebody's words."""
+        return self.kind or self.difference
 
 
 def _looks_like(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
@@ -71,8 +81,22 @@ def _looks_like(one: tuple[str, Any], other: tuple[str, Any]) -> bool:
 
 
 def _ending(outcome: Outcome) -> str:
-    """The error that ended a case, in words; those of a `RecursionError` depend on where the stack ends."""
-    return type(outcome.error).__name__ if isinstance(outcome.error, RecursionError | None) else str(outcome)
+    """The error that ended a case, by its kind; in words only where they are Python's own, or the package's.
+
+    Those of the learner's `raise` may be any, and those of a `RecursionError` depend on where the stack ends.
+    """
+    is_kind = isinstance(outcome.error, RecursionError | None) or _is_own(outcome.error)
+    return type(outcome.error).__name__ if is_kind else str(outcome)
+
+
+def _is_own(error: BaseException) -> bool:
+    """Whether a `raise` outside the package made an error."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or PACKAGE in Path(trace.tb_frame.f_code.co_filename).parents:
+        return False
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"
 
 
 def play_case(
@@ -103,6 +127,7 @@ def world_for(piece: Piece, answer: Any, others: World, accepted: World | None =
     given(world, *classes_for(piece.chapter))
     if "Node" in others:
         world["Node"] = others["Node"]
+    world.setdefault("print", print_for(answer, (accepted or {}).values()))
     for section in pieces_up_to(piece.chapter):
         known = (accepted or {}).get(section.id)
         world[section.name] = ours(section.id, world) if known is None else rebound(known, world)
@@ -138,7 +163,9 @@ def parted(piece: Any, world: World, case: Any, got: Played, expected: Played) -
             if isinstance(value, Outcome) and isinstance(mine, Outcome):
                 if not mine.agrees(value):
                     mine = Outcome(mine.value, mine.error, got.outcome.printed)
-                    return Parting(case, at, frame.caption, _gave(frame.caption, mine, value), mine, value)
+                    kind = f"{frame.caption} gave {_ending(mine)}" if mine.error else ""
+                    words = _gave(frame.caption, mine, value)
+                    return Parting(case, at, frame.caption, words, mine, value, kind=kind)
             elif not agree(mine, value):
                 words = f"{frame.caption}. {name[0].upper()}{name[1:]}: {_words(mine)}; expected: {_words(value)}"
                 if value == ALL_RIGHT:
@@ -152,7 +179,8 @@ def _gave(call: str, got: Outcome, expected: Outcome) -> str:
     if got.value is None and got.error is None and expected.value is not None:
         forgot = "it printed something; return it" if got.printed else "did you forget to return it?"
         return f"{call} gave nothing ({forgot}), expected {expected}"
-    return f"{call} gave {got}, expected {expected}"
+    back = "; raise the error, do not return it" if isinstance(got.value, BaseException) else ""
+    return f"{call} gave {got}, expected {expected}{back}"
 
 
 def _words(value: Any) -> str:
@@ -162,7 +190,7 @@ def _words(value: Any) -> str:
 
 
 def _ended(piece: Any, case: Any, at: int, frame: CaseFrame, outcome: Outcome, world: World) -> Parting:
-    error, place = outcome.error, ""
+    error, place, kind = outcome.error, "", f"{frame.caption} raised {_ending(outcome)}"
     if isinstance(error, NotImplementedError):
         words = f"{frame.caption}: not written yet"
     elif GAVE in frame.seen:
@@ -172,8 +200,17 @@ def _ended(piece: Any, case: Any, at: int, frame: CaseFrame, outcome: Outcome, w
     elif isinstance(error, NameError) and not isinstance(error, UnboundLocalError):
         words = f"{frame.caption}: {error}. If a cell above defines it, run the cells above first"
     else:
-        words, place = f"{frame.caption} raised {outcome}", _line_of(error, world[piece.name])
-    return Parting(case, at, frame.caption, words, outcome, frame.seen.get(GAVE), place)
+        words, place = f"{frame.caption} raised {outcome}", _line_of(error, world[piece.name]) + _instead(frame)
+    return Parting(case, at, frame.caption, words, outcome, frame.seen.get(GAVE), place, kind)
+
+
+def _instead(frame: CaseFrame) -> str:
+    """What was expected where an answer raised an error: the first thing to be seen that says something."""
+    for name, value in frame.seen.items():
+        if value not in (ALL_RIGHT, "no error", None):
+            what = "" if name in ("raised", "what is returned") else f" {name}"
+            return f"; expected{what}: {_words(value)}"
+    return ""
 
 
 def _line_of(error: BaseException | None, answer: Any) -> str:
@@ -251,7 +288,7 @@ def judge(piece: Piece, world: World, thorough: bool = True) -> Judgement:
             found[repr(case)] = parts
         return parts is not None
 
-    case = smallest(differs, piece.cases, piece.strategy if thorough else None)
+    case = smallest(differs, cases_for(piece), piece.strategy if thorough else None)
     if case is INCONSTANT:
         return Judgement(None, count, is_inconstant=True)
     return Judgement(found.get(repr(case)) if case is not None else None, count)
