@@ -3,7 +3,8 @@
 Read the files in the order of their chapters:
 
 - `ch01_02_pool`: how many pages fit into a GPU's memory, and which of them are free
-- `ch03_05_cache`: the radix tree, the locks on its nodes, and the ring that says what is evicted first
+- `ch03_tree`: the radix tree
+- `ch04_05_cache`: the locks on its nodes, and the ring that sets the eviction order
 - `ch06_07_manager`: how keys and values are moved, and the life of a request
 - `ch08_serving`: attention through the slots, and what each step computes
 - `ch09_10_rows_and_blocks`, `ch11_12_sharing_and_windows`: four further designs beside that engine
@@ -71,7 +72,7 @@ def engine_files() -> dict[str, tuple[Section, ...]]:
     """The files of the engine, in the order of their chapters, and the sections of each.
 
     >>> [Path(file).name for file in engine_files()][:2]
-    ['ch01_02_pool.py', 'ch03_05_cache.py']
+    ['ch01_02_pool.py', 'ch03_tree.py']
     """
     files = sorted(Path(__file__).parent.glob("ch[0-9][0-9]_*.py"))
     return {str(file): tuple(sections(file.read_text("utf-8"))) for file in files}
@@ -130,7 +131,7 @@ def pieces_up_to(chapter: int) -> list[Section]:
     """The sections of the pieces that a chapter goes on with: those of the engine, and its own.
 
     >>> [section.id for section in pieces_up_to(4)][-1], [section.id for section in pieces_up_to(3)][-1]
-    ('5.9', '3.4')
+    ('5.9', '3.10')
     """
     last = min(last_for(chapter), LAST)
     return [s for s in engine_sections() if s.id != "given" and (s.chapter <= last or s.chapter == chapter)]

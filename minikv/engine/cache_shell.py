@@ -7,7 +7,7 @@ cache refuses what ours refuses, hands out the same matches and handles, and ser
 from __future__ import annotations
 
 from array import array
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from minikv.errors import InvariantError, LockError, bounded, whole_number
@@ -16,9 +16,9 @@ from minikv.tokens import TokensLike, pack
 
 
 class CacheShell:
-    """The part of a prefix cache that no piece is about; the rest is `RadixCache` in `ch03_05_cache.py`.
+    """The part of a prefix cache that no piece is about; the rest is `RadixCache` in `ch04_05_cache.py`.
 
-    It claims the rules of the contract but 14: it joins nothing, since a join may be left out and a split may not.
+    It claims every rule of the contract but 14: it never joins nodes, since a join may be left out and a split may not.
     """
 
     claims = (*range(1, 14), 15)
@@ -26,6 +26,8 @@ class CacheShell:
     ring: Any
     evictable: int
     protected: int
+    cut: Callable[[list[int]], list[Any]]
+    recounted: Callable[[], tuple[int, int]]
 
     def __init__(self, page_size: int = 1):
         self.page_size = whole_number("page_size", page_size, 1, "a page holds at least 1 token")
@@ -67,12 +69,9 @@ class CacheShell:
         return root
 
     def pages_of(self, tokens: TokensLike, limit: int | None = None) -> list[Any]:
-        """The whole pages of `tokens`, each as a tuple; with pages of one token, the tokens themselves."""
-        numbers, size = pack(tokens).tolist(), self.page_size
-        count = require_limit(limit, len(numbers)) // size
-        if size == 1:
-            return numbers[:count]
-        return [tuple(numbers[page * size : (page + 1) * size]) for page in range(count)]
+        """The whole pages of the first `limit` of `tokens` (default: all)."""
+        numbers = pack(tokens).tolist()
+        return self.cut(numbers[: require_limit(limit, len(numbers))])
 
     def pages_for(self, num_tokens: int) -> int:
         """How many pages hold `num_tokens` tokens."""
@@ -97,15 +96,8 @@ class CacheShell:
 
     def take_receipt(self, handle: Handle) -> None:
         """Note one more lock on `handle`, which must be of this cache and still be in it."""
-        self._require(handle)
+        self.require(handle)
         self.held[handle] = self.held.get(handle, 0) + 1
-
-    def give_receipt_back(self, handle: Handle) -> None:
-        """Note one lock fewer on `handle`, which must hold one."""
-        self._require(handle, held=True)
-        self.held[handle] -= 1
-        if not self.held[handle]:
-            del self.held[handle]
 
     def _path(self, node: Any) -> list[Any] | None:
         """The nodes down to `node`, without the root; `None` if they no longer hang together."""
@@ -117,7 +109,8 @@ class CacheShell:
             node = node.parent
         return found[::-1]
 
-    def _require(self, handle: Handle, held: bool = False) -> None:
+    def require(self, handle: Handle, held: bool = False) -> None:
+        """Raise an error unless `handle` is of this cache and still in it; if `held`, it must also hold a lock."""
         if not isinstance(handle, Handle):
             raise TypeError(f"{bounded(handle)} cannot be locked: expected the handle of a match or an insertion")
         if handle.epoch is not self.epoch or self._path(handle.node) is None:
@@ -127,7 +120,7 @@ class CacheShell:
 
     def _pages_before(self, start: Handle, tokens: TokensLike, namespace: Hashable) -> int:
         """How many pages `start` stands for, if it is a locked prefix of `tokens` in their namespace."""
-        self._require(start, held=True)
+        self.require(start, held=True)
         path = self._path(start.node) or []
         before = [key for node in path for key in node.tokens]
         if self.pages_of(tokens)[: len(before)] != before or (path and start.namespace != namespace):
@@ -143,7 +136,7 @@ class CacheShell:
 
     def check(self) -> None:
         """Recompute the sizes, links, locks, owners and the ring's order; raise `InvariantError` where one is wrong."""
-        owners, counted = dict[int, str](), {True: 0, False: 0}
+        owners, counted = dict[int, str](), self.recounted()
         for node in self.nodes():
             name = f"node {bounded(node.tokens)}"
             if self._path(node) is None or len(node.tokens) != len(node.slots):
@@ -154,9 +147,8 @@ class CacheShell:
                 owners[page] = name
             if node.locks < max((child.locks for child in node.children.values()), default=0):
                 raise InvariantError(f"{name}: {node.locks} locks, fewer than on a node below it")
-            counted[node.locks > 0] += len(node.tokens)
-        if (counted[False], counted[True]) != (self.evictable, self.protected):
-            found = f"{counted[False]} evictable and {counted[True]} protected pages are counted"
+        if counted != (self.evictable, self.protected):
+            found = f"{counted[0]} evictable and {counted[1]} protected pages are counted"
             raise InvariantError(f"{found}, {self.evictable} and {self.protected} recorded")
         if (early := self.ring.first_wrong()) is not None:
             raise InvariantError(f"node {bounded(early.tokens)} is older in the ring than one of its children")

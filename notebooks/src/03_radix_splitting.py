@@ -2,13 +2,13 @@
 """
 # 03 · How do prompts share a prefix?
 
-By the end of this chapter you will have written a **radix tree**: the data structure with which SGLang decides, in a few microseconds, how much of a 100,000-token prompt it has seen before. You will write four functions, about thirty lines in all. They go into your own `my_minikv.py`, and in chapter 08 a language model answers questions through them.
+By the end of this chapter you will have written a **radix tree**: the data structure that SGLang uses to decide, in a fraction of a millisecond, how much of a 100,000-token prompt it has seen before. You will write eight short functions, about fifty lines in all. They go into your own `my_minikv.py`, and at the end of this chapter the chat from chapter 00 runs through your tree.
 
 **After this chapter you will be able to** *build* a radix tree that finds the longest cached prefix, *split* an edge without losing what is below it, and *predict* what pages do to sharing.
 
 {{time}} **Needs** chapters 00 and 02. **New words** trie, radix tree, split, page alignment, namespace.
 
-Here is where we are going. Three prompts are inserted into a tree, and a fourth is only looked up. Step through it.
+Here is where we are going. Three prompts go into a tree, and then we look one up. Run the cell to step through it.
 """
 
 # %%
@@ -16,18 +16,18 @@ from minikv import FreeListPool, RadixCache, draw, record
 
 cache, pool = RadixCache(), FreeListPool(16)
 with record(cache, pool) as film:
-    for prompt in ([1, 2, 3, 4, 5], [1, 2, 3, 7, 8], [6, 7]):
+    for prompt in ([4, 4, 2, 9, 6, 5], [8, 1], [4, 4, 2, 3]):
         slots = pool.alloc(len(prompt))
         done = cache.insert(prompt, slots)
         pool.free(slots[: done.prefix_length])
-    cache.match_prefix([1, 2, 9])
-film.player(still=5)
+    cache.match_prefix([4, 4, 2, 3, 7])
+film.player(still=8)
 
 # %% [markdown]
 """
 ## The problem
 
-In chapter 00 we kept every prompt in a list and compared each new prompt with all of them. The answers were right. Let's see what they cost. A help desk serves a thousand prompts. All of them begin with the same instructions, and each goes on with a question of its own.
+In chapter 00 we kept every prompt in a list and compared each new prompt with all of them. The answers were right. Let's see what they cost. A help desk has answered a thousand prompts. Each one starts with the same instructions and ends with a different question.
 """
 
 # %%
@@ -36,23 +36,30 @@ import json
 from minikv import asset
 
 DESK = json.loads(asset("chats.json").read_text("utf-8"))
-SYSTEM = list(DESK["system"].encode())
+SYSTEM = DESK["system"]
 questions = [question for chat in DESK["chats"] for question, _ in chat]
-prompts = [
-    SYSTEM + list(f"reader {i}: {questions[i % len(questions)]}".encode())
-    for i in range(1000)
-]
+asked = [f"reader {i}: {questions[i % len(questions)]}" for i in range(1000)]
+prompts = [list((SYSTEM + text).encode()) for text in asked]
+
+# %% [markdown]
+"""
+You need one helper, here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty.
+
+The set-up cell at the top of this notebook has already put the functions that you write into place, with the package's version of each. As soon as yours passes its check, yours runs instead.
+
+#### 3.7 You write: `common` (5 minutes)
+"""
 
 
 # %%
 def common(a, b):
-    """How many tokens at the beginning of `a` and `b` are equal."""
-    same = 0
-    while same < min(len(a), len(b)) and a[same] == b[same]:
-        same += 1
-    return same
+    """Count how many tokens at the beginning of `a` and `b` are equal."""
+    raise NotImplementedError  # delete this line; about 4 lines to write
 
 
+common = check("3.7 common", common)
+
+# %%
 for count in (10, 100, 999):
     compared = sum(common(prompts[count], old) + 1 for old in prompts[:count])
     print(f"{count:4} cached prompts: {compared:7,} comparisons to look up one more")
@@ -63,9 +70,9 @@ Ten times as many prompts, ten times as many comparisons for *each* lookup. A bu
 
 ## Build it
 
-### Step 1: one token on each edge
+### Step 1: one token per edge
 
-Start with the simplest structure that works. Put one token on each edge, and let prompts that begin alike go down the same path.
+Start with the simplest structure that works. Put one token on each edge, and let prompts that begin alike follow the same path. A node needs nothing but its children:
 """
 
 
@@ -75,15 +82,26 @@ class TrieNode:
         self.children = {}  # token -> node
 
 
-def trie_insert(node, tokens):
-    for token in tokens:
-        node = node.children.setdefault(token, TrieNode())
+# %% [markdown]
+"""
+#### 3.8 You write: `trie_add` (5 minutes)
 
+Start at the root and take one step down for each token. Make a node only where there isn't one yet. If you replace a node that is there, you lose everything below it.
+"""
+
+
+# %%
+def trie_add(root, tokens):
+    """Make the path of `tokens` below `root`; add only nodes that are missing."""
+    raise NotImplementedError  # delete this line; about 5 lines to write
+
+
+trie_add = check("3.8 trie_add", trie_add)
 
 # %%
 trie = TrieNode()
 for prompt in ([1, 2, 3, 4, 5], [1, 2, 3, 7, 8], [1, 2]):
-    trie_insert(trie, prompt)
+    trie_add(trie, prompt)
 draw(trie)
 
 # %% [markdown]
@@ -92,9 +110,9 @@ This is called a **trie** (say "try"). To look up a prompt, follow its tokens fr
 
 Count the boxes. A 20,000-token prompt needs 20,000 nodes, and each node is an object with a dictionary inside. Almost all of them have exactly one child. They don't branch; they just pass you along.
 
-### Step 2: many tokens on each edge
+### Step 2: many tokens per edge
 
-So keep a node only where something happens: where a prompt ends, or where two prompts part. Everything in between becomes one long edge. That is a **radix tree**. A node holds the tokens of the edge that leads to it, and the slots where their keys and values lie, one for each token. It finds a child by the child's *first* token, because no two children can begin with the same one.
+So keep a node only where something happens: where a prompt ends, or where two prompts part ways. Everything in between becomes one long edge. That is a **radix tree**. A node stores the tokens on the edge that leads to it, and one slot for each of these tokens. A parent finds a child by the child's *first* token, because no two children can begin with the same one.
 """
 
 
@@ -117,11 +135,11 @@ One question is left. The tree holds `1 2 3 4 5` as a single edge, and then `1 2
 
 A **split** takes one node and makes it two. The upper half is a new node. The lower half is the *old* node, now shorter.
 
-Why that way around? Somebody may be holding on to the old node, because their prompt ends there. After the split, their prompt must still end there. If the old node became the upper half, it would suddenly stand for a shorter prompt, and in chapter 04 we would release a lock on the wrong tokens. So: **the old node keeps its end.**
+Why that way around? Somebody may be holding on to the old node, because their prompt ends there. After the split their prompt must still end there. If the old node became the upper half, it would suddenly stand for a shorter prompt, and in chapter 04 we would release a lock on the wrong tokens. So: **the old node keeps its end.**
 
-Your turn. Cut the edge of `node` after its first `at` tokens. Its slots are cut at the same place. Four links have to be right when you are done: the parent to the upper node, the upper node to its parent, the upper node to `node`, and `node` to the upper node.
+Your turn. Cut the edge of `node` after its first `at` tokens, and cut its slots at the same place. Four links have to be right when you are done: the parent's link down to the upper node, the upper node's link up to the parent, the upper node's link down to `node`, and `node`'s link up to the upper node.
 
-#### 3.1 You write: `split`
+#### 3.1 You write: `split` (10 minutes)
 """
 
 
@@ -135,34 +153,36 @@ split = check("3.1 split", split)
 
 # %% [markdown]
 """
-`check` runs your function on many small trees and compares every box and every link with ours. If something differs, it shows you the smallest tree on which it does. If you get stuck, `hint("3.1")` helps a little, and each further call a little more.
+`check` runs your function on many small trees and compares every box and every link with the package's version. If something differs, it shows you the smallest tree where it does. Stuck? Try `hint("3.1")`, and call it again for a stronger hint.
+
+Let's cut one edge twice: first after three tokens, and then the same node again, after one.
 """
 
 # %%
-# put your number in place of None, then run the next cell
-guess("3.a", "how many tokens are left in the old node after split(node, 3)?", None)
+# put your list in place of None, then run the next cell
+guess("3.a", "which tokens are left in `leaf` after both cuts? [., .]", None)
 
 # %%
 root = Node([], [])
-leaf = root.children[1] = Node([1, 2, 3, 4, 5], [10, 11, 12, 13, 14], root)
-upper = split(leaf, 3)
-fold("3.a", len(leaf.tokens), draw(root, new=upper))
+leaf = root.children[1] = Node([1, 2, 3, 4, 5, 6], [10, 11, 12, 13, 14, 15], root)
+upper, middle = split(leaf, 3), split(leaf, 1)
+fold("3.a", leaf.tokens, draw(root, new=middle))
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-The old node keeps its end, `4 5`. Look at the slots in the picture: none was copied and none was lost; they were divided between the two nodes. Remember that: it is the first thing to check when a cache returns garbage.
+The old node keeps its end each time. After the first cut `leaf` holds `4 5 6`, and the second cut takes the `4` away. Look at the slots in the picture, too. None was copied and none was lost; they were divided between the nodes. Remember that: it is the first thing to check when a cache returns garbage.
 
 </details>
 
 ### Step 4: walk down
 
-Now follow a prompt from the root, edge by edge, as far as the tree agrees with it. Sometimes the prompt leaves the tree at a node. Sometimes it leaves in the middle of an edge, and you have the tool for that: split the edge there. So a walk *always* ends exactly at a node, and the caller can hold on to that node.
+Now follow a prompt from the root, edge by edge, as far as the tree agrees with it. Sometimes the prompt leaves the tree at a node. Sometimes it leaves in the middle of an edge, and you have a tool for that: split the edge there. So a walk *always* ends exactly at a node, and the caller can hold on to that node.
 
-#### 3.2 You write: `walk`
+#### 3.2 You write: `walk` (10 minutes)
 
-Return two things: the node where the prompt leaves the tree, and how many tokens were followed. You may use `common` from above and your `split`.
+Return two things: the node where the prompt leaves the tree, and how many tokens you followed. You may call `common(a, b)`, which returns a number, and `split(node, at)`, which returns the upper node. Use a loop: a long conversation can be a path of thousands of nodes, and Python stops a function that calls itself that often.
 """
 
 
@@ -175,18 +195,22 @@ def walk(root, tokens):
 walk = check("3.2 walk", walk)
 
 # %%
-node, length = walk(root, [1, 2, 9])
+root = Node([], [])
+root.children[1] = Node([1, 2, 3, 4, 5], [10, 11, 12, 13, 14], root)
+node, length = walk(root, [1, 2, 3, 4, 8])
 draw(root, matched=node)
 
 # %% [markdown]
 """
 ### Step 5: insert and match
 
-The rest is short, because the walk did the hard part.
+The rest is short, because the walk does the hard part.
 
-To **insert** a prompt, walk it. What the walk did not find is new, and becomes one new leaf. What it found is in the tree already, and keeps the slots that it has. Tell the caller how much that was: the caller has a second set of slots for those tokens and must free them, or they are lost for good.
+To **insert** a prompt, walk it. Whatever the walk did not find is new, and becomes one new leaf. Whatever it found is already in the tree and keeps the slots it has. Tell the caller how many tokens that was. The caller has a second set of slots for them and must free it, or those slots are lost for good.
 
-#### 3.3 You write: `insert`
+#### 3.3 You write: `insert` (5 minutes)
+
+Return the node where the prompt ends, and how many tokens were there already.
 """
 
 
@@ -200,9 +224,9 @@ insert = check("3.3 insert", insert)
 
 # %% [markdown]
 """
-To **match** a prompt, walk it and collect the slots of the path. They are what attention will read, so their order matters: the first token's slot comes first.
+To **match** a prompt, walk it and collect the slots on the path. Attention will read these slots, so their order matters: the slot of the first token comes first. Return the node where the walk ends and a *new* list of slots. The nodes' own lists belong to the tree.
 
-#### 3.4 You write: `match`
+#### 3.4 You write: `match` (5 minutes)
 """
 
 
@@ -216,7 +240,7 @@ match = check("3.4 match", match)
 
 # %% [markdown]
 """
-That is the whole index. Let's use it. We insert `1 2 3 4 5` with slots 0 to 4 and `1 2 3 7 8` with slots 5 to 9, and then ask for the second prompt.
+That is the whole index. Let's use it. We insert `1 2 3 4 5` with slots 0 to 4, then `1 2 3 7 8` with slots 5 to 9, and then we look up the second prompt.
 """
 
 # %%
@@ -233,11 +257,11 @@ fold("3.b", slots, f"insert returned {there}", draw(root, matched=end))
 """
 <details><summary>Why</summary>
 
-The tree had slots for the first three tokens, so it kept those. Slots 5, 6 and 7 hold the same keys and values a second time, and `insert` returned 3 to say so.
+The tree already had slots for the first three tokens, so it kept those. Slots 5, 6 and 7 hold the same keys and values a second time, and `insert` returned 3 to say so.
 
 </details>
 
-Now insert nothing more, and only *ask* for `[1, 2, 9]`. Does the tree change?
+Now we insert nothing, and only *look up* `[1, 2, 9]`. Does the tree change?
 """
 
 # %%
@@ -256,13 +280,56 @@ fold("3.c", count_nodes(root), draw(root, new=end))
 """
 <details><summary>Why</summary>
 
-It does. Asking cut an edge, because the match has to end at a node. The docstring of mini-sglang's `match_prefix` says that it {{engines mini-sglang-docstring}}. It never changes *what* is cached, but it does change the nodes, and code that keeps track of nodes has to know.
+It does. The lookup splits an edge, because a match has to end at a node. The docstring of mini-sglang's `match_prefix` says that it {{engines mini-sglang-docstring}}. A match never changes *what* is cached, but it does change the nodes, and code that keeps track of nodes has to know that.
 
 </details>
 
+### Step 6: answer a prompt
+
+Time to put the tree to work. `reply` answers one prompt with a language model, and it computes only what the tree doesn't have. If you wrote `respond` in chapter 02, you know the loop. Here is everything that you may call:
+
+| call | what it does and returns |
+|---|---|
+| `match(root, tokens)` | finds the cached prefix; returns a node and a new list of slots |
+| `insert(root, tokens, slots)` | caches tokens; returns a node and how many tokens were there already |
+| `pool.alloc(count)` | takes `count` slots; returns them as a list |
+| `pool.free(slots)` | frees slots; returns nothing |
+| `model(new, row)` | computes the tokens `new`, writes them to the last slots of `row`, reads the slots before those; returns the next token |
+| `model.end` | the token that ends an answer |
+
+#### 3.9 You write: `reply` (15 minutes)
+
+Match all tokens of the prompt except the last, which is always computed. The slots that you find are the beginning of the row; take a slot for every other token just before you compute it. Call the model with the new tokens and the row until it returns `model.end`. Then insert everything that was computed. That is the prompt and the answer, without the answer's last token. Finally, free the slots that you took for tokens the tree already had. Return the answer, with `model.end`.
+"""
+
+
+# %%
+def reply(model, pool, root, prompt):
+    """Answer `prompt`, computing only what is not cached; return the answer."""
+    raise NotImplementedError  # delete this line; about 9 lines to write
+
+
+reply = check("3.9 reply", reply)
+
+# %% [markdown]
+"""
+Here is the chat from chapter 00 again. There, the package's engine answered. Here, each turn runs through *your* `reply`, your pool and your tree.
+"""
+
+# %%
+from minikv.course.live_chat import chat_through
+
+pool, root = Pool(600), Node([], [])
+chat = chat_through(reply, pool, root)
+chat
+
+# %% [markdown]
+"""
+The same answers, and the same counts as in chapter 00. The first turn has to compute its whole prompt. After that, each turn computes little more than its own question, because your tree finds the rest.
+
 ## The same in `minikv`
 
-`RadixCache` is this tree, with edges packed into bytes, so that comparing one is a single call into C. It also joins a node with its only child again when nothing tells the two apart; that changes no answer. On a thousand random prompts, your tree and ours agree in every length and every slot.
+`RadixCache` is this tree, with its edges packed into bytes, so that comparing an edge is a single call into C. It also joins a node with its only child when nothing tells the two apart anymore, which changes no answer. On a thousand random prompts, your tree and the package's agree on every length and every slot.
 """
 
 # %%
@@ -274,29 +341,35 @@ for step in range(1000):
     slots = list(range(16 * step, 16 * step + len(tokens)))
     assert match(root, tokens)[1] == theirs.match_prefix(tokens).slots.tolist()
     assert insert(root, tokens, slots)[1] == theirs.insert(tokens, slots).prefix_length
-theirs.check()
 print(f"equal in 1000 steps, with {theirs.total_size} tokens in both")
 
 # %% [markdown]
 """
 ### Pages, for free
 
-Where slots come in pages, only whole pages can be shared. This is **page alignment**. It looks like a change to every function. But look at what yours demand of a token: that it can be compared, and that it can be a key in a dictionary. A whole page can do both.
+If slots are handed out in pages, only whole pages can be shared. This is **page alignment**. It looks like a change to every function. But look at what your functions ask of a token: it must be comparable, and it must work as a key in a dictionary. A tuple of tokens can do both, so a whole page can be a "token".
+
+#### 3.10 You write: `pages_of` (5 minutes)
+
+Cut a list of tokens into pages. A page is a tuple of exactly `size` tokens. Tokens at the end that don't fill a page are left out.
 """
 
 
 # %%
 def pages_of(tokens, size):
-    return [tuple(tokens[i : i + size]) for i in range(0, len(tokens) - size + 1, size)]
+    """Cut `tokens` into tuples of `size`; leave out what does not fill a page."""
+    raise NotImplementedError  # delete this line; about 2 lines to write
 
+
+pages_of = check("3.10 pages_of", pages_of)
 
 # %% [markdown]
 """
-Say the prompts are `1 2 3 4 5 6` and `1 2 3 9 5 6 7 8`.
+Now we insert two prompts in pages of four tokens: `1 2 3 4 5 6` and `1 2 3 9 5 6 7 8`.
 """
 
 # %%
-guess("3.d", "how many pages of 4 do these two prompts share?", None)
+guess("3.d", "how many pages do these two prompts share?", None)
 
 # %%
 paged = Node([], [])
@@ -308,52 +381,46 @@ fold("3.d", there, draw(paged))
 """
 <details><summary>Why</summary>
 
-They agree in three tokens and share nothing, because they differ inside their first page. The first prompt's last two tokens are not stored at all, because they do not fill a page. And you changed no line. Where slots come in pages of four, page number 7 has the slots 28 to 31, so one number for each page says where everything is. `RadixCache(page_size=4)` does the same.
+They agree in three tokens and share nothing, because they differ inside their first page. The last two tokens of the first prompt aren't stored at all, because they don't fill a page. And you didn't change a single line of the tree. With pages of four, page 7 has slots 28 to 31, so one number per page says where everything is. `RadixCache(page_size=4)` does the same.
 
 </details>
 
 ### What a lookup costs now
 
-And the problem that this chapter began with? We insert the thousand prompts of the help desk and count the nodes that a lookup visits.
+Back to the problem from the beginning of the chapter. We insert the thousand help desk prompts and count the nodes that a lookup visits.
 """
 
 # %%
 desk, trie = Node([], []), TrieNode()
 for count, prompt in enumerate(prompts, start=1):
-    insert(desk, prompt, list(range(len(prompt))))  # which slots does not matter here
-    trie_insert(trie, prompt)
+    insert(desk, prompt, prompt)  # any slots will do here
+    trie_add(trie, prompt)
     if count in (10, 100, 999):
         end, visited = match(desk, prompts[count])[0], 0
         while end.parent is not None:
             end, visited = end.parent, visited + 1
         print(f"{count:4} cached prompts: a lookup visits {visited} nodes")
-print(
-    f"nodes: {count_nodes(desk):,} in the radix tree, {count_nodes(trie):,} in the trie"
-)
+sizes = [f"{count_nodes(tree):,}" for tree in (desk, trie)]
+print(f"nodes: {sizes[0]} in the radix tree, {sizes[1]} in the trie")
 
 # %% [markdown]
 """
-A hundred times as many prompts, and the lookup hardly notices. The next cell measures the time on the machine that runs it. Its output differs from run to run, so it is not stored.
+A hundred times as many prompts, and a lookup hardly notices. The next cell measures the time on your machine. Its output differs from run to run, so it isn't stored.
 """
 
 # %% tags=["nbval-ignore-output", "measured"]
 from timeit import timeit
 
-packed = RadixCache()
-for prompt in prompts:
-    packed.insert(prompt, range(len(prompt)))
-for name, lookup in (
-    ("a list of prompts", lambda: max(common(prompts[7], old) for old in prompts)),
-    ("the tree above", lambda: match(desk, prompts[7])),
-    ("RadixCache", lambda: packed.match_prefix(prompts[7])),
-):
-    print(
-        f"{name:18} {timeit(lookup, number=3) / 3 * 1e6:10,.0f} microseconds a lookup"
-    )
+lookups = {
+    "a list of prompts": lambda: max(common(prompts[7], old) for old in prompts),
+    "your tree": lambda: match(desk, prompts[7]),
+}
+for name, lookup in lookups.items():
+    print(f"{name:18} {timeit(lookup, number=3) / 3 * 1e3:8.2f} ms per lookup")
 
 # %% [markdown]
 """
-Some prompts must not share anything, even if their tokens are equal. A model can run with different small sets of extra weights (adapters), and then the same tokens have different keys and values. And one customer's prompts are none of another customer's business. A **namespace** is a label that keeps them apart: each has a root of its own.
+Some prompts must not share anything, even if their tokens are equal. A model can run with different small sets of extra weights (adapters), and then the same tokens have different keys and values. And one customer's prompts are none of another customer's business. A **namespace** is a label that keeps them apart: each namespace has its own root.
 """
 
 # %%
@@ -366,7 +433,7 @@ draw(cache)
 """
 ## Play
 
-One prompt is in the tree, as a single edge. Type a prompt that cuts this edge in one step; the playground says when you have done it. Then go on: type prompts as numbers or as text, insert them, ask for them. Each step can be undone.
+One prompt is in the tree, as a single edge. Type a prompt that cuts this edge in one step; the playground tells you when you have done it. Then keep going: type prompts as numbers or as text, insert them, look them up. You can undo every step.
 """
 
 # %%
@@ -380,7 +447,7 @@ playground(goal="cut an edge in one step")
 
 #### 3.5 Design: how many nodes?
 
-Write `radix_nodes(prompts)`: how many nodes does a radix tree have, not counting the root, after these prompts were inserted? You may build the tree and count. Can you find a way to count without building it?
+Write `radix_nodes(prompts)`. Insert these prompts into an empty radix tree: how many nodes does it have, not counting the root? You may build the tree and count. Can you also find the number without building it?
 """
 
 
@@ -395,7 +462,7 @@ check("3.5 radix_nodes", radix_nodes)
 """
 <details><summary>Hint</summary>
 
-A node ends where a prompt ends, and where two prompts part. Each such prefix makes one node, however many prompts end or part there; the empty prefix is the root.
+There is a node where a prompt ends and where two prompts part ways. Each such prefix makes one node, no matter how many prompts end or part there. The empty prefix is the root.
 
 </details>
 
@@ -410,11 +477,11 @@ def radix_nodes(prompts):
 
 </details>
 
-#### 3.6 Bug hunt: where does the branch hang?
+#### 3.6 Bug hunt: the branch in the wrong place
 
-Here is a careless `walk`: after a split it continues from the wrong node, so a new branch hangs in the wrong place. {{engines pymllm}} Its sliding-window tree has this bug; see {{engines pymllm-swa-split}}.
+Here is a careless `walk`. After a split it continues from the wrong node, so a new branch ends up in the wrong place. {{engines pymllm}} Its tree for sliding windows has this bug; see {{engines pymllm-swa-split}}.
 
-Your function is given a cache made of our pieces, except for this `walk`. Write calls of its `insert(tokens, slots)` and `match_prefix(tokens)` on which it goes wrong: `check` makes the same calls on a right cache, and compares what they return. Losing a prompt is bad; can you make it return slots for a prompt that *nobody ever inserted*?
+Your function gets a cache that is built from the package's pieces, except for this `walk`. Write calls of its `insert(tokens, slots)` and `match_prefix(tokens)` that go wrong. `check` makes the same calls on a correct cache and compares the results. Losing a prompt is bad. Can you make the cache return slots for a prompt that *nobody ever inserted*?
 """
 
 # %%
@@ -436,7 +503,7 @@ check("3.6 careless_walk", calls_that_expose_it)
 """
 <details><summary>Hint</summary>
 
-Make the second insert split the first one's edge. Where does its branch hang in the careless tree? Walk there with a match.
+Make the second insert split the edge of the first one. Where does its branch end up in the careless tree? Look up a prompt that leads there.
 
 </details>
 
@@ -453,7 +520,7 @@ def calls_that_expose_it(cache):
 
 ## What it cost
 
-The tree hands the *same* slot to everybody who matches it. Ask twice, and two requests have it:
+The tree gives the *same* slot to everyone who matches it. Look up twice, and two requests have it:
 """
 
 # %%
@@ -461,38 +528,36 @@ cache = RadixCache()
 cache.insert([1, 2, 3], [0, 1, 2])
 anna, ben = cache.match_prefix([1, 2, 3]), cache.match_prefix([1, 2, 4])
 print("Anna reads slots", anna.slots, "and Ben reads", ben.slots)
-print(
-    "then room is needed, and slots",
-    cache.evict(3),
-    "are evicted, while both are reading",
-)
+print("slots", cache.evict(3), "are evicted while both are reading")
 
 # %% [markdown]
 """
-(The list starts with slot 2, because Ben's match cut the edge, and the end of a prompt goes first.) The rule of chapter 02, one owner for each slot, still holds: the owner is the tree. But readers come and go, and the tree does not know about them. It must, before anything can be thrown out safely. That is the next chapter: locks.
+(Slot 2 goes first, because Ben's match split the edge, and the end of a prompt is evicted before its beginning.) The rule from chapter 02, one owner for each slot, still holds: the owner is the tree. But readers come and go, and the tree doesn't know about them. It has to, before anything can be evicted safely. That is the next chapter: locks.
+
+Of today's pieces, `common`, `walk`, `insert`, `match` and `pages_of` keep running until chapter 08. `split` gets one more line in chapter 04. `trie_add` was here for comparison, and chapter 07 replaces `reply`.
 
 ## In real engines
 
-{{engines 03}}
+{{engines 03|walk; split; comparing a run}}
 
-These engines add nodes whose contents have moved to host memory, events for a router that wants to know what is cached where, and trees for layers that keep only a window. vLLM uses no tree at all: it gives each block of 16 tokens a hash of everything up to its end, and looks that up in one dictionary.
+These engines also keep nodes whose contents have moved to host memory, send events to a router that wants to know what is cached where, and have trees for layers that keep only a window. vLLM doesn't use a tree at all: it gives each block of 16 tokens a hash of everything up to the block's end, and looks that hash up in a dictionary.
 
 ## Recap
 
-A radix tree keeps a node only where a prompt ends, where two part, or where a match ended, so a lookup costs what the prompt costs. A split makes a new upper node and leaves the old one as the lower part, so that every reference to it stays right. Even asking may split, and with pages only whole ones are stored, matched and shared.
+A radix tree keeps a node only where a prompt ends, where two prompts part, or where a match ended, so the cost of a lookup depends on the prompt and not on how much is cached. A split makes a new upper node and leaves the old node as the lower half, so every reference to the old node stays right. Even a lookup may split, and with pages only whole pages are stored, matched and shared.
 
 **Check yourself**
 
 1. Which four links does a split set?
 2. `insert` returned 3. What must the caller do?
-3. With pages of 16, what is a common beginning of 31 tokens worth?
+3. With pages of 16, how many of 31 shared tokens can be reused?
 4. From chapter 02: a request frees slots 4, 5 and 6 in one call. In which order are they handed out again?
 
 <details><summary>Answers</summary>
 
-1. The parent to the upper node and back, the upper node to the lower one and back.
-2. Free the first three of its own slots: the tree has others for those tokens.
-3. One page, 16 tokens.
+1. From the parent down to the upper node and back up, and from the upper node down to the lower one and back up.
+2. Free the first three of its own slots: the tree has other slots for those tokens.
+3. 16 tokens, which is one page.
 4. In the same order: `free` pushes them in reverse.
 
 </details>

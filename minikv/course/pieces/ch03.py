@@ -1,4 +1,4 @@
-"""The pieces of chapter 03: split, walk, insert and match."""
+"""The pieces of chapter 03 that make a radix tree: split, walk, insert and match. The others are in `replying.py`."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from minikv.course.pieces.observe import (
     with_slots,
 )
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise, framed
+from minikv.course.pieces.replying import MORE
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
 from minikv.tokens import common_prefix
@@ -168,6 +169,7 @@ PIECES = (
             "Collect the runs on the way up, turn the list of runs around, and put their slots one after the other.",
         ),
     ),
+    *MORE,
 )  # fmt: skip
 
 

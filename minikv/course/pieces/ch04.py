@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.admitting import MORE
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.identity import kept, order_of, path_tokens, shuffle
 from minikv.course.pieces.observe import (
@@ -225,6 +226,7 @@ PIECES = (
             "`pool.alloc(needed)` cannot fail.",
         ),
     ),
+    *MORE,
 )  # fmt: skip
 
 

@@ -60,8 +60,8 @@ def planted(world: World, prompts: Sequence[str] | int) -> Any:
     """
     if isinstance(prompts, int):
         return path_of(world["Node"], prompts)
-    own: World = {name: world[name] for name in ("Node", "common")}
-    for piece in ("3.1", "3.2", "3.3"):
+    own: World = {"Node": world["Node"]}
+    for piece in ("3.1", "3.2", "3.3", "3.7"):
         function = ours(piece, own)
         own[function.__name__] = function
     root = world["Node"]([], [])

@@ -1,81 +1,13 @@
-"""Chapters 03 to 05: the radix tree, the locks that protect what is in use, and the ring that says what goes first.
+"""Chapters 04 and 05: the locks that protect what is in use, and the ring that sets the eviction order.
 
-Pages are the unit from chapter 04 on: a tree over pages of 16 tokens is the same tree, whose "tokens" are tuples of
-16, with one number for each. The engine makes no claim to rule 14 of the contract: it joins nothing. Chapter 04
-replaces the `split` of chapter 03, to keep locks.
+From here on, pages are the unit: a tree over pages of 16 tokens is the same tree, whose "tokens" are tuples of 16,
+with one number for each. The engine does not claim rule 14 of the contract: it never joins nodes.
 """
-
-
-# %% given 3
-class Node:
-    """One edge of the tree and the node at its end: a run of tokens, and a slot for each of them."""
-
-    def __init__(self, tokens, slots, parent=None):
-        self.tokens, self.slots, self.parent = tokens, slots, parent
-        self.children = {}  # first token of the child -> the child
-        self.locks = 0  # how many locks pass through (chapter 04)
-        self.older = self.newer = self  # its neighbors in the ring (chapter 05)
-
-
-def common(a, b):
-    """How many tokens at the beginning of `a` and `b` are equal."""
-    same = 0
-    while same < min(len(a), len(b)) and a[same] == b[same]:
-        same += 1
-    return same
-
-
-# %% 3.1 split
-def split(node, at):
-    """Cut the edge of `node` after `at` tokens; return the new upper node."""
-    upper = Node(node.tokens[:at], node.slots[:at], node.parent)
-    upper.parent.children[upper.tokens[0]] = upper
-    node.tokens, node.slots = node.tokens[at:], node.slots[at:]
-    node.parent = upper
-    upper.children[node.tokens[0]] = node
-    return upper
-
-
-# %% 3.2 walk
-def walk(root, tokens):
-    """The node where `tokens` leave the tree, and how many of them were followed."""
-    node, at = root, 0
-    while at < len(tokens) and tokens[at] in node.children:
-        child = node.children[tokens[at]]
-        same = common(child.tokens, tokens[at : at + len(child.tokens)])
-        at += same
-        if same < len(child.tokens):
-            return split(child, same), at
-        node = child
-    return node, at
-
-
-# %% 3.3 insert
-def insert(root, tokens, slots):
-    """Cache `tokens`; return the node where they end, and how many were there."""
-    node, there = walk(root, tokens)
-    if there < len(tokens):
-        leaf = Node(tokens[there:], slots[there:], node)
-        node.children[tokens[there]] = leaf
-        node = leaf
-    return node, there
-
-
-# %% 3.4 match
-def match(root, tokens):
-    """The node where the cached prefix of `tokens` ends, and its slots in order."""
-    end, _ = walk(root, tokens)
-    runs, node = [], end
-    while node.parent is not None:
-        runs.append(node.slots)
-        node = node.parent
-    return end, [slot for run in reversed(runs) for slot in run]
-
 
 # %% given 4
 from array import array
 
-from minikv import OutOfPages
+from minikv import LockError, OutOfPages
 from minikv.engine.cache_shell import CacheShell
 
 
@@ -128,6 +60,18 @@ class RadixCache(CacheShell):
     def evict(self, num_tokens):
         return array("i", evict(self, self.pages_for(num_tokens)))
 
+    def give_receipt_back(self, handle):
+        self.require(handle)
+        return_receipt(self.held, handle)
+
+    def cut(self, tokens):
+        """The whole pages of `tokens`; with pages of one token, the tokens themselves."""
+        return tokens if self.page_size == 1 else pages_of(tokens, self.page_size)
+
+    def recounted(self):
+        """The evictable and the protected pages, counted node by node."""
+        return tuple(map(sum, zip(*map(recount, self.roots.values()))))
+
 
 # %% 4.1 lock
 def lock(cache, node):
@@ -169,7 +113,7 @@ def admit(cache, pool, tokens, namespace=None):
     """
     found = cache.acquire(tokens, limit=len(tokens) - 1, namespace=namespace)
     size = cache.page_size
-    needed = -(-len(tokens) // size) - found.length // size
+    needed = pages_needed(len(tokens), found.length, size)
     evictable = cache.evictable_size // size
     if needed > pool.num_free + evictable:
         cache.unlock(found)
@@ -177,6 +121,50 @@ def admit(cache, pool, tokens, namespace=None):
     if needed > pool.num_free:
         pool.free(cache.evict((needed - pool.num_free) * size))
     return found, pool.alloc(needed)
+
+
+# %% 4.7 recount
+def recount(root):
+    """Count the evictable and the protected tokens below `root`; return both."""
+    evictable, protected = 0, 0
+    nodes = list(root.children.values())
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children.values()
+        if node.locks > 0:
+            protected += len(node.tokens)
+        else:
+            evictable += len(node.tokens)
+    return evictable, protected
+
+
+# %% 4.8 pages_needed
+def pages_needed(length, found, size):
+    """The pages that `length` tokens need if `found` of them are cached in pages."""
+    pages = (length + size - 1) // size
+    return pages - found // size
+
+
+# %% 4.9 serve
+def serve(cache, pool, prompt):
+    """Admit and cache `prompt`, free duplicate slots, return a lock on all of it."""
+    found, own = admit(cache, pool, prompt)
+    row = [*found.slots, *own]
+    done = cache.insert(prompt, row)
+    pool.free(row[found.length : done.prefix_length])
+    held = cache.acquire(prompt)
+    cache.unlock(found)
+    return held
+
+
+# %% 4.10 return_receipt
+def return_receipt(held, handle):
+    """Note that `handle` holds one lock fewer; raise a LockError if it holds none."""
+    if handle not in held:
+        raise LockError(f"the handle of length {handle.length} holds no lock")
+    held[handle] -= 1
+    if held[handle] == 0:
+        del held[handle]
 
 
 # %% given 5

@@ -1,0 +1,172 @@
+"""Pieces 4.7 to 4.10: the sizes counted again, the pages that a prompt needs, `serve`, and receipts for locks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.observe import (
+    DEEP,
+    FORK,
+    PROMPTS,
+    bracketed,
+    came_of,
+    kinds,
+    numbers,
+    planted,
+    preorder,
+    state_of_tree,
+    two,
+)
+from minikv.course.pieces.piece import CaseFrame, Cost, Piece
+from minikv.course.pieces.replying import owners
+from minikv.engine import World
+from minikv.errors import LockError, OutOfPages
+
+_NUMBER = st.integers(0, 9)
+
+
+def play_recount(world: World, case: Any) -> Iterator[CaseFrame]:
+    """A tree with `prompts`; each of `locks` is a node, and how many locks pass through it and through those above."""
+    prompts, locks = case
+    root = planted(world, prompts)
+    nodes = preorder(root)
+    for which, count in locks if nodes else ():
+        node = nodes[which % len(nodes)]
+        while node.parent is not None:
+            node.locks, node = node.locks + count, node.parent
+    result = world["recount"](root)
+    seen = {"what is returned": kinds(result), "the two numbers": list(two(result)), **state_of_tree(root)}
+    yield CaseFrame("recount", seen, root)
+
+
+def count_deep(world: World) -> int:
+    """How many tokens are counted in a tree with a single path of `DEEP` nodes."""
+    return sum(world["recount"](planted(world, DEEP)))
+
+
+def play_pages_needed(world: World, case: Any) -> Iterator[CaseFrame]:
+    """One call, with a length, how many tokens are cached, and the size of a page."""
+    length, pages, size = case
+    found = min(pages, (length - 1) // size) * size
+    call = f"pages_needed({length}, {found}, {size})"
+    yield CaseFrame(call, {"what is returned": world["pages_needed"](length, found, size)})
+
+
+def play_serve(world: World, case: Any) -> Iterator[CaseFrame]:
+    """Prompts are served by a pool of `size` slots, which has been in use; a number says which of their locks ends."""
+    size, steps = case
+    cache, pool, running = world["RadixCache"](), world["Pool"](2 * size), list[Any]()
+    pool.free(pool.alloc(2 * size)[::2])
+    slots, done = set(pool.stack), list[str]()
+    for step in steps:
+        pool.stack.sort(key=lambda slot: slot * 7 % 61)  # in whichever order they were freed
+        if isinstance(step, int):
+            if running:
+                cache.unlock(running.pop(step % len(running)))
+            continue
+        given = numbers(step)
+        raised, held = came_of(partial(world["serve"], cache, pool, given), OutOfPages)
+        running += [held] if hasattr(held, "node") else []
+        done.append(bracketed(step))
+        seen = {
+            "raised": raised, "what is returned": _lock_in_words(held),
+            "the slots": owners(cache.roots[None], pool, slots),
+            "locks that are held": sum(cache.held.values()), "free slots": pool.num_free,
+            "evictable": cache.evictable_size, "protected": cache.protected_size,
+            "the prompt, which must not change": given,
+        }  # fmt: skip
+        yield CaseFrame(f"{size} free slots, serve {', then '.join(done)}", seen, cache)
+
+
+def _lock_in_words(held: Any) -> str | None:
+    if not hasattr(held, "length"):
+        return None if held is None else kinds(held)
+    return f"{held.length} tokens {'with' if hasattr(held, 'slots') else 'without'} their slots"
+
+
+class _Handle:
+    """What a receipt is for: a prefix of a length."""
+
+    def __init__(self, length: int):
+        self.length = length
+
+
+def play_return_receipt(world: World, case: Any) -> Iterator[CaseFrame]:
+    """Handles hold as many locks as `counts` says; those that `asked` names are given back, one after the other."""
+    counts, asked = case
+    handles = [_Handle(length) for length in range(1, len(counts) + 1)]
+    held = {handle: count for handle, count in zip(handles, counts) if count}
+    for number in asked:
+        handle, before = handles[number % len(handles)], _held_in_words(held)
+        raised, result = came_of(partial(world["return_receipt"], held, handle), LockError)
+        said = f"{raised}, for it is returned" if isinstance(result, Exception) else raised
+        seen = {"raised": said, "what is held": _held_in_words(held)}
+        yield CaseFrame(f"held: {before}. Return the receipt of the handle of length {handle.length}", seen)
+
+
+def _held_in_words(held: Any) -> str:
+    said = [f"length {handle.length}: {count}" for handle, count in held.items() if hasattr(handle, "length")]
+    return ", ".join(sorted(said)) or "nothing"
+
+
+_TURN: st.SearchStrategy[Any] = st.one_of(st.text("012", min_size=1, max_size=6), _NUMBER)
+_ROUNDS: Sequence[Any] = [
+    (6, ["123"]), (6, ["123", "123"]), (6, ["123", 0, "123"]), (6, ["123", "12"]), (6, ["12", "123"]),
+    (9, ["12345", "12378"]), (6, ["1234", 0, "567"]), (4, ["123", "45"]), (5, ["123", 0, "12367"]),
+    (6, ["1234", "5678", 0, "12"]),
+]  # fmt: skip
+
+MORE = (
+    Piece(
+        "4.7", "recount", play_recount,
+        cases=[([], []), (["123"], []), (["123"], [(0, 1)]), (FORK, [(1, 1)]), (FORK, [(1, 2), (2, 1)]),
+               (["123"], [(0, -1)]), (["1", "12", "123", "45"], [(1, 1)]),
+               (["12", "123", "45", "456"], [(0, 1)])],
+        strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
+        hints=(
+            "Keep a list of nodes to look at. It begins with the children of the root.",
+            "Take a node out of the list, and put its children in: `nodes += node.children.values()`. Repeat until "
+            "the list is empty.",
+            "A node's tokens, `len(node.tokens)`, are protected if `node.locks` is above 0. Otherwise they are "
+            "evictable.",
+        ),
+        cost=Cost("tokens counted on a path of 2,000 nodes", count_deep, 1, "count each node once"),
+    ),
+    Piece(
+        "4.8", "pages_needed", play_pages_needed,
+        cases=[(3, 0, 1), (4, 0, 4), (5, 0, 4), (5, 1, 4), (8, 1, 4), (9, 2, 4), (1, 0, 16), (2**60 + 1, 0, 2)],
+        strategy=st.tuples(st.integers(1, 40), _NUMBER, st.integers(1, 5)),
+        hints=(
+            "First ask how many pages the whole prompt takes. A page that is only partly filled is a page too.",
+            "`length // size` rounds down. To round up, add `size - 1` first.",
+            "`found` is a whole number of pages: `found // size`. The request does not need those again.",
+        ),
+    ),
+    Piece(
+        "4.9", "serve", play_serve, cases=_ROUNDS,
+        strategy=st.tuples(st.integers(1, 9), st.lists(_TURN, max_size=5)),
+        hints=(
+            "`admit` gives you two things. The slots of the whole prompt are those that were found, and then the "
+            "request's own.",
+            "`cache.insert(prompt, row)` says in `prefix_length` how many tokens the cache had already. The "
+            "request's own slots among those are duplicates: `row[found.length : done.prefix_length]`.",
+            "Lock the whole prompt with `cache.acquire(prompt)`, then unlock what `admit` locked. What you return "
+            "is the new lock.",
+        ),
+    ),
+    Piece(
+        "4.10", "return_receipt", play_return_receipt,
+        cases=[([1], [0]), ([2], [0]), ([2], [0, 0]), ([1], [0, 0]), ([1, 1], [1]), ([0, 1], [0]),
+               ([2, 1], [0, 1, 0, 0])],
+        strategy=st.tuples(st.lists(st.integers(0, 2), min_size=1, max_size=3), st.lists(_NUMBER, max_size=4)),
+        hints=(
+            "`held` is a dictionary: a handle, and how many locks it holds. A handle that is not in it holds none.",
+            "If the handle is not in `held`, raise a `LockError` with a sentence that says so.",
+            "Take one from its count. If that leaves 0, delete the handle: `del held[handle]`.",
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,172 @@
+"""Pieces 3.7 to 3.10: comparing prompts, the trie, `reply` through the tree, and cutting prompts into pages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import strategies as st
+
+from minikv.course.pieces.identity import ALL_RIGHT
+from minikv.course.pieces.observe import PROMPT, PROMPTS, bracketed, links, listed, numbers, outline, preorder
+from minikv.course.pieces.piece import CaseFrame, Piece
+from minikv.engine import World
+
+_TEXT = st.text("123", max_size=4)
+
+
+def play_common(world: World, case: Any) -> Iterator[CaseFrame]:
+    """Two prompts are compared, as they are and in the other order."""
+    for words in (case, case[::-1]):
+        given = [numbers(word) for word in words]
+        found = world["common"](*given)
+        seen = {"what is returned": found, "the prompts, which must not change": given}
+        yield CaseFrame(f"common of {' and '.join(map(bracketed, map(numbers, words)))}", seen)
+
+
+def play_trie_add(world: World, case: Any) -> Iterator[CaseFrame]:
+    """The prompts come one after the other into an empty trie."""
+    root = world["TrieNode"]()
+    nodes = dict(_paths(root))
+    for tokens in map(numbers, case):
+        given, before = tokens[:], nodes
+        world["trie_add"](root, given)
+        nodes = dict(_paths(root))
+        is_kept = all(nodes.get(path) is node for path, node in before.items())
+        seen = {
+            "the paths in the trie": " | ".join(map(bracketed, sorted(nodes))),
+            "the nodes that were there": ALL_RIGHT if is_kept else "one of them was replaced or lost",
+            "the prompt, which must not change": given,
+        }  # fmt: skip
+        yield CaseFrame(f"add {bracketed(tokens)}", seen, root)
+
+
+def _paths(root: Any) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Every node of a trie, after the tokens that lead to it."""
+    stack: list[tuple[tuple[int, ...], Any]] = [((), root)]
+    while stack:
+        path, node = stack.pop()
+        yield path, node
+        stack += [((*path, token), child) for token, child in node.children.items()]
+
+
+class Reader:
+    """A model for `reply`: it notes a read of a slot that does not hold what the text needs, and speaks from a script.
+
+    What a slot holds is all of the text up to its token.
+    """
+
+    end = 0
+
+    def __init__(self) -> None:
+        self.slots = dict[Any, Any]()
+
+    def begin(self, text: list[int], prompt: int) -> None:
+        """From here on the text begins with a prompt, of so many tokens."""
+        self.text, self.script, self.calls, self.fault = text, iter(text[prompt:]), list[str](), ALL_RIGHT
+
+    def __call__(self, tokens: Any, row: Any) -> int:
+        """The next token of the text."""
+        start = len(row) - len(tokens)
+        if not 0 < len(tokens) <= len(row):
+            raise ValueError(
+                f"the model got {len(tokens)} tokens and {len(row)} slots: a row has a slot for each token"
+            )
+        self.calls.append(bracketed(tokens))
+        said = [*self.text[:start], *tokens]
+        self.slots.update((slot, said[: at + 1]) for at, slot in enumerate(row) if at >= start)
+        wrong = [slot for at, slot in enumerate(row) if self.slots.get(slot) != self.text[: at + 1]]
+        if wrong and self.fault == ALL_RIGHT:
+            self.fault = f"slot {wrong[0]} does not hold the keys and values of this text"
+        return next(self.script, self.end)
+
+
+def play_reply(world: World, case: Any) -> Iterator[CaseFrame]:
+    """Prompts are answered one after the other; a case has pairs of a prompt and its answer."""
+    root, pool, model, done = world["Node"]([], []), world["Pool"](60), Reader(), list[str]()
+    pool.free(pool.alloc(60)[::2])  # in a pool that has been in use, slots are not in order, and some are taken
+    pool.stack.sort(key=lambda slot: slot * 7 % 61)
+    free = set(pool.stack)
+    for prompt, answer in case:
+        given, text = numbers(prompt), numbers(prompt + answer)
+        model.begin([*text, model.end], len(prompt))
+        said = world["reply"](model, pool, root, given)
+        done.append(f"{bracketed(prompt)}, answered by {bracketed([*numbers(answer), model.end])}")
+        seen = {
+            "what the model computes": ", then ".join(model.calls) or "nothing", "what it reads": model.fault,
+            "what is returned": said, "the paths in the tree": outline(root, lambda node: bracketed(node.tokens)),
+            "the links": links(root), "the slots": owners(root, pool, free),
+            "the prompt, which must not change": given,
+        }  # fmt: skip
+        yield CaseFrame("reply to " + "; then to ".join(done), seen, root)
+
+
+def owners(root: Any, pool: Any, slots: set[int]) -> str:
+    """Whether each of `slots` is either free or in the tree, once; if not, the first that is not."""
+    times = Counter([*pool.stack, *(slot for node in preorder(root) for slot in node.slots)])
+    for slot in sorted(slots | set(times), key=repr):
+        if times[slot] != 1 or slot not in slots:
+            return f"slot {slot} is {'lost: neither free nor in the tree' if not times[slot] else 'there twice'}"
+    return ALL_RIGHT
+
+
+def play_pages_of(world: World, case: Any) -> Iterator[CaseFrame]:
+    """A prompt is cut into pages."""
+    tokens, size = case
+    given = tokens[:]
+    found = world["pages_of"](given, size)
+    seen = {
+        "what is returned": listed(found, lambda page: page if isinstance(page, tuple) else f"not a tuple: {page}"),
+        "the prompt, which must not change": given,
+    }  # fmt: skip
+    yield CaseFrame(f"pages_of({tokens}, {size})", seen)
+
+
+MORE = (
+    Piece(
+        "3.7", "common", play_common,
+        cases=[("12", "12"), ("123", "129"), ("12", "9"), ("", "1"), ("12", "123"), ("1923", "1123")],
+        strategy=st.tuples(PROMPT, PROMPT),
+        hints=(
+            "Count up from 0 as long as both prompts have the same token at that place.",
+            "Either prompt may end first: ask whether there is a token before you compare it.",
+            "Stop at the first difference. What is equal after it does not count.",
+        ),
+    ),
+    Piece(
+        "3.8", "trie_add", play_trie_add,
+        cases=[["1"], ["123"], ["123", "124"], ["12", "13"], ["123", "12"], ["12", "123"], ["11", "21"], [""]],
+        strategy=PROMPTS,
+        hints=(
+            "Start at the root, and take one step down for each token: `node = node.children[token]`.",
+            "Before the step, look whether the node has a child for this token. If not, make one: `TrieNode()`.",
+        ),
+    ),
+    Piece(
+        "3.9", "reply", play_reply,
+        cases=[[("12", "34")], [("12", "")], [("12", "3"), ("12", "3")], [("123", "4"), ("129", "4")],
+               [("12", "34"), ("123", "5")], [("12", "34"), ("1234", "5")], [("12345", "6"), ("123", "45")],
+               [("1", "2"), ("1", "3"), ("12", "4")]],
+        strategy=st.lists(st.tuples(_TEXT.filter(bool), _TEXT), min_size=1, max_size=3),
+        hints=(
+            "Match all tokens of the prompt but the last. The slots that this finds are the beginning of the row, and "
+            "the tokens after them are new.",
+            "Each round is the same: take a slot for each new token, call the model with the new tokens and the row, "
+            "and add its token to the answer. That token is the only new one in the next round.",
+            "The last token of the answer, `model.end`, was never computed: insert `prompt + answer` without it. The "
+            "row has a slot for each of the others.",
+            "`insert` says how many tokens were there already. Of those, the tree uses its own slots: free the ones "
+            "in the row that you took, from `found` up to there.",
+        ),
+    ),
+    Piece(
+        "3.10", "pages_of", play_pages_of,
+        cases=[([1, 2, 3, 4], 2), ([1, 2, 3], 2), ([1], 2), ([], 3), ([7, 7, 7], 1), (list(range(20, 29)), 4)],
+        strategy=st.tuples(st.lists(st.integers(0, 300), max_size=9), st.integers(1, 4)),
+        hints=(
+            "There are `len(tokens) // size` whole pages. Page number 0 has the tokens from 0 up to `size`.",
+            "Page number i is `tokens[i * size : (i + 1) * size]`, as a tuple.",
+        ),
+    ),
+)  # fmt: skip
