@@ -107,7 +107,7 @@ def time_needed(notebook: Any, pieces: int) -> str:
     said = [
         int(minutes) for minutes in re.findall(r"^#### \d+\.\d+ You write: .*\((\d+) minutes\)$", text, re.MULTILINE)
     ]
-    honest = pieces and len(said) == pieces
+    honest = len(said) == pieces
     minutes = len(text.split()) / (200 if honest else 150) + len([line for line in shown if line.strip()]) / 6
     build = f", **build** {sum(said) if honest else 8 * pieces}" if pieces else ""
     return f"**Read** {5 * round(minutes / 5)} minutes{build}."

@@ -6,7 +6,7 @@ You have seen six ways to keep keys and values: the radix tree (chapters 03 to 0
 
 {{time}}
 
-Start with the radix tree. It finds the longest shared prefix at any token, it takes the least memory per token, and it is fast at every page size. Choose another design only when you need something that the tree does not have. These are the classes that the cells below ask:
+These are the classes that the cells below ask:
 """
 
 # %%
@@ -190,6 +190,8 @@ Rows need no page table: token 17 of a sequence is at position 17 of its row. A 
 </details>
 
 ## One table
+
+Start with the radix tree. It finds the longest shared prefix at any token, and it is small and fast at every page size. Choose another design only when you need something that the tree does not have.
 
 | you need | choose | because | the price |
 |---|---|---|---|
