@@ -83,7 +83,7 @@ def engine_sections() -> tuple[Section, ...]:
     """The sections of our own engine, and behind them those of the other designs.
 
     >>> [section.name for section in engine_sections() if section.chapter == 2]
-    ['2', 'alloc', 'guard', 'free']
+    ['2', 'alloc', 'guard', 'free', 'cached_row', 'respond', 'take_back']
     """
     return tuple(section for found in engine_files().values() for section in found)
 

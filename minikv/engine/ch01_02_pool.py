@@ -1,4 +1,4 @@
-"""Chapters 01 and 02: how many pages fit into a GPU's memory, and which of them are free.
+"""Chapters 01 and 02: how many pages fit into a GPU's memory, which of them are free, and a first engine.
 
 A section begins with `# %%`: "given 2" is a class that the chapter shows, "2.1 alloc" a piece that the learner writes.
 """
@@ -21,6 +21,26 @@ def pages_that_fit(memory, percent, weights, activations, graphs, page_bytes):
     if pages < 1:
         raise MemoryError(f"{left} bytes are left, and a page takes {page_bytes}")
     return pages
+
+
+# %% 1.5 read_config
+def read_config(config):
+    """The layers, the KV heads and the head_dim of a model, from its config.json."""
+    heads = config["num_attention_heads"]
+    kv_heads = config.get("num_key_value_heads") or heads
+    head_dim = config.get("head_dim") or config["hidden_size"] // heads
+    return config["num_hidden_layers"], kv_heads, head_dim
+
+
+# %% 1.6 slots_of
+def slots_of(pages, page_size, num_tokens):
+    """The slot of each token of a request that has these pages, in order."""
+    if num_tokens > len(pages) * page_size:
+        raise ValueError(f"{num_tokens} tokens do not fit in {len(pages)} pages of {page_size}")
+    slots = []
+    for page in pages:
+        slots.extend(range(page * page_size, (page + 1) * page_size))
+    return slots[:num_tokens]
 
 
 # %% given 2

@@ -2,13 +2,13 @@
 """
 # 01 · How many tokens fit in this GPU?
 
-By the end of this chapter you will have written the two functions with which an engine sizes its KV cache when it starts: how many bytes one token takes, and how many pages of tokens fit beside everything else. They are about ten lines in all, the first ones of your own `my_minikv.py`, and both are easy to get wrong.
+When an engine starts, it decides how large its KV cache will be. In this chapter you write the four functions that it needs for that: they read a model's `config.json`, compute the bytes of one token, count the pages that fit, and find the slots of a request. They are about twenty lines in all, and the first ones in your own `my_minikv.py`.
 
-**After this chapter you will be able to** *compute* the bytes that a token takes, for any model whose `config.json` you have; *say* what else needs room on a GPU; and *choose* a page size for the lengths that you serve.
+**After this chapter you will be able to** *compute* how many bytes a token takes, for any model whose `config.json` you have; *say* what else needs room on a GPU; and *choose* a page size for the requests that you serve.
 
 {{time}} **Needs** chapter 00. **New words** KV head, GQA, MLA, page, page table.
 
-Here is where we are going. Slots are handed out in pages. A **page** is a fixed number of neighboring slots. For each request, a row of the **page table** lists the slots of its tokens, in order. Below, pages have four slots.
+Here is where we are going. Slots are handed out in pages. A **page** is a fixed number of neighboring slots. The **page table** has a row for each request, which lists the slots of its tokens in order. Below, a page has four slots.
 """
 
 # %%
@@ -25,11 +25,11 @@ draw(table, matched=shared)
 
 # %% [markdown]
 """
-The two requests begin alike, and the first page (*matched*) is in both rows. It can have only one owner (chapter 02), but here it has two readers. The other slots in the rows are *in hand*: taken from the pool, and used by one request. The rest of the first request lies in slots 4 to 7 and 12 and 13. Its pages need not be neighbors: any free page will do, because the page table says where to look. Row 2 is *closed*: it waits for another request.
+The two requests begin with the same tokens, so the first page (*matched*) is in both rows. It has one owner (chapter 02) and two readers. The other slots in the rows are *in hand*: taken from the pool and used by one request. The rest of the first request is in slots 4 to 7, 12 and 13. Its pages don't have to be neighbors. Any free page will do, because the page table says where to look. Row 2 is *closed*: it is waiting for another request.
 
 ## The problem
 
-An engine reserves all the memory for its cache once, when it starts. So it must know *beforehand* how many tokens will fit. {{engines infratech}} Its formula {{engines notebook-formula}}: multiply everything, and divide by the number of GPUs that share the model. Here is that formula for one layer with 8 heads, on 1, 2, 3 and 16 GPUs. (A head is a part of a layer; step 1 explains it.)
+An engine reserves all the memory for its cache once, when it starts. So it has to know *beforehand* how many tokens will fit. {{engines infratech}} Its formula {{engines notebook-formula}}: multiply everything, then divide by the number of GPUs that share the model. Here is that formula for one layer with 8 heads, on 1, 2, 3 and 16 GPUs. (A head is a part of a layer; step 1 explains it.)
 """
 
 
@@ -39,23 +39,22 @@ def careless_bytes_per_token(layers, heads, head_dim, gpus=1):
 
 
 for gpus in (1, 2, 3, 16):
-    print(
-        f"{gpus:2} GPUs: {careless_bytes_per_token(1, 8, 128, gpus):7.1f} bytes a token"
-    )
+    size = careless_bytes_per_token(1, 8, 128, gpus)
+    print(f"{gpus:2} GPUs: {size:7.1f} bytes per token")
 tokens = 80 * 2**30 / careless_bytes_per_token(32, 8, 128)
-print(f"Llama 3.1 8B on one GPU of 80 GiB: {tokens:,.0f} tokens")
+print(f"Llama 3.1 8B on one 80 GiB GPU: {tokens:,.0f} tokens")
 
 # %% [markdown]
 """
-Three of these five lines are wrong. A third of a byte does not exist. On 16 GPUs each GPU really needs twice as much, so an engine that believed this line would promise twice the tokens that fit. And the last line takes the whole GPU for the cache, and nearly a third of what it promises isn't there. By the end of the chapter you will be able to say which rule each of them breaks.
+Three of these five lines are wrong. There is no such thing as a third of a byte. On 16 GPUs, each GPU really needs twice as much, so an engine that believed this line would promise twice as many tokens as fit. And the last line gives the whole GPU to the cache; nearly a third of what it promises isn't there. By the end of the chapter you will know which rule each of these lines breaks.
 
 ## Build it
 
 ### Step 1: one token
 
-A layer of attention has several *query heads*. Each of them looks for something different in the earlier tokens, and it looks in a **KV head**, which keeps one key vector and one value vector for every token, of `head_dim` numbers each. In the plainest form, each query head has a KV head of its own (*multi-head attention*, MHA). And every layer keeps its own keys and values.
+A layer of attention has several *query heads*. Each of them looks for something different in the earlier tokens, and it looks in a **KV head**. A KV head keeps one key vector and one value vector for every token, each with `head_dim` numbers. In the plainest form, *multi-head attention* (MHA), each query head has its own KV head. And every layer keeps its own keys and values.
 
-Llama 2 7B has 32 layers, 32 KV heads, and vectors of 128 numbers with 2 bytes each.
+Llama 2 7B has 32 layers, 32 KV heads, and vectors of 128 numbers, at 2 bytes each.
 """
 
 # %%
@@ -66,39 +65,38 @@ guess("1.a", "how many KiB (1,024 bytes) does one of its tokens take?", None)
 import numpy as np
 
 keys, values = np.zeros((2, 10, 32, 32, 128), np.float16)  # token, layer, head, number
-fold("1.a", (keys.nbytes + values.nbytes) // 10 // 1024, "KiB a token, in real arrays")
+size = (keys.nbytes + values.nbytes) // 10 // 1024
+fold("1.a", size, "KiB per token, measured on real arrays of ten tokens")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-Half a MiB for a single token. That is why newer models share.
+32 layers × 32 heads × 2 vectors × 128 numbers × 2 bytes: half a MiB for a single token. That is why newer models share.
 
 </details>
 
-In **GQA**, grouped-query attention, several query heads use one KV head: Llama 3.1 8B has 32 query heads and 8 KV heads. With a single KV head for all of them, it is called *MQA*, multi-query attention. In **MLA**, multi-head latent attention, DeepSeek goes further. A token keeps one small vector in each layer, and the keys and values of all heads are computed from it when they are needed.
+In **GQA**, grouped-query attention, several query heads use the same KV head: Llama 3.1 8B has 32 query heads and 8 KV heads. With a single KV head for all of them, it is called *MQA*, multi-query attention. DeepSeek goes further with **MLA**, multi-head latent attention. There, a token keeps one small vector per layer, from which the keys and values of all heads are computed when they are needed.
 
 ### Step 2: several GPUs
 
-A large model is divided among several GPUs: each of them gets some of the heads. This is *tensor parallelism*, and `tp` is the number of GPUs. A head is never cut in two. So there are two cases that work:
+A large model is divided among several GPUs, and each of them gets some of the heads. This is *tensor parallelism*, and `tp` is the number of GPUs. Heads are never split. That leaves two cases that work:
 
-- The number of heads is a multiple of the number of GPUs. Each GPU gets as many as the others.
-- There are more GPUs than heads, and the number of GPUs is a multiple of the number of heads. Then each GPU keeps one head, and several GPUs keep the same one.
+- The number of KV heads is a multiple of the number of GPUs. Every GPU gets the same number of heads.
+- The number of GPUs is a multiple of the number of KV heads. Every GPU keeps one head, and several GPUs keep the same one.
 
-Any other combination can't run at all. Now take Llama 3.1 8B: 32 layers, 8 KV heads, 128 numbers of 2 bytes.
+No other combination can run at all. Now take Llama 3.1 8B: 32 layers, 8 KV heads, vectors of 128 numbers, 2 bytes per number.
 """
 
 # %%
 # two numbers: put a list such as [1, 2] in place of None
-guess(
-    "1.b", "how many bytes does a token take on each of 8 GPUs? And of 16? [., .]", None
-)
+guess("1.b", "how many bytes per token on each of 8 GPUs? And of 16? [., .]", None)
 
 # %% [markdown]
 """
-#### 1.1 You write: `bytes_per_token`
+#### 1.1 You write: `bytes_per_token` (10 minutes)
 
-Compute the bytes that one token takes on *each* GPU. `kv_heads` is the number of KV heads of the model, and `number_bytes` the size of one number. If the heads can't be dealt out, raise a `ValueError`. The answer is a whole number, and it must be exact for numbers that no float can hold.
+Compute the bytes that one token takes on *each* GPU. `kv_heads` is the number of KV heads in the whole model, and `number_bytes` is the size of one number. If the heads can't be divided evenly, raise a `ValueError`. The answer is a whole number, and it must be exact even for numbers that are too large for a float.
 """
 
 
@@ -112,9 +110,9 @@ bytes_per_token = check("1.1 bytes_per_token", bytes_per_token)
 
 # %% [markdown]
 """
-`check` calls your function with many numbers, and compares each answer with ours. Once it is right, it is *yours* that runs below; until then it is ours. If you get stuck, `hint("1.1")` helps a little, and each further call a little more. `solution("1.1")` shows how we would write it.
+`check` calls your function with many different numbers and compares each result with the correct one. Once they all agree, *your* function is the one that runs below; until then, the course's own version does. If you get stuck, try `hint("1.1")`. Call it again for a stronger hint. `solution("1.1")` shows the course's version.
 
-What is right is kept in `my_minikv.py`. So if you restart the kernel, nothing is lost: run the cells from the top again, and your functions are back.
+A function that passes is saved in `my_minikv.py`. If you restart the kernel, nothing is lost: run the cells from the top, and the set-up cell loads your functions again.
 """
 
 # %%
@@ -129,20 +127,60 @@ Once there are as many GPUs as KV heads, the cache on each GPU stops shrinking. 
 
 </details>
 
-### Step 3: what else is on the GPU
+### Step 3: ask the model
 
-The cache gets what is left, and four things come first:
+Where do those numbers come from? Every published model comes with a `config.json`. Three of its entries are always there: `num_hidden_layers`, `num_attention_heads` (the query heads) and `hidden_size`. Two more may be missing, or may be `null`, which Python reads as `None`:
 
-- **A margin.** Other programs use the GPU, too. So an engine takes only a share of the whole memory. We take 90 percent.
-- **The weights.** Llama 3.1 8B has 8,030,261,248 of them, with 2 bytes each.
-- **Activations.** While a layer computes, its intermediate results need room. How much is hard to work out beforehand. So the engine makes a *trial run* with the largest batch that it will allow, and measures.
+| entry | what it says | if it is missing or `None` |
+|---|---|---|
+| `num_key_value_heads` | the number of KV heads | every query head has its own KV head |
+| `head_dim` | the numbers in a key vector | the hidden size is divided evenly among the query heads |
+
+#### 1.5 You write: `read_config` (5 minutes)
+
+`config` is a dictionary. Return a tuple: the number of layers, the number of KV heads, and `head_dim`. The dictionary must not change. (Numbers 1.3 and 1.4 are exercises further down.)
+"""
+
+
+# %%
+def read_config(config):
+    """The layers, the KV heads and the head_dim of a model, from its config.json."""
+    raise NotImplementedError  # delete this line; about 4 lines to write
+
+
+read_config = check("1.5 read_config", read_config)
+
+# %% [markdown]
+"""
+Together, your two functions work for any model with MHA, GQA or MQA:
+"""
+
+# %%
+import json
+
+from minikv import asset
+
+for name in ("llama-2-7b", "llama-3.1-8b", "gemma-2b"):
+    config = json.loads(asset(f"configs/{name}.json").read_text("utf-8"))
+    shape = read_config(config)
+    print(f"{name:12} {shape!s:14} {bytes_per_token(*shape):7,} bytes per token")
+
+# %% [markdown]
+"""
+### Step 4: what else is on the GPU
+
+The cache gets what is left over. Four things come first:
+
+- **A margin.** Other programs use the GPU, too, so an engine takes only a share of the memory. We take 90 percent.
+- **The weights.** Llama 3.1 8B has 8,030,261,248 of them, at 2 bytes each.
+- **Activations.** While a layer computes, its intermediate results need room. How much is hard to calculate. So vLLM and nano-vllm measure it: they make a *trial run* with the largest batch that they will allow. SGLang and mini-sglang make no trial run. They keep a fixed share of the memory free instead.
 - **Graphs.** To save time, an engine records the work of a step once and replays it (CUDA graphs). The recordings take memory, too.
 
 What remains is divided into whole pages. A page that fits only in part does not fit.
 
-#### 1.2 You write: `pages_that_fit`
+#### 1.2 You write: `pages_that_fit` (10 minutes)
 
-All sizes are in bytes, and `percent` is a whole number from 1 to 100. If there is no room for a single page, the engine can't start: raise a `MemoryError`. Again, be exact: on a GPU of 80 GiB one byte too many is an error in the middle of the night.
+All sizes are in bytes, and `percent` is a whole number from 1 to 100: the share of the memory that the engine may use. If there isn't room for a single page, the engine can't start: raise a `MemoryError`. Again, be exact. On an 80 GiB GPU, one byte too many is a crash at 3 a.m.
 """
 
 
@@ -156,7 +194,7 @@ pages_that_fit = check("1.2 pages_that_fit", pages_that_fit)
 
 # %% [markdown]
 """
-Now the chapter's question. For the trial run we take 1.2 GiB, and 0.5 GiB for the graphs. These are round numbers of the usual size; your engine prints its own when it starts.
+Now the question of this chapter. We take 1.2 GiB for the activations and 0.5 GiB for the graphs. These are typical round numbers; your engine prints its own when it starts.
 """
 
 # %%
@@ -168,11 +206,40 @@ for size in (1, 16, 256):
 
 # %% [markdown]
 """
-So 80 GiB hold about 453,000 tokens of Llama 3.1 8B, whatever the page size. The careless formula promised 655,360.
+So an 80 GiB GPU holds about 453,000 tokens of Llama 3.1 8B, whatever the page size. The careless formula promised 655,360.
 
+### Step 5: from pages to slots
+
+The engine hands out pages, but the model reads and writes slots. Page 0 has the first `page_size` slots, starting with slot 0; page 1 has the next ones, and so on. A request's pages may come in any order, and its last page may be only partly filled.
+
+#### 1.6 You write: `slots_of` (10 minutes)
+
+`pages` is a list of a request's page numbers, in the order of its tokens. Return a new list with one slot for each of its `num_tokens` tokens, in order. If the pages have too few slots for them, raise a `ValueError`.
+"""
+
+
+# %%
+def slots_of(pages, page_size, num_tokens):
+    """The slot of each token of a request that has these pages, in order."""
+    raise NotImplementedError  # delete this line; about 6 lines to write
+
+
+slots_of = check("1.6 slots_of", slots_of)
+
+# %% [markdown]
+"""
+These are the two rows of the picture at the beginning:
+"""
+
+# %%
+print(slots_of([0, 1, 3], 4, 10))
+print(slots_of([0, 2], 4, 5))
+
+# %% [markdown]
+"""
 ## The same in `minikv`
 
-`minikv` does this for more kinds of models. `KVShape.from_config` reads the `config.json` of a model, from a path or by one of the names that we ship. For the models that your function can describe, the two agree. (A *rank* is one GPU of the group.)
+`minikv` does all of this, too. `page_slots` turns pages into slots with numpy, and that is what your engine will use. `KVShape.from_config` reads a `config.json` for more kinds of models, and `bytes_per_token` takes its result. Where your functions apply, they agree. (A *rank* is one GPU of the group.)
 """
 
 # %%
@@ -182,55 +249,49 @@ from minikv import KVShape
 llama = KVShape.from_config("llama-3.1-8b")
 for tp in (1, 2, 8, 16):
     assert minikv.bytes_per_token(llama, tp=tp) == bytes_per_token(32, 8, 128, tp)
-print("equal on 1, 2, 8 and 16 GPUs; on 3:")
-try:
-    minikv.bytes_per_token(llama, tp=3)
-except ValueError as error:
-    print(error)
+print("equal on 1, 2, 8 and 16 GPUs")
 
 # %% [markdown]
 """
-DeepSeek V3 has 671 billion parameters, 61 layers, and keeps one vector of 576 numbers for each token and layer. Llama 2 7B has 7 billion parameters.
+DeepSeek V3 has 671 billion parameters and 61 layers. Because it uses MLA, it keeps only one vector of 576 numbers per token and layer. Llama 2 7B has 7 billion parameters. Which of the two needs more room for a token in its cache, and how many times as much?
 """
 
 # %%
-guess("1.c", 'whose tokens take more room in the cache, "llama" or "deepseek"?', None)
+guess("1.c", "how many times as much, to the nearest whole number?", None)
 
 # %%
 names = "llama-2-7b llama-3.1-8b qwen3-8b mistral-7b-v0.3 gemma-2b deepseek-v3".split()
-lines = []
+lines, sizes = [], {}
 for name in names:
     shape = KVShape.from_config(name)
-    size = minikv.bytes_per_token(shape)
-    layers = f"{shape.num_layers} layers"
-    bar = "■" * round(size / 2**14)
-    lines.append(f"{name:16} {shape.attention}  {layers}  {size:8,} bytes  {bar}")
-fold("1.c", "llama", "\n".join(lines))
+    sizes[name] = n = minikv.bytes_per_token(shape)
+    lines.append(f"{name:16} {shape.attention}  {n:7,} bytes  {'■' * round(n / 2**14)}")
+times = sizes["llama-2-7b"] / sizes["deepseek-v3"]
+fold("1.c", round(times), *lines)
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-The size of the cache follows from the layers and from what each of them keeps, and not from the number of parameters. In MLA there are no heads to deal out, so every GPU keeps the whole vector.
+The size of a token depends on the number of layers and on what each layer keeps, and not on the number of parameters. 61 × 576 × 2 bytes are 70,272; Llama 2 7B needs 524,288. And with MLA there are no heads to divide, so every GPU keeps the whole vector.
 
 </details>
 
-Keys and values can also be stored in smaller numbers: floating-point numbers of 16 or 8 bits (bf16, fp8), or integers of 8 or 4. A floating-point number carries its own exponent. Integers share one scale for each vector, which must be stored, too. So int4 takes a little more than a quarter of 16 bits:
+Keys and values can also be stored in smaller numbers: 8-bit floats (fp8), or integers of 8 or 4 bits. A float carries its own exponent. Integers share one scale per vector, and the scale must be stored, too. So int4 takes a little more than a quarter of 16 bits:
 """
 
 # %%
-whole = minikv.bytes_per_token(llama, "bf16")
 for dtype in ("bf16", "fp8", "int8", "int4"):
     size = minikv.bytes_per_token(llama, dtype)
-    print(f"{dtype:5} {size:7,} bytes, {size / whole:.3f} of bf16")
+    print(f"{dtype:5} {size:7,} bytes")
 
 # %% [markdown]
 """
-All these sizes come from the list of tensors that an engine allocates. A test of this project allocates them and counts every byte.
+All these sizes come from the list of tensors that an engine allocates. One of this project's tests allocates them and counts every byte.
 
 ## Play
 
-A request grows, token by token, in pages of four. Before each step say whether it takes a new page. Then click a page in the pool for its story.
+A request grows token by token, in pages of four. Run the cell to step through it. Before each step, say whether it takes a new page. Click a page in the pool to see its history.
 """
 
 # %%
@@ -247,7 +308,7 @@ film.player(still=5)
 
 # %% [markdown]
 """
-Larger pages are fewer, so there is less to keep track of. But each request wastes the empty part of its last page. A thousand requests are 1 to 1,000 tokens long, so their average is about 500.
+With larger pages there are fewer of them, so there is less to keep track of. But each request wastes the empty part of its last page. Say we have a thousand requests, with lengths from 1 to 1,000 tokens; their average is about 500.
 """
 
 # %%
@@ -267,17 +328,17 @@ fold("1.d", round(10 * waste[256].fraction) * 10, "\n".join(lines))
 """
 <details><summary>Why</summary>
 
-On average a request wastes half a page: 128 slots of 628, a fifth of the memory. Pages of 16 waste 8 of 508.
+On average a request wastes half a page: 128 of 628 slots, or a fifth of the memory. Pages of 16 waste 8 of 508.
 
 </details>
 
-Why not always pages of 1, which waste nothing? Because of the *kernels*, the programs that compute attention on the GPU. A kernel reads keys and values in blocks. With a page of 16, one look into the page table finds 16 neighbors, which lie side by side and can be read in one go. So a kernel is written for certain sizes. In vLLM, FlashAttention takes {{engines vllm-flash-pages}}. In SGLang, DeepSeek's FlashMLA takes {{engines sglang-flashmla-pages}}. nano-vllm asks for {{engines nano-vllm-pages}}.
+Pages of 1 waste nothing. Why not always use them? Because of the *kernels*, the programs that compute attention on the GPU. A kernel reads keys and values in blocks. With pages of 16, one look into the page table finds 16 neighbors, which can be read in one go. So a kernel is written for certain page sizes. In vLLM, FlashAttention takes {{engines vllm-flash-pages}}. In SGLang, DeepSeek's FlashMLA takes {{engines sglang-flashmla-pages}}. nano-vllm asks for {{engines nano-vllm-pages}}.
 
 ## More to try
 
 #### 1.3 Design: choose a page size
 
-Write `best_page_size(lengths, sizes, most_waste)`: of the page sizes in `sizes`, the largest at which sequences of these lengths waste at most the share `most_waste` of all slots that they take. If every size wastes more, raise a `ValueError`. Then think of the lengths that *you* would serve: which size would you choose, and what would make you change your mind?
+Write `best_page_size(lengths, sizes, most_waste)`. Every sequence has its own pages. Among the page sizes in `sizes`, return the largest one at which sequences of these lengths leave at most the share `most_waste` of their slots empty; exactly that share is allowed. If every size wastes more, raise a `ValueError`. Then think of the lengths that *you* would serve. Which size would you choose, and what would change your mind?
 """
 
 
@@ -292,7 +353,7 @@ check("1.3 best_page_size", best_page_size)
 """
 <details><summary>Hint</summary>
 
-Every sequence has pages of its own. The waste is a share of all slots in those pages. No sequences, no waste.
+The waste is a share of all slots in all pages that are taken. If there are no sequences, nothing is wasted. Compare numbers of slots: dividing floats rounds them.
 
 </details>
 
@@ -314,7 +375,7 @@ def best_page_size(lengths, sizes, most_waste):
 
 #### 1.4 Bug hunt: one page off
 
-`pages` counts exactly. `careless_pages` takes the share of the memory as a float, as engines do ({{engines nano-vllm-fit}}). Find `(memory, percent, taken, page_bytes)` for which the two differ. One page too few only wastes memory. Can you make it promise one page too *many*?
+`pages` counts exactly. `careless_pages` takes the share of the memory as a float, as engines do ({{engines nano-vllm-fit}}). Return `(memory, percent, taken, page_bytes)` for which the two differ. All four are whole numbers; `percent` is from 1 to 100, `taken` is at most the engine's share of the memory, and a page has at least one byte. One page too few only wastes memory. Can you make it promise one page too *many*?
 """
 
 # %%
@@ -336,7 +397,7 @@ check("1.4 careless_pages", one_page_off)
 """
 <details><summary>Hint</summary>
 
-What does Python say to `0.29 * 100`? And for the second question: a float has 53 bits. What happens to a larger number?
+What does Python print for `0.29 * 100`? And for the second question: a float has 53 bits. What happens to a larger number?
 
 </details>
 
@@ -351,7 +412,7 @@ def one_page_off():
 
 ## What it cost
 
-Pages made *sharing* coarser. Two prompts can share a page only if they agree in all of it. Say they have 255 tokens in common.
+Pages make *sharing* coarser. Two prompts can share a page only if they agree on every token in it. Say they have 255 tokens in common.
 """
 
 # %%
@@ -361,30 +422,30 @@ for size in (1, 16, 64, 256):
 
 # %% [markdown]
 """
-With pages of 256 a common beginning of 255 tokens is worth nothing. And a rule is at risk now: *a page has one owner*, who may write to it, however many read it. As soon as pages are handed out and taken back, something must guard that rule. That is the next chapter.
+With pages of 256, the two prompts share nothing at all. There is also a new rule that can be broken: *a page has one owner*, who may write to it, no matter how many requests read it. As soon as pages are handed out and taken back, something must guard that rule. That is the next chapter.
 
 ## In real engines
 
-{{engines 01}}
+{{engines 01|`pages_that_fit`; too little memory; page size}}
 
-Engines also size layers that differ, such as sliding windows and state-space layers. In vLLM, {{engines vllm-groups}} puts them into groups whose pages have one size in bytes.
+Engines also size layers that differ, such as sliding windows and state-space layers. In vLLM, {{engines vllm-groups}} puts them into groups whose pages all have the same size in bytes.
 
 ## Recap
 
-A token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number; how many parameters the model has does not matter. Heads are dealt out whole, and with more GPUs than heads they are copied. The cache gets what is left of the GPU's share after the weights, the activations of a trial run and the graphs, in whole pages. Larger pages suit the kernels, but waste more and share less.
+A token takes layers × KV heads × 2 vectors × `head_dim` numbers × the bytes of a number; the number of parameters doesn't matter. Heads are never split, and with more GPUs than heads they are copied. The cache gets what is left of the GPU's share after the weights, the activations and the graphs, in whole pages. Larger pages suit the kernels, but they waste more and share less.
 
 **Check yourself**
 
-1. A model has 4 KV heads. From how many GPUs on does the cache on each GPU stop shrinking?
-2. Why must the engine make a trial run before it can size its cache?
+1. A model has 4 KV heads. At how many GPUs does the cache on each GPU stop shrinking?
+2. Two engines learn in different ways how much room to leave for activations. Which ways?
 3. From chapter 00: why does a clock at the top of a prompt ruin the hit rate?
 4. From chapter 00: what has an engine kept after an answer of ten tokens?
 
 <details><summary>Answers</summary>
 
-1. From 4 on: each GPU has one head then, and more GPUs only make copies.
-2. The activations need room while a layer computes, and how much is hard to work out beforehand.
-3. A prefix ends at the first token that differs, and the time differs at once: nothing behind it is shared.
+1. At 4: each GPU has one head then, and more GPUs only make copies.
+2. vLLM measures it in a trial run; SGLang keeps a fixed share of the memory free.
+3. A prefix ends at the first token that differs, and the time differs right away. Nothing after it is shared.
 4. The keys and values of the first nine. The last token is sampled and never computed.
 
 </details>

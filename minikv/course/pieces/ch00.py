@@ -61,6 +61,10 @@ def saved(prompts: Sequence[Sequence[int]]) -> int:
     return sum(len(prompt) for prompt in prompts) - sum(tokens_computed(prompts, keep=len(prompts)))
 
 
+def _nonsense(prompts: Sequence[Sequence[int]]) -> str | None:
+    return "a prompt has at least one token" if not all(map(len, prompts)) else None
+
+
 EXERCISES = (
     exercise(
         "0.1", "shared_by_all", shared_by_all,
@@ -71,13 +75,13 @@ EXERCISES = (
     exercise(
         "0.2", "tokens_computed", tokens_computed,
         cases=[([], 2), ([[1, 2], [1, 2]], 1), ([[1, 2], [1, 2]], 0), ([[1, 2], [7], [1, 2, 3]], 1),
-               ([[1, 2], [1, 3], [1, 2, 4]], 2)],
+               ([[1, 2], [1, 3], [1, 2, 4]], 2), ([[2, 2], [1], [1], [2, 2]], 2)],
         strategy=st.tuples(_PROMPTS, st.integers(0, 3)),
         hint="of the last `keep` prompts, find the one with the longest shared prefix, and compute the rest, but at "
         "least the last token",
     ),
     call_hunt(
-        "0.3", "saved", "compares each prompt with the one before it", saved,
+        "0.3", "saved", "compares each prompt with the one before it", saved, nonsense=_nonsense,
         hint="the careless one looks at one earlier prompt only: which one, and when is that not the best one?",
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The pieces of chapter 01: the bytes of a token, and the pages that fit."""
+"""The pieces of chapter 01: the bytes of a token, the pages that fit, and the slots of a request."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from minikv.course.pieces.observe import came_of
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.engine import World
 from minikv.sizing import page_waste
+from minikv.testing.attempt import short_repr
 
 _HUGE = 2**62 + 1  # a float between 2**62 and 2**63 is a multiple of 512
 _GIB = 2**30
@@ -35,6 +36,36 @@ def play_pages(world: World, case: Any) -> Iterator[CaseFrame]:
     names = ("memory", "percent", "weights", "activations", "graphs", "page_bytes")
     yield _frame(world, "pages_that_fit", MemoryError, **dict(zip(names, case)))
 
+
+def play_config(world: World, case: Any) -> Iterator[CaseFrame]:
+    """One call with a `config`, of which a part may be missing."""
+    given = dict(case)
+    found = world["read_config"](given)
+    seen = {"what is returned": found if found is None or isinstance(found, tuple) else f"{found}, not a tuple"}
+    yield CaseFrame(f"read_config({case})", {**seen, "the config, which must not change": given})
+
+
+def play_slots(world: World, case: Any) -> Iterator[CaseFrame]:
+    """One call with `pages, page_size, num_tokens`."""
+    pages, size, count = case
+    given = list(pages)
+    raised, found = came_of(lambda: world["slots_of"](given, size, count), ValueError)
+    shown = found if found is None or isinstance(found, list) else f"{short_repr(found)}, not a list"
+    seen = {"what is returned": shown if raised == "no error" else f"a {raised}", "the pages": given}
+    yield CaseFrame(f"slots_of({pages}, page_size={size}, num_tokens={count})", seen)
+
+
+def _config(heads: int, size: int, layers: int, **more: Any) -> dict[str, Any]:
+    """A config with `size` numbers of the hidden state for each query head, and what else is given."""
+    return {"hidden_size": heads * size, "num_attention_heads": heads, "num_hidden_layers": layers, **more}
+
+
+def _with(config: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    return {**config, **more}
+
+
+_MAYBE = st.one_of(st.none(), st.sampled_from([1, 2, 64]))
+_MORE = st.fixed_dictionaries({}, optional={"num_key_value_heads": _MAYBE, "head_dim": _MAYBE})
 
 PIECES = (
     Piece(
@@ -66,6 +97,31 @@ PIECES = (
             "Only whole pages count, so `//` rounds down. If not even one fits, raise a MemoryError.",
         ),
     ),
+    Piece(
+        "1.5", "read_config", play_config,
+        cases=[_config(32, 128, 16, num_key_value_heads=8, head_dim=128), _config(32, 128, 30), _config(4, 3, 2),
+               _config(32, 128, 40, num_key_value_heads=8), _config(8, 256, 18, num_key_value_heads=1),
+               _config(32, 160, 40, num_key_value_heads=8, head_dim=128), _config(4, 3, 2, num_key_value_heads=None),
+               _config(16, 64, 12, num_key_value_heads=4, head_dim=None)],
+        strategy=st.builds(_with, st.builds(_config, _SMALL, _SMALL, _SMALL), _MORE),
+        hints=(
+            "`config.get(name)` returns None both for an entry that is missing and for one that is null.",
+            "Without `num_key_value_heads`, each query head has its own KV head: there are `num_attention_heads`.",
+            "Without `head_dim`, the query heads share the hidden size: it is `hidden_size // num_attention_heads`.",
+        ),
+    ),
+    Piece(
+        "1.6", "slots_of", play_slots,
+        cases=[([0], 4, 4), ([2], 4, 3), ([0, 1], 4, 6), ([5, 2], 3, 6), ([5, 2], 3, 4), ([7, 3, 4], 1, 3), ([], 4, 0),
+               ([3], 4, 0), ([1], 4, 5), ([], 4, 1), ([6, 2, 9], 2, 3)],
+        strategy=st.tuples(st.lists(_SMALL, max_size=4, unique=True), st.integers(1, 5), st.integers(0, 16)),
+        hints=(
+            "Page 0 has the slots from 0 to `page_size - 1`. With which slot does page `p` begin?",
+            "Go through the pages in their order, and add all slots of each: `range(p * page_size, (p + 1) * "
+            "page_size)`.",
+            "Cut the list after `num_tokens`. If the pages have fewer slots than that, raise a ValueError.",
+        ),
+    ),
 )  # fmt: skip
 
 
@@ -89,6 +145,18 @@ def pages(memory: int, percent: int, taken: int, page_bytes: int) -> int:
     return (usable - taken) // page_bytes
 
 
+def _nonsense(memory: Any, percent: Any, taken: Any, page_bytes: Any) -> str | None:
+    """What is wrong with the arguments of a hunt, if anything."""
+    if any(type(number) is not int for number in (memory, percent, taken, page_bytes)):
+        return "all four numbers must be whole numbers"
+    if not 1 <= percent <= 100:
+        return f"percent is {percent}: it must be from 1 to 100"
+    if memory < 0 or page_bytes < 1:
+        return "the memory must have at least 0 bytes, and a page at least 1"
+    usable = memory * percent // 100
+    return None if 0 <= taken <= usable else f"taken is {taken}: it must be from 0 to the {usable} bytes of the share"
+
+
 def _praise(case: tuple[int, int, int, int]) -> str:
     memory, percent, taken, page_bytes = case
     if (int(memory * (percent / 100)) - taken) // page_bytes > pages(*case):
@@ -101,7 +169,7 @@ EXERCISES = (
         "1.3", "best_page_size", best_page_size,
         cases=[([16], [1, 16], 0.0), ([100, 200], [1, 16, 64, 256], 0.1), ([3, 3, 3], [1, 2, 4, 8], 0.3),
                ([1, 1], [4, 8], 0.5), ([], [1, 4], 0.0), ([3], [1, 2, 3], 0.0), ([1, 2, 3, 90], [1, 8], 0.2),
-               ([0, 16], [1, 16], 0.1), ([239], [1, 244], 0.02)],
+               ([0, 16], [1, 16], 0.1), ([239], [1, 244], 0.02), ([7], [1, 10], 0.3)],
         strategy=st.tuples(
             st.lists(st.integers(0, 40), max_size=4),
             st.lists(st.sampled_from([1, 2, 3, 4, 6, 8, 16, 32]), min_size=1, max_size=4, unique=True),
@@ -110,7 +178,7 @@ EXERCISES = (
         hint="for each size count pages, slots in them and slots without a token; then take the largest that passes",
     ),
     call_hunt(
-        "1.4", "careless_pages", "a float in between", pages, praise=_praise,
+        "1.4", "careless_pages", "a float in between", pages, praise=_praise, nonsense=_nonsense,
         hint="a small memory and an odd percentage will do; and the larger the page, the less one byte matters",
     ),
 )  # fmt: skip

@@ -101,18 +101,29 @@ class Malformed(Exception):
 
 
 def call_hunt(
-    id: str, name: str, mistake: str, reference: Callable[..., Any], hint: str, **more: Callable[..., Any]
+    id: str,
+    name: str,
+    mistake: str,
+    reference: Callable[..., Any],
+    hint: str,
+    nonsense: Callable[..., str | None] = lambda *case: None,
+    **more: Callable[..., Any],
 ) -> Hunt:
-    """A hunt for the arguments of a call on which the careless function is wrong, and `reference` is right."""
+    """A hunt for the arguments of a call on which the careless function is wrong, and `reference` is right.
+
+    `nonsense` is called with the arguments and returns what is wrong with them, if anything.
+    """
 
     def world() -> World:
         return {**reference.__globals__, name: reference}
 
     is_one = reference.__code__.co_argcount == 1
-    return Hunt(id, name, (id, mistake), world, one_call(name), partial(_arguments_from, is_one), hint, True, **more)
+    return Hunt(
+        id, name, (id, mistake), world, one_call(name), partial(_arguments_from, is_one, nonsense), hint, True, **more
+    )
 
 
-def _arguments_from(is_one: bool, answer: Any) -> tuple[Any, ...]:
+def _arguments_from(is_one: bool, nonsense: Callable[..., str | None], answer: Any) -> tuple[Any, ...]:
     """The tuple of arguments that the learner's function returns."""
     given = attempt(answer)
     if isinstance(given.error, NotImplementedError):
@@ -123,6 +134,8 @@ def _arguments_from(is_one: bool, answer: Any) -> tuple[Any, ...]:
         forgot = "" if given.value is not None else f". {'You printed it; r' if given.printed else 'R'}eturn it"
         form = ", here with a single one: (argument,)" if is_one else ""
         raise Malformed(f"got {given}, expected a tuple of arguments{form}{forgot}")
+    if (why := attempt(lambda: nonsense(*given.value)).value) is not None:
+        raise Malformed(f"{given} makes no sense: {why}")
     return given.value
 
 
