@@ -3,8 +3,7 @@
 The learner's function returns the arguments of a call on which the careless code is wrong, or it is given a structure
 of the engine and calls its verbs. These calls are written down, and played with our code and with the careless one;
 the frames of both are compared. Nothing else that the function does counts, so no clock, no look into the structure and
-no change to it is a bug. The careless code is a section of `wrong_NN.txt`, run in the engine's own world. The sections
-with the hunt's id are answers that do no harm, each with its hint.
+no change to it is a bug. The careless code is a section of `wrong_NN.txt`. Those with the hunt's id are harmless answers.
 """
 
 from __future__ import annotations
@@ -86,11 +85,8 @@ class Hunt:
 def careless(id: str) -> Code:
     """The careless code of a hunt, by its id, to be read.
 
-    >>> print(careless("1.4"))
+    >>> print(str(careless("1.4")).splitlines()[0])
     def careless_pages(memory: int, percent: int, taken: int, page_bytes: int) -> int:
-        \"\"\"The same, with a float in between.\"\"\"
-        usable = int(memory * (percent / 100))
-        return (usable - taken) // page_bytes
     """
     text = find_exercise(id).bug.section.text
     return Code(text[re.search(r"^(def|class) ", text, re.MULTILINE).start() :])  # type: ignore[union-attr]
