@@ -97,18 +97,9 @@ class Malformed(Exception):
 
 
 def call_hunt(
-    id: str,
-    name: str,
-    mistake: str,
-    reference: Callable[..., Any],
-    hint: str,
-    nonsense: Callable[..., str | None] = lambda *case: None,
-    **more: Callable[..., Any],
+    id: str, name: str, mistake: str, reference: Callable[..., Any], hint: str, nonsense: Any = None, **more: Any
 ) -> Hunt:
-    """A hunt for the arguments of a call on which the careless function is wrong, and `reference` is right.
-
-    `nonsense` is called with the arguments and returns what is wrong with them, if anything.
-    """
+    """A hunt for arguments on which the careless function is wrong; `nonsense(*arguments)` says what none may be."""
 
     def world() -> World:
         return {**reference.__globals__, name: reference}
@@ -119,7 +110,7 @@ def call_hunt(
     )
 
 
-def _arguments_from(is_one: bool, nonsense: Callable[..., str | None], answer: Any) -> tuple[Any, ...]:
+def _arguments_from(is_one: bool, nonsense: Any, answer: Any) -> tuple[Any, ...]:
     """The tuple of arguments that the learner's function returns."""
     given = attempt(answer)
     if isinstance(given.error, NotImplementedError):
@@ -130,7 +121,7 @@ def _arguments_from(is_one: bool, nonsense: Callable[..., str | None], answer: A
         forgot = "" if given.value is not None else f". {'You printed it; r' if given.printed else 'R'}eturn it"
         form = ", here with a single one: (argument,)" if is_one else ""
         raise Malformed(f"got {given}, expected a tuple of arguments{form}{forgot}")
-    if (why := attempt(lambda: nonsense(*given.value)).value) is not None:
+    if why := attempt(lambda: nonsense and nonsense(*given.value)).value:
         raise Malformed(f"{given} makes no sense: {why}")
     return given.value
 
