@@ -3,7 +3,7 @@
 The learner's function returns the arguments of a call on which the careless code is wrong, or it is given a structure
 of the engine and calls its verbs. These calls are written down, and played with our code and with the careless one;
 the frames of both are compared. Nothing else that the function does counts, so no clock, no look into the structure and
-no change to it is a bug. The careless code is a section of `wrong_NN.txt`. Those with the hunt's id are harmless answers.
+no change to it is a bug. The careless code is a section of `wrong_NN.txt`; others with the hunt's id do no harm.
 """
 
 from __future__ import annotations
