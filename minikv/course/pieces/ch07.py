@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
 from minikv.course.pieces.identity import ALL_RIGHT, kept, shuffle
-from minikv.course.pieces.observe import bracketed, came_of, numbers, steps_of
+from minikv.course.pieces.observe import bracketed, came_of, numbers, outline, steps_of
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.trial import Played
 from minikv.engine import World
@@ -85,6 +85,7 @@ class _Desk:
         return {
             "the audit": _fault_in(self.manager) or ALL_RIGHT,
             "who owns what": whose(self.manager),
+            "what is cached": self.cached(),
             "the nodes that were there": kept(*self.manager.cache.roots.values()),
             "who runs": self.each(lambda sequence: "runs"),
             "the rows, in pages": self.each(lambda sequence: bracketed(sequence.row)),
@@ -92,6 +93,12 @@ class _Desk:
             "the namespaces": self.each(lambda sequence: repr(sequence.namespace)),
             "what attention reads": self.read(),
         }
+
+    def cached(self) -> str:
+        """The trees by their namespaces, and the sizes."""
+        trees = [f"{outline(root)} for {name!r}" for name, root in self.manager.cache.roots.items()]
+        cache = self.manager.cache
+        return f"{'; '.join(trees)}; {cache.evictable_size} evictable, {cache.protected_size} protected"
 
     def each(self, what: Callable[[Any], str]) -> str:
         """Something of every running request, in words."""
@@ -126,6 +133,7 @@ def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
 _ANNA = "start 12345, compute 0, finish 0"
 _TWINS = "start 12345, start 12345, compute 0, compute 1, checkpoint 0, checkpoint 1"
 _GROWING = "start 123, compute 0, checkpoint 0, extend 0 456, compute 0"
+_AHEAD = "start 31, compute 0, finish 0, start 31425, start 31425, compute 0, compute 1, checkpoint 0, checkpoint 1"
 _TENANTS = "start 123 B, compute 0, checkpoint 0, start 123 B, start 123"
 
 PIECES = (
@@ -146,7 +154,8 @@ PIECES = (
         "7.2", "checkpoint", play_manager_day,
         cases=[(4, 1, "start 12, compute 0, checkpoint 0"), (6, 2, "start 123, compute 0, checkpoint 0"),
                (8, 2, _TWINS), (9, 1, f"{_GROWING}, checkpoint 0, finish 0"),
-               (6, 2, "start 12345, compute 0 3, checkpoint 0, compute 0, finish 0"), (9, 1, _TENANTS)],
+               (6, 2, "start 12345, compute 0 3, checkpoint 0, compute 0, finish 0"), (9, 1, _TENANTS),
+               (12, 2, _AHEAD)],
         strategy=_DAY,
         hints=(
             "Count in pages: `pages = sequence.computed // manager.page_size`. Only so many pages, and the tokens in "

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.identity import named
 from minikv.course.pieces.observe import numbers
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
 from minikv.course.pieces.showing import attention_picture, schedule_picture
@@ -74,26 +75,27 @@ def play_preempt(world: World, case: Any) -> Iterator[CaseFrame]:
     """Requests run, each computed to some point, others wait; the youngest is preempted, some times over."""
     running, waiting, times = case
     scheduler = _busy(world, running, waiting)
-    manager, names = scheduler.manager, _names(scheduler.running + scheduler.waiting)
-    seen: dict[str, Any] = {"running": _names(scheduler.running), "waiting": _names(scheduler.waiting)}
-    yield CaseFrame(f"before: {', '.join(_names(scheduler.running))} run", seen, manager.cache)
+    manager, known = scheduler.manager, scheduler.running + scheduler.waiting
+    names = _names(known, known)
+    seen: dict[str, Any] = {"running": names[: len(running)], "waiting": names[len(running) :]}
+    yield CaseFrame(f"before: {', '.join(names[: len(running)])} run", seen, manager.cache)
     for _ in range(min(times, len(scheduler.running))):
         youngest = scheduler.running[-1]
         found = world["preempt"](scheduler)
         cached = manager.cache.match_prefix(youngest.tokens).length
         seen = {
-            "running": _names(scheduler.running), "waiting": _names(scheduler.waiting),
+            "running": _names(scheduler.running, known), "waiting": _names(scheduler.waiting, known),
             "requests that hold a sequence": [r.number for r in scheduler.running + scheduler.waiting if r.sequence],
             "what it has said": youngest.output, "sequences in the manager": len(manager.running),
             "tokens that it finds in the cache when it comes back": cached,
             "free pages": manager.pool.num_free, "locked tokens": manager.cache.protected_size,
-            "what is returned": names[found.number - 1] if hasattr(found, "number") else found,
+            "what is returned": _names([found], known)[0] if hasattr(found, "number") else found,
         }  # fmt: skip
         yield CaseFrame(f"preempt, while {names[youngest.number - 1]} is the youngest", seen, manager.cache)
 
 
-def _names(requests: Sequence[Any]) -> list[str]:
-    return [f"r{request.number}" for request in requests]
+def _names(requests: Sequence[Any], known: Sequence[Any]) -> list[str]:
+    return [named(request, f"r{request.number}", known) for request in requests]
 
 
 def _busy(world: World, running: Sequence[tuple[str, int]], waiting: int) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minikv.course.pieces.identity import ALL_RIGHT
+from minikv.course.pieces.identity import ALL_RIGHT, named
 from minikv.course.pieces.observe import MOST, bracketed, came_of, counting, kind_of, listed, numbers
 from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
 from minikv.engine import World, engine_world
@@ -30,8 +30,7 @@ def _key(key: Any) -> str:
 
 def play_block_keys(world: World, case: Any) -> Iterator[CaseFrame]:
     """The keys of a prompt, with blocks of `size` tokens, starting from `seed`."""
-    prompt, size, seed = case
-    tokens = numbers(prompt)
+    (prompt, size, seed), tokens = case, numbers(case[0])
     keys = listed(world["block_keys"](tokens, size, seed, world["sha_key"]), _key)
     seen = {
         "how many keys": len(keys) if isinstance(keys, list) else keys, "the keys": keys,
@@ -52,7 +51,7 @@ def play_longest_hit(world: World, case: Any) -> Iterator[CaseFrame]:
     table = {_letter(key): (idle if key == "b" else world["PoolBlock"])(ord(key) - ord("a")) for key in case[0]}
     keys, hits = list(given), world["longest_hit"](table, given)
     seen = {
-        "what is returned": listed(hits, _page), "the keys in the table": sorted(table),
+        "what is returned": listed(hits, partial(_page, table.values())), "the keys in the table": sorted(table),
         "the caller's keys, which must not change": given,
     }  # fmt: skip
     yield CaseFrame(f"the keys {keys} of a prompt, with {list(table)} in the table", seen)
@@ -62,9 +61,9 @@ def _letter(key: str) -> str:
     return "" if key == "f" else key
 
 
-def _page(block: Any) -> str:
-    """A block by its page, or what stands in its place, in words."""
-    return f"page {block.page}" if hasattr(block, "page") else f"no block, but {kind_of(block)}"
+def _page(known: Any, block: Any) -> str:
+    """A block by its page if it is one of those `known`, or what stands in its place, in words."""
+    return named(block, f"page {block.page}", known) if hasattr(block, "page") else f"no block, but {kind_of(block)}"
 
 
 def play_give_back(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -86,7 +85,7 @@ def play_give_back(world: World, case: Any) -> Iterator[CaseFrame]:
             "raised": error, "the blocks": _blocks_in_words(blocks), **_queue_of(pool),
             "the table": [key for key, _ in sorted(pool.table.items())],
             "the blocks of the pool that were not given": _blocks_in_words([b for b in pool.blocks if b not in blocks]),
-            "the caller's list, which must not change": listed(given, _page),
+            "the caller's list, which must not change": listed(given, partial(_page, pool.blocks)),
         }  # fmt: skip
         yield CaseFrame(caption, seen)
 
@@ -104,9 +103,10 @@ def _queue_of(pool: Any) -> Mapping[str, Any]:
         backward.append(block.page)
         block = block.before
     count = next((at for at, block in enumerate(found) if block.key is not None), len(found))
+    pages = [_page(pool.blocks, block) for block in found]
     return {
-        "at the front of the queue, without a key": sorted(block.page for block in found[:count]),
-        "the rest of the queue, in order": [block.page for block in found[count:]],
+        "at the front of the queue, without a key": sorted(pages[:count]),
+        "the rest of the queue, in order": pages[count:],
         "the queue, walked backward, agrees": backward == [block.page for block in found[::-1]],
     }
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from minikv.course.pieces.identity import shuffle
 from minikv.course.pieces.observe import kind_of, listed, outline, steps_of, token_in_words
 from minikv.course.pieces.piece import wrong_answers_to
 from minikv.engine import World, engine_world, run_section
@@ -83,18 +84,19 @@ def _ours() -> World:
 
 
 def built(case: tuple[int, str]) -> Any:
-    """Shared pages after some steps, made by our own pieces; tokens count from 1, and their values are letters.
+    """Shared pages after some steps, made by our own pieces; no token comes twice, and their values are letters.
 
     A step is a verb, the place of a branch, and perhaps how many tokens. One for which there is no room is left out.
     """
     size, day = case
     cache, count = _ours()["SharedPages"](_PAGES, size), 0
+    shuffle(cache.pool)
     cache.attach("a", [])
     for verb, which, *more in steps_of(day):
         name, new = branch_name(cache, int(which)), next(letter for letter in _NAMES if letter not in cache.branches)
         try:
             if verb == "append":
-                numbers = list(range(count + 1, count + int(more[0]) + 1))
+                numbers = [1 + number * 11 % 26 for number in range(count, count + int(more[0]))]
                 cache.append(name, numbers, values_of(numbers))
                 count += len(numbers)
             elif verb == "fork":

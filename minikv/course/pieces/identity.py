@@ -5,7 +5,7 @@ A node that looks the same is not enough: locks are counted on the node itself, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import Any, NamedTuple
 
@@ -106,6 +106,15 @@ def path_tokens(node: Any, root: Any = None) -> Any:
         edges.append(node.tokens)
         node = above
     return "a loop of parents"
+
+
+def named(thing: Any, name: str, among: Iterable[Any]) -> str:
+    """The name of a thing that must be one of those `among`; of another one it says that it is a copy.
+
+    >>> named(3.5, "x", [3.5 + 1]), named(first := [1], "first", [first, [1]])
+    ('a copy of x', 'first')
+    """
+    return name if any(thing is each for each in among) else f"a copy of {name}"
 
 
 def spoil(*values: Any) -> None:
