@@ -6,7 +6,6 @@ import json
 
 import pytest
 from browser import Page, serious_findings
-from nightly import by_day
 
 from minikv import CacheManager, FreeListPool, LockError, RadixCache, draw, play, record
 from minikv.course.pictures.tree import graphviz_way
@@ -287,6 +286,7 @@ def test_a_slot_of_a_page_says_which_page(widget):
         cache.insert(range(8), pool.alloc(2))
     tab = widget(film.player().reel)
     one = tab.page.locator("#one")
+    one.locator("[data-testid=first]").click()
     one.locator(".minikv-pool svg").click(position={"x": 1.5 * 44, "y": 26 + 22})
     assert one.locator(".minikv-facts .minikv-story").text_content() == "slot 4 · page 1"
     assert one.locator(".minikv-pool .minikv-ring").get_attribute("x") == "48"  # around the second cell
@@ -358,6 +358,7 @@ def test_what_is_gone_fades_cannot_be_reached_and_leaves_nothing_behind(tab, fil
 def test_a_picture_that_does_not_change_is_not_painted_again(tab, film):
     page = tab().page
     assert film.player().reel["panels"][0]["steps"][1] == 0  # alloc leaves the tree alone
+    go_to(page, 0)
     page.evaluate("window.tree = document.querySelector('.minikv-tree svg')")
     page.locator("[data-testid=next]").click()
     assert page.evaluate("window.tree === document.querySelector('.minikv-tree svg')")
@@ -492,6 +493,7 @@ def test_the_facts_of_a_node_are_all_there_after_a_part_of_them_changed(tab):
 
 def test_the_first_slot_has_one_neighbour(tab):
     page = tab().page
+    go_to(page, 0)
     page.locator(".minikv-pool svg").click(position={"x": 20, "y": 48})
     assert page.locator(".minikv-beside button").all_text_contents() == ["slot 1"]
 
@@ -500,6 +502,7 @@ def test_the_first_slot_has_one_neighbour(tab):
 def test_a_click_beside_the_cells_chooses_none(tab, where):
     """Left of the second row, right of the first one, and on the heading."""
     page = tab().page
+    go_to(page, 0)
     page.locator(".minikv-pool svg").click(position=where)
     assert page.locator(".minikv-hint").count() == 1
 
@@ -698,7 +701,10 @@ def test_a_node_is_a_button_to_a_screen_reader(tab):
 SCREENS = [(1280, False), (390, True), (1280, True), (390, False)]
 
 
-@pytest.mark.parametrize(("width", "dark"), by_day(SCREENS, lambda screen: screen in SCREENS[:2]))
+BY_NIGHT = [pytest.param(*screen, marks=pytest.mark.nightly) for screen in SCREENS[2:]]
+
+
+@pytest.mark.parametrize(("width", "dark"), [*SCREENS[:2], *BY_NIGHT])
 def test_axe_finds_nothing_serious(tab, film, width, dark):
     page = tab(width=width, dark=dark).page
     for i in (0, 4, len(film) - 1):
@@ -709,8 +715,36 @@ def test_axe_finds_nothing_serious(tab, film, width, dark):
     assert serious_findings(page) == []
 
 
+@pytest.mark.parametrize(("width", "dark"), [*SCREENS[:2], *BY_NIGHT])
+def test_a_film_opens_on_a_frame_with_something_in_it_and_play_before_it(tab, width, dark):
+    page = tab(width=width, dark=dark).page
+    cover = page.locator(".minikv-cover")
+    assert page.locator("g.node").count() > 1
+    assert page.locator(".minikv-scene").evaluate("e => e.inert && getComputedStyle(e).opacity < 0.5")
+    assert serious_findings(page) == []
+    room, button = page.locator(".minikv-stage").bounding_box(), cover.bounding_box()
+    assert room["x"] <= button["x"]
+    assert button["x"] + button["width"] <= room["x"] + room["width"]
+    cover.click()
+    assert (step(page), cover.count(), page.locator("g.node").count()) == (0, 0, 1)
+    page.wait_for_function("document.querySelector('.minikv-player').dataset.step === '1'")
+
+
+def test_the_cover_is_gone_after_the_first_step(widget):
+    cache = RadixCache()
+    with record(cache) as film:
+        cache.insert([1, 2, 3, 4], range(4))
+        cache.match_prefix([1, 2, 9])
+    assert (film.player().poster, film.player(still=2).poster) == (None, 2)
+    tab = widget(film.player().reel)
+    assert tab.page.locator("#one g.node").count() == 2
+    tab.page.locator("#one [data-testid=next]").click()
+    assert (tab.page.locator("#one").get_attribute("data-step"), tab.page.locator("#one g.node").count()) == ("1", 2)
+
+
 def test_axe_finds_what_is_wrong(tab):
     page = tab().page
+    go_to(page, 0)
     page.locator(".minikv-scene").evaluate("e => e.insertAdjacentHTML('beforeend', '<img src=\"data:image/png,\">')")
     assert [finding.split(":")[0] for finding in serious_findings(page)] == ["image-alt"]
 

@@ -157,7 +157,7 @@ function render({ model, el }) {
   el.tabIndex = 0;
   el.setAttribute("role", "group");
   el.setAttribute("aria-label", "step player: arrow keys step, space plays");
-  const bar = make("div", "minikv-bar"), scene = make("div", "minikv-scene");
+  const bar = make("div", "minikv-bar"), scene = make("div", "minikv-scene"), stage = make("div", "minikv-stage");
   bar.innerHTML = BAR;
   const part = (name) => bar.querySelector(`[data-testid=${name}]`);
   part("slider").max = last;
@@ -180,7 +180,8 @@ function render({ model, el }) {
   });
   if (right.childElementCount) scene.append(right);
   if (!left.childElementCount) left.remove();
-  el.append(scene);
+  stage.append(scene);
+  el.append(stage);
 
   const fill = (panel, step) => {
     const picture = pictureAt(reel, panel, step);
@@ -235,7 +236,7 @@ function render({ model, el }) {
   };
 
   // -- what a film has and a row of pictures has not: changes, sizes, the log, and the story of what was clicked
-  let tell = () => {}, mark = () => {}, show = () => {};
+  let tell = () => {}, mark = () => {}, show = () => {}, measure = () => {};
   if (film) {
     const sizes = sizesOf(film.sizes), below = make("div", "minikv-below");
     const log = make("div", "minikv-log"), facts = make("div", "minikv-facts");
@@ -247,6 +248,7 @@ function render({ model, el }) {
     scene.insertAdjacentHTML("beforeend", film.legend);
     below.append(log, facts);
     el.append(below);
+    measure = (now) => sizes.show(film.sizes.values[now]);
     const lines = captions.map((words, i) => {
       const line = make("button", "minikv-line", words);
       line.title = words;
@@ -258,7 +260,7 @@ function render({ model, el }) {
     mark = (was, now) => {
       notes.textContent = unbroken(film.notes[now]);
       if (inside) inside.show(now);
-      sizes.show(film.sizes.values[now]);
+      measure(now);
       if (lines[was]) { lines[was].tabIndex = -1; lines[was].removeAttribute("aria-current"); }
       lines[now].tabIndex = 0;
       lines[now].setAttribute("aria-current", "step");
@@ -292,9 +294,23 @@ function render({ model, el }) {
     try { model.set(name, value); model.save_changes(); } catch { /* the kernel is gone */ }
   };
 
+  // -- before the first step: the frame that shows the point, faintly, and a button in front of it
+  const poster = film ? model.get("poster") ?? film.poster : 0, cover = make("button", "minikv-cover", "▶ play");
+  cover.setAttribute("aria-label", "play from the start");
+  const faint = (is) => {
+    scene.inert = is;
+    stage.classList.toggle("minikv-covered", is);
+    for (const panel of panels) { panel.box.replaceChildren(); panel.shown = null; }
+    if (!is) return cover.remove();
+    stage.append(cover);
+    for (const panel of panels) fill(panel, poster);
+    measure(poster);
+  };
+
   // -- going from step to step
   const draw = (i) => {
-    if (i === at) return;
+    if (i === at && !cover.isConnected) return;
+    if (cover.isConnected) faint(false);
     const was = at;
     at = i;
     for (const panel of panels) fill(panel, i);
@@ -314,9 +330,9 @@ function render({ model, el }) {
     part("play").setAttribute("aria-label", "play");
   };
   const start = () => {
-    if (at === last) go(0);
+    if (at === last || cover.isConnected) go(0);
     timer = setInterval(() => (at >= last ? stop() : go(at + 1)), +part("speed").value);
-    part("play").textContent = "⏸ pause";
+    part("play").textContent = "▮▮ pause";
     part("play").setAttribute("aria-label", "pause");
   };
   const acts = {
@@ -324,6 +340,7 @@ function render({ model, el }) {
     play: () => (timer ? stop() : start()),
   };
   for (const name in acts) part(name).onclick = acts[name];
+  cover.onclick = () => { start(); el.focus({ preventScroll: true }); };
   part("slider").oninput = (e) => { stop(); go(+e.target.value); };
   part("speed").onchange = () => { if (timer) { stop(); start(); } };
   const keys = { ArrowLeft: acts.prev, ArrowRight: acts.next, Home: acts.first, " ": acts.play,
@@ -351,6 +368,7 @@ function render({ model, el }) {
   const follow = () => draw(Math.max(0, Math.min(last, model.get("index"))));
   model.on("change:index", follow);
   follow();
+  if (poster && !at) faint(true);
   let had = el.clientWidth;
   const observer = new ResizeObserver(() => {
     if (el.clientWidth && !had) settle();

@@ -10,6 +10,7 @@ import json
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib.util import find_spec
 from typing import Any
 
@@ -59,6 +60,11 @@ class LiveChat:
             lines += [textwrap.fill(line, WIDTH, subsequent_indent=" " * 7) for line in said]
             lines.append(f"       {turn.prompt} tokens in the prompt, {turn.computed} computed")
         return "\n".join(lines)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """As a block whose lines break between words: a notebook breaks those of plain text anywhere."""
+        block = '<pre style="white-space:pre-wrap;word-break:normal;overflow-wrap:break-word">'
+        return {"text/plain": repr(self), "text/html": f"{block}{escape(repr(self))}</pre>"}
 
 
 def live_chat(cache: bool = True, clock: bool = False, questions: Sequence[str] = QUESTIONS) -> LiveChat:

@@ -27,6 +27,8 @@ from minikv.files import asset
 from minikv.palette import state_css
 from minikv.testing.snapshot import legible
 
+RUN_IT = "<p>Run the cell to step through it.</p>"  # below a picture that stands in for a widget
+
 
 def script() -> str:
     """The browser's half of the player, an ECMAScript module.
@@ -98,13 +100,15 @@ class Reel:
 class Player(anywidget.AnyWidget):
     """A widget that steps through pictures; made by `play` and by `Film.player`.
 
-    `index` is the step on show, from 0; `clicked` is the id of the node that was clicked last, or -1.
+    `index` is the step on show, from 0; `clicked` is the id of the node that was clicked last, or -1. A film shows its
+    step `poster` faintly until the first step is taken, by default the first one in which there is something.
     """
 
     _esm, _css = script(), style_sheet()
     reel: Any = traitlets.Dict().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
     clicked = traitlets.Int(-1).tag(sync=True)
+    poster = traitlets.Int(None, allow_none=True).tag(sync=True)
 
     def __init__(self, reel: Reel, still: Picture, **options: Any):
         self.still = still  # the picture that it begins with, for where widgets do not run
@@ -127,6 +131,8 @@ class Player(anywidget.AnyWidget):
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         still, size = self.still._repr_mimebundle_()
+        if "text/html" in still:
+            still["text/html"] += RUN_IT
         live = super()._repr_mimebundle_(**options)
         data, metadata = live if isinstance(live, tuple) else (live or {}, {})
         return {**data, **still, "text/plain": self.text}, {**metadata, **size}

@@ -56,6 +56,7 @@ def reel_of(frames: Sequence[Frame], slot_stories: Mapping[int, Events]) -> Reel
         },
         "born": [{str(upper): lower for upper, lower in frame.changes.splits} for frame in frames],
         "focus": [[view.id for view in frame.nodes if view.marks] for frame in frames],
+        "poster": next((frame.step for frame in frames if frame.shows_something), 0),
         "pageSize": frames[0].state.page_size if frames[0].pools else 1,
         **_stories(frames, slot_stories),
     }

@@ -93,11 +93,15 @@ class Film(Recording):
     def player(self, still: int | None = None) -> Player:
         """The film as an interactive widget: buttons, slider, keys; a click on a node or a slot tells its story.
 
-        It begins with step 0, and keeps playing when the kernel is gone. Where widgets do not run, the picture is that
-        of the step `still`, or else the property `still`; `ValueError` for a step that the film does not have.
+        Until the first step it shows the step `still` faintly, and where widgets do not run that step is the picture;
+        by default it is the first one in which there is something. `ValueError` for a step that the film does not have.
+        The film keeps playing when the kernel is gone.
         For HTML that is opened offline, `save` carries its own player.
         """
-        return Player(self.reel, self.still if still is None else self._still_of(self.at(still)))
+        if still is None:
+            return Player(self.reel, self.still)
+        frame = self.at(still)
+        return Player(self.reel, self._still_of(frame), poster=frame.step)
 
     @property
     def reel(self) -> Reel:

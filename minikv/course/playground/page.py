@@ -143,7 +143,7 @@ _NO_WIDER = "display:grid;grid-template-columns:minmax(0,1fr)"  # a wide picture
 _TONES = {
     "good": ("✓", "#2f9467", "rgb(47 148 103 / 14%)", "status"),
     "bad": ("✗", "#d04a58", "rgb(208 74 88 / 14%)", "alert"),
-    "hint": ("ℹ", "#3b82d6", "rgb(59 130 214 / 12%)", "status"),
+    "hint": ("▸", "#3b82d6", "rgb(59 130 214 / 12%)", "status"),
 }
 
 

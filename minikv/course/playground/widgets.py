@@ -76,6 +76,8 @@ class Playground(Controls):
 
     def _repr_mimebundle_(self, **_: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         still, size = self.picture._repr_mimebundle_()
+        if "text/html" in still:
+            still["text/html"] += "<p>Run the cell to play with it.</p>"
         # Written here because ipywidgets 7 has no method that gives it.
         live = {"version_major": 2, "version_minor": 0, "model_id": self.box.model_id}
         return {**still, "text/plain": self.text, "application/vnd.jupyter.widget-view+json": live}, size
