@@ -119,22 +119,33 @@ def table(chapter: str, first: Sequence[str] = ()) -> str:
     rows = list(dict.fromkeys(entry.row for entry in cells))
     if missing := set(first) - set(rows):
         raise ValueError(f"engines.toml, chapter {chapter}: no row {sorted(missing)}; there are {rows}")
-    shown = _rows(chapter, cells, first or rows)
     if not first:
-        return shown
-    rest = _rows(chapter, cells, [row for row in rows if row not in first])
+        return _rows(chapter, cells, rows)
+    without = [name for name in COLUMNS if len({cell.cell for cell in cells if cell.engine == name}) == 1]
+    told = "".join(f" {engines()[name].title}: {_of(name, cells)[0]}." for name in without)
+    shown = _rows(chapter, cells, first, without)
+    rest = _rows(chapter, cells, [row for row in rows if row not in first], without)
     read = ", ".join(f"{engines()[name].title} of {engines()[name].date}" for name in COLUMNS)
-    dates = f"The links show the sources of {read}."
+    dates = f"The links show the sources of {read}.{told}"
     return f"{shown}\n\n{dates}\n\n<details><summary>More rows</summary>\n\n{rest}\n\n</details>"
 
 
-def _rows(chapter: str, cells: Sequence[Entry], rows: Sequence[str]) -> str:
-    lines = ["| here | " + " | ".join(engines()[name].title for name in COLUMNS) + " |", "|---" * 5 + "|"]
+def _of(engine: str, cells: Sequence[Entry]) -> list[Entry]:
+    return [cell for cell in cells if cell.engine == engine]
+
+
+def _rows(chapter: str, cells: Sequence[Entry], rows: Sequence[str], without: Sequence[str] = ()) -> str:
+    """The lines of a table; engines that say the same in each cell can be left `without` a column."""
+    names = [name for name in COLUMNS if name not in without]
+    titles = " | ".join(engines()[name].title for name in names)
+    lines = [f"| here | {titles} |", "|---" * (1 + len(names)) + "|"]
     for row in rows:
-        columns = [", ".join(str(e) for e in cells if (e.row, e.engine) == (row, name)) for name in COLUMNS]
+        columns = [", ".join(str(cell) for cell in _of(name, cells) if cell.row == row) for name in COLUMNS]
         if not all(columns):
             raise ValueError(f"engines.toml, chapter {chapter}: row {row!r} has no cell for each of {COLUMNS}")
-        lines.append(f"| {row} | " + " | ".join(columns) + " |")
+        lines.append(
+            f"| {row} | " + " | ".join(column for name, column in zip(COLUMNS, columns) if name in names) + " |"
+        )
     return "\n".join(lines)
 
 

@@ -367,6 +367,13 @@ def test_what_is_not_a_function_is_said_to_be_none(answer, capsys):
 
 
 SEARCHING = {
+    "12.1": """def valid_length(slots, window_of, window):
+    for length in range(len(slots), 0, -1):
+        last = slots[max(0, length - window) : length]
+        if all(slot in window_of for slot in reversed(last)):
+            return length
+    return 0
+""",
     "2.2": """
 def guard(pool, pages):
     seen = set()

@@ -151,7 +151,7 @@ class WindowTree:
                 del self.pins[slot]
 
     def edges(self):
-        """(slots, whether it is a leaf) of each edge: those with locks, then the others, oldest use first."""
+        """Return (slots, is a leaf) of each edge: locked edges first, then the least recently used."""
         nodes = [n for n in self.cache.nodes() if n.locks]  # not in the ring; pins hold what is read
         node = self.cache.ring.newer
         while node is not self.cache.ring:
@@ -168,7 +168,7 @@ class WindowTree:
         self.free_windows(spare(self.edges(), self.window_of, pins, window)[:short])
 
     def serve(self, tokens):
-        """The life of a request; how many tokens were found."""
+        """Serve a request from start to end; return how many of its tokens were found."""
         found, receipt = self.find(tokens[:-1])
         own = self.full.alloc(len(tokens) - found.length)
         self.make_room(len(own))
@@ -185,7 +185,7 @@ class WindowTree:
 
 # %% 12.1 valid_length
 def valid_length(slots, window_of, window):
-    """The length of the longest valid prefix of `slots`."""
+    """Return the length of the longest valid prefix of `slots`."""
     run = 0
     for at in reversed(range(len(slots))):
         run = run + 1 if slots[at] in window_of else 0
@@ -205,7 +205,7 @@ def hold(pins, slots, window):
 
 # %% 12.3 spare
 def spare(edges, window_of, pins, window):
-    """The slots that can lose their window, the first to go first."""
+    """Return the slots that can lose their window, in the order in which they go."""
     found = []
     for slots, is_leaf in edges:
         may_go = slots[:-window] if is_leaf else slots
@@ -215,7 +215,7 @@ def spare(edges, window_of, pins, window):
 
 # %% 12.4 heal
 def heal(window_of, kept, twice):
-    """Move windows from `twice` to those of `kept` that have none; how many moved."""
+    """Move windows from `twice` to slots of `kept` without one; return how many."""
     moved = 0
     for slot, own in zip(kept, twice):
         if slot not in window_of and own in window_of:

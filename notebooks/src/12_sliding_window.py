@@ -2,13 +2,15 @@
 """
 # 12 · What if a layer forgets?
 
-Some layers of a model look back a few hundred tokens and no further. Their keys and values are useless soon after they have been computed, while those of the other layers are needed to the end. By the end of this chapter your cache will free the first kind and keep the second. You will write four functions, about twenty lines.
+Some layers of a model look back a few hundred tokens and no further. Their keys and values become useless soon after they are computed, while those of the other layers are needed to the end. By the end of this chapter your cache will free the first kind and keep the second. You will write four functions, about twenty lines in all.
 
-**After this chapter you will be able to** *decide* where a prompt may go on when part of it has been forgotten, *protect* only what will be read, and *bring back* what another request has computed again.
+**After this chapter you will be able to** *decide* where a prompt can continue when part of it has been forgotten, *protect* only what will be read, and *bring back* what another request has computed again.
 
 {{time}} **Needs** chapters 02 to 05. **New words** sliding window, tombstone, window slot, receipt.
 
-Here is where we are going, with a window of two tokens. Watch the notes on the nodes: tokens stay in the tree after their window has gone.
+**In this notebook already** `Pool` from chapter 02, and `RadixCache` from chapters 03 to 05 with your functions in it (ours where yours have not passed).
+
+Here is where we are going, with a window of two tokens. Watch the notes on the nodes: tokens stay in the tree after their window is gone.
 """
 
 # %%
@@ -30,9 +32,9 @@ film.player(still=9)
 """
 ## The problem
 
-In a *full layer*, each token attends to every token before it. In a *windowed layer*, it attends to the last few only, its **sliding window**. A model may have layers of both kinds.
+In a *full layer*, each token attends to every token before it. In a *windowed layer*, it attends only to the last few, its **sliding window**. A model may have layers of both kinds.
 
-Take a model with 32 layers, 24 of which have a window of 1,024 tokens. A prompt has 32,000 tokens. Suppose that each layer keeps only the keys and values that tokens behind the prompt will read.
+Take a model with 32 layers, 24 of which have a window of 1,024 tokens. A prompt has 32,000 tokens. Suppose each layer keeps only the keys and values that will be read by tokens after the prompt.
 """
 
 # %%
@@ -57,19 +59,19 @@ The eight full layers keep all of their keys and values, which is a quarter of e
 
 </details>
 
-Nearly three quarters of the memory could serve other requests. But your tree has *one* slot for a token, for all layers together, and a cached prefix that has lost a part of its keys and values looks like any other. Suppose we free that part anyway. Then a request matches the first 30,000 tokens, and its windowed layers read the last 1,024 of them. They read the keys and values of somebody else.
+Nearly three quarters of the memory could serve other requests. But your tree has *one* slot per token, for all layers together, and a cached prefix that has lost some of its keys and values looks like any other prefix. Suppose we free them anyway. Then a request matches the first 30,000 tokens, and its windowed layers read the last 1,024 of these. They read somebody else's keys and values.
 
 ## Build it
 
-### Step 1: two slots for a token
+### Step 1: two slots per token
 
-We give each token two slots. One is its slot in the tree, as before, for the full layers. The other is a **window slot** in a second, smaller pool, for the windowed layers. A dictionary maps the first to the second:
+We give each token two slots. One is its slot in the tree, as before, for the full layers. The other is a **window slot** in a second, smaller pool, for the windowed layers. A dictionary maps the first slot to the second:
 
     window_of = {slot: window slot}
 
-A token with a window slot is *live*. To free its window means to take its slot out of the dictionary and to give the window slot back to its pool. The token is *dead* then, and stays in the tree as a **tombstone**: the full layers still have its keys and values, and the windowed layers have none.
+A token with a window slot is *live*. To free its window, take its slot out of the dictionary and give the window slot back to its pool. Then the token is *dead*, and it stays in the tree as a **tombstone**: the full layers still have its keys and values, but the windowed layers have none.
 
-Where may a request go on? A prompt of ten tokens, 0 to 9, is cached. Tokens 0 to 5 are tombstones, and the window is 3: the next token reads the last three before it.
+Where can a request continue? A prompt of ten tokens, 0 to 9, is cached. Tokens 0 to 5 are tombstones, and the window is 3: the next token reads the three tokens before it.
 """
 
 # %%
@@ -85,21 +87,21 @@ fold("12.b", lengths[8], f"of tokens 0 to 8: {lengths[9]}", draw(cache))
 """
 <details><summary>Why</summary>
 
-None. The next token would read the window of tokens 5, 6 and 7, and token 5 is a tombstone. A shorter prefix ends with even more tombstones. With token 8 there are three live tokens at the end, and the full layers alone read what is before them.
+None. The next token would read tokens 5, 6 and 7 in its window, and token 5 is a tombstone. A shorter prefix ends with even more tombstones. With token 8 there are three live tokens at the end, and only the full layers read the tokens before them.
 
 </details>
 
-A prefix is *valid* if a request may go on behind it. So a longer prefix can be valid where a shorter one is not. And a prefix without a dead token is valid however short it is: its window begins at the root.
+A prefix is *valid* if a request can continue from it. So a longer prefix can be valid while a shorter one is not. And a prefix without a dead token is valid however short it is: its window begins at the root.
 
-#### 12.1 You write: `valid_length`
+#### 12.1 You write: `valid_length` (15 minutes)
 
-`slots` are the slots of the longest match. Return the length of its longest valid prefix. A prefix is valid if its last `window` slots are all in `window_of`; one with fewer slots is valid if all of them are. A path may have 100,000 slots, so don't look up more of them than you need.
+`slots` is a list with the slots of the longest match, `window_of` is the dictionary, and `window` is a number. Return the length of the longest valid prefix of `slots`. A prefix is valid if its last `window` slots are all in `window_of`. A prefix with fewer slots than that is valid if all of them are. A path may have 100,000 slots, so look up each slot at most once, and no more slots than you need.
 """
 
 
 # %%
 def valid_length(slots, window_of, window):
-    """The length of the longest valid prefix of `slots`."""
+    """Return the length of the longest valid prefix of `slots`."""
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
@@ -112,11 +114,11 @@ for end in (10, 9, 8, 7, 2):
 
 # %% [markdown]
 """
-Slots 0 and 1 have kept their windows too, so a match that cannot use more falls back to them.
+Slots 0 and 1 have kept their windows too, so a match that cannot use a longer prefix falls back to them.
 
 ### Step 2: hold what will be read
 
-A lock protects a whole path (chapter 04). For the windows that would be a waste. Anna and Ben have sent prompts of 1,000 tokens each. The first 990 are the same, and the window is 4.
+A lock protects a whole path (chapter 04). For the windows, that would be a waste. Anna and Ben have each sent a prompt of 1,000 tokens. The first 990 tokens are the same, and the window is 4.
 """
 
 # %%
@@ -135,13 +137,13 @@ fold("12.c", cache.window_protected_size, sizes, draw(cache))
 """
 <details><summary>Why</summary>
 
-Four for each. The next token of Anna's answer reads the last four of *her* tokens, and the 990 that they share are far away.
+Four for each of them. The next token of Anna's answer reads the last four of *her* tokens, and the 990 shared tokens are far away.
 
 </details>
 
-#### 12.2 You write: `hold`
+#### 12.2 You write: `hold` (5 minutes)
 
-A *pin* is a lock on the window of a single slot, and `pins` is a dictionary from each pinned slot to the number of its pins. Add one pin to each of the last `window` slots, or to all of them if there are fewer. Return the list of these slots. This is the **receipt**: when the request leaves, each slot on it loses one pin, whatever has happened in between.
+A *pin* is a lock on the window of a single slot, and the dictionary `pins` maps each pinned slot to the number of its pins. Add one pin to each of the last `window` slots, or to all of them if there are fewer. Return these slots as a new list. This is the **receipt**: when the request leaves, each slot on it loses one pin, whatever has happened in between.
 """
 
 
@@ -161,23 +163,23 @@ print("slot 2 has", pins[2], "pins")
 
 # %% [markdown]
 """
-Why keep a receipt instead of looking again? Between lock and unlock, windows come and go. In {{engines sglang-24972}} a lock passed over a tombstone. Then the window came back, and the unlock, which looked again, released another request's lock.
+Why keep a receipt instead of looking again? Between lock and unlock, windows come and go. In {{engines sglang-24972}} a lock skipped a tombstone. Then the window came back, and the unlock, which looked again, released another request's lock.
 
 ### Step 3: what can be spared?
 
-A request needs window slots, and too few are free. Which tokens lose theirs? Take the edges in the order of chapter 05: the one that was used longest ago goes first. Within an edge, which end goes first? The *beginning*: it is the furthest from the next token. (In the tree it is the other way around: there the end of a path goes first.)
+A request needs window slots, and too few are free. Which tokens lose theirs? Take the edges in the order of chapter 05: the least recently used edge goes first. Within an edge, which end goes first? The *beginning*, because it is the furthest from the next token. (In the tree it is the other way around: there the end of a path goes first.)
 
-And a leaf must keep its last window. Without it no request could go on behind the leaf, and its slots in the tree would be wasted. (A leaf shorter than the window needs the end of the edge above it, too. The package sees to that; your function may leave such a leaf useless.)
+And a leaf must keep its last window. Without it, no request could continue from the leaf, and its slots in the tree would be wasted. (A leaf shorter than the window also needs the end of the edge above it. The package takes care of that; your function may leave such a leaf useless.)
 
-#### 12.3 You write: `spare`
+#### 12.3 You write: `spare` (10 minutes)
 
-`edges` is a list of pairs, the one used longest ago first: the slots of an edge, and whether it is a leaf. Return a list of the slots that can lose their window, in the order in which they go. Each of them has a window slot and no pin. The last `window` slots of a leaf are not among them.
+`edges` is a list of pairs, the least recently used edge first. A pair holds the list of an edge's slots, and whether the edge is a leaf. Return a list of the slots that can lose their window, in the order in which they go. A slot can lose its window if it has one (it is in `window_of`) and has no pin (it is not in `pins`). The last `window` slots of a leaf must stay.
 """
 
 
 # %%
 def spare(edges, window_of, pins, window):
-    """The slots that can lose their window, the first to go first."""
+    """Return the slots that can lose their window, in the order in which they go."""
     raise NotImplementedError  # delete this line; about 5 lines to write
 
 
@@ -192,19 +194,19 @@ print(*spare(edges, window_of, {3: 1}, 2))
 """
 ### Step 4: bring it back
 
-A prompt ends among tombstones. The match cannot be used, so its tokens are computed again, in new slots. Then the prompt is inserted. The tree has these tokens already and keeps its own slots. But the duplicates have something that the tree's slots lack: a window.
+Suppose a prompt ends among tombstones. The match cannot be used, so the tokens are computed again, in new slots. Then the prompt is inserted. The tree already has these tokens and keeps its own slots. But the duplicates have something that the tree's slots lack: a window.
 
 Nothing has to be copied. The window slot changes hands: from now on it belongs to the *tree's* slot.
 
-#### 12.4 You write: `heal`
+#### 12.4 You write: `heal` (10 minutes)
 
-`kept` are slots of the tree, and `twice` the duplicates of the same tokens, in the same order. Where the tree's slot has no window and the duplicate has one, move it in `window_of`. Return how many windows moved.
+`kept` is a list of slots of the tree, and `twice` is a list of the duplicates of the same tokens, in the same order. If the tree's slot has no window and the duplicate has one, move the window in `window_of` from the duplicate to the tree's slot. Return how many windows moved.
 """
 
 
 # %%
 def heal(window_of, kept, twice):
-    """Move windows from `twice` to those of `kept` that have none; how many moved."""
+    """Move windows from `twice` to slots of `kept` without one; return how many."""
     raise NotImplementedError  # delete this line; about 6 lines to write
 
 
@@ -214,7 +216,7 @@ heal = check("12.4 heal", heal)
 """
 ### All together
 
-This class joins your four functions with your tree and two of your pools. Read `serve`, the life of a request in the order of chapter 04.
+This class combines your four functions with your tree and two of your pools. Read `serve`: it is the life of a request, in the order of chapter 04.
 """
 
 # %%
@@ -222,7 +224,7 @@ source(WindowTree)
 
 # %% [markdown]
 """
-Ten readers talk to the help desk, two turns each, and all prompts begin alike. There are 3,000 slots and only 400 window slots. The cell prints how many tokens each turn finds.
+Ten readers talk to the help desk, with two turns each, and all prompts begin alike. There are 3,000 slots but only 400 window slots. The cell prints how many tokens each turn finds.
 """
 
 # %%
@@ -240,43 +242,36 @@ for reader in range(10):
 
 # %% [markdown]
 """
-Each second turn finds the whole first one. A first turn finds the shared beginning, unless the windows where the prompts part have just gone to another reader. Then it finds nothing, computes the beginning once more, and heals it.
+Each second turn finds the whole first one. A first turn finds the shared beginning, unless the windows where the prompts part have just gone to another reader. Then it finds nothing, computes the beginning again, and heals it.
+
+Now all twenty turns are over, and nearly half of the cached tokens have lost their window. Each reader wants to continue after the second turn.
 """
 
 # %%
-guess("12.d", "at most how many of the cached tokens can have a window now?", None)
+guess("12.d", "how many of the 10 readers find their whole conversation?", None)
 
 # %%
-cached, live, can_go_on = tree.cache.total_size, len(tree.window_of), 0
+cached, live, whole = tree.cache.total_size, len(tree.window_of), 0
 for reader in range(10):
     last_turn = two_turns(reader)[1]
     found, receipt = tree.find(last_turn)
     tree.leave(found, receipt)
-    can_go_on += found.length == len(last_turn)
-said = f"{cached} tokens are cached, {live} of them have a window"
-fold("12.d", tree.windows.size, said, f"{can_go_on} of 10 conversations can go on")
+    whole += found.length == len(last_turn)
+fold("12.d", whole, f"{cached} tokens are cached, and {live} of them have a window")
 
 # %% [markdown]
 """
 <details><summary>Why</summary>
 
-There are 400 window slots, and each belongs to one token. So about half of the tokens in the tree are tombstones. They are in the middle of the paths, where no prompt goes on, so no conversation has lost anything.
+All of them. There are 400 window slots, and each belongs to one token, so about half of the tokens in the tree are tombstones. But these are in the middle of the paths, where no prompt ends, so no conversation has lost anything.
 
 </details>
 
 ## The same in `minikv`
 
-`SlidingWindowCache` has no dictionary of windows. Seen from the root, an edge has its dead tokens first, then the live ones, and what locks need is at its end. So two positions are enough, `live_from` and `pinned_from`, and neither a lock nor a freed window ever cuts an edge. They are kept beside each node of the tree:
-"""
+`SlidingWindowCache` has no dictionary of windows. On each edge, the dead tokens come first, then the live ones, and the tokens that locks need are at the end. So two positions per node are enough, and neither a lock nor a freed window ever cuts an edge.
 
-# %%
-from minikv.prefix.windows import WindowState
-
-source(WindowState)
-
-# %% [markdown]
-"""
-Does its match end where your `valid_length` says? Take a thousand random paths. Some of their tokens have a window, and `match_of` builds the same path in the package: each `insert` adds one live token, and whatever it adds before that is dead.
+Does its match end where your `valid_length` says? Take a thousand random paths. Some of their tokens have a window, and `match_of` builds the same path in the package: each `insert` adds one live token, and the tokens that it adds before that one are dead.
 """
 
 # %%
@@ -303,11 +298,11 @@ print("equal on 1000 paths")
 
 # %% [markdown]
 """
-`WindowedManager` knows both kinds of slots. It takes window slots when a request starts, and gives them back as the request advances. Does anything read them after that? A canary (chapter 04) watches both stores.
+`WindowedManager` handles both kinds of slots. It takes window slots when a request starts, and gives them back as the request advances. Does anything read them after that? A canary (chapter 04) watches both stores.
 """
 
 # %%
-from minikv import CanaryError, Engine, WindowCanaryModel, WindowedManager, WindowedPool
+from minikv import Engine, WindowCanaryModel, WindowedManager, WindowedPool
 
 pool = WindowedPool(2000, num_window_pages=200)
 manager, model = WindowedManager(pool, window=8), WindowCanaryModel(pool, window=8)
@@ -316,23 +311,6 @@ prompts = [SYSTEM + list(b"Reader %d asks: when?" % reader) for reader in range(
 first, second = ([g.tokens for g in engine.generate(prompts, 10)] for _ in range(2))
 print(f"{model.owners} tokens, {pool.windows.size} window slots, no wrong read")
 print("the same answers from the cache:", first == second)
-
-# %% [markdown]
-"""
-And what if a window slot is given back too early?
-"""
-
-# %%
-pool = WindowedPool(200, num_window_pages=200)
-model = WindowCanaryModel(pool, window=8)
-engine = Engine(model, WindowedManager(pool, window=8))
-request = engine.submit(SYSTEM + list(b"Is it open?"), 10)
-engine.step()
-pool.free_window([request.sequence.slots[-2]])
-try:
-    engine.step()
-except CanaryError as error:
-    print(error)
 
 # %% [markdown]
 """
@@ -354,7 +332,7 @@ store
 """
 ## Play
 
-Two conversations share a beginning, and the window is 2. Step through the film. Each `evict` asks for one window slot. Before it, say which tokens will lose their window. Why does the second `evict` free two slots of the tree as well?
+Two conversations share a beginning, and the window is 2. Step through the film. Each `evict` asks for one window slot. Before each one, say which tokens will lose their window. Why does the second `evict` also free two slots of the tree?
 """
 
 # %%
@@ -374,7 +352,7 @@ film.player()
 """
 <details><summary>Why</summary>
 
-By then `8 9` is the edge that was used longest ago, and it is a leaf with just its last window. Without that window no request could go on behind the leaf, so the whole leaf goes.
+By then `8 9` is the least recently used edge, and it is a leaf with nothing but its last window. Without that window, no request could continue from the leaf, so the whole leaf goes.
 
 </details>
 """
@@ -385,7 +363,7 @@ By then `8 9` is the edge that was used longest ago, and it is a leaf with just 
 
 #### 12.5 Design: which windows are worth keeping?
 
-`spare` takes the windows that were used longest ago. But most windows are worth nothing from the start: a match ends where a prompt ends, or where two of them part. Suppose that we knew these places on one path. `ends` lists how many tokens come before each of them. Write `windows_to_keep(ends, window)`: how many tokens of the path must keep their window? (And how would an engine find these places?)
+`spare` takes the least recently used windows. But most windows are worth nothing from the start: a match ends where a prompt ends, or where two prompts part. Suppose we knew these places on one path. `ends` lists how many tokens come before each of them. Write `windows_to_keep(ends, window)`, which returns how many tokens of the path must keep their window. (And how would an engine find these places?)
 """
 
 
@@ -400,7 +378,7 @@ check("12.5 windows_to_keep", windows_to_keep)
 """
 <details><summary>Hint</summary>
 
-Each end needs the last `window` tokens before it, or all there are. Put them into one set.
+Each end needs the last `window` tokens before it, or all of them if there are fewer. Put them into one set.
 
 </details>
 
@@ -418,7 +396,7 @@ def windows_to_keep(ends, window):
 
 #### 12.6 Bug hunt: the unlock that looks again
 
-This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972}}. Your function is given such a tree, with a window of two. Write calls of its `serve(tokens)`, `find(tokens)`, `leave(found, receipt)` and `free_windows(slots)`, which kills tokens, after which the pins are wrong. The first prompt gets the slots 0, 1, 2, and so on. Can you make it take the pin of *another* request?
+This `WindowTree` unlocks without its receipt, as SGLang did until {{engines sglang-24972}}. Your function receives such a tree, with a window of two. Write calls after which the pins are wrong. You may call `serve(tokens)`, `find(tokens)`, `leave(found, receipt)`, and `free_windows(slots)`, which makes tokens dead. The first prompt gets the slots 0, 1, 2, and so on. Can you make the tree take the pin of *another* request?
 """
 
 # %%
@@ -441,7 +419,7 @@ check("12.6 careless_leave", calls_that_expose_it)
 """
 <details><summary>Hint</summary>
 
-A lock passes over what is dead. What if that comes back to life before the unlock?
+A lock skips dead tokens. What if such a token comes back to life before the unlock?
 
 </details>
 
@@ -461,32 +439,43 @@ def calls_that_expose_it(tree):
 
 ## What it cost
 
-Each node has one more small object, and a lock walks once more over the nodes of its window. In a tree with tombstones a match walks down twice: first to see where it is valid, then to take it.
+Each node has one more small object, and a lock walks over the nodes of its window a second time. In a tree with tombstones, a match walks down twice: first to find out where it is valid, then to take it.
+
+There is also a new invariant at risk: every window slot belongs to exactly one token, or it is free. `make_room` and `heal` move window slots between tokens, and each of them could leave one with two owners, or with none.
 
 You have now seen every design of this course. [Which one do I choose?](which_design.ipynb) compares them.
 
 ## In real engines
 
-{{engines 12}}
+{{engines 12|`valid_length`; `hold`; `heal`}}
 
-{{engines pymllm}} Its tree is the one that this chapter began from. Where all of a prompt has lost its window, {{engines pymllm-off-by-one}} stores it as live. When a leaf goes, {{engines pymllm-one-level}}, and the tombstones above that stay. The hash of a page {{engines pymllm-hash}}, so it depends on the order in which hashes are asked for.
+SGLang had a tree like ours. Today the window is a component of its single tree ({{engines sglang-components}}), next to one for full layers. vLLM has no tree. It looks up the last blocks of a prefix from right to left, as your `valid_length` does, and {{engines vllm-window-margin}}: a token reads itself too, so one token fewer than the window is enough.
 
-SGLang had a tree of this kind too. By now the window is a component of its one tree ({{engines sglang-components}}), beside one for full layers. vLLM has no tree. It asks for the last blocks of a prefix from right to left, as your `valid_length` does, and {{engines vllm-window-margin}}: a token reads itself as well, so one token fewer than the window is enough.
+{{engines pymllm}} This chapter started from its tree. Its worst mistake is the one you hunted in chapter 03. An insert drops the node that a split returns ({{engines pymllm-swa-split|`_insert_swa`}}), so the new branch is attached to the wrong half, and a later match returns another prompt's keys and values.
+
+<details><summary>Four smaller slips in pymllm</summary>
+
+- If a whole prompt has lost its window, {{engines pymllm-off-by-one}} stores it as live.
+- When a leaf goes, {{engines pymllm-one-level}}, but the tombstones above that stay.
+- A match {{engines pymllm-tail}}. So the tail that was not matched also counts as just used, and something else is evicted in its place.
+- The hash of a page {{engines pymllm-hash}}, so it depends on the order in which hashes are asked for.
+
+</details>
 
 ## Recap
 
-A layer with a sliding window reads only the last tokens, so a cached prefix may lose a part of its keys and values and stay useful. It can be used where the last window is there. A lock holds that window and no more, and its receipt says exactly what to give back. The tokens furthest from the next one lose their windows first, a leaf keeps its last window, and a duplicate heals a tombstone by handing over its window slot.
+A layer with a sliding window reads only the last tokens, so a cached prefix can lose some of its keys and values and stay useful, as long as its last window is there. A lock holds only that window, and its receipt says exactly what to give back. The tokens furthest from the next one lose their windows first, a leaf keeps its last window, and a duplicate heals a tombstone by handing over its window slot.
 
 **Check yourself**
 
-1. A path has the tokens 0 to 9, and the window is 4. Only token 5 is dead. Prefixes of which lengths are valid?
-2. Why does a lock return a receipt, when the path could be walked again?
+1. A path has the tokens 0 to 9, and the window is 4. Only token 5 is dead. Which lengths of prefixes are valid?
+2. Why does a lock return a receipt, although the path could be walked again?
 3. From chapter 05: in the tree, which end of a path goes first, and why is it the other end for windows?
 4. From chapter 03: two requests compute the same tokens. Whose slots does the tree keep?
 
 <details><summary>Answers</summary>
 
-1. Up to 5: they have no dead token. And 10: tokens 6 to 9 are live.
+1. Lengths up to 5, because they have no dead token. And 10, because tokens 6 to 9 are live.
 2. Between lock and unlock, windows are freed and come back. A second walk would find other tokens.
 3. In the tree the end goes first, because a prefix without its beginning is useless. For windows the beginning goes first, because only the end is read.
 4. Its own. The duplicates are freed, and a window among them moves to the tree's slot.

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.identity import spoil
 from minikv.course.pieces.observe import counting, listed
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise
 from minikv.course.pieces.trial import Played
@@ -59,16 +60,22 @@ def play_hold(world: World, case: Any) -> Iterator[CaseFrame]:
         receipt = world["hold"](pins, given, window)
         receipts.append(receipt)
         seen = {
-            "the receipt": sorted(receipt) if isinstance(receipt, (list, tuple)) else listed(receipt),
-            "the pins": dict(sorted(pins.items())), "the caller's slots, which must not change": given,
+            "the receipt": _receipt(receipt), "the pins": dict(sorted(pins.items())),
+            "the caller's slots, which must not change": list(given),
         }  # fmt: skip
-        yield CaseFrame(f"hold the last {window} of the slots {given}", seen)
+        spoil(given)
+        after = {"the receipt after the caller has used its list for something else": _receipt(receipt)}
+        yield CaseFrame(f"hold the last {window} of the slots {path}", {**seen, **after})
     for receipt in receipts:
         for slot in receipt:
             pins[slot] -= 1
             if not pins[slot]:
                 del pins[slot]
     yield CaseFrame("all leave", {"the pins": dict(sorted(pins.items()))})
+
+
+def _receipt(receipt: Any) -> Any:
+    return sorted(receipt) if isinstance(receipt, (list, tuple)) else listed(receipt)
 
 
 def play_spare(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -87,7 +94,7 @@ def play_spare(world: World, case: Any) -> Iterator[CaseFrame]:
         "what is returned": listed(world["spare"](edges, window_of, pins, window)),
         "the edges, the map and the pins, which must not change": [edges, window_of, pins],
     }  # fmt: skip
-    yield CaseFrame(f"a window of {window}, and from the oldest on: {drawn}", seen)
+    yield CaseFrame(f"a window of {window}, and the edges, the least recently used first: {drawn}", seen)
 
 
 def play_heal(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -104,13 +111,14 @@ def play_heal(world: World, case: Any) -> Iterator[CaseFrame]:
 
 
 def _looks_into_map(world: World) -> int:
-    """How often the map is looked into for a path of a thousand slots that all have a window.
+    """How often the map is looked into for a long path that is all live, and one whose runs are all too short.
 
-    Before that comes a long path without any: an answer that calls itself for each slot does not get to its end.
+    Before that comes a long path without any window: an answer that calls itself for each slot does not get to its end.
     """
     world["valid_length"](list(range(20_000)), {}, 4)
     window_of, tally = counting(dict)
-    world["valid_length"](list(range(1000)), window_of(zip(range(1000), range(1000))), 4)
+    world["valid_length"](list(range(20_000)), window_of(zip(range(20_000), range(20_000))), 4)
+    world["valid_length"](list(range(2000)), window_of((slot, slot) for slot in range(2000) if slot % 90), 100)
     return tally[0]
 
 
@@ -118,17 +126,18 @@ PIECES = (
     Piece(
         "12.1", "valid_length", play_valid_length,
         cases=[("xxxx", 2), ("..xx", 2), ("...x", 2), ("xx..", 2),
-               ("x.x.", 2), ("x", 3), (".xxx.x", 2), ("xxx.x", 2), (".", 2)],
+               ("x.x.", 2), ("x", 3), (".xxx.x", 2), ("xxx.x", 2), (".", 2), ("..x..", 3),
+               ("..xx.", 3)],
         strategy=st.tuples(_LIVE, _WINDOW),
         hints=(
-            "Go from the last slot to the first, and count how many slots in a row have a window.",
+            "Walk from the last slot to the first, and count how many slots in a row have a window.",
             "A slot without a window sets the count back to 0. When the count is `window`, you know where the run "
             "ends.",
-            "If you come to the beginning first, the run that you are in begins at the root: it is valid however "
-            "short it is, and its length is the count.",
+            "If you reach the beginning first, the current run begins at the root: it is valid however short it is, "
+            "and its length is the count.",
         ),
         cost=Cost("looks into the map", _looks_into_map, 3,
-                  "begin at the end of the path: if its last slots have windows, the others do not matter"),
+                  "start at the end of the path, and look up each slot once: keep a count of the live slots in a row"),
     ),
     Piece(
         "12.2", "hold", play_hold,
@@ -136,8 +145,8 @@ PIECES = (
         strategy=st.tuples(_WINDOW, _HELD),
         hints=(
             "`slots[-window:]` are the last `window` slots, or all of them if there are fewer.",
-            "A slot may be pinned by several requests: count them. `pins.get(slot, 0)` is its count so far.",
-            "Return the list of the slots that you pinned.",
+            "Several requests may pin the same slot, so count: `pins.get(slot, 0)` is its count so far.",
+            "Return a new list of the slots that you pinned.",
         ),
     ),
     Piece(
@@ -147,10 +156,10 @@ PIECES = (
                ([("px.px", False)], 1), ([("x", True), ("x", False)], 1), ([("xx", False), ("xp", False)], 1)],
         strategy=st.tuples(st.lists(_EDGE, max_size=4), _WINDOW),
         hints=(
-            "Go through the edges in their order, and through the slots of each edge in theirs.",
+            "Loop over the edges in their order, and over the slots of each edge in theirs.",
             "A slot counts if it has a window and no pin.",
-            "The last `window` slots of a leaf stay: without them nobody can go on behind it. `slots[:-window]` are "
-            "the others.",
+            "The last `window` slots of a leaf stay: without them no request can continue from it. `slots[:-window]` "
+            "are the others.",
         ),
     ),
     Piece(
@@ -158,16 +167,16 @@ PIECES = (
         cases=[".x", "xx", "..", "", ".x xx .. .x", ".x .x"],
         strategy=st.lists(st.sampled_from(["..", ".x", "x.", "xx"]), max_size=5).map(" ".join),
         hints=(
-            "Go through both lists side by side: `zip(kept, twice)`.",
+            "Loop over both lists together: `zip(kept, twice)`.",
             "A window moves if the tree's slot has none and the duplicate has one.",
-            "It moves: the duplicate is not in the map any more. `window_of.pop(own)` takes it out and gives it.",
+            "To move means that the duplicate leaves the map: `window_of.pop(own)` takes its window out and returns it.",
         ),
     ),
 )  # fmt: skip
 
 
 def windows_to_keep(ends: Sequence[int], window: int) -> int:
-    """How many tokens of one path must keep their window, if matches will end behind `ends` tokens of it.
+    """Return how many tokens of one path must keep their window, if matches will end after `ends` tokens of it.
 
     >>> windows_to_keep([8, 10], window=4)
     6
@@ -182,7 +191,7 @@ def _advice(right: Played) -> str:
     """A hint for a script that does no harm: what it does not do yet."""
     verbs = [call.verb for call in calls_of(right)]
     if "leave" not in verbs:
-        return "locking is right in both: the careless line runs when somebody unlocks"
+        return "locking is correct in both: the careless line runs when somebody unlocks"
     if "free_windows" not in verbs:
         return "every token is live, so the place looks the same again: let one lose its window before the lock"
     return "the tokens that are live have not changed between lock and unlock: what brings one back to life?"
