@@ -169,7 +169,7 @@ PIECES = (
         hints=(
             "Loop over both lists together: `zip(kept, twice)`.",
             "A window moves if the tree's slot has none and the duplicate has one.",
-            "To move means that the duplicate leaves the map: `window_of.pop(own)` takes its window out and returns it.",
+            "Moved means that the duplicate leaves the map: `window_of.pop(own)` takes out its window and returns it.",
         ),
     ),
 )  # fmt: skip
