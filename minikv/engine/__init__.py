@@ -94,7 +94,7 @@ def classes_for(chapter: int) -> tuple[int, ...]:
     >>> classes_for(3), classes_for(8)
     ((2, 3, 4, 5, 7), (2, 3, 4, 5, 7, 8))
     """
-    return (*WITHOUT_TORCH, chapter) if chapter >= LAST else WITHOUT_TORCH
+    return (*WITHOUT_TORCH, chapter) if chapter == 6 or chapter >= LAST else WITHOUT_TORCH
 
 
 @lru_cache

@@ -3,6 +3,9 @@
 `CacheManager` works with the pool of chapter 02 and the cache of chapters 04 and 05.
 """
 
+# %% given 6
+import torch  # noqa: F401  (what is gathered are tensors)
+
 
 # %% 6.1 runs
 def runs(slots):
@@ -41,13 +44,42 @@ def moves(src, dst):
 
 # %% 6.3 load_or_compute
 def load_or_compute(num_tokens, token_bytes, link, token_flops, attention_flops, speed, latency=0):
-    """What brings `num_tokens` evicted tokens back sooner: "load" or "compute".
+    """Return the faster way to bring evicted tokens back, "load" or "compute".
 
-    `link` is in bytes a second, `speed` in FLOPs a second, `latency` in seconds.
+    `link` is in bytes per second, `speed` in FLOPs per second, `latency` in seconds.
     """
     load = latency + num_tokens * token_bytes / link
     flops = num_tokens * token_flops + num_tokens**2 * attention_flops
     return "load" if load < flops / speed else "compute"
+
+
+# %% 6.6 boxes
+def boxes(layout, slots, num_layers, num_slots):
+    """Return the numbers of all boxes that hold keys and values of `slots`, sorted."""
+    found = []
+    for slot in slots:
+        for plane in range(2 * num_layers):
+            if layout == "page":
+                found.append(slot * 2 * num_layers + plane)
+            else:
+                found.append(plane * num_slots + slot)
+    return sorted(found)
+
+
+# %% 6.7 gather
+def gather(rows, found, room):
+    """Return the rows of the runs in `found`, in order, as one tensor.
+
+    One run is a slice of `rows`. Several are copied to the beginning of `room`.
+    """
+    if len(found) == 1:
+        start, length = found[0]
+        return rows[start : start + length]
+    end = 0
+    for start, length in found:
+        room[end : end + length] = rows[start : start + length]
+        end += length
+    return room[:end]
 
 
 # %% given 7

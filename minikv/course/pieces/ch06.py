@@ -1,9 +1,8 @@
-"""The pieces of chapter 06: runs, moves that overlap, and whether to load or to compute."""
+"""The pieces of chapter 06: where bytes are, runs, gather, moves that overlap, and whether to load or to compute."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 from hypothesis import strategies as st
@@ -12,8 +11,9 @@ from minikv.course.pictures import Picture
 from minikv.course.pictures.cells import word_rows
 from minikv.course.pieces.hunt import call_hunt
 from minikv.course.pieces.identity import ALL_RIGHT
-from minikv.course.pieces.observe import listed
+from minikv.course.pieces.observe import kind_of, listed
 from minikv.course.pieces.piece import CaseFrame, Piece, exercise
+from minikv.course.pieces.showing import picture_of_runs
 from minikv.engine import World, ours
 
 SPARE = "spare"
@@ -29,21 +29,34 @@ def play_runs(world: World, slots: list[int]) -> Iterator[CaseFrame]:
     yield CaseFrame(f"runs({slots})", seen, picture_of_runs(slots, found))
 
 
-def picture_of_runs(slots: list[int], found: Any) -> Picture | None:
-    """The slots as they were given, and below them those of each run; `None` for what are no runs.
+def play_boxes(world: World, case: Any) -> Iterator[CaseFrame]:
+    """The boxes of some slots, in a store of so many layers and slots."""
+    layout, slots, num_layers, num_slots = case
+    given = list(slots)
+    found = world["boxes"](layout, given, num_layers, num_slots)
+    seen = {"what is returned": listed(found), "the slots, which must not change": given}
+    yield CaseFrame(f"boxes({layout!r}, {slots}, num_layers={num_layers}, num_slots={num_slots})", seen)
 
-    >>> picture_of_runs([4, 5, 1], [(4, 2), (1, 1)])
-    slots  4  5  1
-    run 1  4  5
-    run 2  1
-    """
-    rows = [("slots", list(map(str, slots)))]
-    try:
-        for number, (start, length) in enumerate(islice(found, MOST), start=1):
-            rows.append((f"run {number}", [str(start + at) for at in range(min(length, MOST))]))
-    except (TypeError, ValueError):
-        return None
-    return word_rows(rows)
+
+def play_gather(world: World, case: Any) -> Iterator[CaseFrame]:
+    """The rows of some runs of a tensor, of which each row holds the number of its slot."""
+    torch, (found, width) = world["torch"], case
+    rows = torch.arange(12)[:, None].repeat(1, width)
+    room, given = torch.full((16, width), -1), list(found)
+    result = world["gather"](rows, given, room)
+    is_tensor, start = isinstance(result, torch.Tensor), [rows[first] for first, _ in found[:1]]
+    where = "a new tensor"
+    for name, place in (("a slice of rows", start[0] if len(found) == 1 else None), ("a slice of room", room)):
+        if is_tensor and place is not None and result.data_ptr() == place.data_ptr():
+            where = name
+    seen = {
+        "what is returned": result[:, 0].tolist() if is_tensor and result.dim() == 2 else kind_of(result),
+        "its shape": list(result.shape) if is_tensor else None,
+        "what it is": where if is_tensor and len(result) else "",
+        "the rows, which must not change": rows[:, -1].tolist(), "room afterwards": room[:, -1].tolist(),
+        "the runs, which must not change": given,
+    }  # fmt: skip
+    yield CaseFrame(f"gather(rows, {found}, room), where each row holds the number of its slot", seen)
 
 
 def play_moves(world: World, case: tuple[list[int], list[int]]) -> Iterator[CaseFrame]:
@@ -133,7 +146,23 @@ _MOVES = _PAIRS.map(lambda found: ([source for source, _ in found], [target for 
 _SMALL = st.integers(0, 6)  # with powers of 2 to divide by, no rounding decides
 _LLAMA = (131072, 3e9, 16.06e9, 262144, 400e12)
 
+_LAYOUTS = st.sampled_from(["page", "layer"])
+_RUNS = st.lists(st.tuples(st.integers(0, 8), st.integers(1, 4)), max_size=4)
+
 PIECES = (
+    Piece(
+        "6.6", "boxes", play_boxes,
+        cases=[("page", [0], 1, 3), ("layer", [0], 1, 3), ("page", [2], 2, 4), ("layer", [2], 2, 4),
+               ("page", [3, 1], 2, 5), ("layer", [3, 1], 2, 5), ("layer", [2, 3], 3, 4), ("page", [2, 3], 3, 4),
+               ("page", [], 2, 4)],
+        strategy=st.tuples(_LAYOUTS, st.lists(st.integers(0, 6), max_size=4, unique=True), st.integers(1, 3),
+                           st.just(7)),
+        hints=(
+            "A slot has two boxes in each layer, so `2 * num_layers` in all. Number them from 0: K0, V0, K1, V1, ...",
+            "In the page layout, slot 0 has the first `2 * num_layers` boxes, slot 1 the next ones, and so on.",
+            "In the layer layout, the first `num_slots` boxes are K0 of all slots, the next are V0 of all slots.",
+        ),
+    ),
     Piece(
         "6.1", "runs", play_runs,
         cases=[[4], [4, 5], [4, 5, 6], [4, 5, 6, 1], [], [5, 4], [2, 2]],
@@ -142,6 +171,17 @@ PIECES = (
             "Keep a list of the runs so far. Only its last run can go on.",
             "A run goes on if the next slot is start + length. Then its length grows by one.",
             "Any other slot opens a run of its own, with the length 1. So does the first slot.",
+        ),
+    ),
+    Piece(
+        "6.7", "gather", play_gather,
+        cases=[([(4, 3)], 2), ([(4, 3), (1, 1)], 2), ([(1, 1), (4, 3)], 2), ([], 1), ([(0, 2), (2, 2), (8, 4)], 3),
+               ([(2, 1), (2, 1)], 1)],
+        strategy=st.tuples(_RUNS, st.integers(1, 2)),
+        hints=(
+            "A slice `rows[start : start + length]` is a run. For tensors it copies nothing.",
+            "If there is one run, that slice is the answer. Otherwise copy each slice to `room`, after the one before.",
+            "Count in a variable how many rows of `room` are filled, and return those: `room[:end]`.",
         ),
     ),
     Piece(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
 
@@ -43,6 +43,7 @@ _LOOKS = {
     "Comment": _PALE + ";font-style:italic",
 }
 _MOST = 20  # cells of a bar, however many tokens an answer gives
+_MOST_RUNS = 24  # rows, and slots of a run
 _NONE, _ALL = (248, 249, 250), (116, 169, 216)  # the fill of a share of 0, and of all
 CANNOT_BE_DRAWN, ENDED = "cannot be drawn:\nsee the message above", "it ended in an error"  # in place of a picture
 _BOX = "font-family:monospace;line-height:125%;white-space:pre;overflow-x:auto"  # lines are not broken
@@ -200,6 +201,23 @@ def _share(share: float) -> Box:
     fill = ",".join(str(round(none + part * (full - none))) for none, full in zip(_NONE, _ALL))
     word = f"{share:.2f}".replace("0.", ".", 1) if -1 < share < 1 else f"{share:.3g}"
     return Box("", word, fill=f"rgb({fill})")
+
+
+def picture_of_runs(slots: list[int], found: Any) -> Picture | None:
+    """The slots as they were given, and below them those of each run; `None` for what are no runs.
+
+    >>> picture_of_runs([4, 5, 1], [(4, 2), (1, 1)])
+    slots  4  5  1
+    run 1  4  5
+    run 2  1
+    """
+    rows = [("slots", list(map(str, slots)))]
+    try:
+        for number, (start, length) in enumerate(islice(found, _MOST_RUNS), start=1):
+            rows.append((f"run {number}", [str(start + at) for at in range(min(length, _MOST_RUNS))]))
+    except (TypeError, ValueError):
+        return None
+    return word_rows(rows)
 
 
 def picture_of_ring(ring: Any, *out: Any) -> Picture:
