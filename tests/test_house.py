@@ -89,7 +89,10 @@ def test_the_index_needs_neither_torch_nor_widgets_nor_graphviz():
 # The parts that import torch, and the files that measure them, which nobody imports but `minikv bench`.
 TORCH = {"store", "copy_on_write", "serving"}
 MEASURING = {"copying", "chatting", "generating", "peer"}
-PIECES = {"ch08_serving"}  # of the engine: what chapter 08 builds, which no other chapter imports
+PIECES = {
+    "ch06_07_manager",
+    "ch08_serving",
+}  # of the engine: each section runs by itself, those of 06 and 08 with torch
 WITHOUT_TORCH = [path for path in INNER if part_of(path) not in TORCH and path.stem not in MEASURING | PIECES]
 
 
