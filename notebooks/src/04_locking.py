@@ -213,8 +213,8 @@ def recount(root):
 recount = check("4.7 recount", recount)
 
 # %%
-print("recounted:", recount(cache.roots[None]))
-print("kept:     ", (cache.evictable_size, cache.protected_size))
+evictable, protected = recount(cache.roots[None])
+print(f"recounted: evictable={evictable}, protected={protected}; {cache}")
 
 # %% [markdown]
 """
