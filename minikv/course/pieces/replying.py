@@ -126,7 +126,8 @@ def play_pages_of(world: World, case: Any) -> Iterator[CaseFrame]:
 MORE = (
     Piece(
         "3.7", "common", play_common,
-        cases=[("12", "12"), ("123", "129"), ("12", "9"), ("", "1"), ("12", "123"), ("1923", "1123")],
+        cases=[("12", "12"), ("123", "129"), ("12", "9"), ("", "1"), ("12", "123"), ("1923", "1123"),
+               ([700, 800], [700, 900])],
         strategy=st.tuples(PROMPT, PROMPT),
         hints=(
             "Count up from 0 as long as both prompts have the same token at that place.",
