@@ -21,7 +21,7 @@ from minikv.course.pieces.observe import (
     state_of_tree,
     two,
 )
-from minikv.course.pieces.piece import CaseFrame, Cost, Piece
+from minikv.course.pieces.piece import CaseFrame, Piece
 from minikv.course.pieces.replying import owners
 from minikv.engine import World
 from minikv.errors import LockError, OutOfPages
@@ -41,11 +41,6 @@ def play_recount(world: World, case: Any) -> Iterator[CaseFrame]:
     result = world["recount"](root)
     seen = {"what is returned": kinds(result), "the two numbers": list(two(result)), **state_of_tree(root)}
     yield CaseFrame("recount", seen, root)
-
-
-def count_deep(world: World) -> int:
-    """How many tokens are counted in a tree with a single path of `DEEP` nodes."""
-    return sum(world["recount"](planted(world, DEEP)))
 
 
 def play_pages_needed(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -125,7 +120,7 @@ MORE = (
         "4.7", "recount", play_recount,
         cases=[([], []), (["123"], []), (["123"], [(0, 1)]), (FORK, [(1, 1)]), (FORK, [(1, 2), (2, 1)]),
                (["123"], [(0, -1)]), (["1", "12", "123", "45"], [(1, 1)]),
-               (["12", "123", "45", "456"], [(0, 1)])],
+               (["12", "123", "45", "456"], [(0, 1)]), (DEEP, [])],
         strategy=st.tuples(PROMPTS, st.lists(st.tuples(_NUMBER, st.integers(1, 2)), max_size=3)),
         hints=(
             "Keep a list of nodes to look at. It begins with the children of the root.",
@@ -134,7 +129,6 @@ MORE = (
             "A node's tokens, `len(node.tokens)`, are protected if `node.locks` is above 0. Otherwise they are "
             "evictable.",
         ),
-        cost=Cost("tokens counted on a path of 2,000 nodes", count_deep, 1, "count each node once"),
     ),
     Piece(
         "4.8", "pages_needed", play_pages_needed,
