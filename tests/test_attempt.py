@@ -5,10 +5,12 @@ from __future__ import annotations
 import builtins
 import sys
 import threading
+import time
 
 import pytest
 
 from minikv.testing import attempt as attempt_module
+from minikv.testing import time_limit
 from minikv.testing.attempt import Outcome, TimeLimit, TooLong, agree, attempt, short_repr, type_in_words
 
 
@@ -97,7 +99,7 @@ def test_an_error_whose_text_never_ends_is_named(impatience):
 
 
 def test_where_no_thread_can_be_started_there_is_no_limit_and_it_is_said(monkeypatch):
-    monkeypatch.setattr(attempt_module, "_WATCHDOG", attempt_module._Watchdog())
+    monkeypatch.setattr(time_limit, "_WATCHDOG", time_limit._Watchdog())
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", lambda self: raises(RuntimeError("can't start new thread")))
         for _ in range(2):
@@ -105,6 +107,14 @@ def test_where_no_thread_can_be_started_there_is_no_limit_and_it_is_said(monkeyp
                 assert attempt(lambda: 3).value == 3
     monkeypatch.setattr(attempt_module, "MOST_SECONDS", 0.1)
     assert isinstance(attempt(forever).error, TooLong), "later, where threads start, the limit holds"
+
+
+@pytest.mark.skipif(not hasattr(time_limit.signal, "SIGVTALRM"), reason="no such signal here")
+@pytest.mark.parametrize("wait", [lambda: time.sleep(60), lambda: threading.Event().wait(60)], ids=["sleep", "event"])
+def test_what_only_waits_ends_too(impatience, wait):
+    began = time.monotonic()
+    assert isinstance(attempt(wait).error, TooLong)
+    assert time.monotonic() - began < 30
 
 
 @pytest.mark.parametrize("lands", [{1}, {2}], ids=["before the limit is stopped", "on the way into the last stop"])
@@ -121,7 +131,7 @@ def test_a_limit_that_passes_as_the_call_ends_stays_in_here(monkeypatch, lands):
     monkeypatch.setattr(TimeLimit, "stop", stop_late)
     outcome = attempt(lambda: 5)
     assert outcome.value == 5 or isinstance(outcome.error, TooLong)
-    assert times[0] not in attempt_module._WATCHDOG._limits
+    assert times[0] not in time_limit._WATCHDOG._limits
 
 
 # -- the time limit: it stops an endless loop, and nothing of it is left afterwards ------------------------------------

@@ -133,7 +133,7 @@ def play_manager_day(world: World, case: Any) -> Iterator[CaseFrame]:
 _ANNA = "start 12345, compute 0, finish 0"
 _TWINS = "start 12345, start 12345, compute 0, compute 1, checkpoint 0, checkpoint 1"
 _GROWING = "start 123, compute 0, checkpoint 0, extend 0 456, compute 0"
-_AHEAD = "start 31, compute 0, finish 0, start 31425, start 31425, compute 0, compute 1, checkpoint 0, checkpoint 1"
+_AHEAD = "start 31, compute 0, finish 0, start 3142567, start 3142567, compute 0, compute 1, checkpoint 0, checkpoint 1"
 _TENANTS = "start 123 B, compute 0, checkpoint 0, start 123 B, start 123"
 
 PIECES = (

@@ -1,0 +1,121 @@
+"""A limit of time for code that may never end: a thread that throws `TooLong` into it, and a signal for what waits."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import threading
+import time
+import warnings
+from dataclasses import dataclass, field
+from typing import Any
+
+_TICK, _TICKS_IDLE = 0.02, 50  # how often the watchdog looks, in seconds, and how often at nothing before it goes
+_WAKE = getattr(signal, "SIGVTALRM", None)  # which nobody else uses; there is none on Windows
+_PATIENCE, _PATIENT = 0.25, 3  # how long code may take to end once it is stopped, in seconds; and how often
+_throw = ctypes.pythonapi.PyThreadState_SetAsyncExc
+
+
+class TooLong(BaseException):
+    """The code ran for too long; not an `Exception`, so that `except Exception` lets it pass."""
+
+
+@dataclass(eq=False)
+class TimeLimit:
+    """Between `start` and `stop`, code of this thread that takes more than `seconds` is stopped by a `TooLong`.
+
+    In the main thread a signal ends what waits, such as `time.sleep`; not on Windows. A call into C that never returns
+    cannot be stopped, nor on Python 3.10 a loop that catches everything: only a restart helps. Where threads cannot be
+    started nothing is stopped, and a `RuntimeWarning` says so.
+
+    >>> limit = TimeLimit(60)
+    >>> limit.start(), limit.stop()
+    (None, None)
+    """
+
+    seconds: float
+    thread: int = field(default_factory=threading.get_ident)
+    deadline: float = 0.0
+    times_told: int = 0
+
+    def start(self) -> None:
+        """The time runs from now on."""
+        self.deadline = time.monotonic() + self.seconds
+        _WATCHDOG.start(self)
+
+    def stop(self) -> None:
+        """The time does not run any more; an exception that has not arrived yet arrives here, and is dropped."""
+        _WATCHDOG.stop(self)
+
+
+class _Watchdog:
+    """Throws `TooLong` into the thread of each limit that has passed, again and again until its code ends.
+
+    Again and again, because the code may catch it; at first with a pause in which whatever handles it can get to `stop`
+    on a busy machine, so that the next one does not land in there. One thread watches all limits, because most calls
+    take less time than a thread takes to start. It ends when there has been nothing to watch for a while.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._limits: set[TimeLimit] = set()
+        self._is_awake = self._has_signal = False
+
+    def start(self, limit: TimeLimit) -> None:
+        """Watch `limit` from now on."""
+        if not self._has_signal and _WAKE and threading.current_thread() is threading.main_thread():
+            self._has_signal = True
+            if signal.getsignal(_WAKE) is signal.SIG_DFL:
+                signal.signal(_WAKE, self._wake)
+        with self._lock:
+            self._limits.add(limit)
+            if self._is_awake:
+                return
+            try:
+                threading.Thread(target=self._watch, daemon=True).start()
+                self._is_awake = True
+            except RuntimeError:  # as in a browser
+                said = "no thread can be started here, so code that does not end is not stopped"
+                warnings.warn(said, RuntimeWarning, stacklevel=3)
+
+    def _watch(self) -> None:
+        idle = 0
+        while True:
+            time.sleep(_TICK)
+            with self._lock:
+                for limit in self._limits:
+                    if time.monotonic() > limit.deadline:
+                        limit.times_told += 1
+                        if limit.times_told <= _PATIENT:
+                            limit.deadline = time.monotonic() + _PATIENCE
+                        _throw(ctypes.c_ulong(limit.thread), ctypes.py_object(TooLong))
+                        is_main = limit.thread == threading.main_thread().ident
+                        if _WAKE and self._has_signal and is_main and limit.times_told > 1:
+                            signal.pthread_kill(limit.thread, _WAKE)
+                idle = 0 if self._limits else idle + 1
+                if idle == _TICKS_IDLE:
+                    self._is_awake = False
+                    return
+
+    def _wake(self, *_: Any) -> None:
+        """Where a signal lands, in the main thread: what was about to wait there ends."""
+        told = [limit for limit in list(self._limits) if limit.times_told and limit.thread == threading.get_ident()]
+        if told:
+            raise TooLong
+
+    def stop(self, limit: TimeLimit) -> None:
+        """Watch `limit` no longer; an exception that has not landed yet lands here.
+
+        Taking it back with NULL leaves CPython 3.11 with a flag that is set for good, and tracing then never ends.
+        """
+        while limit in self._limits:
+            try:  # not `suppress`: one could land while it is called
+                with self._lock:
+                    self._limits.discard(limit)
+                for _ in range(10_000 * bool(limit.times_told)):
+                    pass
+            except TooLong:
+                pass
+
+
+_WATCHDOG = _Watchdog()
