@@ -1,9 +1,12 @@
-"""The exercises of chapter 00: counting what prompts share, and what a cache saves."""
+"""The exercises of chapter 00: counting what prompts share, and what a cache saves; and a tiny transformer."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
@@ -11,6 +14,23 @@ from minikv.course.pieces.piece import exercise
 
 _PROMPT = st.lists(st.integers(0, 2), max_size=5)
 _PROMPTS = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=5), max_size=5)
+
+
+def keys_and_values(tokens: Sequence[int], layers: int = 2, size: int = 8) -> npt.NDArray[Any]:
+    """The keys and values that a tiny transformer with random weights computes: (layer, key or value, token, number).
+
+    >>> keys_and_values([1, 2, 3]).shape
+    (2, 2, 3, 8)
+    """
+    chance, found = np.random.default_rng(0), []
+    x = chance.normal(size=(10, size))[list(tokens)]
+    for _ in range(layers):
+        q, k, v = (x @ chance.normal(size=(size, size)) for _ in range(3))
+        found.append((k, v))
+        scores = np.where(np.tri(len(x)) == 1, q @ k.T, -np.inf)  # a token sees only itself and earlier tokens
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        x = x + (weights / weights.sum(axis=1, keepdims=True)) @ v
+    return np.array(found)
 
 
 def shared_prefix(a: Sequence[int], b: Sequence[int]) -> int:
