@@ -43,11 +43,7 @@ Now somebody improves the assistant: it should know what time it is. In the firs
 
 # %%
 # put your number in place of None, then run the next cell
-guess(
-    "0.a",
-    "what percent of the second prompt is computed, to the nearest ten?",
-    None,
-)
+guess("0.a", "what percent of the second prompt is computed, to the nearest ten?", None)
 
 # %%
 broken = live_chat(clock=True)
