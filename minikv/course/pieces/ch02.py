@@ -14,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
+from minikv.course.pieces.identity import shuffle
 from minikv.course.pieces.observe import PROMPT, PROMPTS, bracketed, came_of, counting, kind_of, numbers
 from minikv.course.pieces.piece import CaseFrame, Cost, Piece, exercise, framed
 from minikv.course.pieces.trial import Played
@@ -131,6 +132,7 @@ def play_respond(world: World, case: Any) -> Iterator[CaseFrame]:
     """The prompts of `case` are answered one after the other, with one pool, one model and one cache."""
     pool, model, cache, done = world["Pool"](60), _CountingModel(), _ExactCache(), ""
     pool.free(pool.alloc(60)[::2])  # of a pool that has been in use, only every other page is free
+    shuffle(pool)
     for prompt in map(numbers, case):
         model.calls, given, free = [], prompt[:], pool.num_free
         answer = world["respond"](model, pool, cache, given)

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import Calls, calls_of, engine_hunt
-from minikv.course.pieces.identity import ALL_RIGHT
+from minikv.course.pieces.identity import ALL_RIGHT, shuffle
 from minikv.course.pieces.observe import DEEP, FORK, filled_cache, numbers, state_of_tree
 from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
 from minikv.course.pieces.rings import (
@@ -55,6 +55,7 @@ def play_make_room(world: World, case: Any) -> Iterator[CaseFrame]:
     """A pool of `pages` pages, of which `prompts` are cached, some of them `locked`; then room is made, in calls."""
     pages, size, prompts, locked, wanted = case
     cache, pool = world["RadixCache"](size), world["Pool"](pages)
+    shuffle(pool)
     for tokens in map(numbers, prompts):
         found = cache.match_prefix(tokens)
         missing = len(tokens) // size - len(found.pages)

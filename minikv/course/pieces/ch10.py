@@ -112,8 +112,7 @@ def _queue_of(pool: Any) -> Mapping[str, Any]:
 
 
 SEPARATORS = ("", " ", ",", ", ", ":", ";", "|", "/", "-", "_", ".", "\n", "\0")  # where a hash hides what is between
-ONE_TEXT, AN_EQUAL_TEXT = "ab", "".join(["a", "b"])  # two objects
-HALF = "\ud800"  # half of a character: a string may hold one, and JSON can carry it
+ONE_TEXT, AN_EQUAL_TEXT, HALF = "ab", "".join(["a", "b"]), "\ud800"  # two objects; half a character, as JSON has it
 LONG, FEW = 40, 16  # letters in a text; bytes of a seed that is made of it: with fewer, two that agree are soon found
 
 
@@ -292,7 +291,8 @@ EXERCISES = (
     ),
     exercise(
         "10.6", "take", take,
-        cases=[[[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 3]], [[1, 2, 3, 4, 5], [6], [1, 2, 3, 4, 5]]],
+        cases=[[[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 3]], [[1, 2, 3, 4, 5], [6], [1, 2, 3, 4, 5]],
+               [[1, 2, 3], [4, 5, 6, 7, 8, 9, 9], [1, 2, 3]]],
         strategy=st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), max_size=5),
         hint="the block has lost its key; which other place still has that key?",
         play=play_take,

@@ -151,13 +151,14 @@ def used_slots() -> Iterator[int]:
 
 
 def shuffle(pool: Any) -> None:
-    """Put the free pages of a pool of less than 17 pages into no order, always the same one: as if it had been in use.
+    """Put the free pages of a pool of up to 60 pages into no order, always the same one: as if it had been in use.
 
     >>> from minikv.engine import engine_world
     >>> shuffle(pool := engine_world()["Pool"](8)); pool.alloc(6)
     [4, 0, 5, 1, 6, 2]
     """
-    pool.stack.sort(key=lambda page: (page + 1) * 13 % 17)
+    prime = 17 if pool.size < 17 else 61
+    pool.stack.sort(key=lambda page: (page + 1) * 13 % prime)
 
 
 def path_of(kind: Any, length: int) -> Any:

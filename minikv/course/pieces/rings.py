@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from unittest.mock import patch
 
-from minikv.course.pieces.identity import kept, path_tokens
+from minikv.course.pieces.identity import kept, named, path_tokens
 from minikv.course.pieces.observe import bracketed, edge, listed, outline, planted, preorder, state_of_tree
 from minikv.course.pieces.piece import CaseFrame
 from minikv.course.pieces.showing import picture_of_ring, way_around
@@ -91,7 +91,11 @@ def play_in_order(world: World, case: int) -> Iterator[CaseFrame]:
     ring, nodes = ring_and_more(world, case, 1)
     root = nodes[0].parent
     found = world["in_order"](ring)
-    seen = {"what is returned": listed(found, edge), **seen_of_ring(ring), **state_of_tree(root)}
+    seen = {
+        "what is returned": listed(found, lambda node: named(node, str(edge(node)), nodes)),
+        **seen_of_ring(ring),
+        **state_of_tree(root),
+    }
     yield CaseFrame(f"in_order of a ring of {case}", seen, picture_of_ring(ring))
 
 
