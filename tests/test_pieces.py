@@ -756,7 +756,9 @@ def test_a_piece_that_stands_before_those_of_chapter_08_runs_again(file, noteboo
     notebook.answer(find_piece("7.3"), find_piece("7.3").solution)
     notebook.answer(find_piece("8.1"), find_piece("8.1").solution)
     Notebook(tmp_path, chapter=7)
-    assert [line[0] for line in capsys.readouterr().out.splitlines()] == ["✓", " "] * 2
+    *said, last = capsys.readouterr().out.splitlines()
+    assert [line[0] for line in said] == ["✓", " "] * 2
+    assert last == "From your my_minikv.py: release. The other pieces are the package's."
     assert "SlotAttention" in load_file(file.read_text("utf-8"))
 
 

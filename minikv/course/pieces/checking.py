@@ -30,7 +30,7 @@ def begin(chapter: int, namespace: World) -> None:
     """Make a notebook ready: our pieces up to its chapter, the classes around them, and what the learner has of them.
 
     Cells may then run in any order. The set-up cell of each chapter calls it with its `globals()`. It prints a few of
-    the predictions that were missed in earlier chapters.
+    the predictions that were missed in earlier chapters, and which pieces come from the learner's file.
 
     >>> begin(3, here := {}); here["split"].__name__, "lock" in here
     ('split', False)
@@ -49,6 +49,9 @@ def begin(chapter: int, namespace: World) -> None:
         namespace[piece.name] = ours(piece.id, namespace)  # chapter 04 has a `split` of its own
         if piece.id in kept:
             _recall(piece, kept[piece.id], namespace)
+    if _accepted:
+        yours = ", ".join(piece.name for piece in pieces_for(chapter) if piece.id in _accepted)
+        print(f"From your my_minikv.py: {yours}. The other pieces are the package's.")
 
 
 def _recall(piece: Piece, text: str, namespace: World) -> None:
