@@ -250,7 +250,7 @@ An adapter changes the keys and values too (chapter 03), so it also belongs in t
 
 #### 10.4 You write: `seed_of` (15 minutes)
 
-Return bytes. Equal pairs of adapter and salt must give equal bytes. Different pairs must give different bytes, *whatever* is in the two strings: letters from any alphabet, capitals, spaces, a million letters, even half of a character (JSON can carry `"\ud800"`, and `.encode()` refuses it). Each of the two may be `None`, which is not the same as an empty string or the string `"None"`.
+Return bytes. Equal pairs of adapter and salt must give equal bytes. Different pairs must give different bytes, *whatever* is in the two strings: letters from any alphabet, capitals, spaces, a million letters, even half of a character (JSON can carry `"\ud800"`, and `.encode()` refuses it). If you hash, use SHA-256. Each of the two may be `None`, which is not the same as an empty string or the string `"None"`.
 """
 
 

@@ -110,6 +110,8 @@ def play_trie_insert(world: World, case: Any) -> Iterator[CaseFrame]:
     root, pool = world["TokenNode"](), world["BitmaskPool"](_ROWS)
     for prompt, row in case:
         pool.occupy(row, renew=True)
+        for node in root.children.values():
+            node.locks = 1
         yield _frame(f"row {row} is taken", root, pool)
         given = numbers(prompt)
         path = world["trie_insert"](root, given, row, pool)

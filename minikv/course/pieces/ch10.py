@@ -39,9 +39,8 @@ def play_block_keys(world: World, case: Any) -> Iterator[CaseFrame]:
     yield CaseFrame(f"the keys of {bracketed(prompt)} in blocks of {size}, with the seed {seed!r}", seen)
     weak = world["block_keys"](tokens, size, 0, lambda parent, tokens: (parent, tuple(tokens)))
     yield CaseFrame("the same with the seed 0 and key_of=lambda parent, tokens: (parent, tokens)", {"the keys": weak})
-    ends = world["block_keys"](tokens, size, -size, lambda parent, tokens: parent + len(tokens))
-    caption = f"the same with the seed {-size} and key_of=lambda parent, tokens: parent + len(tokens)"
-    yield CaseFrame(caption, {"the keys": ends})  # the first of them is 0
+    bits = world["block_keys"](tokens, size, 1, lambda parent, tokens: 1 - parent)  # 0 is a key, and keys repeat
+    yield CaseFrame("the same with the seed 1 and key_of=lambda parent, tokens: 1 - parent", {"the keys": bits})
 
 
 def play_longest_hit(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -49,9 +48,13 @@ def play_longest_hit(world: World, case: Any) -> Iterator[CaseFrame]:
     given = list(map(_letter, case[1]))
     idle = type("IdleBlock", (world["PoolBlock"],), {"__bool__": lambda block: False})
     table = {_letter(key): (idle if key == "b" else world["PoolBlock"])(ord(key) - ord("a")) for key in case[0]}
-    keys, hits = list(given), world["longest_hit"](table, given)
+    for block in table.values():
+        block.users = block.page % 2  # other requests may use it
+    keys, blocks = list(given), list(table.values())
+    hits = world["longest_hit"](table, given)
     seen = {
-        "what is returned": listed(hits, partial(_page, table.values())), "the keys in the table": sorted(table),
+        "what is returned": listed(hits, partial(_page, blocks)), "the keys in the table": sorted(table),
+        "the users of the blocks, which must not change": [block.users for block in blocks],
         "the caller's keys, which must not change": given,
     }  # fmt: skip
     yield CaseFrame(f"the keys {keys} of a prompt, with {list(table)} in the table", seen)
@@ -113,7 +116,7 @@ def _queue_of(pool: Any) -> Mapping[str, Any]:
 
 SEPARATORS = ("", " ", ",", ", ", ":", ";", "|", "/", "-", "_", ".", "\n", "\0")  # where a hash hides what is between
 ONE_TEXT, AN_EQUAL_TEXT, HALF = "ab", "".join(["a", "b"]), "\ud800"  # two objects; half a character, as JSON has it
-LONG, FEW = 40, 16  # letters in a text; bytes of a seed that is made of it: with fewer, two that agree are soon found
+LONG, FEW = 40, 21  # letters in a string; bytes of a seed that is made of it: SHA-1 has 20, and collisions are known
 
 
 def play_seed_of(world: World, case: Any) -> Iterator[CaseFrame]:
@@ -128,7 +131,7 @@ def play_seed_of(world: World, case: Any) -> Iterator[CaseFrame]:
         yield CaseFrame(f"seed_of(lora={short_repr(pair[0])}, salt={short_repr(pair[1])}){note}", seen)
     long = [world["seed_of"](text, text) for text, _ in case if text is not None and len(text) >= LONG]
     if sizes := [_size_of(seed) for seed in long if isinstance(seed, bytes)]:
-        enough = ALL_RIGHT if min(sizes) >= FEW else f"{min(sizes)} bytes, which many pairs of strings must share"
+        enough = ALL_RIGHT if min(sizes) >= FEW else f"{min(sizes)} bytes, few enough that collisions can be found"
         yield CaseFrame(f"the seeds of strings of {LONG} letters", {"their lengths": enough})
     if not case:
         yield CaseFrame("a string that contains your separator", {"the seeds": _separators_in_words(world["seed_of"])})
@@ -219,8 +222,9 @@ PIECES = (
                [(None, None), ("None", "None"), ("None", None)], [(None, "a"), ("", "a")], [("a", "b"), ("b", "a")],
                [(ONE_TEXT, ONE_TEXT), (ONE_TEXT, AN_EQUAL_TEXT)], [("é", None), (None, None)],
                [(_OneHash("a"), None), (_OneHash("b"), None)], [], [("x" * LONG, None), (None, "y" * LONG)],
-               [(None, "é"), (None, "è"), (None, "中"), (None, "?"), (None, "")], [(None, "a"), (None, "A")],
-               [("a", "b"), (" a", "b"), ("a", "b ")], [("\ufb01", None), ("fi", None)],
+               [(None, "é"), (None, "è"), (None, "中"), (None, "?"), (None, "-"), (None, "")],
+               [(None, "a"), (None, "A"), (None, "\U00010041")],
+               [("a", "b"), (" a", "b"), ("a", "b ")], [("\ufb01", None), ("fi", None)], [("\xe9", None), ("e\u0301", None)],
                [("x" * 1000, "a"), ("x" * 999 + "y", "a"), ("x" * 1000, "b")],
                [(None, HALF), (None, "\udfff"), (None, "\\ud800"), (None, "?")]],
         strategy=st.lists(_PAIR, max_size=5),
