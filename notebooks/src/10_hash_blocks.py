@@ -59,7 +59,7 @@ print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
 """
 One lookup in ten cut an edge, although a lookup should only read. Several of the bugs that you hunted in chapters 03 to 05 were in exactly this kind of change. And there is a second problem. Suppose you have ten servers, and each has its own tree. Which of them has the prefix of the next prompt? A node is an object in one process, and it means nothing in another.
 
-There is another way. {{engines vllm}} Can it be as simple as that?
+There is another way. {{engines vllm}}
 
 ## Build it
 
