@@ -613,6 +613,18 @@ def test_a_piece_of_the_file_that_is_not_right_any_more_is_set_aside(file, noteb
     assert file.read_text("utf-8") == before
 
 
+def test_chapters_that_come_later_are_not_listed(file, tmp_path, capsys):
+    Notebook(tmp_path, chapter=3)
+    for listing, first in ((mine, 1), (progress, 0)):
+        listing()
+        numbers = {int(number) for number in re.findall(r"\b(\d+)\.\d", capsys.readouterr().out)}
+        assert (min(numbers), max(numbers)) == (first, 3)
+    progress(5)
+    assert capsys.readouterr().out.startswith("chapter 05   □ 5.1 ")
+    with pytest.raises(TypeError, match=r"chapters must be a number or several, not 3\.5"):
+        progress(3.5)
+
+
 def test_the_split_of_chapter_03_does_not_replace_the_one_that_keeps_locks(file, notebook, tmp_path):
     notebook.answer(find_piece("3.1"), MY_SPLIT)
     (tmp_path / "next").mkdir()
@@ -701,6 +713,13 @@ def test_two_right_answers_by_turns_are_kept_once_each(file, notebook, capsys):
     for text in (MY_SPLIT, other, MY_SPLIT, other, MY_SPLIT):
         notebook.answer(find_piece("3.1"), text)
     assert len(list((file.parent / "my_minikv_older").iterdir())) == 2
+
+
+def test_the_five_newest_versions_of_the_file_are_kept(file, notebook):
+    for number in range(8):
+        notebook.answer(find_piece("3.1"), MY_SPLIT.replace("My own way.", f"My way {number}."))
+    kept = sorted(path.name for path in (file.parent / "my_minikv_older").iterdir())
+    assert kept == [f"my_minikv_{number}.py" for number in (3, 4, 5, 6, 7)]
 
 
 @pytest.mark.parametrize("number", ["2.1", "5.1"])

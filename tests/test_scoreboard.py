@@ -54,6 +54,13 @@ def test_both_engines_compute_the_same_and_say_the_same(page_size):
 
 
 @pytest.mark.parametrize("page_size", [1, 4])
+def test_a_second_conversation_counts_as_well(page_size):
+    engine = learners(page_size)
+    assert score(engine).compared > 0
+    assert score(engine).compared > 0
+
+
+@pytest.mark.parametrize("page_size", [1, 4])
 def test_tokens_that_are_compared_twice_are_counted_twice(page_size):
     assert score(learners(page_size, TWICE)).compared > 1.3 * score(learners(page_size)).compared
 

@@ -15,7 +15,7 @@ from minikv.course.pieces.hunt import Hunt, judge_hunt
 from minikv.course.pieces.mine import advised, colab_advice, keep, line_in_file, move_on_colab, recalled, world_with
 from minikv.course.pieces.mistakes import about_depth, hint_for, hints_given, mistake_in
 from minikv.course.pieces.piece import Piece, all_pieces, find_exercise, find_piece, pieces_for
-from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, remember, sign
+from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, WRONG, opened, reached, remember, sign
 from minikv.course.pieces.showing import both_films, display_film
 from minikv.course.pieces.trial import Judgement, Parting, judge, rebound, world_for
 from minikv.engine import World, classes_for, engine_files, given, last_for, ours, pieces_up_to
@@ -35,8 +35,9 @@ def begin(chapter: int, namespace: World) -> None:
     >>> begin(3, here := {}); here["split"].__name__, "lock" in here
     ('split', False)
     """
-    for of_session in (_accepted, _aside, hints_given, advised, guesses):
+    for of_session in (_accepted, _aside, hints_given, advised, guesses, opened):
         of_session.clear()
+    opened.add(chapter)
     for line in come_back(chapter):
         print(line)
     for each in classes_for(chapter):
@@ -246,9 +247,10 @@ def mine(way: str = "") -> None:
         move_on_colab(way)
         return
     kept = recalled()
-    wide = max(len(piece.name) for piece in all_pieces())
+    shown = [piece for piece in all_pieces() if piece.chapter in reached([*kept, *_accepted])]
+    wide = max((len(piece.name) for piece in shown), default=0)
     print(f"{'piece':{wide + 4}} whose")
-    for piece in all_pieces():
+    for piece in shown:
         whose = "mine" if piece.id in _accepted or piece.id in kept else "the package's"
         whose = "mine, but it no longer passes" if piece.id in _aside - set(_accepted) else whose
         print(f"{piece.id} {piece.name:{wide}} {whose}")

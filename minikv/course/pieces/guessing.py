@@ -17,7 +17,7 @@ import numpy as np
 
 from minikv.course.pictures import Picture
 from minikv.course.pieces.piece import CHAPTERS, exercises_of, pieces_of
-from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, recall, recall_missed, remember, sign
+from minikv.course.pieces.record import NOT_ATTEMPTED, RIGHT, reached, recall, recall_missed, remember, sign
 from minikv.errors import bounded
 from minikv.testing.attempt import agree, short_repr
 
@@ -270,19 +270,24 @@ def _html(thing: Any) -> str:
     return image or f"<pre>{escape(_text(thing))}</pre>"
 
 
-def progress(chapters: Iterable[int] = CHAPTERS) -> None:
-    """Print for each chapter the pieces and exercises that are solved (✓), tried (✗) and not tried (□).
+def progress(chapters: int | Iterable[int] | None = None) -> None:
+    """Print which pieces and exercises of a chapter, or of several, are solved (✓), tried (✗) and not tried (□).
 
-    The best `check` of each counts: a solved one stays solved when another answer fails later. The record is the
-    file `.minikv/progress.json` in the home folder, or the one that `MINIKV_PROGRESS` names. To begin anew, delete it.
-    An unreadable record is reported, and left as it is. Predictions count too, once they have met their answers.
+    Without an argument it lists the chapters up to yours. The best `check` of each counts, so a solved
+    one stays solved when another answer fails later. The record is the file `.minikv/progress.json` in the home folder,
+    or the one that `MINIKV_PROGRESS` names. Delete it to start over. An unreadable record is reported and left as it
+    is. Predictions count too, once you have seen their answers.
 
     >>> progress([])
     0 of 0 solved
     """
-    if not isinstance(chapters, Iterable):
-        raise TypeError(f"chapters are {bounded(chapters)}: expected their numbers")
     marks, solved, total = recall(), 0, 0
+    if chapters is None:
+        chapters = reached(marks)
+    elif isinstance(chapters, int):
+        chapters = [chapters]
+    elif not isinstance(chapters, Iterable):
+        raise TypeError(f"chapters must be a number or several, not {bounded(chapters)}")
     for chapter in chapters:
         ids = dict.fromkeys([*(e.id for e in pieces_of(chapter)), *(e.id for e in exercises_of(chapter))])
         row = [(id, marks.get(id, NOT_ATTEMPTED)) for id in ids]

@@ -186,7 +186,7 @@ def _prove(newest: Piece, text: str, kept: Mapping[str, str]) -> None:
 def world_with(name: str, own: str, world: World) -> World:
     """`world` with one of the learner's sections run in it, which must define `name`."""
     found = {key: value for key, value in world.items() if key != name}
-    exec(compile(own, "<my_minikv>", "exec"), found)
+    exec(compile(own, f"<my_minikv {name}>", "exec"), found)  # not the file: its lines are others
     if name not in found:
         raise NotKeptError(f"its section does not define `{name}`")
     return found

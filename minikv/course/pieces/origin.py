@@ -12,7 +12,6 @@ import builtins
 import contextlib
 import inspect
 import io
-import itertools
 import linecache
 import math
 import re
@@ -29,6 +28,7 @@ from minikv.engine import World, classes_for, engine_sections, given, sections
 from minikv.files import replace
 
 VERBS = {"check", "guess", "hint", "solution", "mine", "progress"}  # statements about a piece, not a part of it
+MOST_OLDER = 5  # earlier versions of the learner's file that are kept
 PLAIN = (int, float, str, bytes, bool, type(None))
 
 
@@ -220,9 +220,9 @@ class Written(NamedTuple):
 
 
 def keep_older(path: Path, old: str, new: str, ours: str) -> Path | None:
-    """Copy the file into its folder of older ones if the new one lacks a part of the learner's; the copy's path.
+    """Copy the file into its folder of older ones if the new one lacks a part of the learner's; return the copy's path.
 
-    `ours` is the file of a learner who has written nothing.
+    The five newest copies are kept. `ours` is the file of a learner who has written nothing.
 
     >>> keep_older(Path("my_minikv.py"), "# %% 3.1 split\\nx = [1,2]", "# %% 3.1 split\\nx = [\\n    1, 2\\n]", "")
     """
@@ -234,9 +234,15 @@ def keep_older(path: Path, old: str, new: str, ours: str) -> Path | None:
     if all(part.is_in(known) for part in parts_of(old)):
         return None
     folder.mkdir(exist_ok=True)
-    copies = (folder / f"{path.stem}_{number}{path.suffix}" for number in itertools.count(1))
-    copy = next(copy for copy in copies if not copy.exists())
+    numbered = re.compile(rf"{re.escape(path.stem)}_(\d+)")
+    copies = {
+        int(found[1]): file for file in folder.glob(f"*{path.suffix}") if (found := numbered.fullmatch(file.stem))
+    }
+    number = max(copies, default=0) + 1
+    copy = folder / f"{path.stem}_{number}{path.suffix}"
     replace(copy, old)
+    for oldest in sorted(copies)[: max(0, len(copies) + 1 - MOST_OLDER)]:
+        copies[oldest].unlink(missing_ok=True)
     return copy
 
 

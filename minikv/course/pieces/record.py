@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from minikv.course.pieces.piece import CHAPTERS
 from minikv.files import destination, locked, read_object, replace, set_aside
 
 NOT_ATTEMPTED, WRONG, RIGHT = "⬜", "❌", "✅"  # as they are stored
+opened: set[int] = set()  # the chapter that this session has begun
 _SIGNS = {NOT_ATTEMPTED: "□", WRONG: "✗", RIGHT: "✓"}  # as they are shown: emoji need a font that many machines lack
 
 
@@ -24,6 +27,17 @@ def sign(mark: str) -> str:
     ('✓', '✗', '□')
     """
     return _SIGNS[mark]
+
+
+def reached(ids: Iterable[str]) -> list[int]:
+    """Return the chapters up to the one that is open, or up to the last with one of these ids; all where there is none.
+
+    >>> reached(["3.1"])[-1] >= 3
+    True
+    """
+    numbers = (id.split(".")[0] for id in ids)
+    last = max([*opened, *(int(number) for number in numbers if number.isdecimal())], default=CHAPTERS[-1])
+    return [chapter for chapter in CHAPTERS if chapter <= last]
 
 
 def recall(aloud: bool = True) -> dict[str, str]:

@@ -118,29 +118,34 @@ def _depth(node: Any) -> int:
     return count
 
 
+_compared = [0]  # how often a token that went into a tree of the learner's was compared, in all scoreboards
+
+
+class _Token(int):
+    def __eq__(self, other: object) -> bool:
+        _compared[0] += 1
+        return int.__eq__(self, other)
+
+    __hash__ = int.__hash__
+
+
+class _Page(tuple[int, ...]):
+    def __eq__(self, other: object) -> bool:
+        _compared[0] += _tokens_compared(self, other)
+        return tuple.__eq__(self, other)
+
+    __hash__ = tuple.__hash__
+
+
 @contextmanager
 def _counting(cache: Any, score: Score) -> Iterator[None]:
-    """While it lasts, the pages that go into `cache` count in `score` how many of their tokens are compared."""
-
-    class Token(int):
-        def __eq__(self, other: object) -> bool:
-            score.compared += 1
-            return int.__eq__(self, other)
-
-        __hash__ = int.__hash__
-
-    class Page(tuple[int, ...]):
-        def __eq__(self, other: object) -> bool:
-            score.compared += _tokens_compared(self, other)
-            return tuple.__eq__(self, other)
-
-        __hash__ = tuple.__hash__
-
-    pages_of, kind = cache.pages_of, Token if cache.page_size == 1 else Page
+    """While it lasts, count in `score` how many tokens of the pages in `cache` are compared."""
+    pages_of, kind, before = cache.pages_of, _Token if cache.page_size == 1 else _Page, _compared[0]
     cache.pages_of = lambda *args, **more: [kind(page) for page in pages_of(*args, **more)]
     try:
         yield
     finally:
+        score.compared += _compared[0] - before
         del cache.pages_of
 
 
