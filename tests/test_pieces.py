@@ -18,6 +18,7 @@ from chapters import NOTEBOOKS, ROOT, WRITTEN, code_cells, code_under, load, mar
 from nightly import NIGHTLY
 
 from minikv.course.pieces import accepted, begin, check, fold, guess, hint, mine, progress, solution, source, trial
+from minikv.course.pieces.checking import name_pieces
 from minikv.course.pieces.guessing import predictions
 from minikv.course.pieces.mine import kept_sections
 from minikv.course.pieces.mine import load as load_file
@@ -272,6 +273,29 @@ def test_what_an_accepted_piece_prints_is_not_said_of_the_next(tmp_path, capsys)
         said = capsys.readouterr().out.split("✗ 5.3", 1)[1]
         assert "linking" not in said
         assert ("It printed: touching" in said) == bool(also)
+
+
+def test_a_cell_that_fails_names_the_pieces_it_may_come_from(tmp_path, capsys):
+    notebook = Notebook(tmp_path, 3)
+    for id in ("3.2", "3.3"):
+        notebook.answer(find_piece(id), find_piece(id).solution)
+    capsys.readouterr()
+    cells = {
+        "insert(None, [1], [2])": "This error came through your own pieces: 3.2 walk, 3.3 insert.",
+        "split(None, 1)": "Your own pieces run here: 3.2 walk, 3.3 insert.",
+        "assert 1 == 2": "Your own pieces run here: 3.2 walk, 3.3 insert.",
+        "1 / 0": "",
+        "pass": "",
+    }
+    for cell, expected in cells.items():
+        error = None
+        try:
+            notebook.run(cell)
+        except Exception as raised:
+            error = raised
+        name_pieces(types.SimpleNamespace(error_in_exec=error))
+        said = capsys.readouterr().out
+        assert said.startswith(expected) if expected else not said
 
 
 def test_an_error_that_is_returned_is_to_be_raised(notebook, capsys):

@@ -8,6 +8,7 @@ import inspect
 import sys
 from collections.abc import Sequence
 from functools import partial
+from traceback import walk_tb
 from typing import Any, NamedTuple
 
 from minikv.course.pieces.guessing import come_back, guesses
@@ -45,6 +46,7 @@ def begin(chapter: int, namespace: World) -> None:
             given(namespace, each)
     for section in pieces_up_to(chapter):
         namespace[section.name] = ours(section.id, namespace)
+    _watch_cells()
     kept = recalled()
     for piece in pieces_for(chapter):
         namespace[piece.name] = ours(piece.id, namespace)  # chapter 04 has a `split` of its own
@@ -74,6 +76,29 @@ def _recall(piece: Piece, text: str, namespace: World) -> None:
     else:
         exec(compile(text, f"<my_minikv {piece.id}>", "exec"), namespace)
         _accepted[piece.id] = namespace[piece.name]
+
+
+def _watch_cells() -> None:
+    """Where there is IPython, look at how each cell ends."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None and name_pieces not in shell.events.callbacks["post_run_cell"]:
+        shell.events.register("post_run_cell", name_pieces)
+
+
+def name_pieces(result: Any) -> None:
+    """After a cell that ended in an error of the engine: say which of the learner's pieces it may come from.
+
+    `check` may have missed a mistake, and then the error is raised far from it, in code that is not the learner's.
+    """
+    error = getattr(result, "error_in_exec", None)
+    codes = [frame.f_code for frame, _ in walk_tb(error.__traceback__)] if error is not None else []
+    own = {id: getattr(answer, "__code__", None) for id, answer in _accepted.items()}
+    is_engine = isinstance(error, AssertionError) or any(code.co_filename in engine_files() for code in codes)
+    raised_in = [id for id, code in own.items() if code in codes]
+    if raised_in or (is_engine and own):
+        pieces = ", ".join(f"{id} {_accepted[id].__name__}" for id in raised_in or sorted(own))
+        said = "This error came through your own pieces" if raised_in else "Your own pieces run here"
+        print(f"{said}: {pieces}. If you did not change the cell, look at them first.")
 
 
 class Verdict(NamedTuple):
