@@ -155,7 +155,7 @@ split = check("3.1 split", split)
 """
 `check` runs your function on many small trees and compares every box and every link with the package's version. If something differs, it shows you the smallest tree where it does. Stuck? Try `hint("3.1")`, and call it again for a stronger hint.
 
-Let's cut one edge twice: first after three tokens, and then the same node again, after one.
+Now cut the edge `1 2 3 4 5 6` twice. Its node is called `leaf`. First we call `split(leaf, 3)`, and then `split(leaf, 1)`.
 """
 
 # %%
@@ -264,15 +264,15 @@ The tree already had slots for the first three tokens, so it kept those. Slots 5
 Now we insert nothing, and only *look up* `[1, 2, 9]`. Does the tree change?
 """
 
-# %%
-guess("3.c", "the tree has 3 nodes below the root. How many after the match?", None)
-
 
 # %%
 def count_nodes(node):
     return sum(1 + count_nodes(child) for child in node.children.values())
 
 
+guess("3.c", "the tree has 3 nodes below the root. How many after the match?", None)
+
+# %%
 end, slots = match(root, [1, 2, 9])
 fold("3.c", count_nodes(root), draw(root, new=end))
 
