@@ -45,7 +45,7 @@ prompts = [list((SYSTEM + text).encode()) for text in asked]
 """
 You need one helper, here and in the tree: how many tokens do two prompts share at the beginning? `a` and `b` are lists of tokens, and either may be empty.
 
-The set-up cell at the top of this notebook has already put the functions that you write into place, with the package's version of each. As soon as yours passes its check, yours runs instead.
+The set-up cell at the top of this notebook has already put every function that you will write here into place, as the package's version. As soon as yours passes its check, it runs instead.
 
 #### 3.7 You write: `common` (5 minutes)
 """

@@ -128,8 +128,8 @@ PIECES = (
             "Make the upper node first: it gets the first `at` tokens, the first `at` slots, and the old parent.",
             "Four links have to change: the parent's dictionary, the upper node's parent, the upper node's dictionary, "
             "and the old node's parent.",
-            "The parent finds its child under the first token of the edge, and so must the upper node: after the cut "
-            "the old node begins with another token than before.",
+            "A parent finds a child by the first token of its edge. After the cut, the old node starts with a "
+            "different token, so its key in the upper node is that one.",
         ),
     ),
     Piece(
@@ -138,24 +138,24 @@ PIECES = (
                (DEEP, ["1" * DEEP])],
         strategy=ASKED,
         hints=(
-            "Keep two things: the node where you are, and `at`, how many tokens you have followed. Look up "
+            "Keep track of two things: the node where you are, and `at`, how many tokens you have followed. Look up "
             "`tokens[at]` in the node's children.",
-            "When there is such a child, `common` tells how many tokens of its edge agree with the rest of the prompt.",
-            "If the whole edge agrees, go down. If only a part agrees, split the edge there: the walk ends at the "
-            "node that the split returned.",
+            "If there is such a child, `common` tells you how much of its edge agrees with the rest of the prompt.",
+            "If the whole edge agrees, go down. If only a part of it agrees, split the edge there: the walk ends at "
+            "the node that `split` returns.",
         ),
         cost=Cost("children looked at", nodes_looked_at, 3,
-                  "the dictionary finds the child by its first token: there is no need to look at the others"),
+                  "the dictionary finds the child by its first token: you don't need to look at the others"),
     ),
     Piece(
         "3.3", "insert", play_insert,
         cases=[["123"], FORK, ["123", "123"], ["123", "12"], ["12", "123"], ["123", "45", "45", None]],
         strategy=PROMPTS,
         hints=(
-            "Walk first. What the walk did not find is new: `tokens[there:]`, with the slots at the same places.",
+            "Walk first. The tokens that the walk did not find are new: `tokens[there:]`, with `slots[there:]`.",
             "If anything is new, it becomes one leaf below the node where the walk ended. A node is found under the "
             "first token of its own edge.",
-            "If nothing is new, no leaf is made, and the prompt ends at the node that the walk returned.",
+            "If nothing is new, don't make a leaf: the prompt ends at the node that the walk returned.",
         ),
     ),
     Piece(
@@ -165,8 +165,8 @@ PIECES = (
         strategy=ASKED,
         hints=(
             "Walk down first. The node where the walk ends knows its parent, which knows its own, up to the root.",
-            "Going up you meet the runs of slots in the wrong order: the last run first.",
-            "Collect the runs on the way up, turn the list of runs around, and put their slots one after the other.",
+            "On the way up, the runs of slots come in the wrong order: the last run first.",
+            "Collect the runs on the way up, reverse the list of runs, and join their slots into one new list.",
         ),
     ),
     *MORE,

@@ -182,8 +182,8 @@ PIECES = (
         strategy=st.tuples(PROMPTS, _LOCKED),
         hints=(
             "Go up from `node` as `match` did in chapter 03: a node knows its parent, and only the root has none.",
-            "Each node on the way counts one more lock. The root is not counted: it has no tokens.",
-            "When a count has just become 1, this lock is the first on that node, and `cache.protect(node)` must know.",
+            "Add one to the count of each node on the way. Leave out the root: it has no tokens.",
+            "When a count has just become 1, this is the first lock on that node: call `cache.protect(node)`.",
         ),
     ),
     Piece(
@@ -192,9 +192,9 @@ PIECES = (
                (["12"], [], [None]), (DEEP, ["1" * DEEP], [0])],
         strategy=st.tuples(PROMPTS, _LOCKED, st.lists(_NUMBER, max_size=3)),
         hints=(
-            "It is `lock`, walked in the same direction, with each step undone.",
-            "Take one from the count of each node on the path, however many locks are left on it.",
-            "When a count has just become 0, nobody reads that node any more, and `cache.expose(node)` must know.",
+            "Go up the path just as `lock` does, and undo what it did at each node.",
+            "Take one from the count of each node on the path, no matter how many locks are left on it.",
+            "When a count has just become 0, nobody reads that node anymore: call `cache.expose(node)`.",
         ),
     ),
     Piece(
@@ -203,9 +203,9 @@ PIECES = (
                (FORK, ["12345"], 0, 0), (FORK, FORK, 1, 0)],
         strategy=st.tuples(PROMPTS, _LOCKED, _NUMBER, _NUMBER),
         hints=(
-            "Begin with your `split` of chapter 03. All of it is still needed.",
-            "How many locks pass through the upper node? Each of them goes up from the old node, or from below it.",
-            "It is one more line: the upper node has the same count as the old one.",
+            "Start with your `split` of chapter 03. You still need all of it.",
+            "How many locks pass through the upper node? Each one comes up from the old node, or from below it.",
+            "You need one more line: the upper node has the same count as the old one.",
         ),
     ),
     Piece(
@@ -216,14 +216,14 @@ PIECES = (
                (5, 1, ["12", 0, "34", 0, "567"])],
         strategy=st.tuples(st.integers(1, 6), st.integers(1, 3), st.lists(_STEP, max_size=6)),
         hints=(
-            "`cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one act. The last token is always "
-            "computed, so the limit is one less than the prompt has.",
-            "The pool counts pages, and the cache tokens. The prompt fills its last page only in part, and takes all "
-            "of it; what was found are whole pages.",
-            "There is room for the pages that are free and the pages that can be evicted. If that is not enough, "
-            "unlock what you found, and raise `OutOfPages(needed, pool.num_free, evictable)`.",
-            "Evict only what is missing, which `evict` takes in tokens, and free the pages that it returns. Then "
-            "`pool.alloc(needed)` cannot fail.",
+            "`cache.acquire(tokens, limit=..., namespace=...)` matches and locks in one step. The last token is always "
+            "computed, so the limit is one less than the length of the prompt.",
+            "The pool counts pages, and the cache counts tokens. `pages_needed(len(tokens), found.length, "
+            "cache.page_size)` tells you how many pages the request needs for itself.",
+            "Room is the free pages plus the evictable ones, `cache.evictable_size // cache.page_size`. If that is not "
+            "enough, unlock what you found and raise `OutOfPages(needed, pool.num_free, evictable)`.",
+            "Evict only what is missing. `evict` wants a number of tokens. Free the pages that it returns into the "
+            "pool; then `pool.alloc(needed)` can't fail.",
         ),
     ),
     *MORE,
@@ -255,9 +255,9 @@ def _advice(right: Played) -> str | None:
     """A hint for a script that does no harm: what it does not do yet."""
     verbs = [call.verb for call in calls_of(right)]
     if "unlock" not in verbs:
-        return "locking is right in both: the careless line runs when somebody unlocks"
+        return "both versions lock correctly: the careless line runs when somebody unlocks"
     if "acquire" not in verbs or "insert" not in verbs[verbs.index("acquire") :]:
-        return "nothing is inserted between lock and unlock, so the place is found again"
+        return "nothing is inserted between lock and unlock, so the lookup finds the same node again"
     return None
 
 
@@ -285,7 +285,7 @@ EXERCISES = (
         cases=[(4, [], [(None, 4)]), (0, [4], [(None, 4)]), (0, [4], [(0, 1)]), (2, [4], [(0, 1), (0, 1)]),
                (3, [4], [(None, 9), (0, 1)]), (0, [1, 4], [(1, 2)])],
         strategy=st.tuples(_NUMBER, st.lists(_OWN, min_size=3, max_size=3), _LINE),
-        hint="room is free + evictable; the first request with a prefix takes it out, and no later one does",
+        hint="room is free + evictable; the first request with a prefix takes the prefix out of it, later ones don't",
     ),
     engine_hunt(
         "4.6", "careless_unlock", ("4.6", "keeps no receipt, and looks the prompt up again"),
