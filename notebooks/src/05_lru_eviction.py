@@ -108,7 +108,7 @@ If a page holds several tokens, one "token" of the tree stands for a whole page,
 """
 
 # %%
-from minikv.course.pieces.showing import picture_of_ring
+from minikv.course.pieces.showing import picture_of_ring, way_around
 
 ring = Ring()
 for token in (1, 2, 3):
@@ -171,14 +171,14 @@ Suppose that somebody forgets the `unlink`. Nodes `[1]`, `[2]` and `[3]` are lin
 """
 
 # %%
-guess("5.f", "how many nodes does `in_order` find afterwards?", None)
+guess("5.f", "how many nodes do you meet along `newer` now?", None)
 
 # %%
 ring, nodes = Ring(), [Node([1], [0]), Node([2], [1]), Node([3], [2])]
 for node in [*nodes, nodes[1]]:
     link(ring, node)
-names = [node.tokens[0] for node in in_order(ring)]
-fold("5.f", len(names), f"the way along `newer`: {names}", picture_of_ring(ring))
+met = way_around(ring, ring, "newer")[1:-1]  # without the ring itself
+fold("5.f", len(met), " then ".join(met), picture_of_ring(ring))
 
 # %% [markdown]
 """
