@@ -22,7 +22,7 @@ from minikv.course.pieces.origin import NotKeptError, definitions, keep_older, k
 from minikv.course.pieces.piece import Piece, all_pieces, find_piece
 from minikv.course.pieces.record import WRONG, sign
 from minikv.course.pieces.trial import judge
-from minikv.engine import LAST, WITHOUT_TORCH, World, engine_sections, section_of, sections
+from minikv.engine import LAST, WITHOUT_TORCH, World, classes_for, engine_sections, section_of, sections
 from minikv.files import locked, replace
 
 HEAD = '''"""My own engine: the pieces that I wrote in the course, and ours where mine are still to come.
@@ -62,7 +62,7 @@ def assembled(kept: Mapping[str, str]) -> str:
     for piece in all_pieces():
         if piece.chapter > LAST and piece.chapter not in begun:
             continue  # another design, of which the learner has nothing yet
-        if piece.chapter >= LAST and piece.chapter in begun - shown:
+        if piece.chapter in classes_for(piece.chapter) and piece.chapter in begun - shown:
             shown.add(piece.chapter)
             found.append(f"# %% given {piece.chapter}\ngiven(globals(), {piece.chapter})  # the classes it shows\n")
         if piece.id in kept:
