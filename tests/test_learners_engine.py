@@ -142,6 +142,18 @@ def test_a_model_attends_through_it_and_says_the_same():
     assert found[0] == found[1]
 
 
+def test_its_attention_reads_run_by_run(monkeypatch):
+    """Pages 0 and 1 are one run of slots, and a slice of the store."""
+    from minikv import KVStore, asset
+    from minikv.serving.llama import Llama
+
+    model, found, gather = Llama.from_folder(asset("model")), [], OWN["gather"]
+    monkeypatch.setitem(OWN, "gather", lambda rows, runs, room: found.append(runs) or gather(rows, runs, room))
+    own = Llama(model.config, model.weights, attention=OWN["SlotAttention"])
+    Engine(own, OWN["CacheManager"](4, 16, store=KVStore(model.shape, 4, 16))).generate([list(b"What is a slot? ")], 3)
+    assert {len(runs) for runs in found} == {1}
+
+
 @settings(max_examples=20, deadline=None)
 @given(st.permutations(range(24)), st.lists(st.tuples(st.integers(0, 5), st.integers(1, 3)), min_size=1, max_size=3))
 def test_its_attention_gives_the_packages_logits_through_any_slots(slots, sizes):

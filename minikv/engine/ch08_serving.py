@@ -14,7 +14,10 @@ class AttentionShell:
 
     def __init__(self, batch, store):
         self.store, self.new, self.chunks = store, store.slots(batch.slots), batch.rows
-        self.size = len(batch.tokens)
+        self.size, self.all = len(batch.tokens), store.slots(range(store.num_slots))
+        self.runs = {id(slots): runs([*map(int, slots)]) for _, slots in self.chunks}
+        longest = max(len(slots) for _, slots in self.chunks)
+        self.room = [torch.empty_like(side[:longest]) for side in store.view(0, self.all)]
 
     def write(self, layer, k, v):
         """Store the new tokens' K and V of one layer, (tokens, kv_heads, head_dim)."""
@@ -22,9 +25,14 @@ class AttentionShell:
 
     def read(self, layer, slots, q):
         """K and V of a whole sequence, (tokens, heads, head_dim): a KV head once for each query head of its group."""
-        keys, values = self.store.read(layer, slots)
+        keys, values = self.gathered(layer, slots)
         group = q.shape[1] // keys.shape[1]
         return keys.to(q.dtype).repeat_interleave(group, 1), values.to(q.dtype).repeat_interleave(group, 1)
+
+    def gathered(self, layer, slots):
+        """K and V of the slots, (tokens, kv_heads, head_dim), read run by run; good until the next call."""
+        sides, found = self.store.view(layer, self.all), self.runs[id(slots)]
+        return [gather(side, found, room) for side, room in zip(sides, self.room)]
 
     def together(self, parts):
         """What each chunk gave, in the order of the rows."""
