@@ -1,0 +1,63 @@
+"""The sweep of `changes` over all printed solutions: a few changes by day, all of them at night."""
+
+from __future__ import annotations
+
+import pytest
+from changes import Change, changes, harmless, passes, tasks, world_of
+from nightly import NIGHTLY
+
+from minikv.course.pieces import trial
+from minikv.testing import attempt as attempts
+from minikv.testing.conformance.generate import smallest_case
+
+EVERY = 1 if NIGHTLY else 200  # one of each so many changes
+TASKS = {task.id: task for task in tasks()}
+HARMLESS = harmless()
+
+
+def test_a_small_change_to_a_solution_is_refused_or_known_to_be_harmless(monkeypatch):
+    monkeypatch.setattr(attempts, "MOST_SECONDS", 0.5)  # some changes make a loop endless
+    first, unknown = 0, list[str]()
+    for task in TASKS.values():
+        every = changes(task, EVERY, first % EVERY)
+        unknown += [each.line for each in every if each.line not in HARMLESS and passes(task, each)]
+        first += 211  # so that each piece has its turn at another place
+    assert not unknown
+
+
+def test_the_changes_are_found_and_counted():
+    """By hand: `at + 1` has an operator, a number that goes up or down, a name that may be another, and one line."""
+    kinds = [each.kind for each in changes(TASKS["3.4"])]
+    assert {"lines swapped", "line dropped", "another name", "another attribute", "sorted", "copied"} <= set(kinds)
+    assert len({each.text for each in changes(TASKS["3.4"])}) == len(kinds)
+
+
+def test_a_change_that_is_wrong_does_not_pass_and_one_that_is_right_does():
+    task = TASKS["3.4"]
+    assert passes(task, Change("3.4", "none", "as it is", task.solution))
+    assert not passes(task, Change("3.4", "sorted", "", task.solution.replace("reversed(runs)", "runs")))
+
+
+@pytest.mark.nightly
+def test_each_reason_is_that_of_a_change_that_there_is():
+    there = {each.line for task in TASKS.values() for each in changes(task)}
+    assert not set(HARMLESS) - there
+    assert all(HARMLESS.values())
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("id", TASKS)
+def test_what_is_harmless_passes_and_does_the_same_in_many_more_cases(id):
+    """A random search of 1,000 cases beside the reason."""
+    task = TASKS[id]
+    for each in changes(task):
+        if each.line in HARMLESS:
+            assert passes(task, each), each.line
+            if task.strategy is not None:
+                assert is_same(task, world_of(task, each.text)), each.line
+
+
+def is_same(task, world):
+    expected = trial.reference_world(task)
+    differs = lambda case: trial.parting(task, world, case, expected) is not None  # noqa: E731
+    return smallest_case(differs, task.strategy, examples=1000) is None
