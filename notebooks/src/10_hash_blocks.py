@@ -57,7 +57,7 @@ print(f"{changed} of {len(prompts)} lookups changed the shape of the tree")
 
 # %% [markdown]
 """
-One lookup in ten cut an edge, although a lookup should only read. Several of the bugs that you hunted in chapters 03 to 05 were in exactly this kind of change. And there is a second problem. Suppose you have ten servers, and each has its own tree. Which of them has the prefix of the next prompt? A node is an object in one process, and it means nothing in another.
+One lookup in ten cut an edge, although a lookup should only read. Several bugs of chapters 03 to 05 were in exactly this kind of change. And there is a second problem. Suppose you have ten servers, and each has its own tree. Which of them has the prefix of the next prompt? A node is an object in one process, and it means nothing in another.
 
 There is another way. {{engines vllm}}
 
@@ -380,7 +380,7 @@ Both of her full blocks. The first keys are equal, so the chain continues from t
 
 </details>
 
-There are three ways to prevent this. Use a hash for which nobody can build a collision, such as SHA-256. Start the chain with a secret seed, so nobody can prepare a collision in advance. Or compare the tokens of each hit, as nano-vllm does, and as `HashBlockCache` does with any hash except SHA-256. `verify=` turns this comparison on or off. The next hash is as bad as possible: all blocks at the same depth have the same key.
+There are three ways to prevent this. Use a hash for which nobody can build a collision, such as SHA-256. Start the chain with a secret seed, so nobody can prepare a collision in advance. Or compare the tokens of each hit, as nano-vllm does, and as `HashBlockCache` does with any hash except SHA-256. `verify=` turns this comparison on or off. With the next hash, all blocks at the same depth have the same key.
 """
 
 
@@ -455,44 +455,43 @@ def hit_tokens(prompts, size):
 
 #### 10.6 Bug hunt: fix it in one line
 
-`take` hands out blocks, and evicts what was cached in them. One line is missing, and so a lookup may hit a page that now holds something else. nano-vllm had a bug of this kind, {{engines nano-vllm-163}}. Add the line. (`pool.table` is the dictionary of step 2.)
+Suppose `take` is lazy: it sets a block's key to `None`, but leaves the old entry in the table. Then the table may lead to a block that holds something else by now. nano-vllm had a bug of this kind, {{engines nano-vllm-163}}. This lookup for a lazy pool does not notice. Change one line of it.
 """
 
 
 # %%
-def take(pool, count):
-    raise NotImplementedError  # delete this line, and add one further down
-    taken = [block for block, _ in zip(pool.queue, range(count))]
-    if len(taken) < count:
-        raise MemoryError(f"{count} blocks needed, {len(taken)} free")
-    for block in taken:
-        block.key = None
-    pool.touch(taken)
-    return taken
+def lazy_hit(table, keys):
+    raise NotImplementedError  # delete this line, and change one of the others
+    hits = []
+    for key in keys:
+        block = table.get(key)
+        if block is None:
+            break
+        hits.append(block)
+    return hits
 
 
-check("10.6 take", take)
+check("10.6 lazy_hit", lazy_hit)
 
 # %% [markdown]
 """
 <details><summary>Hint</summary>
 
-The block loses its key. Which other place still has that key? And what if the block has no key?
+The table says which key the block had. What does the block itself say?
 
 </details>
 
 <details><summary>Solution</summary>
 
 ```python
-def take(pool, count):
-    taken = [block for block, _ in zip(pool.queue, range(count))]
-    if len(taken) < count:
-        raise MemoryError(f"{count} blocks needed, {len(taken)} free")
-    for block in taken:
-        pool.table.pop(block.key, None)
-        block.key = None
-    pool.touch(taken)
-    return taken
+def lazy_hit(table, keys):
+    hits = []
+    for key in keys:
+        block = table.get(key)
+        if block is None or block.key != key:
+            break
+        hits.append(block)
+    return hits
 ```
 
 </details>

@@ -10,9 +10,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from minikv.course.pieces.designs import lazy_pool
 from minikv.course.pieces.identity import ALL_RIGHT, named
 from minikv.course.pieces.observe import MOST, bracketed, came_of, counting, kind_of, listed, numbers
 from minikv.course.pieces.piece import GAVE, CaseFrame, Cost, Piece, called, exercise
+from minikv.course.pieces.trial import rebound
 from minikv.engine import World, engine_world
 from minikv.testing.attempt import short_repr
 
@@ -251,27 +253,25 @@ def hit_tokens(prompts: Prompts, size: int) -> int:
     return hits
 
 
-def take(pool: Any, count: int) -> list[Any]:
-    """Take `count` blocks off the front of the queue; what was cached in them is no longer found."""
-    taken = [block for block, _ in zip(pool.queue, range(count))]
-    if len(taken) < count:
-        raise MemoryError(f"{count} blocks needed, {len(taken)} free")
-    for block in taken:
-        if block.key is not None:
-            del pool.table[block.key]
-            block.key = None
-    pool.touch(taken)
-    return taken
+def lazy_hit(table: Mapping[Any, Any], keys: Sequence[Any]) -> list[Any]:
+    """Return the blocks of the first keys, in a table that may lead to blocks which have other keys by now."""
+    hits = []
+    for key in keys:
+        block = table.get(key)
+        if block is None or block.key != key:
+            break
+        hits.append(block)
+    return hits
 
 
-def play_take(world: World, prompts: Sequence[list[int]]) -> Iterator[CaseFrame]:
+def play_lazy_hit(world: World, prompts: Sequence[list[int]]) -> Iterator[CaseFrame]:
     """Prompts are served one after the other, in three pages of two tokens; which pages, and how many are hits."""
-    engine, calls = engine_world(2, 3, 4, 5, 10), list[str]()
-    pool = engine["BlockPool"](3)
-    pool.take = partial(world["take"], pool)
+    engine, calls = {**engine_world(2, 3, 4, 5, 10)}, list[str]()
+    pool, open_request = lazy_pool(engine["BlockPool"](3)), rebound(engine["open_request"], engine)
+    engine["longest_hit"] = world["lazy_hit"]
 
     def serve(tokens: list[int]) -> tuple[list[int], str]:
-        blocks, hits = engine["open_request"](pool, tokens, 2)
+        blocks, hits = open_request(pool, tokens, 2)
         pool.give_back(blocks)
         return [block.page for block in blocks], f"{hits} hits"
 
@@ -290,11 +290,11 @@ EXERCISES = (
         hint="keep a set of all prefixes that end at a block's end, and count those of the next prompt that are in it",
     ),
     exercise(
-        "10.6", "take", take,
+        "10.6", "lazy_hit", lazy_hit,
         cases=[[[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 2, 3]], [[1, 2, 3, 4, 5], [6], [1, 2, 3, 4, 5]],
                [[1, 2, 3], [4, 5, 6, 7, 8, 9, 9], [1, 2, 3]]],
         strategy=st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=5), max_size=5),
-        hint="the block has lost its key; which other place still has that key?",
-        play=play_take,
+        hint="the block may have been taken since: does it still have this key?",
+        play=play_lazy_hit,
     ),
 )  # fmt: skip
