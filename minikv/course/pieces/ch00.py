@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hypothesis import strategies as st
 
 from minikv.course.pieces.hunt import call_hunt
+from minikv.course.pieces.observe import numbers
 from minikv.course.pieces.piece import exercise
 
 _PROMPT = st.lists(st.integers(0, 2), max_size=5)
@@ -88,7 +89,8 @@ def _nonsense(prompts: Sequence[Sequence[int]]) -> str | None:
 EXERCISES = (
     exercise(
         "0.1", "shared_by_all", shared_by_all,
-        cases=[([],), ([[1, 2]],), ([[1, 2], [2, 1]],), ([[1, 2], [3, 2]],), ([[1, 2, 3], [1, 2, 4], [1, 5]],)],
+        cases=[([],), ([[1, 2]],), ([[1, 2], [2, 1]],), ([[1, 2], [3, 2]],), ([[1, 2, 3], [1, 2, 4], [1, 5]],),
+               ([numbers(["1000", "2"]), numbers(["1000", "3"])],)],
         strategy=st.tuples(st.lists(_PROMPT, max_size=4)),
         hint="walk all prompts from the start, and stop at the first place where one differs or ends",
     ),
