@@ -17,9 +17,9 @@ Here is where we are going. Each node is one token and names a row. Next to the 
 from minikv import draw
 
 trie = RowTrie(3)
-trie.finish(trie.start([1, 2, 3, 4]))
-anna = trie.start([1, 2, 3, 4, 5])
-ben = trie.start([1, 2, 3, 7])
+trie.finish(trie.start([5, 6, 7]))
+anna = trie.start([5, 6, 7, 8])
+ben = trie.start([5, 6, 9])
 trie.finish(ben)
 draw(trie)
 

@@ -10,17 +10,17 @@ By the end of this chapter you will have written **copy on write** in four funct
 
 **In this notebook already** `Pool` with `alloc` and `free` from chapter 02, and `common` from chapter 03 (your versions if they have passed, otherwise ours).
 
-Here is where we are going. Each row is a sequence, and each box is a page of two tokens. A square page is shared; a round page has one owner. Step back and forth, and watch page 1.
+Here is where we are going. Each row is a sequence, and each box is a page of three tokens. A square page is shared; a round page has one owner. Step back and forth, and watch page 1.
 """
 
 # %%
 from minikv import CopyOnWrite, draw, play
 
-cache, steps = CopyOnWrite(num_pages=6, page_size=2), []
-cache.attach("a", [1, 2, 3], "ABC")
+cache, steps = CopyOnWrite(num_pages=9, page_size=3), []
+cache.attach("a", [5, 6, 7, 8], "PQRS")
 cache.fork("a", "b")
 steps.append(("b is forked from a: nothing is copied", draw(cache)))
-cache.append("b", [4], "D")
+cache.append("b", [9], "T")
 steps.append(("b writes: page 1 is copied first", draw(cache)))
 play(steps, at=1)
 
